@@ -1,0 +1,77 @@
+# Every target makes the virtual environment it needs in .venv, from nothing but Python.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.stamp
+
+# What the packages that come as source only are built with (pinned like all the rest).
+BUILD  := hatchling editables setuptools setuptools-scm
+
+# The arguments of every pytest run; more with `make test ARGS="-k gamma"`.
+# BLAS gets one thread: two workers with two BLAS threads each would only be in each other's way.
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg \
+          $(BIN)/python -m pytest -n 2 --dist worksteal
+ARGS   ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test test-all bench docs gallery lint format clean dot
+
+help: ## show this list
+	@sed -n 's/^\([a-z][a-z -]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
+	    while IFS='|' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
+
+venv: $(STAMP) ## make .venv with everything pinned in constraints.txt
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	    { echo "svmp needs Python 3.11 or newer: $(PYTHON) is $$($(PYTHON) --version 2>/dev/null || \
+	      echo not there); name another with make PYTHON=..." >&2; exit 1; }
+	@echo "Setting up $(VENV) (about a minute the first time) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q -c constraints.txt $(BUILD)
+	@$(BIN)/python -m pip install -q -c constraints.txt --use-pep517 --no-build-isolation -e '.[test,plot]'
+	@touch $@
+
+demo: $(STAMP) ## run the demonstration
+	@$(BIN)/python -m svmp.demo $(ARGS)
+
+test: lint dot ## formatting, lint, types and all but the slow tests
+	$(PYTEST) -m 'not slow' $(ARGS)
+
+test-all: lint dot ## the same with the slow tests
+	$(PYTEST) $(ARGS)
+
+bench: $(STAMP) ## run the benchmarks
+	@if [ -f benchmarks/run.py ]; then $(BIN)/python benchmarks/run.py $(ARGS); \
+	else echo "benchmarks/run.py is not there: nothing to run"; fi
+
+docs: gallery ## same as gallery
+
+gallery: $(STAMP) ## run every script of docs/gallery
+	@set -e; for script in docs/gallery/*.py; do \
+	    [ -f "$$script" ] || { echo "docs/gallery has no scripts: nothing to run"; break; }; \
+	    case "$${script##*/}" in _*) continue;; esac; \
+	    echo "== $$script"; MPLBACKEND=Agg $(BIN)/python "$$script"; \
+	done
+
+lint: $(STAMP) ## check formatting, lint and types, changing nothing
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(STAMP) ## format the code and apply the safe lint fixes
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+clean: ## remove .venv, caches and build output
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Graphviz, which the tests of drawing to SVG need: installed where this user can do it.
+dot:
+	@if command -v dot >/dev/null 2>&1; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && \
+	    { apt-get update && DEBIAN_FRONTEND=noninteractive \
+	      apt-get install -y --no-install-recommends graphviz; } >/dev/null 2>&1; then \
+	    echo "Installed Graphviz for the tests of drawing to SVG"; \
+	else echo "No Graphviz (dot) here: the tests of drawing to SVG are skipped"; fi
