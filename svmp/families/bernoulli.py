@@ -1,0 +1,82 @@
+"""Bernoulli with probability p: phi(x) = x, lam = logit(p)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, logit
+
+from svmp.families.family import Array, Bools, Family
+
+
+@dataclass(frozen=True)
+class Bernoulli(Family):
+    """The Bernoulli family on zero and one.
+
+    >>> family = Bernoulli()
+    >>> family.var(family.natural(p=[0.5, 0.9]))
+    array([0.25, 0.09])
+    """
+
+    parameters: ClassVar[tuple[str, ...]] = ("p",)
+    event_ndim: ClassVar[int] = 0
+
+    @classmethod
+    def sized(cls, length: int) -> Self:
+        return cls()
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    def natural(self, p: ArrayLike) -> Array:
+        return np.asarray(logit(np.asarray(p, dtype=np.float64)))[..., None]
+
+    def standard(self, natural: Array) -> dict[str, Array]:
+        return {"p": self.mean(natural)}
+
+    def moments(self, natural: Array) -> Array:
+        return np.asarray(expit(natural))
+
+    def from_moments(self, moments: Array) -> Array:
+        return np.asarray(logit(moments))
+
+    def log_partition(self, natural: Array) -> Array:
+        return np.logaddexp(0.0, natural[..., 0])
+
+    def entropy(self, natural: Array) -> Array:
+        # Even in the logit; for the negative one no two terms cancel.
+        size = np.abs(natural[..., 0])
+        return np.asarray(np.log1p(np.exp(-size)) + size * expit(-size))
+
+    def statistics(self, x: ArrayLike) -> Array:
+        return np.asarray(x, dtype=np.float64)[..., None]
+
+    def log_base(self, x: ArrayLike) -> Array:
+        return np.zeros(np.shape(x))
+
+    def in_domain(self, natural: Array) -> Bools:
+        return np.isfinite(natural[..., 0])
+
+    def in_support(self, x: ArrayLike) -> Bools:
+        x = np.asarray(x, dtype=np.float64)
+        return (x == 0) | (x == 1)
+
+    def mean(self, natural: Array) -> Array:
+        return np.asarray(expit(natural[..., 0]))
+
+    def var(self, natural: Array) -> Array:
+        return np.asarray(expit(natural[..., 0]) * expit(-natural[..., 0]))
+
+    def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
+        p = self.mean(natural)
+        return (rng.random((size, *p.shape)) < p).astype(np.float64)
+
+    def start(self, natural: Array, rng: np.random.Generator) -> Array:
+        return natural + 0.3 * rng.standard_normal(natural.shape)
+
+    def example(self, rng: np.random.Generator, count: int) -> Array:
+        return rng.normal(size=(count, 1))

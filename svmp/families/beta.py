@@ -1,0 +1,92 @@
+"""Beta with shapes alpha and beta: phi(x) = (log x, log(1 - x)), lam = (alpha - 1, beta - 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betaln, psi
+
+from svmp.families.dirichlet import concentrations
+from svmp.families.family import Array, Bools, Family, dot, stack
+from svmp.families.gamma import TINY
+
+BELOW_ONE = float(np.nextafter(1.0, 0.0))
+
+
+@dataclass(frozen=True)
+class Beta(Family):
+    """The Beta family between zero and one.
+
+    >>> family = Beta()
+    >>> family.mean(family.natural(alpha=[1.0, 3.0], beta=1.0))
+    array([0.5 , 0.75])
+    """
+
+    parameters: ClassVar[tuple[str, ...]] = ("alpha", "beta")
+    event_ndim: ClassVar[int] = 0
+
+    @classmethod
+    def sized(cls, length: int) -> Self:
+        return cls()
+
+    @property
+    def size(self) -> int:
+        return 2
+
+    def natural(self, alpha: ArrayLike, beta: ArrayLike) -> Array:
+        return stack(alpha, beta) - 1
+
+    def standard(self, natural: Array) -> dict[str, Array]:
+        return {"alpha": natural[..., 0] + 1, "beta": natural[..., 1] + 1}
+
+    def moments(self, natural: Array) -> Array:
+        shapes = natural + 1
+        return np.asarray(psi(shapes) - psi(shapes.sum(axis=-1, keepdims=True)))
+
+    def from_moments(self, moments: Array) -> Array:
+        return concentrations(moments) - 1
+
+    def log_partition(self, natural: Array) -> Array:
+        return np.asarray(betaln(natural[..., 0] + 1, natural[..., 1] + 1))
+
+    def entropy(self, natural: Array) -> Array:
+        return self.log_partition(natural) - dot(natural, self.moments(natural))
+
+    def statistics(self, x: ArrayLike) -> Array:
+        x = np.asarray(x, dtype=np.float64)
+        return stack(np.log(x), np.log1p(-x))
+
+    def log_base(self, x: ArrayLike) -> Array:
+        return np.zeros(np.shape(x))
+
+    def in_domain(self, natural: Array) -> Bools:
+        return np.asarray((np.isfinite(natural) & (natural > -1)).all(axis=-1))
+
+    def in_support(self, x: ArrayLike) -> Bools:
+        x = np.asarray(x, dtype=np.float64)
+        return (x > 0) & (x < 1)
+
+    def mean(self, natural: Array) -> Array:
+        alpha, beta = self.standard(natural).values()
+        return alpha / (alpha + beta)
+
+    def var(self, natural: Array) -> Array:
+        alpha, beta = self.standard(natural).values()
+        total = alpha + beta
+        return alpha / total * (beta / total) / (total + 1)
+
+    def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
+        alpha, beta = self.standard(natural).values()
+        # Small shapes draw numbers that round to 0 or 1, whose logarithms are no statistics.
+        return np.clip(rng.beta(alpha, beta, (size, *alpha.shape)), TINY, BELOW_ONE)
+
+    def start(self, natural: Array, rng: np.random.Generator) -> Array:
+        """Add pretended counts: about one each, or more if the prior itself counts many."""
+        spread = np.sqrt(np.maximum(natural + 1, 1.0))
+        return natural + spread * rng.gamma(1.0, 1.0, natural.shape)
+
+    def example(self, rng: np.random.Generator, count: int) -> Array:
+        return self.natural(rng.gamma(3.0, 1.0, count) + 0.5, rng.gamma(3.0, 1.0, count) + 0.5)

@@ -1,0 +1,110 @@
+"""Binomial with n trials of probability p: phi(x) = x, f(x) = log C(n, x), lam = logit(p)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betaln, log_expit, logit
+
+from svmp.families.bernoulli import Bernoulli
+from svmp.families.counts import count_entropy
+from svmp.families.family import Array, Bools, Family
+
+
+@dataclass(frozen=True, eq=False)
+class Binomial(Family):
+    """The Binomial family on 0, ..., trials; trials is one integer or one for each element.
+
+    Two families are the same only if they are one object: arrays of trials have no one answer to
+    "equal?".
+
+    >>> family = Binomial(trials=[10, 4])
+    >>> family.mean(family.natural(p=0.25))
+    array([2.5, 1. ])
+    """
+
+    trials: ArrayLike = 1
+
+    parameters: ClassVar[tuple[str, ...]] = ("n", "p")
+    event_ndim: ClassVar[int] = 0
+
+    @classmethod
+    def sized(cls, length: int) -> Self:
+        return cls()
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    def at(self, elements: Any) -> Self:
+        # Broadcasting repeats the trials along leading axes, so flat indices wrap around.
+        if np.size(self.trials) == 1:
+            return self
+        return replace(self, trials=np.take(self.trials, elements, mode="wrap"))
+
+    def natural(self, p: ArrayLike, n: ArrayLike | None = None) -> Array:
+        if n is not None and np.any(np.asarray(n) != self.trials):
+            raise ValueError(f"n is {n}, but this Binomial counts {self.trials} trials")
+        return np.asarray(logit(np.asarray(p, dtype=np.float64)))[..., None]
+
+    def standard(self, natural: Array) -> dict[str, Array]:
+        n = np.zeros(natural.shape[:-1]) + self._n
+        return {"n": n, "p": Bernoulli().mean(natural)}
+
+    def moments(self, natural: Array) -> Array:
+        return self.mean(natural)[..., None]
+
+    def from_moments(self, moments: Array) -> Array:
+        return np.asarray(logit(moments / self._n[..., None]))
+
+    def log_partition(self, natural: Array) -> Array:
+        return self._n * Bernoulli().log_partition(natural)
+
+    def entropy(self, natural: Array) -> Array:
+        n, logits = self._n[..., None], natural[..., :1]
+
+        def log_mass(x: Array) -> Array:
+            log_choose = -np.log1p(n) - betaln(n - x + 1, x + 1)
+            return np.asarray(log_choose + x * log_expit(logits) + (n - x) * log_expit(-logits))
+
+        single = Bernoulli().var(natural)
+        return count_entropy(
+            log_mass, self.mean(natural), self.var(natural), 1 - 4 * single, 1 - 6 * single, self._n
+        )
+
+    def statistics(self, x: ArrayLike) -> Array:
+        return np.asarray(x, dtype=np.float64)[..., None]
+
+    def log_base(self, x: ArrayLike) -> Array:
+        x, n = np.asarray(x, dtype=np.float64), self._n
+        return np.asarray(-np.log1p(n) - betaln(n - x + 1, x + 1))
+
+    def in_domain(self, natural: Array) -> Bools:
+        return np.isfinite(natural[..., 0])
+
+    def in_support(self, x: ArrayLike) -> Bools:
+        x = np.asarray(x, dtype=np.float64)
+        return (x >= 0) & (x <= self._n) & (x == np.floor(x))
+
+    def mean(self, natural: Array) -> Array:
+        return self._n * Bernoulli().mean(natural)
+
+    def var(self, natural: Array) -> Array:
+        return self._n * Bernoulli().var(natural)
+
+    def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
+        n, p = self.standard(natural).values()
+        return rng.binomial(n.astype(np.int64), p, (size, *n.shape)).astype(np.float64)
+
+    def start(self, natural: Array, rng: np.random.Generator) -> Array:
+        return natural + 0.3 * rng.standard_normal(natural.shape)
+
+    def example(self, rng: np.random.Generator, count: int) -> Array:
+        return rng.normal(size=(count, 1))
+
+    @property
+    def _n(self) -> Array:
+        return np.asarray(self.trials, dtype=np.float64)

@@ -1,0 +1,91 @@
+"""Categorical with probabilities p: phi(x) = one-hot of x, lam = log p up to a constant.
+
+One number more than needed: adding a constant to lam changes nothing, and its log-partition, the
+log of the summed exponentials, takes up that constant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import log_softmax, logsumexp, softmax
+
+from svmp.families.family import Array, Bools, Family, dot
+
+
+@dataclass(frozen=True)
+class Categorical(Family):
+    """The Categorical family on 0, ..., categories - 1.
+
+    The mean of a category's number means nothing: `mean` and `var` are those of its one-hot
+    vector, p and p (1 - p), on a last axis of the categories.
+
+    >>> family = Categorical(categories=3)
+    >>> family.mean(family.natural(p=[0.2, 0.3, 0.5]))
+    array([0.2, 0.3, 0.5])
+    """
+
+    categories: int
+
+    parameters: ClassVar[tuple[str, ...]] = ("p",)
+    event_ndim: ClassVar[int] = 0
+
+    @classmethod
+    def sized(cls, length: int) -> Self:
+        return cls(length)
+
+    @property
+    def size(self) -> int:
+        return self.categories
+
+    def natural(self, p: ArrayLike) -> Array:
+        return np.log(np.asarray(p, dtype=np.float64))
+
+    def standard(self, natural: Array) -> dict[str, Array]:
+        return {"p": self.mean(natural)}
+
+    def moments(self, natural: Array) -> Array:
+        return self.mean(natural)
+
+    def from_moments(self, moments: Array) -> Array:
+        return np.log(moments)
+
+    def log_partition(self, natural: Array) -> Array:
+        return np.asarray(logsumexp(natural, axis=-1))
+
+    def entropy(self, natural: Array) -> Array:
+        return -dot(self.mean(natural), np.asarray(log_softmax(natural, axis=-1)))
+
+    def statistics(self, x: ArrayLike) -> Array:
+        return (np.asarray(x)[..., None] == np.arange(self.categories)).astype(np.float64)
+
+    def log_base(self, x: ArrayLike) -> Array:
+        return np.zeros(np.shape(x))
+
+    def in_domain(self, natural: Array) -> Bools:
+        return np.asarray(np.isfinite(natural).all(axis=-1))
+
+    def in_support(self, x: ArrayLike) -> Bools:
+        x = np.asarray(x, dtype=np.float64)
+        return (x >= 0) & (x < self.categories) & (x == np.floor(x))
+
+    def mean(self, natural: Array) -> Array:
+        return np.asarray(softmax(natural, axis=-1))
+
+    def var(self, natural: Array) -> Array:
+        p = self.mean(natural)
+        return p * (1 - p)
+
+    def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
+        """By the Gumbel trick: the largest of lam + noise is a draw, whatever lam's constant."""
+        noisy = natural + rng.gumbel(size=(size, *natural.shape))
+        return noisy.argmax(axis=-1).astype(np.float64)
+
+    def start(self, natural: Array, rng: np.random.Generator) -> Array:
+        return natural + 0.3 * rng.standard_normal(natural.shape)
+
+    def example(self, rng: np.random.Generator, count: int) -> Array:
+        return rng.normal(size=(count, self.categories))

@@ -1,0 +1,80 @@
+"""Exponential with rate lam: phi(x) = x, and the natural parameter is -lam."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from svmp.families.family import Array, Bools, Family
+
+
+@dataclass(frozen=True)
+class Exponential(Family):
+    """The Exponential family on the positive numbers and zero.
+
+    >>> family = Exponential()
+    >>> family.mean(family.natural(lam=[0.5, 4.0]))
+    array([2.  , 0.25])
+    """
+
+    parameters: ClassVar[tuple[str, ...]] = ("lam",)
+    event_ndim: ClassVar[int] = 0
+
+    @classmethod
+    def sized(cls, length: int) -> Self:
+        return cls()
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    def natural(self, lam: ArrayLike) -> Array:
+        return -np.asarray(lam, dtype=np.float64)[..., None]
+
+    def standard(self, natural: Array) -> dict[str, Array]:
+        return {"lam": -natural[..., 0]}
+
+    def moments(self, natural: Array) -> Array:
+        return -1 / natural
+
+    def from_moments(self, moments: Array) -> Array:
+        return -1 / moments
+
+    def log_partition(self, natural: Array) -> Array:
+        return -np.log(-natural[..., 0])
+
+    def entropy(self, natural: Array) -> Array:
+        return 1 - np.log(-natural[..., 0])
+
+    def statistics(self, x: ArrayLike) -> Array:
+        return np.asarray(x, dtype=np.float64)[..., None]
+
+    def log_base(self, x: ArrayLike) -> Array:
+        return np.zeros(np.shape(x))
+
+    def in_domain(self, natural: Array) -> Bools:
+        return np.isfinite(natural[..., 0]) & (natural[..., 0] < 0)
+
+    def in_support(self, x: ArrayLike) -> Bools:
+        x = np.asarray(x, dtype=np.float64)
+        return (x >= 0) & (x < np.inf)
+
+    def mean(self, natural: Array) -> Array:
+        return -1 / natural[..., 0]
+
+    def var(self, natural: Array) -> Array:
+        return 1 / natural[..., 0] ** 2
+
+    def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
+        mean = self.mean(natural)
+        return rng.exponential(mean, (size, *mean.shape))
+
+    def start(self, natural: Array, rng: np.random.Generator) -> Array:
+        """Move the mean by about a tenth."""
+        return natural * np.exp(0.1 * rng.standard_normal(natural.shape))
+
+    def example(self, rng: np.random.Generator, count: int) -> Array:
+        return self.natural(rng.gamma(3.0, 0.5, count) + 0.2)

@@ -1,0 +1,121 @@
+"""Multinomial with n trials of probabilities p: phi(x) = x, lam = log p up to a constant.
+
+f(x) = log n! - sum of log x_k!; as for the Categorical, lam has one number more than needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betaln, gammaln, log_softmax, logsumexp, softmax, xlog1py
+
+from svmp.families.counts import expect
+from svmp.families.family import Array, Bools, Family
+
+
+@dataclass(frozen=True, eq=False)
+class Multinomial(Family):
+    """The Multinomial family on counts that sum to trials, one integer or one for each element.
+
+    Two families are the same only if they are one object: arrays of trials have no one answer to
+    "equal?".
+
+    >>> family = Multinomial(categories=2, trials=10)
+    >>> family.mean(family.natural(p=[0.2, 0.8]))
+    array([2., 8.])
+    """
+
+    categories: int
+    trials: ArrayLike = 1
+
+    parameters: ClassVar[tuple[str, ...]] = ("n", "p")
+    event_ndim: ClassVar[int] = 1
+
+    @classmethod
+    def sized(cls, length: int) -> Self:
+        return cls(length)
+
+    @property
+    def size(self) -> int:
+        return self.categories
+
+    def at(self, elements: Any) -> Self:
+        # Broadcasting repeats the trials along leading axes, so flat indices wrap around.
+        if np.size(self.trials) == 1:
+            return self
+        return replace(self, trials=np.take(self.trials, elements, mode="wrap"))
+
+    def natural(self, p: ArrayLike, n: ArrayLike | None = None) -> Array:
+        if n is not None and np.any(np.asarray(n) != self.trials):
+            raise ValueError(f"n is {n}, but this Multinomial counts {self.trials} trials")
+        return np.log(np.asarray(p, dtype=np.float64))
+
+    def standard(self, natural: Array) -> dict[str, Array]:
+        n = np.zeros(natural.shape[:-1]) + self._n
+        return {"n": n, "p": np.asarray(softmax(natural, axis=-1))}
+
+    def moments(self, natural: Array) -> Array:
+        return self.mean(natural)
+
+    def from_moments(self, moments: Array) -> Array:
+        return np.log(moments) - np.log(self._n[..., None])
+
+    def log_partition(self, natural: Array) -> Array:
+        return np.asarray(self._n * logsumexp(natural, axis=-1))
+
+    def entropy(self, natural: Array) -> Array:
+        """Sum n H(p) - log n! and every E[log x_k!], over the Binomial that x_k follows."""
+        log_p = np.asarray(log_softmax(natural, axis=-1))
+        n, p = self._n[..., None], np.exp(log_p)
+        mean, var = n * p, n * p * (1 - p)
+
+        def log_mass(x: Array) -> Array:
+            rest = n[..., None] - x
+            log_choose = -np.log1p(n[..., None]) - betaln(rest + 1, x + 1)
+            return np.asarray(log_choose + x * log_p[..., None] + xlog1py(rest, -p[..., None]))
+
+        def log_factorial(x: Array) -> Array:
+            return np.asarray(gammaln(x + 1) - gammaln(mean + 1)[..., None])
+
+        mean_log = expect(log_factorial, log_mass, mean, var, n) + gammaln(mean + 1)
+        entropy: Array = mean_log.sum(axis=-1) - gammaln(self._n + 1) - (mean * log_p).sum(axis=-1)
+        return entropy
+
+    def statistics(self, x: ArrayLike) -> Array:
+        return np.asarray(x, dtype=np.float64)
+
+    def log_base(self, x: ArrayLike) -> Array:
+        x = np.asarray(x, dtype=np.float64)
+        return np.asarray(gammaln(self._n + 1) - gammaln(x + 1).sum(axis=-1))
+
+    def in_domain(self, natural: Array) -> Bools:
+        return np.asarray(np.isfinite(natural).all(axis=-1))
+
+    def in_support(self, x: ArrayLike) -> Bools:
+        x = np.asarray(x, dtype=np.float64)
+        whole = ((x >= 0) & (x == np.floor(x))).all(axis=-1)
+        return np.asarray(whole & (x.sum(axis=-1) == self._n))
+
+    def mean(self, natural: Array) -> Array:
+        return np.asarray(self._n[..., None] * softmax(natural, axis=-1))
+
+    def var(self, natural: Array) -> Array:
+        p = np.asarray(softmax(natural, axis=-1))
+        return self._n[..., None] * p * (1 - p)
+
+    def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
+        n, p = self.standard(natural).values()
+        return rng.multinomial(n.astype(np.int64), p, (size, *n.shape)).astype(np.float64)
+
+    def start(self, natural: Array, rng: np.random.Generator) -> Array:
+        return natural + 0.3 * rng.standard_normal(natural.shape)
+
+    def example(self, rng: np.random.Generator, count: int) -> Array:
+        return rng.normal(size=(count, self.categories))
+
+    @property
+    def _n(self) -> Array:
+        return np.asarray(self.trials, dtype=np.float64)

@@ -1,0 +1,135 @@
+"""Normal vectors with mean mu and precision matrix tau: phi(x) = (x, x x'), lam = (tau mu, -tau/2).
+
+Matrices are laid out flat, row by row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from svmp.families.family import Array, Bools, Family, dot
+from svmp.families.matrix import (
+    apply,
+    cholesky,
+    flat,
+    inverse,
+    is_positive_definite,
+    join,
+    log_det_root,
+    symmetric,
+)
+from svmp.families.normal import LOG_2PI
+
+
+@dataclass(frozen=True)
+class MvNormal(Family):
+    """The Normal family on vectors of one length.
+
+    >>> family = MvNormal(dimension=2)
+    >>> family.var(family.natural(mu=[0.0, 3.0], tau=[[4.0, 0.0], [0.0, 0.5]]))
+    array([0.25, 2.  ])
+    """
+
+    dimension: int
+
+    parameters: ClassVar[tuple[str, ...]] = ("mu", "tau")
+    event_ndim: ClassVar[int] = 1
+
+    @classmethod
+    def sized(cls, length: int) -> Self:
+        return cls(length)
+
+    @property
+    def size(self) -> int:
+        return self.dimension + self.dimension**2
+
+    def natural(self, mu: ArrayLike, tau: ArrayLike) -> Array:
+        tau = np.asarray(tau, dtype=np.float64)
+        return join(apply(tau, np.asarray(mu, dtype=np.float64)), -0.5 * flat(tau))
+
+    def standard(self, natural: Array) -> dict[str, Array]:
+        return {"mu": self.mean(natural), "tau": self._tau(natural)}
+
+    def moments(self, natural: Array) -> Array:
+        mu, whitener, _ = self._factorised(natural)
+        return join(mu, flat(mu[..., :, None] * mu[..., None, :] + _square(whitener)))
+
+    def from_moments(self, moments: Array) -> Array:
+        mu = moments[..., : self.dimension]
+        second = symmetric(moments[..., self.dimension :], self.dimension)
+        return self.natural(mu, inverse(second - mu[..., :, None] * mu[..., None, :]))
+
+    def log_partition(self, natural: Array) -> Array:
+        _, whitener, log_det = self._factorised(natural)
+        white = apply(whitener, natural[..., : self.dimension])
+        return 0.5 * (dot(white, white) - log_det + self.dimension * LOG_2PI)
+
+    def entropy(self, natural: Array) -> Array:
+        log_det = log_det_root(cholesky(self._tau(natural)))
+        return 0.5 * (self.dimension * (1 + LOG_2PI) - log_det)
+
+    def statistics(self, x: ArrayLike) -> Array:
+        x = np.asarray(x, dtype=np.float64)
+        return join(x, flat(x[..., :, None] * x[..., None, :]))
+
+    def log_base(self, x: ArrayLike) -> Array:
+        return np.zeros(np.shape(x)[:-1])
+
+    def in_domain(self, natural: Array) -> Bools:
+        return np.isfinite(natural).all(axis=-1) & is_positive_definite(self._tau(natural))
+
+    def in_support(self, x: ArrayLike) -> Bools:
+        return np.asarray(np.isfinite(np.asarray(x, dtype=np.float64)).all(axis=-1))
+
+    def mean(self, natural: Array) -> Array:
+        return self._factorised(natural)[0]
+
+    def var(self, natural: Array) -> Array:
+        _, whitener, _ = self._factorised(natural)
+        return np.asarray((whitener**2).sum(axis=-2))
+
+    def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
+        mu, whitener, _ = self._factorised(natural)
+        return mu + apply(np.swapaxes(whitener, -1, -2), rng.standard_normal((size, *mu.shape)))
+
+    def start(self, natural: Array, rng: np.random.Generator) -> Array:
+        mu, tau = self.standard(natural).values()
+        spread = 0.3 * np.minimum(1.0, np.sqrt(self.var(natural)))
+        return self.natural(mu + spread * rng.standard_normal(mu.shape), tau)
+
+    def example(self, rng: np.random.Generator, count: int) -> Array:
+        d = self.dimension
+        root = rng.normal(size=(count, d, d)) / np.sqrt(d)
+        return self.natural(rng.normal(size=(count, d)), _square(root) + 0.3 * np.eye(d))
+
+    def kl(self, natural: Array, other: Array) -> Array:
+        """Half of tr(r) - d - log|r| + (mu - mu')' tau' (mu - mu'), with r = tau' tau^-1.
+
+        As for the Normal, the general formula would lose its digits to a large mean.
+        """
+        mu, whitener, log_det = self._factorised(natural)
+        mu_other, _, log_det_other = self._factorised(other)
+        tau_other = self._tau(other)
+        trace = dot(flat(tau_other), flat(_square(whitener)))
+        gap = mu - mu_other
+        squares = dot(gap, apply(tau_other, gap))
+        return 0.5 * (trace - self.dimension - log_det_other + log_det + squares)
+
+    def _tau(self, natural: Array) -> Array:
+        return -2 * symmetric(natural[..., self.dimension :], self.dimension)
+
+    def _factorised(self, natural: Array) -> tuple[Array, Array, Array]:
+        """Return mu, a whitener W with W'W the covariance, and log|tau|."""
+        root = cholesky(self._tau(natural))
+        whitener = np.asarray(np.linalg.inv(root), dtype=np.float64)
+        white = apply(whitener, natural[..., : self.dimension])
+        return apply(np.swapaxes(whitener, -1, -2), white), whitener, log_det_root(root)
+
+
+def _square(root: Array) -> Array:
+    product = np.swapaxes(root, -1, -2) @ root
+    return 0.5 * (product + np.swapaxes(product, -1, -2))

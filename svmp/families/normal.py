@@ -1,0 +1,100 @@
+"""Normal with mean mu and precision tau: phi(x) = (x, x^2), lam = (tau mu, -tau / 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from svmp.families.family import Array, Bools, Family, stack
+
+LOG_2PI = float(np.log(2 * np.pi))
+
+
+@dataclass(frozen=True)
+class Normal(Family):
+    """The Normal family on the real line.
+
+    >>> family = Normal()
+    >>> family.moments(family.natural(mu=1.0, tau=4.0))
+    array([1.  , 1.25])
+    """
+
+    parameters: ClassVar[tuple[str, ...]] = ("mu", "tau")
+    event_ndim: ClassVar[int] = 0
+
+    @classmethod
+    def sized(cls, length: int) -> Self:
+        return cls()
+
+    @property
+    def size(self) -> int:
+        return 2
+
+    def natural(self, mu: ArrayLike, tau: ArrayLike) -> Array:
+        tau = np.asarray(tau, dtype=np.float64)
+        return stack(tau * mu, -0.5 * tau)
+
+    def standard(self, natural: Array) -> dict[str, Array]:
+        tau = -2 * natural[..., 1]
+        return {"mu": natural[..., 0] / tau, "tau": tau}
+
+    def moments(self, natural: Array) -> Array:
+        tau = -2 * natural[..., 1]
+        mu = natural[..., 0] / tau
+        return stack(mu, mu**2 + 1 / tau)
+
+    def from_moments(self, moments: Array) -> Array:
+        mu, second = moments[..., 0], moments[..., 1]
+        return self.natural(mu, 1 / (second - mu**2))
+
+    def log_partition(self, natural: Array) -> Array:
+        tau = -2 * natural[..., 1]
+        return 0.5 * (natural[..., 0] ** 2 / tau - np.log(tau) + LOG_2PI)
+
+    def entropy(self, natural: Array) -> Array:
+        return 0.5 * (1 + LOG_2PI - np.log(-2 * natural[..., 1]))
+
+    def statistics(self, x: ArrayLike) -> Array:
+        x = np.asarray(x, dtype=np.float64)
+        return stack(x, x**2)
+
+    def log_base(self, x: ArrayLike) -> Array:
+        return np.zeros(np.shape(x))
+
+    def in_domain(self, natural: Array) -> Bools:
+        return np.isfinite(natural).all(axis=-1) & (natural[..., 1] < 0)
+
+    def in_support(self, x: ArrayLike) -> Bools:
+        return np.isfinite(np.asarray(x, dtype=np.float64))
+
+    def mean(self, natural: Array) -> Array:
+        return self.standard(natural)["mu"]
+
+    def var(self, natural: Array) -> Array:
+        return -0.5 / natural[..., 1]
+
+    def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
+        mu, sd = self.mean(natural), np.sqrt(self.var(natural))
+        return mu + sd * rng.standard_normal((size, *mu.shape))
+
+    def start(self, natural: Array, rng: np.random.Generator) -> Array:
+        mu, tau = self.standard(natural).values()
+        spread = 0.3 * np.minimum(1.0, 1 / np.sqrt(tau))
+        return self.natural(mu + spread * rng.standard_normal(mu.shape), tau)
+
+    def example(self, rng: np.random.Generator, count: int) -> Array:
+        return self.natural(rng.normal(size=count), rng.gamma(3.0, 0.5, size=count) + 0.1)
+
+    def kl(self, natural: Array, other: Array) -> Array:
+        """Half of r - 1 - log r + tau' (mu - mu')^2, with r = tau' / tau.
+
+        The general formula subtracts numbers of the size of tau mu^2, and so loses every digit of
+        a KL near 1 once the mean is 1e4 and the precision 1e8.
+        """
+        mu, tau = self.standard(natural).values()
+        mu_other, tau_other = self.standard(other).values()
+        ratio = tau_other / tau
+        return 0.5 * (ratio - 1 - np.log(ratio) + tau_other * (mu - mu_other) ** 2)

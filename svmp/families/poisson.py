@@ -1,0 +1,88 @@
+"""Poisson with mean mu: phi(x) = x, f(x) = -log x!, lam = log mu."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaln
+
+from svmp.families.counts import count_entropy
+from svmp.families.family import Array, Bools, Family
+
+LOG_HUGE = float(np.log(np.finfo(np.float64).max))
+
+
+@dataclass(frozen=True)
+class Poisson(Family):
+    """The Poisson family on 0, 1, 2, ...
+
+    >>> family = Poisson()
+    >>> family.var(family.natural(mu=[0.5, 4.0]))
+    array([0.5, 4. ])
+    """
+
+    parameters: ClassVar[tuple[str, ...]] = ("mu",)
+    event_ndim: ClassVar[int] = 0
+
+    @classmethod
+    def sized(cls, length: int) -> Self:
+        return cls()
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    def natural(self, mu: ArrayLike) -> Array:
+        return np.log(np.asarray(mu, dtype=np.float64))[..., None]
+
+    def standard(self, natural: Array) -> dict[str, Array]:
+        return {"mu": self.mean(natural)}
+
+    def moments(self, natural: Array) -> Array:
+        return np.exp(natural)
+
+    def from_moments(self, moments: Array) -> Array:
+        return np.log(moments)
+
+    def log_partition(self, natural: Array) -> Array:
+        return np.exp(natural[..., 0])
+
+    def entropy(self, natural: Array) -> Array:
+        mu, one = self.mean(natural), np.ones(natural.shape[:-1])
+
+        def log_mass(x: Array) -> Array:
+            return np.asarray(x * natural - mu[..., None] - gammaln(x + 1))
+
+        return count_entropy(log_mass, mu, mu, one, one)
+
+    def statistics(self, x: ArrayLike) -> Array:
+        return np.asarray(x, dtype=np.float64)[..., None]
+
+    def log_base(self, x: ArrayLike) -> Array:
+        return np.asarray(-gammaln(np.asarray(x, dtype=np.float64) + 1))
+
+    def in_domain(self, natural: Array) -> Bools:
+        return np.isfinite(natural[..., 0]) & (natural[..., 0] < LOG_HUGE)
+
+    def in_support(self, x: ArrayLike) -> Bools:
+        x = np.asarray(x, dtype=np.float64)
+        return (x >= 0) & (x < np.inf) & (x == np.floor(x))
+
+    def mean(self, natural: Array) -> Array:
+        return np.exp(natural[..., 0])
+
+    def var(self, natural: Array) -> Array:
+        return np.exp(natural[..., 0])
+
+    def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
+        mu = self.mean(natural)
+        return rng.poisson(mu, (size, *mu.shape)).astype(np.float64)
+
+    def start(self, natural: Array, rng: np.random.Generator) -> Array:
+        return natural + 0.1 * rng.standard_normal(natural.shape)
+
+    def example(self, rng: np.random.Generator, count: int) -> Array:
+        return self.natural(rng.gamma(3.0, 1.0, count) + 0.2)

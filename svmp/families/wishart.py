@@ -1,0 +1,154 @@
+"""Wishart with nu degrees of freedom and scale V, E[X] = nu V: a precision matrix.
+
+phi(X) = (X, log|X|), lam = (-V^-1 / 2, (nu - d - 1) / 2), matrices laid out flat, row by row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaln, polygamma, psi
+
+from svmp.families.family import Array, Bools, Family, dot
+from svmp.families.gamma import log_minus_psi
+from svmp.families.matrix import (
+    cholesky,
+    flat,
+    inverse,
+    is_positive_definite,
+    is_symmetric,
+    join,
+    log_det,
+    symmetric,
+)
+from svmp.families.roots import decreasing_root
+
+
+@dataclass(frozen=True)
+class Wishart(Family):
+    """The Wishart family on positive definite matrices of one dimension, nu > dimension - 1.
+
+    >>> family = Wishart(dimension=2)
+    >>> family.mean(family.natural(nu=5.0, V=[[1.0, 0.0], [0.0, 0.2]]))
+    array([[5., 0.],
+           [0., 1.]])
+    """
+
+    dimension: int
+
+    parameters: ClassVar[tuple[str, ...]] = ("nu", "V")
+    event_ndim: ClassVar[int] = 2
+
+    @classmethod
+    def sized(cls, length: int) -> Self:
+        return cls(length)
+
+    @property
+    def size(self) -> int:
+        return self.dimension**2 + 1
+
+    def natural(self, nu: ArrayLike, V: ArrayLike) -> Array:
+        half = 0.5 * inverse(np.asarray(V, dtype=np.float64))
+        last = 0.5 * (np.asarray(nu, dtype=np.float64) - self.dimension - 1)
+        return join(-flat(half), last[..., None])
+
+    def standard(self, natural: Array) -> dict[str, Array]:
+        return {"nu": self._nu(natural), "V": 0.5 * inverse(self._half(natural))}
+
+    def moments(self, natural: Array) -> Array:
+        half = self._half(natural)
+        mean_log_det = psi(self._shapes(natural)).sum(axis=-1) - log_det(half)
+        return join(flat(self.mean(natural)), mean_log_det[..., None])
+
+    def from_moments(self, moments: Array) -> Array:
+        mean = symmetric(moments[..., :-1], self.dimension)
+        nu = degrees_from_gap(log_det(mean) - moments[..., -1], self.dimension)
+        return self.natural(nu, mean / nu[..., None, None])
+
+    def log_partition(self, natural: Array) -> Array:
+        d = self.dimension
+        log_gamma = gammaln(self._shapes(natural)).sum(axis=-1) + 0.25 * d * (d - 1) * np.log(np.pi)
+        log_partition: Array = log_gamma - 0.5 * self._nu(natural) * log_det(self._half(natural))
+        return log_partition
+
+    def entropy(self, natural: Array) -> Array:
+        return self.log_partition(natural) - dot(natural, self.moments(natural))
+
+    def statistics(self, x: ArrayLike) -> Array:
+        x = np.asarray(x, dtype=np.float64)
+        return join(flat(x), log_det(x)[..., None])
+
+    def log_base(self, x: ArrayLike) -> Array:
+        return np.zeros(np.shape(x)[:-2])
+
+    def in_domain(self, natural: Array) -> Bools:
+        proper = np.isfinite(natural).all(axis=-1) & (natural[..., -1] > -1)
+        return proper & is_positive_definite(self._half(natural))
+
+    def in_support(self, x: ArrayLike) -> Bools:
+        x = np.asarray(x, dtype=np.float64)
+        positive = is_positive_definite(x)
+        return positive & is_symmetric(np.where(positive[..., None, None], x, 0.0))
+
+    def mean(self, natural: Array) -> Array:
+        return 0.5 * self._nu(natural)[..., None, None] * inverse(self._half(natural))
+
+    def var(self, natural: Array) -> Array:
+        nu, V = self.standard(natural).values()
+        diagonal = np.diagonal(V, axis1=-2, axis2=-1)
+        return nu[..., None, None] * (V**2 + diagonal[..., :, None] * diagonal[..., None, :])
+
+    def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
+        """By Bartlett's decomposition: X = R R' with R = chol(V) times a random triangle."""
+        shapes = self._shapes(natural)[..., ::-1]
+        triangle = np.tril(rng.standard_normal((size, *shapes.shape, self.dimension)), -1)
+        diagonal = np.arange(self.dimension)
+        chi2 = 2 * rng.gamma(shapes, size=(size, *shapes.shape))
+        triangle[..., diagonal, diagonal] = np.sqrt(chi2)
+        root = cholesky(self.standard(natural)["V"]) @ triangle
+        x = root @ np.swapaxes(root, -1, -2)
+        return 0.5 * (x + np.swapaxes(x, -1, -2))
+
+    def start(self, natural: Array, rng: np.random.Generator) -> Array:
+        """Keep the degrees of freedom and move the scale by about a tenth."""
+        nu, V = self.standard(natural).values()
+        return self.natural(nu, V * np.exp(0.1 * rng.standard_normal(nu.shape))[..., None, None])
+
+    def example(self, rng: np.random.Generator, count: int) -> Array:
+        d = self.dimension
+        root = rng.normal(size=(count, d, d)) / np.sqrt(d)
+        scale = root @ np.swapaxes(root, -1, -2) + 0.3 * np.eye(d)
+        return self.natural(d - 1 + rng.gamma(3.0, 1.0, count) + 0.5, scale)
+
+    def _half(self, natural: Array) -> Array:
+        return -symmetric(natural[..., :-1], self.dimension)
+
+    def _nu(self, natural: Array) -> Array:
+        return 2 * natural[..., -1] + self.dimension + 1
+
+    def _shapes(self, natural: Array) -> Array:
+        """Return (nu - d + 1) / 2, ..., nu / 2: the shapes of the d Gammas within a Wishart."""
+        return natural[..., -1:] + 1 + 0.5 * np.arange(self.dimension)
+
+
+def degrees_from_gap(gap: Array, dimension: int) -> Array:
+    """Solve log|E[X]| - E[log|X|] = gap for nu; the scale V cancels.
+
+    With shapes a_i = a + i / 2 and nu = 2 a + d - 1, the left side is the sum over i of
+    log(nu / 2) - psi(a_i), which falls from infinity to zero in a.
+    """
+    log_gap = np.log(gap)
+    below = 0.5 * np.arange(dimension)
+
+    def excess(log_a: Array) -> tuple[Array, Array]:
+        a = np.exp(log_a)
+        shapes = a[..., None] + below
+        value = (log_minus_psi(shapes) + np.log1p(below[::-1] / shapes)).sum(axis=-1)
+        half_nu = shapes[..., -1]
+        slope = dimension / half_nu - polygamma(1, shapes).sum(axis=-1)
+        return np.log(value) - log_gap, a * slope / value
+
+    return 2 * np.exp(decreasing_root(excess, -log_gap, low=-300.0, high=300.0)) + dimension - 1

@@ -1,0 +1,1 @@
+"""Fitting networks: selection, the engine, starting values, stopping, results."""

@@ -1,0 +1,77 @@
+"""q of one variable, as a person reads it: arrays with the model's dims."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from svmp.families.family import Array, Family
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """The approximate posterior of one hidden variable.
+
+    Attributes
+    ----------
+    name, dims, family
+        As in the model.
+    plate
+        Sizes of the plate axes.
+    natural
+        Natural parameters, (elements, size).
+
+    Its standard parameters are attributes too: `fit["tau"].alpha`.
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    plate: tuple[int, ...]
+    family: Family
+    natural: Array
+
+    @property
+    def parameters(self) -> dict[str, Array]:
+        """The standard parameters, with the model's dims."""
+        return {k: self._shaped(v) for k, v in self.family.standard(self.natural).items()}
+
+    @property
+    def mean(self) -> Array:
+        """E[x]; for a Categorical its probabilities, on a last axis of their own."""
+        return self._shaped(self.family.mean(self.natural))
+
+    @property
+    def var(self) -> Array:
+        """Variance of each entry of x."""
+        return self._shaped(self.family.var(self.natural))
+
+    @property
+    def std(self) -> Array:
+        """Standard deviation of each entry of x."""
+        return np.sqrt(self.var)
+
+    @property
+    def moments(self) -> Array:
+        """Expected sufficient statistics, on a last axis of their own."""
+        return self._shaped(self.family.moments(self.natural))
+
+    def entropy(self) -> Array:
+        """Entropy of each element, in nats."""
+        return self._shaped(self.family.entropy(self.natural))
+
+    def draw(self, size: int = 1, seed: int = 0) -> Array:
+        """Independent draws from q, with a new first axis."""
+        draws = self.family.draw(self.natural, np.random.default_rng(seed), size)
+        return draws.reshape((size, *self.plate, *draws.shape[2:]))
+
+    def _shaped(self, values: Array) -> Array:
+        return values.reshape((*self.plate, *values.shape[1:]))
+
+    def __getattr__(self, name: str) -> Array:
+        if name.startswith("_") or name not in self.family.parameters:
+            raise AttributeError(f"a posterior has no attribute '{name}'")
+        return self.parameters[name]
+
+    def __repr__(self) -> str:
+        return f"<q({self.name}): {type(self.family).__name__}, dims {self.dims}>"

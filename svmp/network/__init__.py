@@ -1,0 +1,1 @@
+"""Declaring networks: models, dims, variables, expressions, conjugacy, Markov blankets."""

@@ -1,0 +1,175 @@
+"""p(x | parents) over the rows of x's table: a density, and where each parameter comes from.
+
+In a mixture every row has one sub-row per component, weighted by the probability that the row's
+Categorical chose it. Without one there is a single sub-row of weight 1, the row itself. So
+
+    E[log p(x_r | pa)] = sum_k E[z_r = k] E[log p(x_r | pa_rk)]
+
+covers both, and the messages are its derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from svmp import families
+from svmp.errors import ModelError
+from svmp.factors.factor import Factor, Given, expected_log_density
+from svmp.families.family import Array
+from svmp.network.beliefs import Beliefs
+from svmp.network.binding import Binder, category_axis
+from svmp.network.grid import Grid, Ints
+from svmp.network.slot import Slot
+
+if TYPE_CHECKING:
+    from svmp.network.variable import Variable
+
+
+class Conditional:
+    """The density of one variable given its parents, row by row.
+
+    Attributes
+    ----------
+    slots
+        The random parameters, by name.
+    selector
+        In a mixture, the slot of the Categorical that chooses.
+    components
+        Number of sub-rows of a row.
+    """
+
+    def __init__(
+        self,
+        variable: Variable,
+        factor: Factor,
+        parameters: Mapping[str, Any],
+        length: int | None,
+        selector: Any,
+    ) -> None:
+        self.variable, self.factor, self.parameters = variable, factor, parameters
+        plate = variable.plate
+        rows = plate
+        self.selector: Slot | None = None
+        self.components = 1
+        if selector is not None:
+            self.selector = Binder(variable.name, plate, plate, 1).slot(
+                "z", selector, families.Categorical
+            )
+            label, self.components = self._component_axis()
+            rows = Grid((*plate.labels, label), (*plate.shape, self.components))
+        if length is None:
+            length = category_axis(parameters["p"])[1] if "p" in parameters else 1
+        binder = Binder(variable.name, plate, rows, length)
+        self.scope = binder.scope
+        self.constants = {
+            name: binder.constant(name, parameters[name], events)
+            for name, events in factor.constants.items()
+        }
+        trouble = factor.check({k: c.values for k, c in self.constants.items()})
+        if trouble:
+            raise ModelError(f"'{variable.name}': {trouble}")
+        self.slots = {
+            name: binder.slot(name, parameters[name], family)
+            for name, family in factor.slots.items()
+        }
+        first = np.arange(plate.size if self.constants else 0) * self.components
+        self.family = factor.family(
+            length, {k: self.scope.look_up(c, first, first) for k, c in self.constants.items()}
+        )
+
+    def _component_axis(self) -> tuple[str, int]:
+        """Return the axis of a mixture's components: that of its Categorical's probabilities."""
+        name = self.variable.name
+        (chooser,) = self.selector.variables  # type: ignore[union-attr]
+        label, length = category_axis(chooser.conditional.parameters["p"])
+        if label is None:
+            raise ModelError(
+                f"z of '{name}': the categories of '{chooser.name}' have no dimension; give its p "
+                "as a Dirichlet or as svmp.data(p, dims=...)"
+            )
+        if label in self.variable.plate.labels:
+            raise ModelError(f"'{name}' has the components' own dimension '{label}'")
+        return label, length
+
+    def all_slots(self) -> list[Slot]:
+        """Return every slot, the selector's first."""
+        chosen = [] if self.selector is None else [self.selector]
+        return [*chosen, *self.slots.values()]
+
+    def parents(self) -> list[Variable]:
+        """Return the variables it depends on, observed ones included."""
+        seen = {v.name: v for slot in self.all_slots() for v in slot.variables}
+        return list(seen.values())
+
+    @property
+    def title(self) -> str:
+        """Name of the density, for people."""
+        name = type(self.factor).__name__
+        return name if self.selector is None else f"Mixture of {self.components} {name}"
+
+    def given(self, q: Beliefs, subrows: Ints, but: str | None = None) -> Given:
+        """Return what the density conditions on, at each sub-row; one slot may be left out."""
+        given = {n: slot.moments(q, subrows) for n, slot in self.slots.items() if n != but}
+        for name, array in self.constants.items():
+            given[name] = self.scope.look_up(array, subrows, subrows)
+        return given
+
+    def child(self, q: Beliefs, rows: Ints) -> Array:
+        """Return the moments of the child at each row: its statistics where it is observed."""
+        variable = self.variable
+        if variable.observed is None:
+            return q.moments[variable.name][rows]
+        return variable.family.at(rows).statistics(variable.observed[rows])
+
+    def subrows(self, rows: Ints) -> Ints:
+        """Return the sub-rows of each row, one row's after another's."""
+        if self.components == 1:
+            return rows
+        return (rows[:, None] * self.components + np.arange(self.components)).ravel()
+
+    def to_child(self, q: Beliefs, rows: Ints) -> Array:
+        """Return the message to the child: the expected natural parameter of its prior."""
+        natural = self.factor.to_child(self.given(q, self.subrows(rows)))
+        natural = np.broadcast_to(natural, (len(rows) * self.components, natural.shape[-1]))
+        if self.selector is None:
+            return natural
+        weights = self.selector.moments(q, rows)
+        return np.einsum("rk,rkd->rd", weights, natural.reshape(*weights.shape, -1))
+
+    def densities(self, q: Beliefs, rows: Ints) -> Array:
+        """E[log p(x_r | pa_rk)] for every row and component, without the base measure."""
+        subrows = self.subrows(rows)
+        child = np.repeat(self.child(q, rows), self.components, axis=0)
+        log_density = expected_log_density(self.factor, child, self.given(q, subrows))
+        return np.broadcast_to(log_density, subrows.shape).reshape(len(rows), self.components)
+
+    def log_density(self, q: Beliefs, rows: Ints) -> Array:
+        """E[log p(x_r | pa_r)] of every row, without the base measure."""
+        densities = self.densities(q, rows)
+        if self.selector is None:
+            return densities[:, 0]
+        return np.einsum("rk,rk->r", self.selector.moments(q, rows), densities)
+
+    def message(self, q: Beliefs, parent: Variable, elements: Ints, rows: Ints) -> Array:
+        """Return the message of each row to the element of the parent beside it.
+
+        Rows are sub-rows, but for the Categorical that chooses among them.
+        """
+        if self.selector is not None and parent in self.selector.variables:
+            return self.densities(q, rows)
+        name, slot = self.slot_of(parent)
+        child = self.child(q, rows // self.components)
+        message = self.factor.to_parent(name, child, self.given(q, rows, but=name))
+        message = np.broadcast_to(message, (len(rows), message.shape[-1]))
+        if self.selector is not None:
+            row, component = np.divmod(rows, self.components)
+            weights = self.selector.moments(q, row)[np.arange(len(row)), component]
+            message = message * weights[:, None]
+        return slot.message(q, parent, elements, rows, message)
+
+    def slot_of(self, parent: Variable) -> tuple[str, Slot]:
+        """Return the parameter in which a variable stands."""
+        return next((n, s) for n, s in self.slots.items() if parent in s.variables)

@@ -1,0 +1,139 @@
+"""Pictures of a network with its plates: Graphviz and Mermaid text, SVG where `dot` is there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from svmp.errors import SvmpError
+
+if TYPE_CHECKING:
+    from svmp.network.model import Model
+    from svmp.network.variable import Variable
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture of a model; notebooks show it as SVG where they can.
+
+    Attributes
+    ----------
+    mermaid
+        The picture as Mermaid text, which many pages and editors render.
+    dot
+        The picture as Graphviz text.
+    """
+
+    mermaid: str
+    dot: str
+
+    def svg(self) -> str:
+        """Render by Graphviz."""
+        program = shutil.which("dot")
+        if program is None:
+            raise SvmpError(
+                "Graphviz' program `dot` is not installed, so no SVG can be drawn; "
+                "the Mermaid text in `.mermaid` needs no program"
+            )
+        run = subprocess.run(
+            [program, "-Tsvg"], input=self.dot, capture_output=True, text=True, check=False
+        )
+        if run.returncode:
+            raise SvmpError(f"Graphviz could not draw the model: {run.stderr.strip()}")
+        return run.stdout
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture: .svg by Graphviz, .dot or .gv as its text, .mmd or .md as Mermaid."""
+        target = Path(path)
+        match target.suffix:
+            case ".svg":
+                text = self.svg()
+            case ".dot" | ".gv":
+                text = self.dot
+            case ".mmd":
+                text = self.mermaid
+            case ".md":
+                text = f"```mermaid\n{self.mermaid}\n```\n"
+            case other:
+                raise SvmpError(f"cannot draw to '{other}'; use .svg, .dot, .gv, .mmd or .md")
+        target.write_text(text, encoding="utf-8")
+
+    def _repr_svg_(self) -> str | None:
+        return self.svg() if shutil.which("dot") else None
+
+    def _repr_markdown_(self) -> str:
+        return f"```mermaid\n{self.mermaid}\n```"
+
+    def __str__(self) -> str:
+        return self.mermaid
+
+
+def draw(model: Model) -> Drawing:
+    """Draw a model: a node a variable, shaded if observed, in a box for each plate."""
+    variables = list(model.variables.values())
+    number = {v.name: f"v{i}" for i, v in enumerate(variables)}
+    plates: dict[tuple[str, ...], list[Variable]] = {}
+    for variable in variables:
+        plates.setdefault(variable.plate.labels, []).append(variable)
+    arrows = [
+        (number[parent.name], number[v.name])
+        for v in variables
+        for parent in v.conditional.parents()
+    ]
+    return Drawing(_mermaid(plates, number, arrows), _dot(plates, number, arrows))
+
+
+Plates = dict[tuple[str, ...], "list[Variable]"]
+
+
+def _title(variable: Variable) -> str:
+    plate = variable.plate
+    return " x ".join(f"{n} {s:,}" for n, s in zip(plate.labels, plate.shape, strict=True))
+
+
+def _mermaid(plates: Plates, number: dict[str, str], arrows: list[tuple[str, str]]) -> str:
+    lines = ["flowchart TD"]
+    for index, (labels, members) in enumerate(plates.items()):
+        nodes = []
+        for v in members:
+            text = f'"{escape(v.name)} ~ {v.conditional.title}"'
+            nodes.append(f"{number[v.name]}{f'({text})' if v.hidden else f'[{text}]'}")
+        if labels:
+            lines.append(f'  subgraph p{index}["{escape(_title(members[0]))}"]')
+            lines += [f"    {node}" for node in nodes]
+            lines.append("  end")
+        else:
+            lines += [f"  {node}" for node in nodes]
+    lines += [f"  {parent} --> {child}" for parent, child in arrows]
+    shaded = [number[v.name] for members in plates.values() for v in members if not v.hidden]
+    if shaded:
+        lines.append("  classDef observed fill:#cfd8e3,stroke:#333")
+        lines.append(f"  class {','.join(shaded)} observed")
+    return "\n".join(lines)
+
+
+def _dot(plates: Plates, number: dict[str, str], arrows: list[tuple[str, str]]) -> str:
+    lines = ["digraph model {", '  node [fontname="Helvetica"]; graph [fontname="Helvetica"];']
+    for index, (labels, members) in enumerate(plates.items()):
+        nodes = []
+        for v in members:
+            fill = "" if v.hidden else ' style="filled" fillcolor="#cfd8e3"'
+            label = f"{escape(v.name)}<br/><i>{v.conditional.title}</i>"
+            nodes.append(f"{number[v.name]} [label=<{label}>{fill}];")
+        if labels:
+            lines.append(f"  subgraph cluster_{index} {{")
+            lines.append(
+                f'    label="{escape(_title(members[0]))}"; labeljust=r; labelloc=b; style=rounded;'
+            )
+            lines += [f"    {node}" for node in nodes]
+            lines.append("  }")
+        else:
+            lines += [f"  {node}" for node in nodes]
+    lines += [f"  {parent} -> {child};" for parent, child in arrows]
+    lines.append("}")
+    return "\n".join(lines)

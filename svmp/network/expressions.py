@@ -1,0 +1,313 @@
+"""What a parameter may be: sums of products of variables, arrays and numbers, indexed and summed.
+
+Every expression is kept in one normal form, a sum of terms
+
+    scale * constants * x_1[index] * x_2[index] * ...      summed over some named axes,
+
+so that a Normal's mean is visibly linear in each variable, and a precision visibly a product.
+Axes go by name. An axis without a name (of a plain array) is lined up with the last plate axes
+of the variable that is being declared, as NumPy would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from svmp.errors import ModelError
+
+if TYPE_CHECKING:
+    from svmp.network.variable import Variable
+
+Parameter = "Expression | ArrayLike"
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """An array whose leading axes have names; None lines up with the declared variable's plate.
+
+    Axes past the named ones (`event` of them) belong to each value.
+    """
+
+    values: NDArray[Any]
+    axes: tuple[str | None, ...]
+
+    def renamed(self, old: str, new: str) -> Labelled:
+        return replace(self, axes=tuple(new if a == old else a for a in self.axes))
+
+
+Index = str | int | Labelled
+"""How one axis of a variable is read: in full under a name, at one place, or through a key."""
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """A variable as it stands in a product, with an index for each of its axes."""
+
+    variable: Variable
+    index: tuple[Index, ...]
+
+    def renamed(self, old: str, new: str) -> Operand:
+        def rename(index: Index) -> Index:
+            if isinstance(index, Labelled):
+                return index.renamed(old, new)
+            return new if index == old else index
+
+        return replace(self, index=tuple(rename(i) for i in self.index))
+
+    @property
+    def labels(self) -> set[str]:
+        names: set[str] = set()
+        for index in self.index:
+            if isinstance(index, str):
+                names.add(index)
+            elif isinstance(index, Labelled):
+                names.update(a for a in index.axes if a is not None)
+        return names
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """A product of a number, arrays, at most one sparse design and variables, summed over axes."""
+
+    scale: float = 1.0
+    constants: tuple[Labelled, ...] = ()
+    operands: tuple[Operand, ...] = ()
+    summed: tuple[str, ...] = ()
+    design: Labelled | None = None
+
+    @property
+    def labels(self) -> set[str]:
+        names = {a for c in self._arrays() for a in c.axes if a is not None}
+        return names.union(self.summed, *(o.labels for o in self.operands))
+
+    @property
+    def free(self) -> set[str]:
+        return self.labels - set(self.summed)
+
+    def _arrays(self) -> tuple[Labelled, ...]:
+        return self.constants if self.design is None else (*self.constants, self.design)
+
+    def renamed(self, old: str, new: str) -> Term:
+        return Term(
+            self.scale,
+            tuple(c.renamed(old, new) for c in self.constants),
+            tuple(o.renamed(old, new) for o in self.operands),
+            tuple(new if s == old else s for s in self.summed),
+            None if self.design is None else self.design.renamed(old, new),
+        )
+
+    def __mul__(self, other: Term) -> Term:
+        names = [o.variable.name for o in self.operands + other.operands]
+        for name in names:
+            if names.count(name) > 1:
+                raise ModelError(
+                    f"'{name}' stands twice in one product; a mean must be linear in each variable"
+                )
+        if self.design is not None and other.design is not None:
+            raise ModelError("a product can hold one sparse design only")
+        for label in other.summed:  # a summed axis is private to its term
+            other = other.renamed(label, unused(label, self.labels | other.labels))
+        left = self
+        for label in self.summed:
+            if label in other.labels:
+                left = left.renamed(label, unused(label, left.labels | other.labels))
+        return Term(
+            left.scale * other.scale,
+            left.constants + other.constants,
+            left.operands + other.operands,
+            left.summed + other.summed,
+            left.design or other.design,
+        )
+
+    def sum_over(self, label: str) -> Term:
+        if label not in self.free:
+            raise ModelError(f"cannot sum over '{label}': not every term has that axis")
+        private = unused(label, self.labels)
+        renamed = self.renamed(label, private)
+        return replace(renamed, summed=(*renamed.summed, private))
+
+
+class Expression:
+    """A sum of terms; variables are the simplest ones."""
+
+    __array_ufunc__ = None  # so that `array * expression` asks the expression, not NumPy
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        raise NotImplementedError
+
+    @property
+    def free(self) -> set[str]:
+        """Names of the axes that are not summed over."""
+        return set().union(*(t.free for t in self.terms))
+
+    def __add__(self, other: Any) -> Expression:
+        return Sum(self.terms + lift(other).terms)
+
+    def __radd__(self, other: Any) -> Expression:
+        return lift(other) + self
+
+    def __neg__(self) -> Expression:
+        return self * -1.0
+
+    def __sub__(self, other: Any) -> Expression:
+        return self + -lift(other)
+
+    def __rsub__(self, other: Any) -> Expression:
+        return lift(other) - self
+
+    def __mul__(self, other: Any) -> Expression:
+        right = lift(other)
+        return Sum(tuple(a * b for a in self.terms for b in right.terms))
+
+    def __rmul__(self, other: Any) -> Expression:
+        return lift(other) * self
+
+    def __truediv__(self, other: Any) -> Expression:
+        if isinstance(other, Expression):
+            raise ModelError("division by a variable is not conjugate; divide by numbers only")
+        return self * (1.0 / np.asarray(other, dtype=np.float64))
+
+    def __matmul__(self, other: Any) -> Expression:
+        return dot(self, other)
+
+    def __rmatmul__(self, other: Any) -> Expression:
+        return dot(other, self)
+
+    def sum(self, dim: str) -> Expression:
+        """Return the sum over a named axis."""
+        return Sum(tuple(t.sum_over(dim) for t in self.terms))
+
+
+@dataclass(frozen=True, eq=False)
+class Sum(Expression):
+    """An expression as the sum of its terms."""
+
+    parts: tuple[Term, ...]
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        return self.parts
+
+
+def unused(label: str, taken: Iterable[str]) -> str:
+    """Prime a name until nothing else has it."""
+    taken = set(taken)
+    while label in taken:
+        label += "'"
+    return label
+
+
+def lift(value: Any) -> Expression:
+    """Make an expression of a number or an array; expressions stay as they are."""
+    if isinstance(value, Expression):
+        return value
+    if sparse.issparse(value):
+        raise ModelError("a sparse design enters through svmp.dot(design, weights)")
+    return constant(numeric(value))
+
+
+def constant(values: NDArray[Any], axes: tuple[str | None, ...] | None = None) -> Expression:
+    """Make an expression of an array, with or without names for its axes."""
+    if values.ndim == 0:
+        return Sum((Term(scale=float(values)),))
+    return Sum((Term(constants=(Labelled(values, axes or (None,) * values.ndim),)),))
+
+
+def numeric(value: Any) -> NDArray[np.float64]:
+    """Return the array of finite numbers that a user gave, or say that it is none."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"{type(value).__name__} {value!r:.40} is neither a number, an array nor a variable"
+        ) from None
+    if not np.isfinite(array).all():
+        raise ModelError("a parameter holds NaN or infinity")
+    return array
+
+
+def data(values: ArrayLike, dims: str | tuple[str, ...]) -> Expression:
+    """Label the axes of an array, for use in an expression or as an index.
+
+    Only needed where plain alignment with the last axes is not what is meant.
+
+    >>> import svmp
+    >>> with svmp.Model(coords={"year": 3, "city": 2}):
+    ...     trend = svmp.Normal("trend", mu=0, tau=1, dims="city")
+    ...     x = svmp.Normal(
+    ...         "x",
+    ...         mu=trend * svmp.data([-1, 0, 1], dims="year"),
+    ...         tau=1,
+    ...         dims=("year", "city"),
+    ...         observed=[[-1, -2], [0, 0], [1, 2]],
+    ...     )
+    >>> x.shape
+    (3, 2)
+    """
+    names = (dims,) if isinstance(dims, str) else tuple(dims)
+    array = np.asarray(values)
+    if array.ndim != len(names):
+        raise ModelError(f"data has {array.ndim} axes but {len(names)} names: {names}")
+    if array.dtype.kind not in "iu":
+        array = numeric(array)
+    return constant(array, names)
+
+
+def dot(left: Any, right: Any, dim: str | None = None) -> Expression:
+    """Multiply two expressions and sum over a named axis.
+
+    Parameters
+    ----------
+    left, right
+        Variables, expressions or arrays. The last axis of a plain array or of a scipy.sparse
+        design is the one summed over, as in a matrix product.
+    dim
+        The axis to sum over. May be left out where the two have one axis in common, or, beside
+        an array, where the other has only one.
+
+    >>> import svmp
+    >>> with svmp.Model(coords={"feature": 2}):
+    ...     w = svmp.Normal("w", mu=0, tau=1, dims="feature")
+    ...     y = svmp.Normal(
+    ...         "y", mu=svmp.dot([[1, 2], [3, 4], [5, 6]], w), tau=1, observed=[1, 2, 3]
+    ...     )
+    >>> y.shape
+    (3,)
+    """
+    a, b = (x if isinstance(x, Expression) else None for x in (left, right))
+    if a is not None and b is not None:
+        shared = a.free & b.free
+    elif a is None and b is None:
+        raise ModelError("dot needs at least one variable")
+    else:
+        shared = (a or b).free  # type: ignore[union-attr]
+    if dim is None:
+        if len(shared) != 1:
+            raise ModelError(
+                f"say which axis dot sums over with dim=; candidates: {sorted(shared)}"
+            )
+        (dim,) = shared
+    a = a if a is not None else _design(left, dim)
+    b = b if b is not None else _design(right, dim)
+    return (a * b).sum(dim)
+
+
+def _design(values: Any, dim: str) -> Expression:
+    """Name the last axis of a plain or sparse array."""
+    if sparse.issparse(values):
+        rows = sparse.csr_array(values, dtype=np.float64)
+        rows.sum_duplicates()
+        if not np.isfinite(rows.data).all():
+            raise ModelError("a sparse design holds NaN or infinity")
+        return Sum((Term(design=Labelled(rows, (None, dim))),))
+    array = numeric(values)
+    if array.ndim == 0:
+        raise ModelError("dot needs an array with at least one axis beside a variable")
+    return constant(array, (*(None,) * (array.ndim - 1), dim))

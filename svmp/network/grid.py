@@ -1,0 +1,111 @@
+"""Named axes and flat numbers: a plate is a table, its cells counted row by row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmp.errors import ModelError
+from svmp.network.expressions import Labelled
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Axes in order, with names and sizes; a cell has one flat number, last axis fastest."""
+
+    labels: tuple[str, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    def stride(self, label: str) -> int:
+        return prod(self.shape[self.labels.index(label) + 1 :])
+
+    def length(self, label: str) -> int:
+        return self.shape[self.labels.index(label)]
+
+    def coordinate(self, label: str, flat: Ints) -> Ints:
+        """Return the position along one axis of each flat number."""
+        axis = self.labels.index(label)
+        place = flat if axis == len(self.labels) - 1 else flat // self.stride(label)
+        return place if axis == 0 else place % self.shape[axis]
+
+    def locate(self, flat: int) -> tuple[int, ...]:
+        """Return the index of one cell, for messages to people."""
+        return tuple(int(i) for i in np.unravel_index(flat, self.shape))
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The axes that a term can speak of: the rows of a table and the slots it sums over."""
+
+    rows: Grid
+    slots: Grid
+
+    def coordinate(self, label: str, rows: Ints, slots: Ints) -> Ints:
+        if label in self.slots.labels:
+            return self.slots.coordinate(label, slots)
+        return self.rows.coordinate(label, rows)
+
+    def look_up(self, array: Labelled, rows: Ints, slots: Ints) -> NDArray[Any]:
+        """Return the array's value for each (row, slot); one value where it has no axes."""
+        if not array.axes:
+            return array.values
+        places = tuple(self.coordinate(str(a), rows, slots) for a in array.axes)
+        return array.values[places]
+
+    def knows(self, label: str) -> bool:
+        return label in self.slots.labels or label in self.rows.labels
+
+    def length(self, label: str) -> int:
+        return (self.slots if label in self.slots.labels else self.rows).length(label)
+
+    def align(self, array: Labelled, plate: Grid) -> Labelled:
+        """Name the unnamed axes after the plate's last ones, and check every length."""
+        unnamed = array.axes.count(None)
+        if unnamed > len(plate.labels):
+            raise ModelError(
+                f"an array with {unnamed} unnamed axes does not fit a plate with dims "
+                f"{plate.labels}; name its axes with svmp.data(array, dims=...)"
+            )
+        names = iter(plate.labels[len(plate.labels) - unnamed :])
+        axes = tuple(next(names) if a is None else a for a in array.axes)
+        values, kept = array.values, []
+        for label in axes:
+            if not self.knows(label):
+                raise ModelError(
+                    f"it has the dimension '{label}', which the variable does not have; "
+                    "sum over it with svmp.dot, or index it"
+                )
+        for axis, label in enumerate(axes):
+            length = np.shape(values)[axis]
+            if length == self.length(label):
+                kept.append(label)
+            elif length != 1 or None not in array.axes:
+                raise ModelError(
+                    f"an array has length {length} along '{label}', which has {self.length(label)}"
+                )
+        if len(kept) < len(axes):
+            spare = tuple(i for i, a in enumerate(axes) if a not in kept)
+            values = np.squeeze(values, axis=spare)
+        return Labelled(values, tuple(kept))
+
+
+def ragged(starts: Ints, counts: Ints) -> tuple[Ints, Ints]:
+    """Concatenate ranges: return each range's number, and every member of it.
+
+    >>> owner, member = ragged(np.array([5, 0]), np.array([2, 3]))
+    >>> owner, member
+    (array([0, 0, 1, 1, 1]), array([5, 6, 0, 1, 2]))
+    """
+    owner = np.repeat(np.arange(len(counts)), counts)
+    first = np.cumsum(counts) - counts
+    return owner, np.arange(len(owner)) - np.repeat(first - starts, counts)

@@ -1,0 +1,313 @@
+"""A mean that is linear in each Gaussian variable: biases, regressions, (bi-, tri-)linear models.
+
+The mean of a row is a sum of entries, mu = sum_e c_e prod_f x_f(e). An entry reads one element of
+each of its operands. Seen from one element x it is mu = a . x + b, where a and b are random and
+made of the other variables, so that a message (m_1, m_2) to (mu, mu^2) is to (x, x x^T)
+
+    (m_1 E[a] + 2 m_2 E[a b],  m_2 E[a a^T]).
+
+For the paper's matrix factorization this is equation (6). All expectations are exact, also where
+two entries of a row share a variable (x y + y) or read entries of one vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from svmp.families.family import Array, stack
+from svmp.network.beliefs import Beliefs
+from svmp.network.colouring import greedy_colours
+from svmp.network.expressions import Labelled
+from svmp.network.grid import Ints, Scope, ragged
+from svmp.network.reader import Reader
+from svmp.network.slot import Slot
+
+if TYPE_CHECKING:
+    from svmp.network.variable import Variable
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Some entries of one term: whose they are (`owner`), their rows, slots and coefficients."""
+
+    owner: Ints
+    rows: Ints
+    slots: Ints
+    coefficient: Array
+
+    def __getitem__(self, chosen: Ints) -> Entries:
+        return Entries(
+            self.owner[chosen], self.rows[chosen], self.slots[chosen], self.coefficient[chosen]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LinearTerm:
+    """One term of the normal form, bound to the rows of a table."""
+
+    scale: float
+    constants: tuple[Labelled, ...]
+    readers: tuple[Reader, ...]
+    scope: Scope
+    design: Labelled | None
+
+    @property
+    def separable(self) -> bool:
+        """Two slots of one row never share an element, nor entries of one vector."""
+        slots = set(self.scope.slots.labels)
+        return all(dimension(r.variable) == 1 and r.carried == slots for r in self.readers)
+
+    def reader(self, variable: Variable) -> Reader | None:
+        return next((r for r in self.readers if r.variable is variable), None)
+
+    def entries(self, rows: Ints) -> Entries:
+        """List every entry of these rows; the owner is the position in `rows`."""
+        if self.design is None:
+            owner, slots = np.divmod(
+                np.arange(len(rows) * self.scope.slots.size), self.scope.slots.size
+            )
+            return self._entries(owner, rows[owner], slots, 1.0)
+        label = str(self.design.axes[0])
+        line = self.scope.rows.coordinate(label, rows)
+        matrix: Any = self.design.values
+        starts = matrix.indptr[line].astype(np.int64)
+        owner, place = ragged(starts, matrix.indptr[line + 1] - starts)
+        slots = matrix.indices[place].astype(np.int64)
+        return self._entries(owner, rows[owner], slots, matrix.data[place])
+
+    def _entries(self, owner: Ints, rows: Ints, slots: Ints, value: Array | float) -> Entries:
+        coefficient = np.full(len(rows), self.scale) * value
+        for array in self.constants:
+            coefficient *= self.scope.look_up(array, rows, slots)
+        return Entries(owner, rows, slots, coefficient)
+
+    def touching(self, reader: Reader, elements: Ints, rows: Ints) -> Entries:
+        """List the entries of each row that read the element beside it."""
+        if self.design is None and reader.carried == set(self.scope.slots.labels):
+            slots = reader.slot_of(elements)
+            found = self._entries(np.arange(len(rows)), rows, slots, 1.0)
+        else:
+            found = self.entries(rows)
+        here = reader.element(found.rows, found.slots) == elements[found.owner]
+        return found if here.all() else found[np.flatnonzero(here)]
+
+    def mean(self, q: Beliefs, at: Entries, skip: Variable | None = None) -> Array:
+        """E[c prod x_f] of each entry, leaving one variable out."""
+        value = at.coefficient
+        for reader in self.readers:
+            if reader.variable is not skip:
+                value = value * first(q, reader, at)
+        return value
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Slot):
+    """The mean of the Normal `name` as a sum of terms."""
+
+    name: str
+    terms: tuple[LinearTerm, ...]
+
+    @property
+    def variables(self) -> list[Variable]:
+        seen = {r.variable.name: r.variable for t in self.terms for r in t.readers}
+        return list(seen.values())
+
+    def mean(self, q: Beliefs, rows: Ints) -> Array:
+        """E[mu] of each row: remembered by q, or added up."""
+        if self.name in q.means:
+            return q.means[self.name][rows]
+        total = np.zeros(len(rows))
+        for term in self.terms:
+            at = term.entries(rows)
+            total += np.bincount(at.owner, term.mean(q, at), len(rows))
+        return total
+
+    def moments(self, q: Beliefs, rows: Ints) -> Array:
+        mean = self.mean(q, rows)
+        return stack(mean, mean**2 + self.variance(q, rows))
+
+    def variance(self, q: Beliefs, rows: Ints) -> Array:
+        """Var[mu] of each row: the covariances of those of its entries that share a variable."""
+        total = np.zeros(len(rows))
+        for i, left in enumerate(self.terms):
+            for right in self.terms[i:]:
+                a = left.entries(rows)
+                if left is right and left.separable:
+                    b = a
+                elif shares(left, right):
+                    a, b = beside(a, right.entries(rows))
+                else:
+                    continue
+                cross = second(q, left, a, right, b) - left.mean(q, a) * right.mean(q, b)
+                total += (1 if left is right else 2) * np.bincount(a.owner, cross, len(rows))
+        return total
+
+    def message(
+        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
+    ) -> Array:
+        size, count = dimension(variable), len(rows)
+        linear, square = incoming[:, 0], incoming[:, 1]
+        touched = list(self._touched(q, variable, elements, rows))
+        slope = np.zeros((count, size))
+        own = np.zeros(count)
+        for _, reader, at, a in touched:
+            slope += scatter(a, at.owner, reader.component(at.rows, at.slots), slope.shape)
+            own += np.bincount(at.owner, a * first(q, reader, at), count)
+        rest = self.mean(q, rows) - own
+        vector = slope * (linear + 2 * square * rest)[:, None]
+        vector += 2 * square[:, None] * self._shared_with_rest(q, variable, elements, rows, touched)
+        matrix = square[:, None] * self._squared_slope(q, variable, count, touched)
+        return np.concatenate([vector, matrix], axis=1)
+
+    def _touched(
+        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints
+    ) -> Iterator[Touched]:
+        """Yield the entries of every row that read the element, with E[c prod of the others]."""
+        for term in self.terms:
+            reader = term.reader(variable)
+            if reader is not None:
+                at = term.touching(reader, elements, rows)
+                yield term, reader, at, term.mean(q, at, skip=variable)
+
+    def _squared_slope(
+        self, q: Beliefs, variable: Variable, count: int, touched: list[Touched]
+    ) -> Array:
+        """E[a a^T] of each row, flattened."""
+        size = dimension(variable)
+        total = np.zeros((count, size * size))
+        for left, left_reader, left_at, _ in touched:
+            for right, right_reader, right_at, _ in touched:
+                if left is right and size == 1 and left.separable:
+                    a = b = left_at
+                else:
+                    a, b = beside(left_at, right_at)
+                value = second(q, left, a, right, b, skip=variable)
+                component = left_reader.component(a.rows, a.slots)
+                component = component * size + right_reader.component(b.rows, b.slots)
+                total += scatter(value, a.owner, component, total.shape)
+        return total
+
+    def _shared_with_rest(
+        self,
+        q: Beliefs,
+        variable: Variable,
+        elements: Ints,
+        rows: Ints,
+        touched: list[Touched],
+    ) -> Array:
+        """cov[a, b] of each row: not zero where an entry without x shares another variable."""
+        total = np.zeros((len(rows), dimension(variable)))
+        for term, reader, at, _ in touched:
+            for other in self.terms:
+                if (term is other and term.separable) or not shares(term, other, skip=variable):
+                    continue
+                a, b = beside(at, other.entries(rows))
+                again = other.reader(variable)
+                if again is not None:
+                    apart = again.element(b.rows, b.slots) != elements[a.owner]
+                    a, b = a[np.flatnonzero(apart)], b[np.flatnonzero(apart)]
+                value = second(q, term, a, other, b, skip_left=variable)
+                value -= term.mean(q, a, skip=variable) * other.mean(q, b)
+                component = reader.component(a.rows, a.slots)
+                total += scatter(value, a.owner, component, total.shape)
+        return total
+
+    def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+        found = []
+        for term in self.terms:
+            reader = term.reader(variable)
+            if reader is not None:
+                at = term.entries(rows)
+                found.append((reader.element(at.rows, at.slots), at.rows))
+        elements, where = (np.concatenate(part) for part in zip(*found, strict=True))
+        return elements, where
+
+    def colours(self, variable: Variable, rows: Ints) -> Ints | None:
+        """Elements that stand in one sum are co-parents and must not be updated together."""
+        reads = [(t, r) for t in self.terms if (r := t.reader(variable)) is not None]
+        if len(reads) == 1:
+            ((term, reader),) = reads
+            if term.design is None and not reader.keyed_by_slots:
+                return reader.slot_of(np.arange(variable.size)) if reader.carried else None
+        elements, where = self.pairs(variable, rows)
+        return greedy_colours(elements, where, variable.size)
+
+    def shift(
+        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, change: Array
+    ) -> Array:
+        """Return by how much E[mu] of each row moves when the element's mean moves by `change`."""
+        total = np.zeros(len(rows))
+        for _, reader, at, a in self._touched(q, variable, elements, rows):
+            component = reader.component(at.rows, at.slots)
+            total += np.bincount(at.owner, a * change[at.owner, component], len(rows))
+        return total
+
+
+Touched = tuple[LinearTerm, Reader, Entries, Array]
+
+
+def dimension(variable: Variable) -> int:
+    """Return the number of entries of one element: 1 for a Normal."""
+    return variable.shape[-1] if variable.event_dims else 1
+
+
+def scatter(values: Array, row: Ints, column: Ints, shape: tuple[int, ...]) -> Array:
+    """Add values up at (row, column) of a new array."""
+    rows, columns = shape
+    flat = np.bincount(row * columns + column, values, rows * columns)
+    return flat.reshape(shape).astype(np.float64, copy=False)
+
+
+def first(q: Beliefs, reader: Reader, at: Entries) -> Array:
+    """E[x] of the operand at each entry."""
+    moments = q.moments[reader.variable.name]
+    return moments[reader.element(at.rows, at.slots), reader.component(at.rows, at.slots)]
+
+
+def shares(left: LinearTerm, right: LinearTerm, skip: Variable | None = None) -> bool:
+    """Whether two terms have a variable in common, apart from one."""
+    return any(right.reader(r.variable) is not None for r in left.readers if r.variable is not skip)
+
+
+def beside(left: Entries, right: Entries) -> tuple[Entries, Entries]:
+    """Pair every entry on the left with every entry on the right that has the same owner."""
+    starts = np.searchsorted(right.owner, left.owner, side="left")
+    counts = np.searchsorted(right.owner, left.owner, side="right") - starts
+    chosen, partner = ragged(starts, counts)
+    return left[chosen], right[partner]
+
+
+def second(
+    q: Beliefs,
+    left: LinearTerm,
+    a: Entries,
+    right: LinearTerm,
+    b: Entries,
+    skip: Variable | None = None,
+    skip_left: Variable | None = None,
+) -> Array:
+    """E[entry a * entry b]: second moments where both read one element, means elsewhere."""
+    value = a.coefficient * b.coefficient
+    for reader in left.readers:
+        variable = reader.variable
+        if variable is skip or variable is skip_left:
+            continue
+        expected = first(q, reader, a)
+        other = right.reader(variable)
+        if other is not None:
+            size = dimension(variable)
+            element = reader.element(a.rows, a.slots)
+            same = element == other.element(b.rows, b.slots)
+            entry = size * reader.component(a.rows, a.slots) + other.component(b.rows, b.slots)
+            together = q.moments[variable.name][element, size + entry]
+            expected = np.where(same, together, expected * first(q, other, b))
+        value = value * expected
+    for reader in right.readers:
+        variable = reader.variable
+        if variable is not skip and (variable is skip_left or left.reader(variable) is None):
+            value = value * first(q, reader, b)
+    return value

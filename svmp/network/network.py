@@ -1,0 +1,209 @@
+"""The network that a model declares, ready for inference: edges, child counts, blankets, bound.
+
+An edge leads from a hidden variable to a table that depends on it. Its key says which rows of the
+table are children of which element; all that inference asks is the sum of their messages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from svmp.errors import ModelError
+from svmp.families.family import Array, dot
+from svmp.network.beliefs import Beliefs
+from svmp.network.conditional import Conditional
+from svmp.network.grid import Ints, ragged
+from svmp.network.linear import Linear
+from svmp.network.model import Model
+from svmp.network.variable import Variable
+
+CHUNK = 1 << 21
+"""How many numbers a batch of messages may have, so that memory stays bounded."""
+
+
+@dataclass(frozen=True, eq=False)
+class Edge:
+    """From a hidden parent to the table of a child: its rows, sorted by the parent's element."""
+
+    parent: Variable
+    conditional: Conditional
+
+    @property
+    def choosing(self) -> bool:
+        """Whether the parent is the Categorical that chooses among the child's components."""
+        selector = self.conditional.selector
+        return selector is not None and self.parent in selector.variables
+
+    @cached_property
+    def _key(self) -> sparse.csr_array:
+        conditional, rows = self.conditional, self.conditional.variable.rows
+        if self.choosing:
+            elements, rows = conditional.selector.pairs(self.parent, rows)  # type: ignore[union-attr]
+        else:
+            _, slot = conditional.slot_of(self.parent)
+            elements, rows = slot.pairs(self.parent, conditional.subrows(rows))
+        shape = (self.parent.size, conditional.variable.size * conditional.components)
+        key = sparse.csr_array((np.ones(len(rows), dtype=np.int8), (elements, rows)), shape=shape)
+        key.sum_duplicates()
+        return key
+
+    @cached_property
+    def children(self) -> Ints:
+        """How many rows depend on each element of the parent."""
+        counts = np.diff(self._key.indptr).astype(np.int64)
+        if self.choosing or self.conditional.components == 1:
+            return counts
+        rows = np.repeat(np.arange(self.parent.size), counts)
+        pairs = np.stack([rows, self._key.indices // self.conditional.components])
+        distinct = np.unique(pairs, axis=1)[0]
+        return np.bincount(distinct, minlength=self.parent.size)
+
+    def rows_of(self, elements: Ints) -> tuple[Ints, Ints]:
+        """Return every row of these elements, and whose it is by position."""
+        starts = self._key.indptr[elements].astype(np.int64)
+        owner, place = ragged(starts, self._key.indptr[elements + 1] - starts)
+        return owner, self._key.indices[place].astype(np.int64)
+
+    def message(self, q: Beliefs, elements: Ints, owner: Ints, rows: Ints) -> Array:
+        """Return for each element the sum of the messages of its rows."""
+        size = self.parent.family.size
+        total = np.zeros((len(elements), size))
+        step = max(1, CHUNK // max(size, self.conditional.components))
+        for start in range(0, len(rows), step):
+            who, which = owner[start : start + step], rows[start : start + step]
+            message = self.conditional.message(q, self.parent, elements[who], which)
+            first, last = who[0], who[-1] + 1
+            bounds = np.searchsorted(who, np.arange(first, last + 1))
+            adder = sparse.csr_array(
+                (np.ones(len(who)), np.arange(len(who)), bounds), shape=(last - first, len(who))
+            )
+            total[first:last] += adder @ message
+        return total
+
+
+class Network:
+    """A model seen as a network of hidden variables.
+
+    Attributes
+    ----------
+    hidden, observed
+        The variables, as declared.
+    edges
+        For each hidden variable, the tables that depend on it.
+    """
+
+    def __init__(self, model: Model) -> None:
+        variables = list(model.variables.values())
+        self.model = model
+        self.hidden = {v.name: v for v in variables if v.hidden}
+        self.observed = {v.name: v for v in variables if not v.hidden}
+        self.edges: dict[str, list[Edge]] = {name: [] for name in self.hidden}
+        for variable in variables:
+            for parent in variable.conditional.parents():
+                if parent.hidden:
+                    self.edges[parent.name].append(Edge(parent, variable.conditional))
+
+    def check(self) -> None:
+        """Refuse a model that leaves nothing to infer, or nothing to infer it from."""
+        if not self.hidden:
+            raise ModelError("the model has nothing hidden, so there is nothing to infer")
+        if not self.observed:
+            raise ModelError("the model has nothing observed; give some variable observed=")
+
+    @cached_property
+    def child_counts(self) -> dict[str, Ints]:
+        """N_i of the paper: how many children each element of each hidden variable has."""
+        return {
+            name: np.sum([e.children for e in edges], axis=0)
+            if edges
+            else np.zeros(self.hidden[name].size, dtype=np.int64)
+            for name, edges in self.edges.items()
+        }
+
+    @cached_property
+    def groups(self) -> dict[str, list[Ints]]:
+        """For each variable, sets of elements that are in none of each other's Markov blankets."""
+        return {name: self._groups(variable) for name, variable in self.hidden.items()}
+
+    def _groups(self, variable: Variable) -> list[Ints]:
+        colours = np.zeros(variable.size, dtype=np.int64)
+        for edge in self.edges[variable.name]:
+            if edge.choosing:
+                continue
+            conditional = edge.conditional
+            _, slot = conditional.slot_of(variable)
+            found = slot.colours(variable, conditional.subrows(conditional.variable.rows))
+            if found is not None:
+                colours = colours * (found.max() + 1) + found
+        order = np.argsort(colours, kind="stable")
+        cuts = np.flatnonzero(np.diff(colours[order])) + 1
+        return np.split(order, cuts) if variable.size else []
+
+    @cached_property
+    def locals(self) -> list[str]:
+        """Hidden variables of the rows themselves: each element is a parent of one row at most."""
+        observed = [v.conditional for v in self.observed.values()]
+        return [
+            name
+            for name, edges in self.edges.items()
+            if edges
+            and all(e.conditional in observed for e in edges)
+            and self.child_counts[name].max(initial=0) <= 1
+        ]
+
+    def prior(self, q: Beliefs, name: str, elements: Ints) -> Array:
+        """Return the message of an element's parents: eta_i in the paper."""
+        return self.hidden[name].conditional.to_child(q, elements)
+
+    def remember_means(self, q: Beliefs) -> None:
+        """Compute E[mu] of every row once, for an algorithm that is going to read them all."""
+        for variable in (*self.hidden.values(), *self.observed.values()):
+            slot = variable.conditional.slots.get("mu")
+            if isinstance(slot, Linear):
+                q.means.pop(variable.name, None)
+                conditional = variable.conditional
+                means = np.zeros(variable.size * conditional.components)
+                subrows = conditional.subrows(variable.rows)
+                for start in range(0, len(subrows), CHUNK // 8):
+                    part = subrows[start : start + CHUNK // 8]
+                    means[part] = slot.mean(q, part)
+                q.means[variable.name] = means
+
+    def move(self, q: Beliefs, name: str, elements: Ints, natural: Array) -> None:
+        """Give elements a new natural parameter, and let all that q remembers follow."""
+        variable = self.hidden[name]
+        before = q.moments[name][elements]
+        after = variable.family.at(elements).moments(natural)
+        for edge in self.edges[name]:
+            child = edge.conditional.variable.name
+            if child not in q.means or edge.choosing:
+                continue
+            _, slot = edge.conditional.slot_of(variable)
+            if isinstance(slot, Linear):
+                owner, rows = edge.rows_of(elements)
+                change = (after - before)[owner]
+                q.means[child][rows] += slot.shift(q, variable, elements[owner], rows, change)
+        q.natural[name][elements] = natural
+        q.moments[name][elements] = after
+
+    def bound(self, q: Beliefs) -> dict[str, float]:
+        """Return the exact bound as one term for each variable; their sum is the bound."""
+        terms = {}
+        for name, variable in (*self.hidden.items(), *self.observed.items()):
+            total = 0.0
+            step = max(1, CHUNK // (variable.family.size * variable.conditional.components))
+            for start in range(0, len(variable.rows), step):
+                rows = variable.rows[start : start + step]
+                total += variable.conditional.log_density(q, rows).sum()
+                family = variable.family.at(rows)
+                if variable.observed is not None:
+                    total += family.log_base(variable.observed[rows]).sum()
+                else:
+                    natural, moments = q.natural[name][rows], q.moments[name][rows]
+                    total -= (dot(natural, moments) - family.log_partition(natural)).sum()
+            terms[name] = float(total)
+        return terms

@@ -1,0 +1,95 @@
+"""Which element of a variable a row refers to: the foreign key of one operand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from svmp.errors import ModelError
+from svmp.network.expressions import Index, Labelled, Operand
+from svmp.network.grid import Grid, Ints, Scope
+
+if TYPE_CHECKING:
+    from svmp.network.variable import Variable
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """An operand in the scope of a table: its element, and its entry of a vector, by row and slot.
+
+    Attributes
+    ----------
+    carried
+        Slot axes that the operand has in full, under their own names: different slots then mean
+        different elements of it.
+    """
+
+    variable: Variable
+    scope: Scope
+    index: tuple[Index, ...]
+
+    @classmethod
+    def of(cls, operand: Operand, scope: Scope, plate: Grid) -> Reader:
+        index: list[Index] = []
+        for place, length in zip(operand.index, operand.variable.shape, strict=False):
+            if isinstance(place, Labelled):
+                place = scope.align(place, plate)
+            elif isinstance(place, str):
+                if not scope.knows(place):
+                    raise ModelError(
+                        f"'{operand.variable.name}' has the dimension '{place}', which the "
+                        "variable does not have; sum over it with svmp.dot, or index it"
+                    )
+                if scope.length(place) != length:
+                    raise ModelError(
+                        f"'{operand.variable.name}' has length {length} along '{place}', which "
+                        f"has {scope.length(place)} here"
+                    )
+            index.append(place)
+        return cls(operand.variable, scope, tuple(index))
+
+    @property
+    def carried(self) -> set[str]:
+        plate = self.index[: len(self.variable.plate.labels)]
+        return {i for i in plate if isinstance(i, str)} & set(self.scope.slots.labels)
+
+    @property
+    def keyed_by_slots(self) -> bool:
+        """Whether an index array is itself read by slot."""
+        slots = set(self.scope.slots.labels)
+        return any(slots & set(i.axes) for i in self.index if isinstance(i, Labelled))
+
+    def _coordinate(self, index: Index, rows: Ints, slots: Ints) -> Ints | int:
+        if isinstance(index, Labelled):
+            return self.scope.look_up(index, rows, slots)
+        if isinstance(index, str):
+            return self.scope.coordinate(index, rows, slots)
+        return index
+
+    def element(self, rows: Ints, slots: Ints) -> Ints:
+        """Return the flat number of the element that each (row, slot) refers to."""
+        plate = self.variable.plate
+        flat: Ints = np.zeros(len(rows), dtype=np.int64)
+        for index, label in zip(self.index, plate.labels, strict=False):
+            place = self._coordinate(index, rows, slots)
+            stride = plate.stride(label)
+            flat += place if stride == 1 else np.multiply(place, stride, dtype=np.int64)
+        return flat
+
+    def component(self, rows: Ints, slots: Ints) -> Ints:
+        """Return which entry of a vector is meant; 0 for variables that are numbers."""
+        if len(self.index) == len(self.variable.plate.labels):
+            return np.zeros(len(rows), dtype=np.int64)
+        place = self._coordinate(self.index[-1], rows, slots)
+        return np.broadcast_to(np.asarray(place, dtype=np.int64), (len(rows),))
+
+    def slot_of(self, elements: Ints) -> Ints:
+        """Return the slot at which an operand that carries every slot axis reads each element."""
+        plate, slots = self.variable.plate, self.scope.slots
+        flat: Ints = np.zeros(len(elements), dtype=np.int64)
+        for index, label in zip(self.index, plate.labels, strict=False):
+            if isinstance(index, str) and index in slots.labels:
+                flat += plate.coordinate(label, elements) * slots.stride(index)
+        return flat

@@ -1,0 +1,138 @@
+"""How a parameter of a density is made from the network: fixed, one variable, or a product.
+
+A slot hands the density the moments it needs, row by row, and carries the density's message back
+to the variables. Means that are linear in many variables have a file of their own, linear.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from svmp.families.family import Array, stack
+from svmp.network.beliefs import Beliefs
+from svmp.network.expressions import Labelled
+from svmp.network.grid import Ints, Scope
+from svmp.network.reader import Reader
+
+if TYPE_CHECKING:
+    from svmp.network.variable import Variable
+
+
+class Slot(Protocol):
+    """A parameter as seen by the rows of one table."""
+
+    @property
+    def variables(self) -> list[Variable]:
+        """Return the hidden variables in it."""
+        ...
+
+    def moments(self, q: Beliefs, rows: Ints) -> Array:
+        """Return the parameter's expected statistics at these rows."""
+        ...
+
+    def message(
+        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
+    ) -> Array:
+        """Turn the density's message at each row into one to the element beside it."""
+        ...
+
+    def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+        """List every (element, row) where the row depends on that element of the variable."""
+        ...
+
+    def colours(self, variable: Variable, rows: Ints) -> Ints | None:
+        """Number the elements so that no two of one number meet in a row; None: none ever meet."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed(Slot):
+    """A parameter that is known: its statistics, looked up by row."""
+
+    statistics: Labelled
+    scope: Scope
+
+    @property
+    def variables(self) -> list[Variable]:
+        return []
+
+    def moments(self, q: Beliefs, rows: Ints) -> Array:
+        found = self.scope.look_up(self.statistics, rows, rows)
+        return found if self.statistics.axes else np.broadcast_to(found, (len(rows), len(found)))
+
+    def message(
+        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
+    ) -> Array:
+        raise AssertionError("a fixed parameter has no variables")
+
+    def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+        raise AssertionError("a fixed parameter has no variables")
+
+
+@dataclass(frozen=True, eq=False)
+class Single(Slot):
+    """A parameter that is one element of one variable: moments and messages pass unchanged."""
+
+    reader: Reader
+
+    @property
+    def variables(self) -> list[Variable]:
+        return [self.reader.variable]
+
+    def moments(self, q: Beliefs, rows: Ints) -> Array:
+        return q.moments[self.reader.variable.name][self.reader.element(rows, rows)]
+
+    def message(
+        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
+    ) -> Array:
+        return incoming
+
+    def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+        return self.reader.element(rows, rows), rows
+
+
+@dataclass(frozen=True, eq=False)
+class Product(Slot):
+    """A positive number times Gammas: t = c g_1 g_2 ..., with E[t] = c prod E[g_f].
+
+    The density is linear in t and log t, and so in g_f and log g_f for each f.
+    """
+
+    scale: float
+    constants: tuple[Labelled, ...]
+    readers: tuple[Reader, ...]
+    scope: Scope
+
+    @property
+    def variables(self) -> list[Variable]:
+        return [r.variable for r in self.readers]
+
+    def _constant(self, rows: Ints) -> Array:
+        value = np.full(len(rows), self.scale)
+        for array in self.constants:
+            value *= self.scope.look_up(array, rows, rows)
+        return value
+
+    def moments(self, q: Beliefs, rows: Ints) -> Array:
+        constant = self._constant(rows)
+        mean, mean_log = constant, np.log(constant)
+        for reader in self.readers:
+            moments = q.moments[reader.variable.name][reader.element(rows, rows)]
+            mean, mean_log = mean * moments[:, 0], mean_log + moments[:, 1]
+        return stack(mean, mean_log)
+
+    def message(
+        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
+    ) -> Array:
+        others = self._constant(rows)
+        for reader in self.readers:
+            if reader.variable is not variable:
+                others *= q.moments[reader.variable.name][reader.element(rows, rows), 0]
+        return stack(incoming[:, 0] * others, incoming[:, 1])
+
+    def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+        (reader,) = (r for r in self.readers if r.variable is variable)
+        return reader.element(rows, rows), rows

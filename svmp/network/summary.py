@@ -1,0 +1,48 @@
+"""`print(model)`: the variables of a network as a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from svmp.network.network import Network
+
+if TYPE_CHECKING:
+    from svmp.network.model import Model
+
+HEADS = ("variable", "family", "", "dims", "parents", "children", "children of an element")
+
+
+def summarise(model: Model) -> str:
+    """Return a line for each variable: family, dims, parents, children and child counts."""
+    network = Network(model)
+    lines = [HEADS]
+    for variable in model.variables.values():
+        dims = ", ".join(f"{d}: {n:,}" for d, n in zip(variable.dims, variable.shape, strict=True))
+        parents = ", ".join(p.name for p in variable.conditional.parents())
+        children, counts = "", ""
+        if variable.hidden:
+            state = "local" if variable.name in network.locals else "hidden"
+            edges = network.edges[variable.name]
+            children = ", ".join(dict.fromkeys(e.conditional.variable.name for e in edges))
+            counts = _spread(network.child_counts[variable.name])
+        else:
+            gone = variable.size - len(variable.rows)
+            state = f"observed, {gone:,} missing" if gone else "observed"
+        lines.append(
+            (variable.name, variable.conditional.title, state, dims, parents, children, counts)
+        )
+    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADS))]
+    text = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) for line in lines]
+    text.insert(1, "  ".join("-" * w for w in widths))
+    return "\n".join(line.rstrip() for line in text)
+
+
+def _spread(counts: np.ndarray) -> str:
+    if counts.size == 0:
+        return "0"
+    low, high = int(counts.min()), int(counts.max())
+    if low == high:
+        return f"{low:,}"
+    return f"{low:,} to {high:,}, median {int(np.median(counts)):,}"

@@ -1,0 +1,206 @@
+"""A variable of the network: a name, a conditional density, dims, and perhaps observed values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from svmp.errors import ModelError
+from svmp.factors.factor import Factor
+from svmp.families.family import Family
+from svmp.network import model as models
+from svmp.network.conditional import Conditional
+from svmp.network.expressions import Expression, Index, Labelled, Operand, Sum, Term
+from svmp.network.grid import Grid
+
+Dims = str | tuple[str, ...] | list[str] | None
+
+
+@dataclass(frozen=True)
+class Component:
+    """A density without a name, for the components of a Mixture: `svmp.Normal.dist(...)`."""
+
+    factor: Factor
+    parameters: Mapping[str, Any]
+
+
+class Variable(Expression):
+    """An array of hidden or observed variables that share a family and a density.
+
+    Attributes
+    ----------
+    name, family, dims
+        As declared. Dims count the axes of one value (of a vector, say) as the last ones.
+    plate
+        The axes over which the elements repeat.
+    observed
+        The values, or None where the variable is hidden.
+    rows
+        Flat numbers of the elements that are not missing.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        component: Component,
+        dims: Dims = None,
+        observed: ArrayLike | None = None,
+        missing: bool | ArrayLike = False,
+        selector: Any = None,
+    ) -> None:
+        model = models.current(name)
+        self.name = model.free_name(name)
+        factor = component.factor
+        values, absent = _values(name, factor, observed, missing)
+        self.dims = _dims(name, dims, values, factor)
+        shape = model.shape(name, self.dims, None if values is None else values.shape)
+        events = factor.child.event_ndim
+        cut = len(self.dims) - events
+        if cut < 0:
+            raise ModelError(
+                f"a value of '{name}' has {events} axes of its own, so dims needs as many; "
+                f"{self.dims} was given"
+            )
+        self.shape = shape
+        self.plate = Grid(self.dims[:cut], shape[:cut])
+        self.event_dims = self.dims[cut:]
+        self.conditional = Conditional(
+            self, factor, component.parameters, shape[-1] if events else None, selector
+        )
+        self.family: Family = self.conditional.family
+        self.observed = values
+        self.rows = self._rows(absent)
+        model.add(self)
+
+    @property
+    def hidden(self) -> bool:
+        return self.observed is None
+
+    @property
+    def size(self) -> int:
+        """How many elements there are, missing ones included."""
+        return self.plate.size
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        return (Term(operands=(Operand(self, self.dims),)),)
+
+    def __getitem__(self, key: Any) -> Expression:
+        """Index by integers, arrays of integers (foreign keys) or `:`, the first axes first."""
+        keys = key if isinstance(key, tuple) else (key,)
+        if len(keys) > len(self.dims):
+            raise ModelError(f"'{self.name}' has dims {self.dims}, but {len(keys)} indices")
+        full = keys + (slice(None),) * (len(self.dims) - len(keys))
+        index = tuple(
+            self._index(k, d, n) for k, d, n in zip(full, self.dims, self.shape, strict=True)
+        )
+        return Sum((Term(operands=(Operand(self, index),)),))
+
+    def _index(self, key: Any, dim: str, length: int) -> Index:
+        where = f"the index of '{self.name}' along '{dim}'"
+        if isinstance(key, slice) and key == slice(None):
+            return dim
+        axes: tuple[str | None, ...] | None = None
+        if isinstance(key, Expression):
+            term = key.terms[0]
+            if len(key.terms) > 1 or term.operands or len(term.constants) != 1:
+                raise ModelError(f"{where} is random; svmp.Mixture reads a parameter by a variable")
+            axes, key = term.constants[0].axes, term.constants[0].values
+        key = np.asarray(key)
+        if key.dtype.kind not in "iu":
+            raise ModelError(f"{where} must be whole numbers, not {key.dtype}")
+        if key.size and (key.min() < 0 or key.max() >= length):
+            worst = key.min() if key.min() < 0 else key.max()
+            raise ModelError(f"{where} holds {worst}, outside 0..{length - 1}")
+        if key.ndim == 0:
+            return int(key)
+        return Labelled(key, axes or (None,) * key.ndim)
+
+    def _rows(self, absent: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+        """Check the observed values and number the rows that are there."""
+        if self.observed is None:
+            return np.arange(self.size)
+        if self.size == 0:
+            raise ModelError(f"'{self.name}' is observed but its table is empty")
+        events = self.family.event_ndim
+        missing = np.zeros(self.plate.shape, dtype=bool)
+        if absent is not None:
+            cells = absent.reshape(*self.plate.shape, -1) if events else absent[..., None]
+            missing |= cells.any(axis=-1)
+            if events and not np.array_equal(missing, cells.all(axis=-1)):
+                raise ModelError(
+                    f"a value of '{self.name}' is missing in part; a {_kind(self.family)} is "
+                    "observed as a whole or not at all"
+                )
+        rows = np.flatnonzero(~missing)
+        if rows.size == 0:
+            raise ModelError(f"every value of '{self.name}' is missing")
+        flat = self.observed.reshape(-1, *self.shape[len(self.plate.shape) :])
+        sound = self.family.at(rows).in_support(flat[rows])
+        if not sound.all():
+            first = int(rows[np.flatnonzero(~sound)[0]])
+            bad = flat[first]
+            hint = (
+                "; say missing=True if NaN means missing"
+                if np.isnan(bad.astype(float)).any()
+                else ""
+            )
+            raise ModelError(
+                f"'{self.name}' holds {bad.tolist()!r:.60} at {self.plate.locate(first)}, which is "
+                f"not a value of a {_kind(self.family)}{hint}"
+            )
+        self.observed = flat
+        return rows
+
+    def __repr__(self) -> str:
+        state = "hidden" if self.hidden else "observed"
+        sizes = dict(zip(self.dims, self.shape, strict=True))
+        return f"<{state} {_kind(self.family)} '{self.name}' {sizes}>"
+
+
+def _kind(family: Family) -> str:
+    return type(family).__name__
+
+
+def _values(
+    name: str, factor: Factor, observed: Any, missing: bool | ArrayLike
+) -> tuple[NDArray[Any] | None, NDArray[np.bool_] | None]:
+    """Return the observed array and where it is missing."""
+    if observed is None:
+        if missing is not False:
+            raise ModelError(f"'{name}' has missing values but no observed ones")
+        return None, None
+    absent = np.ma.getmaskarray(observed) if np.ma.isMaskedArray(observed) else None
+    try:
+        values = np.asarray(np.ma.getdata(observed) if absent is not None else observed)
+        values = values.astype(np.float64) if values.dtype.kind not in "iuf" else values
+    except (TypeError, ValueError):
+        raise ModelError(f"the observed values of '{name}' are not numbers") from None
+    if missing is True:
+        gaps = np.isnan(values)
+        absent = gaps if absent is None else absent | gaps
+    elif missing is not False:
+        mask = np.asarray(missing)
+        if mask.dtype != bool or mask.shape != values.shape[: mask.ndim]:
+            raise ModelError(
+                f"missing of '{name}' must be True, or booleans of shape {values.shape}; "
+                f"got {mask.dtype} of shape {mask.shape}"
+            )
+        mask = mask.reshape(mask.shape + (1,) * (values.ndim - mask.ndim))
+        mask = np.broadcast_to(mask, values.shape)
+        absent = mask if absent is None else absent | mask
+    return values, absent
+
+
+def _dims(name: str, dims: Dims, values: NDArray[Any] | None, factor: Factor) -> tuple[str, ...]:
+    """Return the dims as a tuple; an observed array without dims gets names of its own."""
+    if dims is None:
+        ndim = factor.child.event_ndim if values is None else values.ndim
+        if values is None and ndim:
+            raise ModelError(f"'{name}' is an array: name its axes with dims=")
+        return tuple(f"{name}_dim_{i}" for i in range(ndim))
+    return (dims,) if isinstance(dims, str) else tuple(dims)
