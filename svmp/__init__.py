@@ -3,7 +3,8 @@
 from svmp.errors import FileError, ImproperError, ModelError, SvmpError
 from svmp.inference.fit import fit
 from svmp.inference.result import Fit, load
-from svmp.inference.selection import FullVB
+from svmp.inference.selection import Batch, Children, FullVB
+from svmp.inference.steps import Constant, Grow, HoldThenDecay, Look, Nodewise, RobbinsMonro
 from svmp.network.distributions import (
     Bernoulli,
     Beta,
@@ -26,24 +27,32 @@ from svmp.network.variable import Variable
 __version__ = "0.1.0"
 
 __all__ = [
+    "Batch",
     "Bernoulli",
     "Beta",
     "Binomial",
     "Categorical",
+    "Children",
+    "Constant",
     "Dirichlet",
     "Exponential",
     "FileError",
     "Fit",
     "FullVB",
     "Gamma",
+    "Grow",
+    "HoldThenDecay",
     "ImproperError",
+    "Look",
     "Mixture",
     "Model",
     "ModelError",
     "Multinomial",
     "MvNormal",
+    "Nodewise",
     "Normal",
     "Poisson",
+    "RobbinsMonro",
     "SvmpError",
     "Variable",
     "Wishart",

@@ -10,7 +10,20 @@ class ModelError(SvmpError, ValueError):
 
 
 class ImproperError(SvmpError, ArithmeticError):
-    """A natural parameter left its domain, so that q would no longer be a distribution."""
+    """A natural parameter left its domain, so that q would no longer be a distribution.
+
+    Attributes
+    ----------
+    variable, index
+        Which element it was.
+    """
+
+    def __init__(self, variable: str, index: tuple[int, ...], family: str, natural: object) -> None:
+        self.variable, self.index = variable, index
+        super().__init__(
+            f"the natural parameter of '{variable}' at {index} left the domain of a {family}: "
+            f"{natural}"
+        )
 
 
 class FileError(SvmpError, ValueError):

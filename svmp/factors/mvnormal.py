@@ -43,7 +43,7 @@ class MvNormal(Factor):
 
     def log_normaliser(self, given: Given) -> Array:
         (mu, mumu), tau = _vector_and_square(given["mu"]), given["tau"]
-        return 0.5 * (dot(tau[..., :-1], mumu) - tau[..., -1] + mu.shape[-1] * LOG_2PI)
+        return np.asarray(0.5 * (dot(tau[..., :-1], mumu) - tau[..., -1] + mu.shape[-1] * LOG_2PI))
 
 
 def _vector_and_square(moments: Array) -> tuple[Array, Array]:

@@ -63,7 +63,7 @@ class Bernoulli(Family):
 
     def in_support(self, x: ArrayLike) -> Bools:
         x = np.asarray(x, dtype=np.float64)
-        return (x == 0) | (x == 1)
+        return np.asarray((x == 0) | (x == 1))
 
     def mean(self, natural: Array) -> Array:
         return np.asarray(expit(natural[..., 0]))

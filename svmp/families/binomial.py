@@ -87,7 +87,7 @@ class Binomial(Family):
 
     def in_support(self, x: ArrayLike) -> Bools:
         x = np.asarray(x, dtype=np.float64)
-        return (x >= 0) & (x <= self._n) & (x == np.floor(x))
+        return np.asarray((x >= 0) & (x <= self._n) & (x == np.floor(x)))
 
     def mean(self, natural: Array) -> Array:
         return self._n * Bernoulli().mean(natural)

@@ -60,7 +60,9 @@ class Categorical(Family):
         return -dot(self.mean(natural), np.asarray(log_softmax(natural, axis=-1)))
 
     def statistics(self, x: ArrayLike) -> Array:
-        return (np.asarray(x)[..., None] == np.arange(self.categories)).astype(np.float64)
+        return np.asarray(
+            (np.asarray(x)[..., None] == np.arange(self.categories)).astype(np.float64)
+        )
 
     def log_base(self, x: ArrayLike) -> Array:
         return np.zeros(np.shape(x))
@@ -70,7 +72,7 @@ class Categorical(Family):
 
     def in_support(self, x: ArrayLike) -> Bools:
         x = np.asarray(x, dtype=np.float64)
-        return (x >= 0) & (x < self.categories) & (x == np.floor(x))
+        return np.asarray((x >= 0) & (x < self.categories) & (x == np.floor(x)))
 
     def mean(self, natural: Array) -> Array:
         return np.asarray(softmax(natural, axis=-1))
@@ -82,7 +84,7 @@ class Categorical(Family):
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         """By the Gumbel trick: the largest of lam + noise is a draw, whatever lam's constant."""
         noisy = natural + rng.gumbel(size=(size, *natural.shape))
-        return noisy.argmax(axis=-1).astype(np.float64)
+        return np.asarray(noisy.argmax(axis=-1).astype(np.float64))
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         return natural + 0.3 * rng.standard_normal(natural.shape)

@@ -67,22 +67,22 @@ class Dirichlet(Family):
 
     def in_support(self, x: ArrayLike) -> Bools:
         x = np.asarray(x, dtype=np.float64)
-        return (x > 0).all(axis=-1) & (np.abs(x.sum(axis=-1) - 1) < 1e-6)
+        return np.asarray((x > 0).all(axis=-1) & (np.abs(x.sum(axis=-1) - 1) < 1e-6))
 
     def mean(self, natural: Array) -> Array:
         a = natural + 1
-        return a / a.sum(axis=-1, keepdims=True)
+        return np.asarray(a / a.sum(axis=-1, keepdims=True))
 
     def var(self, natural: Array) -> Array:
         mean = self.mean(natural)
-        return mean * (1 - mean) / ((natural + 1).sum(axis=-1, keepdims=True) + 1)
+        return np.asarray(mean * (1 - mean) / ((natural + 1).sum(axis=-1, keepdims=True) + 1))
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         """By Gammas in logarithms, G(a) = G(a + 1) U^(1/a): small shapes would draw all zeros."""
         a = natural + 1
         shape = (size, *a.shape)
         logs = np.log(rng.gamma(a + 1, size=shape)) - rng.exponential(size=shape) / a
-        return np.maximum(softmax(logs, axis=-1), TINY)
+        return np.asarray(np.maximum(softmax(logs, axis=-1), TINY))
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         """Add pretended counts: about one each, or more if the prior itself counts many.

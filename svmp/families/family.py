@@ -121,8 +121,7 @@ def dot(a: Array, b: Array) -> Array:
     >>> dot(np.array([1.0, 2.0]), np.array([[3.0, 4.0], [0.0, 1.0]]))
     array([11.,  2.])
     """
-    products: Array = np.einsum("...i,...i->...", a, b)
-    return products
+    return np.asarray(np.einsum("...i,...i->...", a, b))
 
 
 def stack(*columns: ArrayLike) -> Array:

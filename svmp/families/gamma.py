@@ -52,8 +52,7 @@ class Gamma(Family):
 
     def log_partition(self, natural: Array) -> Array:
         alpha, beta = self.standard(natural).values()
-        log_partition: Array = gammaln(alpha) - alpha * np.log(beta)
-        return log_partition
+        return np.asarray(gammaln(alpha) - alpha * np.log(beta))
 
     def entropy(self, natural: Array) -> Array:
         return self.log_partition(natural) - dot(natural, self.moments(natural))

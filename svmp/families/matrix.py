@@ -45,12 +45,11 @@ def apply(matrix: Array, vector: Array) -> Array:
     >>> apply(np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([1.0, 1.0]))
     array([3., 1.])
     """
-    product: Array = np.einsum("...ij,...j->...i", matrix, vector)
-    return product
+    return np.asarray(np.einsum("...ij,...j->...i", matrix, vector))
 
 
 def cholesky(matrix: Array) -> Array:
-    """Lower Cholesky root of every matrix, not finite for those that are not positive definite.
+    """Lower Cholesky root of every matrix, nan for those that are not positive definite.
 
     One bad matrix makes LAPACK refuse the whole batch; the caller wants to know which it was.
     """
@@ -66,7 +65,8 @@ def _columnwise_cholesky(matrix: Array) -> Array:
         for j in range(matrix.shape[-1]):
             rest = matrix[..., j:, j] - apply(root[..., j:, :j], root[..., j, :j])
             root[..., j:, j] = rest / np.sqrt(rest[..., :1])
-    return root
+    sound = np.isfinite(root).all(axis=(-2, -1), keepdims=True)
+    return np.where(sound, root, np.nan)
 
 
 def inverse(matrix: Array) -> Array:
@@ -78,7 +78,7 @@ def inverse(matrix: Array) -> Array:
     """
     whitener = np.linalg.inv(cholesky(matrix))
     product = np.swapaxes(whitener, -1, -2) @ whitener
-    return 0.5 * (product + np.swapaxes(product, -1, -2))
+    return np.asarray(0.5 * (product + np.swapaxes(product, -1, -2)))
 
 
 def log_det(matrix: Array) -> Array:

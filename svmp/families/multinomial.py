@@ -67,7 +67,7 @@ class Multinomial(Family):
         return np.asarray(self._n * logsumexp(natural, axis=-1))
 
     def entropy(self, natural: Array) -> Array:
-        """Sum n H(p) - log n! and every E[log x_k!], over the Binomial that x_k follows."""
+        """Entropy n H(p) - log n! + sum of E[log x_k!], where each x_k follows a Binomial."""
         log_p = np.asarray(log_softmax(natural, axis=-1))
         n, p = self._n[..., None], np.exp(log_p)
         mean, var = n * p, n * p * (1 - p)
@@ -81,8 +81,7 @@ class Multinomial(Family):
             return np.asarray(gammaln(x + 1) - gammaln(mean + 1)[..., None])
 
         mean_log = expect(log_factorial, log_mass, mean, var, n) + gammaln(mean + 1)
-        entropy: Array = mean_log.sum(axis=-1) - gammaln(self._n + 1) - (mean * log_p).sum(axis=-1)
-        return entropy
+        return np.asarray((mean_log - mean * log_p).sum(axis=-1) - gammaln(self._n + 1))
 
     def statistics(self, x: ArrayLike) -> Array:
         return np.asarray(x, dtype=np.float64)
@@ -104,7 +103,7 @@ class Multinomial(Family):
 
     def var(self, natural: Array) -> Array:
         p = np.asarray(softmax(natural, axis=-1))
-        return self._n[..., None] * p * (1 - p)
+        return np.asarray(self._n[..., None] * p * (1 - p))
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         n, p = self.standard(natural).values()

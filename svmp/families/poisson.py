@@ -69,7 +69,7 @@ class Poisson(Family):
 
     def in_support(self, x: ArrayLike) -> Bools:
         x = np.asarray(x, dtype=np.float64)
-        return (x >= 0) & (x < np.inf) & (x == np.floor(x))
+        return np.asarray((x >= 0) & (x < np.inf) & (x == np.floor(x)))
 
     def mean(self, natural: Array) -> Array:
         return np.exp(natural[..., 0])

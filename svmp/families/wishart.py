@@ -71,8 +71,7 @@ class Wishart(Family):
     def log_partition(self, natural: Array) -> Array:
         d = self.dimension
         log_gamma = gammaln(self._shapes(natural)).sum(axis=-1) + 0.25 * d * (d - 1) * np.log(np.pi)
-        log_partition: Array = log_gamma - 0.5 * self._nu(natural) * log_det(self._half(natural))
-        return log_partition
+        return np.asarray(log_gamma - 0.5 * self._nu(natural) * log_det(self._half(natural)))
 
     def entropy(self, natural: Array) -> Array:
         return self.log_partition(natural) - dot(natural, self.moments(natural))

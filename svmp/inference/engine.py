@@ -1,40 +1,102 @@
-"""One iteration of variational message passing over a network.
+"""Stochastic variational message passing: the paper's Algorithms 1 and 2, and full VB.
 
-For each hidden x_i, with rows_i those that the algorithm selects among its children,
+For each hidden x_i, with rows_i those that the algorithm draws among its N_i children,
 
-    lambda_i <- eta_i + sum over e in rows_i of eta_(e -> i),
+    lambda_i_temp = eta_i + (N_i / |rows_i|) * sum over e in rows_i of eta_(e -> i)
+    lambda_i     <- (1 - rho_i) lambda_i + rho_i lambda_i_temp
 
-the paper's equation (5): a step of unit length along the natural gradient.
+in option (a) at once, in option (b) at the end of the iteration. Full VB reads all rows with
+unit steps, which is equation (5).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from svmp.errors import ImproperError, ModelError
 from svmp.families.family import Array
-from svmp.inference.selection import Selection
+from svmp.inference.selection import Draw, Selection
+from svmp.inference.steps import Look, Steps
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.network import Network
 from svmp.network.variable import Variable
 
+MEMORY = 0.1
+"""Weight of the newest gradient in the running statistics that a policy may ask for."""
 
-def iterate(network: Network, q: Beliefs, selection: Selection) -> int:
-    """Update every hidden variable once, in place; return how many rows were accessed."""
-    accesses = 0
+
+@dataclass
+class Pass:
+    """What one iteration did: rows accessed, and the steps taken."""
+
+    accesses: int = 0
+    steps: list[Array] = field(default_factory=list)
+
+
+def iterate(
+    network: Network, q: Beliefs, selection: Selection, steps: Steps, seed: int, iteration: int
+) -> Pass:
+    """Update every hidden variable once, in place; the variables of the rows drawn go first."""
+    draw, done, together = selection.draw(network, seed, iteration), Pass(), []
     for name in update_order(network, selection.order):
-        for elements in network.groups[name]:
-            natural = np.array(network.prior(q, name, elements))
-            for edge in network.edges[name]:
-                owner, rows = selection.rows(edge, elements)
-                natural += edge.message(q, elements, owner, rows)
-                accesses += len(rows)
+        for elements in draw.groups(name):
+            target = message_sum(network, q, draw, name, elements, done)
+            rho = step_of(network, q, selection, steps, draw, iteration, name, elements, target)
+            natural = (1 - rho) * q.natural[name][elements] + rho * target
             check_domain(network.hidden[name], elements, natural)
-            network.move(q, name, elements, natural)
-    return accesses
+            if selection.option == "a" or name in network.locals:
+                network.move(q, name, elements, natural)
+            else:
+                together.append((name, elements, natural))
+            done.steps.append(rho)
+    for name, elements, natural in together:
+        network.move(q, name, elements, natural)
+    return done
+
+
+def message_sum(
+    network: Network, q: Beliefs, draw: Draw, name: str, elements: Ints, done: Pass
+) -> Array:
+    """Return lambda_temp: the prior's message and the scaled sum of those of the rows drawn."""
+    natural = np.array(network.prior(q, name, elements))
+    for edge in network.edges[name]:
+        owner, rows, scale = draw.rows(edge, elements)
+        natural += scale[:, None] * edge.message(q, elements, owner, rows)
+        done.accesses += len(rows) // edge.fan
+    return natural
+
+
+def step_of(
+    network: Network,
+    q: Beliefs,
+    selection: Selection,
+    steps: Steps,
+    draw: Draw,
+    iteration: int,
+    name: str,
+    elements: Ints,
+    target: Array,
+) -> Array:
+    """Return rho of each element; variables of the rows themselves are optimised outright."""
+    if name in network.locals:
+        return np.ones((len(elements), 1))
+    gradient = square = None
+    if getattr(steps, "statistics", False):
+        gradient, square = q.remember_gradient(name, elements, target, MEMORY)
+    look = Look(
+        name,
+        iteration,
+        network.child_counts[name][elements],
+        draw.read(name, elements),
+        network.coupling[name] if selection.option == "b" else 0,
+        gradient,
+        square,
+    )
+    return np.broadcast_to(np.asarray(steps(look), dtype=np.float64), len(elements))[:, None]
 
 
 def update_order(network: Network, order: Sequence[str] | None) -> list[str]:
@@ -59,7 +121,4 @@ def check_domain(variable: Variable, elements: Ints, natural: Array) -> None:
     if not sound.all():
         position = int(np.flatnonzero(~sound)[0])
         where = variable.plate.locate(int(elements[position]))
-        raise ImproperError(
-            f"the natural parameter of '{variable.name}' at {where} left the domain of a "
-            f"{type(variable.family).__name__}: {natural[position]}"
-        )
+        raise ImproperError(variable.name, where, type(variable.family).__name__, natural[position])

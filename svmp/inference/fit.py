@@ -10,6 +10,7 @@ from svmp.inference.progress import report_to
 from svmp.inference.result import Fit
 from svmp.inference.selection import FullVB, Selection
 from svmp.inference.start import Init, start
+from svmp.inference.steps import Constant, Steps
 from svmp.inference.stopping import Budget, catch_interrupt, distance
 from svmp.inference.trace import Trace
 from svmp.network.model import Model
@@ -22,6 +23,7 @@ def fit(
     model: Model,
     method: Selection | None = None,
     *,
+    steps: Steps | None = None,
     seed: int = 0,
     init: Init | None = None,
     tol: float = 1e-6,
@@ -68,6 +70,7 @@ def fit(
     if not tol >= 0:
         raise ModelError(f"tol must not be negative, not {tol}")
     method = FullVB() if method is None else method
+    steps = Constant(1.0) if steps is None else steps
     budget = Budget(max_sweeps, max_accesses, max_seconds)
     network = Network(model)
     network.check()
@@ -81,9 +84,11 @@ def fit(
         while not budget.spent(sweeps, accesses):
             natural = {k: v.copy() for k, v in q.natural.items()}
             moments = {k: q.moments[k].copy() for k in q.natural}
-            network.remember_means(q)
-            accesses += iterate(network, q, method)
+            if isinstance(method, FullVB):
+                network.remember_means(q)
             sweeps += 1
+            done = iterate(network, q, method, steps, seed, sweeps)
+            accesses += done.accesses
             before, terms = bound, network.bound(q)
             bound = sum(terms.values())
             moved = distance(q, natural, moments)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+
+import numpy as np
 
 from svmp.families.family import Array
+from svmp.network.grid import Ints
 
 
 @dataclass
@@ -17,8 +20,29 @@ class Beliefs:
         By variable, arrays of (elements, size); moments always belong to the natural parameters.
     means
         E[mu] of every row of some tables, where an algorithm that reads all rows keeps them.
+    gradient, square
+        Running means of the natural gradient and its square, for step policies that ask.
     """
 
     natural: dict[str, Array] = field(default_factory=dict)
     moments: dict[str, Array] = field(default_factory=dict)
     means: dict[str, Array] = field(default_factory=dict)
+    gradient: dict[str, Array] = field(default_factory=dict)
+    square: dict[str, Array] = field(default_factory=dict)
+
+    def copy(self) -> Beliefs:
+        """Return a copy that shares nothing."""
+        return Beliefs(
+            *({k: v.copy() for k, v in vars(self)[f.name].items()} for f in fields(self))
+        )
+
+    def remember_gradient(
+        self, name: str, elements: Ints, target: Array, weight: float
+    ) -> tuple[Array, Array]:
+        """Blend the newest natural gradient into its running mean and mean square."""
+        new = target - self.natural[name][elements]
+        for memory, value in ((self.gradient, new), (self.square, new**2)):
+            old = memory.setdefault(name, np.full_like(self.natural[name], np.nan))
+            seen = np.isfinite(old[elements])
+            old[elements] = np.where(seen, (1 - weight) * old[elements] + weight * value, value)
+        return self.gradient[name][elements], self.square[name][elements]

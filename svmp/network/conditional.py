@@ -54,12 +54,14 @@ class Conditional:
         rows = plate
         self.selector: Slot | None = None
         self.components = 1
+        self.component_axis: str | None = None
         if selector is not None:
             self.selector = Binder(variable.name, plate, plate, 1).slot(
                 "z", selector, families.Categorical
             )
-            label, self.components = self._component_axis()
-            rows = Grid((*plate.labels, label), (*plate.shape, self.components))
+            axis, self.components = self._component_axis()
+            rows = Grid((*plate.labels, axis), (*plate.shape, self.components))
+            self.component_axis = axis
         if length is None:
             length = category_axis(parameters["p"])[1] if "p" in parameters else 1
         binder = Binder(variable.name, plate, rows, length)
@@ -158,9 +160,9 @@ class Conditional:
 
         Rows are sub-rows, but for the Categorical that chooses among them.
         """
-        if self.selector is not None and parent in self.selector.variables:
-            return self.densities(q, rows)
         name, slot = self.slot_of(parent)
+        if slot is self.selector:
+            return self.densities(q, rows)
         child = self.child(q, rows // self.components)
         message = self.factor.to_parent(name, child, self.given(q, rows, but=name))
         message = np.broadcast_to(message, (len(rows), message.shape[-1]))
@@ -171,5 +173,7 @@ class Conditional:
         return slot.message(q, parent, elements, rows, message)
 
     def slot_of(self, parent: Variable) -> tuple[str, Slot]:
-        """Return the parameter in which a variable stands."""
+        """Return the parameter in which a variable stands, and its name."""
+        if self.selector is not None and parent in self.selector.variables:
+            return "z", self.selector
         return next((n, s) for n, s in self.slots.items() if parent in s.variables)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -225,6 +226,24 @@ class Linear(Slot):
                 found.append((reader.element(at.rows, at.slots), at.rows))
         elements, where = (np.concatenate(part) for part in zip(*found, strict=True))
         return elements, where
+
+    def labels(self, variable: Variable) -> set[str]:
+        return set().union(*(r.labels for t in self.terms if (r := t.reader(variable)) is not None))
+
+    def width(self, variable: Variable) -> int:
+        widths = []
+        for term in self.terms:
+            reader = term.reader(variable)
+            if reader is not None and term.design is not None:
+                design: Any = term.design.values
+                widths.append(int(np.diff(design.indptr).max(initial=0)))
+            elif reader is not None:
+                widths.append(prod(term.scope.slots.length(s) for s in reader.carried))
+        return sum(widths)
+
+    def base(self, variable: Variable, elements: Ints) -> Ints:
+        reads = [r for t in self.terms if (r := t.reader(variable)) is not None]
+        return reads[0].base_of(elements) if len(reads) == 1 else elements
 
     def colours(self, variable: Variable, rows: Ints) -> Ints | None:
         """Elements that stand in one sum are co-parents and must not be updated together."""

@@ -19,6 +19,7 @@ from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints, ragged
 from svmp.network.linear import Linear
 from svmp.network.model import Model
+from svmp.network.slot import Slot
 from svmp.network.variable import Variable
 
 CHUNK = 1 << 21
@@ -38,15 +39,41 @@ class Edge:
         selector = self.conditional.selector
         return selector is not None and self.parent in selector.variables
 
+    @property
+    def slot(self) -> Slot:
+        """Return the parameter of the child in which the parent stands."""
+        return self.conditional.slot_of(self.parent)[1]
+
+    @cached_property
+    def fan(self) -> int:
+        """How many sub-rows of one child depend on an element: all of them if it is shared."""
+        axis = self.conditional.component_axis
+        if axis is None or self.choosing or axis in self.slot.labels(self.parent):
+            return 1
+        return self.conditional.components
+
+    def _pairs(self, rows: Ints) -> tuple[Ints, Ints]:
+        """List (element, row) or (element, sub-row), some perhaps twice."""
+        if not self.choosing:
+            rows = self.conditional.subrows(rows)
+        return self.slot.pairs(self.parent, rows)
+
+    @property
+    def _row_count(self) -> int:
+        return self.conditional.variable.size * (
+            1 if self.choosing else self.conditional.components
+        )
+
+    def pairs_in(self, rows: Ints) -> tuple[Ints, Ints]:
+        """List every (element, row) among these rows, by element."""
+        elements, found = self._pairs(rows)
+        distinct = np.unique(elements * self._row_count + found)
+        return distinct // self._row_count, distinct % self._row_count
+
     @cached_property
     def _key(self) -> sparse.csr_array:
-        conditional, rows = self.conditional, self.conditional.variable.rows
-        if self.choosing:
-            elements, rows = conditional.selector.pairs(self.parent, rows)  # type: ignore[union-attr]
-        else:
-            _, slot = conditional.slot_of(self.parent)
-            elements, rows = slot.pairs(self.parent, conditional.subrows(rows))
-        shape = (self.parent.size, conditional.variable.size * conditional.components)
+        elements, rows = self._pairs(self.conditional.variable.rows)
+        shape = (self.parent.size, self._row_count)
         key = sparse.csr_array((np.ones(len(rows), dtype=np.int8), (elements, rows)), shape=shape)
         key.sum_duplicates()
         return key
@@ -54,13 +81,20 @@ class Edge:
     @cached_property
     def children(self) -> Ints:
         """How many rows depend on each element of the parent."""
-        counts = np.diff(self._key.indptr).astype(np.int64)
-        if self.choosing or self.conditional.components == 1:
-            return counts
-        rows = np.repeat(np.arange(self.parent.size), counts)
-        pairs = np.stack([rows, self._key.indices // self.conditional.components])
-        distinct = np.unique(pairs, axis=1)[0]
-        return np.bincount(distinct, minlength=self.parent.size)
+        return np.diff(self._key.indptr).astype(np.int64) // self.fan
+
+    def children_at(self, elements: Ints, owner: Ints, place: Ints) -> tuple[Ints, Ints]:
+        """Return some children by their place among an element's: whose, and their rows."""
+        starts = self._key.indptr[elements[owner]] + place * self.fan
+        which, place = ragged(starts, np.full(len(starts), self.fan))
+        return owner[which], self._key.indices[place].astype(np.int64)
+
+    def colours(self) -> Ints | None:
+        """Number the parent's elements so that no two of one number meet in a sub-row."""
+        if self.choosing:
+            return None
+        rows = self.conditional.subrows(self.conditional.variable.rows)
+        return self.slot.colours(self.parent, rows)
 
     def rows_of(self, elements: Ints) -> tuple[Ints, Ints]:
         """Return every row of these elements, and whose it is by position."""
@@ -83,6 +117,17 @@ class Edge:
             )
             total[first:last] += adder @ message
         return total
+
+
+def by_value(numbers: Ints) -> list[Ints]:
+    """Return the positions of each value, the smallest value first.
+
+    >>> by_value(np.array([1, 0, 1]))
+    [array([1]), array([0, 2])]
+    """
+    order = np.argsort(numbers, kind="stable")
+    cuts = np.flatnonzero(np.diff(numbers[order])) + 1
+    return np.split(order, cuts) if len(numbers) else []
 
 
 class Network:
@@ -125,23 +170,56 @@ class Network:
         }
 
     @cached_property
-    def groups(self) -> dict[str, list[Ints]]:
-        """For each variable, sets of elements that are in none of each other's Markov blankets."""
-        return {name: self._groups(variable) for name, variable in self.hidden.items()}
+    def colours(self) -> dict[str, Ints]:
+        """For each variable a number for each element: those of one number never meet in a row.
 
-    def _groups(self, variable: Variable) -> list[Ints]:
-        colours = np.zeros(variable.size, dtype=np.int64)
-        for edge in self.edges[variable.name]:
-            if edge.choosing:
-                continue
-            conditional = edge.conditional
-            _, slot = conditional.slot_of(variable)
-            found = slot.colours(variable, conditional.subrows(conditional.variable.rows))
-            if found is not None:
-                colours = colours * (found.max() + 1) + found
-        order = np.argsort(colours, kind="stable")
-        cuts = np.flatnonzero(np.diff(colours[order])) + 1
-        return np.split(order, cuts) if variable.size else []
+        They are in none of each other's Markov blankets, so they can be updated together.
+        """
+        colours = {}
+        for name, variable in self.hidden.items():
+            colour = np.zeros(variable.size, dtype=np.int64)
+            for edge in self.edges[name]:
+                found = edge.colours()
+                if found is not None:
+                    colour = colour * (found.max(initial=0) + 1) + found
+            colours[name] = colour
+        return colours
+
+    @cached_property
+    def groups(self) -> dict[str, list[Ints]]:
+        """For each variable, the sets of elements that can be updated together."""
+        return {name: by_value(colour) for name, colour in self.colours.items()}
+
+    @cached_property
+    def coupling(self) -> dict[str, int]:
+        """For each variable, how many other elements stand with one of its own in a row, at most.
+
+        Variables of the rows themselves do not count: they are optimised before all others.
+        """
+        coupling = {}
+        for name, edges in self.edges.items():
+            widths = [
+                sum(
+                    s.width(p)
+                    for s in e.conditional.slots.values()
+                    for p in s.variables
+                    if p.hidden and p.name not in self.locals
+                )
+                for e in edges
+                if not e.choosing
+            ]
+            coupling[name] = max([w - 1 for w in widths], default=0)
+        return coupling
+
+    def draw_keys(self, name: str) -> Ints:
+        """Return for each element the first one that has the same children by its place in a sum.
+
+        The factors of one user differ only in the slot at which the user's rows read them.
+        """
+        keys = np.arange(self.hidden[name].size)
+        for edge in self.edges[name]:
+            keys = keys if edge.choosing else edge.slot.base(self.hidden[name], keys)
+        return keys
 
     @cached_property
     def locals(self) -> list[str]:
@@ -153,6 +231,17 @@ class Network:
             if edges
             and all(e.conditional in observed for e in edges)
             and self.child_counts[name].max(initial=0) <= 1
+        ]
+
+    def edges_around(self, local: str) -> list[Edge]:
+        """Return the edges from other variables to the rows that a local variable belongs to."""
+        tables = [self.hidden[local].conditional, *(e.conditional for e in self.edges[local])]
+        return [
+            edge
+            for name, edges in self.edges.items()
+            if name not in self.locals
+            for edge in edges
+            if edge.conditional in tables
         ]
 
     def prior(self, q: Beliefs, name: str, elements: Ints) -> Array:
@@ -179,11 +268,8 @@ class Network:
         before = q.moments[name][elements]
         after = variable.family.at(elements).moments(natural)
         for edge in self.edges[name]:
-            child = edge.conditional.variable.name
-            if child not in q.means or edge.choosing:
-                continue
-            _, slot = edge.conditional.slot_of(variable)
-            if isinstance(slot, Linear):
+            child, slot = edge.conditional.variable.name, edge.slot
+            if child in q.means and isinstance(slot, Linear):
                 owner, rows = edge.rows_of(elements)
                 change = (after - before)[owner]
                 q.means[child][rows] += slot.shift(q, variable, elements[owner], rows, change)

@@ -56,6 +56,11 @@ class Reader:
         return {i for i in plate if isinstance(i, str)} & set(self.scope.slots.labels)
 
     @property
+    def labels(self) -> set[str]:
+        """Names of the axes of the scope along which it reads."""
+        return Operand(self.variable, self.index).labels
+
+    @property
     def keyed_by_slots(self) -> bool:
         """Whether an index array is itself read by slot."""
         slots = set(self.scope.slots.labels)
@@ -84,6 +89,14 @@ class Reader:
             return np.zeros(len(rows), dtype=np.int64)
         place = self._coordinate(self.index[-1], rows, slots)
         return np.broadcast_to(np.asarray(place, dtype=np.int64), (len(rows),))
+
+    def base_of(self, elements: Ints) -> Ints:
+        """Return the element that the same row reads at its first slot."""
+        plate, base = self.variable.plate, elements
+        for index, label in zip(self.index, plate.labels, strict=False):
+            if isinstance(index, str) and index in self.scope.slots.labels:
+                base = base - plate.coordinate(label, elements) * plate.stride(label)
+        return base
 
     def slot_of(self, elements: Ints) -> Ints:
         """Return the slot at which an operand that carries every slot axis reads each element."""

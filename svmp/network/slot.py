@@ -43,6 +43,18 @@ class Slot(Protocol):
         """List every (element, row) where the row depends on that element of the variable."""
         ...
 
+    def labels(self, variable: Variable) -> set[str]:
+        """Return the names of the axes along which the variable is read."""
+        ...
+
+    def width(self, variable: Variable) -> int:
+        """Return how many of the variable's elements one row depends on, at most."""
+        return 1
+
+    def base(self, variable: Variable, elements: Ints) -> Ints:
+        """Return for each element the first one that is read by the same rows at another slot."""
+        return elements
+
     def colours(self, variable: Variable, rows: Ints) -> Ints | None:
         """Number the elements so that no two of one number meet in a row; None: none ever meet."""
         return None
@@ -71,6 +83,9 @@ class Fixed(Slot):
     def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
         raise AssertionError("a fixed parameter has no variables")
 
+    def labels(self, variable: Variable) -> set[str]:
+        raise AssertionError("a fixed parameter has no variables")
+
 
 @dataclass(frozen=True, eq=False)
 class Single(Slot):
@@ -92,6 +107,9 @@ class Single(Slot):
 
     def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
         return self.reader.element(rows, rows), rows
+
+    def labels(self, variable: Variable) -> set[str]:
+        return self.reader.labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,5 +152,10 @@ class Product(Slot):
         return stack(incoming[:, 0] * others, incoming[:, 1])
 
     def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
-        (reader,) = (r for r in self.readers if r.variable is variable)
-        return reader.element(rows, rows), rows
+        return self._reader(variable).element(rows, rows), rows
+
+    def labels(self, variable: Variable) -> set[str]:
+        return self._reader(variable).labels
+
+    def _reader(self, variable: Variable) -> Reader:
+        return next(r for r in self.readers if r.variable is variable)

@@ -1,0 +1,209 @@
+"""Step sizes: how far lambda_i moves towards what the rows that were read say it should be.
+
+A policy is any function from a `Look` at some elements to their steps, between 0 and 1; one of
+your own is a few lines:
+
+>>> def cautious(look):
+...     return 0.5 * look.read / look.children
+>>> from svmp import Look
+>>> cautious(Look("u", 1, children=np.array([100]), read=np.array([4])))
+array([0.02])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from svmp.errors import ModelError
+from svmp.families.family import Array
+from svmp.inference.selection import Children, Selection
+from svmp.network.grid import Ints
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a policy may look at, for some elements of one variable.
+
+    Attributes
+    ----------
+    variable, iteration
+        The variable's name, and the number of the iteration, from 1.
+    children, read
+        N_i and |rows_i|: how many children each element has, and how many it reads now.
+    coupling
+        How many other elements share a row with each and move at the same time: 0 in option (a).
+    gradient, square
+        Running means of the natural gradient and of its square, (elements, size); kept only for
+        policies with an attribute `statistics` that is true.
+    """
+
+    variable: str
+    iteration: int
+    children: Ints
+    read: Ints
+    coupling: int = 0
+    gradient: Array | None = None
+    square: Array | None = None
+
+
+Steps = Callable[[Look], ArrayLike]
+
+
+def refuse(trouble: str, force: bool) -> None:
+    """Refuse parameters outside the theory, unless forced."""
+    if not force:
+        raise ModelError(f"{trouble}; force=True takes it all the same")
+
+
+@dataclass(frozen=True)
+class RobbinsMonro:
+    """rho_t = (t + tau)^-kappa, the paper's schedule.
+
+    Parameters
+    ----------
+    kappa
+        Forgetting rate, in (1/2, 1].
+    tau
+        Delay, at least 0.
+    rho1
+        First step, instead of tau: tau = rho1^(-1/kappa) - 1.
+    force
+        Accept parameters for which convergence is not guaranteed.
+
+    >>> RobbinsMonro(kappa=0.6, rho1=1 / 512).tau
+    32767.0
+    """
+
+    kappa: float = 0.6
+    tau: float | None = None
+    rho1: float | None = None
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0.5 < self.kappa <= 1:
+            refuse(
+                f"kappa is {self.kappa}, but only for 1/2 < kappa <= 1 do steps add up to "
+                "infinity and their squares do not",
+                self.force,
+            )
+        if self.tau is not None and self.rho1 is not None:
+            raise ModelError("give tau or rho1, not both: each follows from the other")
+        if self.rho1 is not None:
+            if not 0 < self.rho1 <= 1:
+                refuse(f"rho1 is {self.rho1}, but a step must be in (0, 1]", self.force)
+            object.__setattr__(self, "tau", delay(self.rho1, self.kappa))
+        elif self.tau is None:
+            object.__setattr__(self, "tau", 0.0)
+        elif not self.tau >= 0:
+            refuse(f"tau is {self.tau}, but a delay must not be negative", self.force)
+
+    def __call__(self, look: Look) -> float:
+        return float((look.iteration + (self.tau or 0.0)) ** -self.kappa)
+
+
+@dataclass(frozen=True)
+class HoldThenDecay:
+    """Unit steps for `hold` iterations, then rho_t = (t - hold + tau)^-kappa, as at Xbox."""
+
+    hold: int = 10
+    kappa: float = 0.6
+    tau: float = 0.0
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        if self.hold < 0:
+            raise ModelError(f"hold must not be negative, not {self.hold}")
+        RobbinsMonro(self.kappa, self.tau, force=self.force)
+
+    def __call__(self, look: Look) -> float:
+        after = look.iteration - self.hold
+        return 1.0 if after <= 0 else float(min(1.0, (after + self.tau) ** -self.kappa))
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same step always."""
+
+    rho: float
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rho <= 1:
+            refuse(f"rho is {self.rho}, but a step must be in (0, 1]", self.force)
+
+    def __call__(self, look: Look) -> float:
+        return self.rho
+
+
+@dataclass(frozen=True)
+class Nodewise:
+    """Each element its own delay, so that the noise of sampling stays below what is not known.
+
+    The first step is c C / (c C + N_i - C), the form of a Wiener filter: one draw of C of N_i
+    children leaves N_i s / sqrt(C) of noise in lambda_i where the posterior's own spread is
+    sqrt(N_i) s. From there steps decay as (t + tau_i)^-kappa. Where every child is read nothing
+    is sampled, and the step is 1. In option (b) steps are also kept below what elements that
+    move together can bear, 2 / (1 + coupling): 1 / K for a matrix factorization.
+    """
+
+    c: float = 0.5
+    kappa: float = 0.6
+
+    def __post_init__(self) -> None:
+        if not 0 < self.c <= 1:
+            raise ModelError(f"c must be in (0, 1], not {self.c}")
+        RobbinsMonro(self.kappa)
+
+    def __call__(self, look: Look) -> Array:
+        rho = wiener(self.c, look)
+        decayed = (look.iteration + delay(rho, self.kappa)) ** -self.kappa
+        return np.minimum(np.where(rho < 1, decayed, 1.0), bearable(look))
+
+
+@dataclass(frozen=True)
+class Grow:
+    """Node-wise steps without decay, while C grows by a factor each iteration.
+
+    Early it is cheap and noisy. As C passes N_i each element's step becomes 1 and its gradient
+    exact, and the run ends as full VB.
+    """
+
+    start: float = 5
+    rate: float = 1.15
+    c: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not self.start >= 1 or not self.rate > 1:
+            raise ModelError("Grow needs start >= 1 and rate > 1")
+
+    def selection(self, method: Selection, iteration: int) -> Selection:
+        """Return the algorithm with the C of this iteration."""
+        if not isinstance(method, Children):
+            raise ModelError("Grow sets how many children are read, so it goes with Children")
+        most = min(self.start * self.rate ** (iteration - 1), 2.0**40)
+        return replace(method, C=int(most))
+
+    def __call__(self, look: Look) -> Array:
+        return np.minimum(wiener(self.c, look), bearable(look))
+
+
+def delay(rho1: Any, kappa: float) -> Any:
+    """Return the tau from which steps start at rho1."""
+    return rho1 ** (-1 / kappa) - 1
+
+
+def wiener(c: float, look: Look) -> Array:
+    """Return c C / (c C + N - C): 1 where all children are read."""
+    unread = np.maximum(look.children - look.read, 0)
+    known = c * np.maximum(look.read, 1)
+    return known / (known + unread)
+
+
+def bearable(look: Look) -> float:
+    """Return the largest step at which elements that move together do not overshoot together."""
+    return 2 / (1 + max(look.coupling, 1))

@@ -1,0 +1,52 @@
+"""Finds the families by listing their folder: a new file is tested the moment it exists."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from svmp import families
+from svmp.families.family import Family
+
+COUNT = 6
+LENGTH = 3
+
+
+def family_classes() -> list[type[Family]]:
+    modules = [
+        importlib.import_module(f"{families.__name__}.{info.name}")
+        for info in pkgutil.iter_modules(families.__path__)
+    ]
+    return [
+        thing
+        for module in modules
+        for thing in vars(module).values()
+        if isinstance(thing, type)
+        and Family in thing.__mro__[1:]
+        and thing.__module__ == module.__name__
+    ]
+
+
+def instances(cls: type[Family]) -> list[tuple[str, Family]]:
+    """Return families to test, with a name each: one, or one trial, some, and some for each."""
+    family, name = cls.sized(LENGTH), cls.__name__
+    if "trials" not in {f.name for f in fields(family)}:  # type: ignore[arg-type]
+        return [(name, family)]
+    return [
+        (f"{name}-1-trial", family),
+        (f"{name}-7-trials", replace(family, trials=7)),  # type: ignore[type-var]
+        (f"{name}-1..6-trials", replace(family, trials=np.arange(1, COUNT + 1))),  # type: ignore[type-var]
+    ]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "family" in metafunc.fixturenames:
+        cases = [case for cls in family_classes() for case in instances(cls)]
+        metafunc.parametrize("family", [pytest.param(family, id=name) for name, family in cases])
+    if "family_class" in metafunc.fixturenames:
+        classes = family_classes()
+        metafunc.parametrize("family_class", classes, ids=[cls.__name__ for cls in classes])

@@ -1,0 +1,158 @@
+"""Families at the edges: vague priors, tiny and huge parameters, means far from zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from svmp import families
+from svmp.families.family import Family
+
+
+@pytest.mark.parametrize(
+    ("member", "vague"),
+    [
+        (families.Normal(), {"mu": 0.0, "tau": 1e-8}),
+        (families.MvNormal(2), {"mu": np.zeros(2), "tau": 1e-8 * np.eye(2)}),
+        (families.Gamma(), {"alpha": 1e-6, "beta": 1e-6}),
+        (families.Wishart(2), {"nu": 2.0, "V": 1e6 * np.eye(2)}),
+        (families.Beta(), {"alpha": 1e-6, "beta": 1e-6}),
+        (families.Dirichlet(3), {"a": np.full(3, 1e-6)}),
+        (families.Dirichlet(3), {"a": np.full(3, 1e8)}),
+    ],
+    ids=lambda value: "" if isinstance(value, dict) else repr(value),
+)
+def test_start_is_sensible_for_extreme_priors(member: Family, vague: dict[str, Any]) -> None:
+    prior = np.broadcast_to(member.natural(**vague), (50, member.size))
+    start = member.start(prior, np.random.default_rng(6))
+    assert member.in_domain(start).all()
+    assert np.isfinite(member.moments(start)).all()
+    if isinstance(member, families.Normal | families.MvNormal):
+        assert np.abs(member.mean(start)).max() < 2  # not somewhere in a prior of width 1e4
+    if isinstance(member, families.Beta | families.Dirichlet):
+        assert member.mean(start).std(axis=0).min() > 1e-5  # visibly different
+
+
+D2 = np.eye(2)
+EXTREMES: list[tuple[Family, dict[str, Any]]] = [
+    *((families.Gamma(), {"alpha": a, "beta": b}) for a in (1e-8, 1e8) for b in (1e-8, 1e8)),
+    *((families.Beta(), {"alpha": a, "beta": b}) for a in (1e-8, 1, 1e8) for b in (1e-8, 1e8)),
+    (families.Dirichlet(3), {"a": [1e-8, 1e-8, 1e-8]}),
+    (families.Dirichlet(3), {"a": [1e-8, 1, 1e8]}),
+    (families.Dirichlet(3), {"a": [1e8, 1e8, 1e8]}),
+    (families.Normal(), {"mu": 1e8, "tau": 1e-8}),
+    (families.Normal(), {"mu": 1e8, "tau": 1e8}),
+    (families.MvNormal(2), {"mu": [1e8, -1e8], "tau": np.diag([1e-8, 1e8])}),
+    (families.MvNormal(2), {"mu": [0, 1], "tau": [[1, 1 - 1e-8], [1 - 1e-8, 1]]}),
+    (families.Wishart(2), {"nu": 1 + 1e-8, "V": 1e-8 * D2}),
+    (families.Wishart(2), {"nu": 1e8, "V": 1e8 * D2}),
+    (families.Wishart(2), {"nu": 3.0, "V": np.diag([1e-8, 1e8])}),
+    (families.Exponential(), {"lam": 1e-8}),
+    (families.Exponential(), {"lam": 1e8}),
+]
+EXTREME_NATURALS: list[tuple[Family, list[float]]] = [
+    (families.Bernoulli(), [700]),
+    (families.Bernoulli(), [-700]),
+    (families.Binomial(9), [700]),
+    (families.Binomial(100_000_000), [-700]),
+    (families.Binomial(100_000_000), [0.1]),
+    (families.Binomial(0), [0.1]),
+    (families.Categorical(3), [700, -700, 0]),
+    (families.Categorical(3), [-700, -700, -700]),
+    (families.Categorical(2), [700, 700]),
+    (families.Multinomial(3, 9), [700, -700, 0]),
+    (families.Multinomial(3, 1_000_000), [0, -1, -2]),
+    (families.Multinomial(3, 0), [0, -1, -2]),
+    (families.Poisson(), [700]),
+    (families.Poisson(), [-700]),
+    *((family, list(family.natural(**standard))) for family, standard in EXTREMES),
+]
+
+
+@pytest.mark.parametrize(
+    ("member", "natural"), EXTREME_NATURALS, ids=[f"{f}-{n}" for f, n in EXTREME_NATURALS]
+)
+def test_extremes_stay_finite(member: Family, natural: list[float]) -> None:
+    lam = np.array(natural, dtype=float)
+    assert member.in_domain(lam)
+    for method in ("moments", "log_partition", "entropy", "mean", "var"):
+        assert np.isfinite(getattr(member, method)(lam)).all(), method
+    assert member.kl(lam, lam) == 0
+
+
+SHAPES = st.floats(-6, 6).map(lambda e: 10.0**e)
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(st.lists(SHAPES, min_size=2, max_size=6))
+def test_dirichlet_and_beta_from_moments_of_any_size(shapes: list[float]) -> None:
+    pairs: list[tuple[Family, list[float]]] = [
+        (families.Dirichlet(len(shapes)), shapes),
+        (families.Beta(), shapes[:2]),
+    ]
+    for family, a in pairs:
+        moments = family.moments(np.array(a) - 1)
+        again = family.from_moments(moments)
+        assert family.in_domain(again)
+        np.testing.assert_allclose(family.moments(again), moments, rtol=1e-8, atol=1e-10)
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(SHAPES, SHAPES)
+def test_gamma_from_moments_of_any_size(alpha: float, beta: float) -> None:
+    family = families.Gamma()
+    again = family.standard(family.from_moments(family.moments(family.natural(alpha, beta))))
+    # log(alpha) - psi(alpha), about 1 / (2 alpha), is what is left of numbers about log(alpha).
+    assert again["alpha"] == pytest.approx(alpha, rel=1e-10 + 1e-14 * alpha)
+    assert again["beta"] == pytest.approx(beta, rel=1e-10 + 1e-14 * alpha)
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(st.integers(1, 30), SHAPES)
+def test_wishart_from_moments_of_any_size(dimension: int, excess: float) -> None:
+    family = families.Wishart(dimension)
+    nu = dimension - 1 + excess
+    natural = family.natural(nu, np.eye(dimension) + 0.5)
+    again = family.standard(family.from_moments(family.moments(natural)))
+    assert again["nu"] == pytest.approx(nu, rel=1e-9 + 1e-13 * nu)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(seeds=st.tuples(st.integers(0, 2**32), st.integers(0, 2**32)), step=st.floats(0, 1))
+def test_blending_is_a_path_of_growing_kl(seeds: tuple[int, int], step: float) -> None:
+    """Each family's blend (1 - rho) lam + rho lam' is proper, and no further off than lam'."""
+    for name in families.__all__:
+        family = getattr(families, name).sized(2)
+        a, b = (family.example(np.random.default_rng(seed), 3) for seed in seeds)
+        blend = (1 - step) * a + step * b
+        assert family.in_domain(blend).all()
+        assert np.all(family.kl(a, blend) >= -1e-9)
+        assert np.all(family.kl(a, blend) <= family.kl(a, b) * (1 + 1e-9) + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "member", [families.Normal(), families.MvNormal(1)], ids=["Normal", "MvNormal"]
+)
+def test_kl_survives_a_large_mean(member: Family) -> None:
+    """KL between two Normals one standard deviation apart is 1/2, wherever they are."""
+    ones = np.ones(member.event_ndim)
+    tau = np.ones((1,) * (2 * member.event_ndim)) * 2.0**20
+    q, p = (
+        member.natural(mu=np.full(ones.shape, mu), tau=tau) for mu in (2.0**14, 2.0**14 + 2.0**-10)
+    )
+    assert member.kl(q, p) == pytest.approx(0.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("var", [9_999.0, 10_001.0])
+def test_count_entropies_agree_where_sum_and_series_meet(var: float) -> None:
+    poisson, binomial = families.Poisson(), families.Binomial(60_000)
+    limit = 0.5 * np.log(2 * np.pi * np.e * var) - 1 / (12 * var)
+    assert poisson.entropy(poisson.natural(var)) == pytest.approx(limit, abs=1e-8)
+    p = 0.5 - np.sqrt(0.25 - var / 60_000)
+    theirs = stats.binom(60_000, p).entropy()
+    assert binomial.entropy(binomial.natural(p)) == pytest.approx(theirs, abs=1e-8)

@@ -1,0 +1,333 @@
+"""What is true of every exponential family, checked on every one that is there.
+
+The truth comes from elsewhere: sums over all values, quadrature, finite differences, SciPy, and
+draws with their standard error where the values are vectors or matrices.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from svmp import families
+from svmp.families.family import Array, Family, dot
+
+COUNT = 6
+DRAWS = 50_000
+
+SCIPY: dict[str, Callable[..., Any]] = {
+    "Bernoulli": lambda p: stats.bernoulli(p),
+    "Beta": lambda alpha, beta: stats.beta(alpha, beta),
+    "Binomial": lambda n, p: stats.binom(n, p),
+    "Categorical": lambda p: stats.rv_discrete(values=(np.arange(len(p)), p / p.sum())),
+    "Dirichlet": lambda a: stats.dirichlet(a),
+    "Exponential": lambda lam: stats.expon(scale=1 / lam),
+    "Gamma": lambda alpha, beta: stats.gamma(alpha, scale=1 / beta),
+    "Multinomial": lambda n, p: stats.multinomial(int(n), p / p.sum()),
+    "MvNormal": lambda mu, tau: stats.multivariate_normal(mu, np.linalg.inv(tau)),
+    "Normal": lambda mu, tau: stats.norm(mu, tau**-0.5),
+    "Poisson": lambda mu: stats.poisson(mu),
+    "Wishart": lambda nu, V: stats.wishart(nu, V),
+}
+
+IMPROPER: dict[str, list[list[float]]] = {
+    "Beta": [[-1, 0], [0, -1], [-3, 2]],
+    "Dirichlet": [[-1, 0, 0], [0, 0, -2]],
+    "Exponential": [[0], [1]],
+    "Gamma": [[0, 1], [1, 1], [-1, -1], [-1, -2]],
+    "MvNormal": [
+        [0, 0, 0, *np.diag([-1, -1, 0]).ravel()],
+        [0, 0, 0, *np.diag([-1, 1, -1]).ravel()],
+        [0, 0, 0, -1, -2, 0, -2, -1, 0, 0, 0, -1],
+    ],
+    "Normal": [[0, 0], [3, 0.5]],
+    "Poisson": [[710]],
+    "Wishart": [
+        [*np.diag([-1, -1, -1]).ravel(), -1],
+        [*np.diag([-1, 0, -1]).ravel(), 3],
+        [*np.diag([-1, 2, -1]).ravel(), 3],
+    ],
+}
+
+
+def example(family: Family) -> Array:
+    return family.example(np.random.default_rng(7), COUNT)
+
+
+def log_density(family: Family, natural: Array, x: Array) -> Array:
+    return dot(natural, family.statistics(x)) + family.log_base(x) - family.log_partition(natural)
+
+
+def is_discrete(family: Family, natural: Array) -> bool:
+    x = family.draw(natural, np.random.default_rng(0), 20)
+    return bool(np.all(x == np.round(x)))
+
+
+def grid(family: Family, natural: Array) -> tuple[Array, Array] | None:
+    """Return points and weights that sum or integrate over all values, where that is easy."""
+    if is_discrete(family, natural):
+        if family.event_ndim == 0:
+            x = np.arange(200.0)
+        else:
+            x = np.array(list(itertools.product(range(8), repeat=family.size)), dtype=float)
+        x = x[family.in_support(x)]
+        return x, np.ones(len(x))
+    if family.event_ndim > 0:
+        return None
+    # The trapezoidal rule on the whole line, after a change of variable, is exact to rounding
+    # for smooth densities. (Beyond 36, 1 - x would round to zero.)
+    if family.in_support(-1.0):
+        u = np.linspace(-40, 40, 8001)
+        x, slope = u, np.ones_like(u)
+    elif family.in_support(2.0):
+        u = np.linspace(-700, 7, 70001)
+        x = slope = np.exp(u)
+    else:
+        u = np.linspace(-700, 36, 70001)
+        x = 1 / (1 + np.exp(-u))
+        slope = x / (1 + np.exp(u))
+    return x, slope * (u[1] - u[0])
+
+
+def expect(
+    family: Family, natural: Array, function: Callable[[Array], Array]
+) -> tuple[Array, Array]:
+    """Return E[function(x)] and how far it may be off: rounding, or five standard errors."""
+    points = grid(family, natural)
+    if points is not None:
+        x, weights = points
+        mass = weights * np.exp(log_density(family, natural, x))
+        values = function(x)
+        mean = np.tensordot(mass, values, axes=1)
+        return mean, 1e-7 * (1 + np.tensordot(mass, np.abs(values), axes=1))
+    values = function(family.draw(natural, np.random.default_rng(1), DRAWS))
+    return values.mean(axis=0), 5 * values.std(axis=0) / np.sqrt(DRAWS) + 1e-12
+
+
+def derivative(function: Callable[[Array], Array], at: Array) -> Array:
+    """Return the central differences of a function of one natural parameter, entry first."""
+    step = 1e-5 * np.maximum(1, np.abs(at))
+    moves = np.diag(step)
+    slopes = [
+        (function(at + move) - function(at - move)) / (2 * h)
+        for move, h in zip(moves, step, strict=True)
+    ]
+    return np.array(slopes)
+
+
+def test_it_is_exported(family_class: type[Family]) -> None:
+    assert family_class.__name__ in families.__all__
+    assert getattr(families, family_class.__name__) is family_class
+
+
+def test_plates_are_the_leading_axes(family: Family) -> None:
+    natural, rng = example(family), np.random.default_rng(0)
+    events = family.draw(natural, rng, 2).shape[2:]
+    assert natural.shape == (COUNT, family.size)
+    assert len(events) == family.event_ndim
+    assert family.moments(natural).shape == (COUNT, family.size)
+    assert family.from_moments(family.moments(natural)).shape == (COUNT, family.size)
+    assert family.start(natural, rng).shape == (COUNT, family.size)
+    assert family.draw(natural, rng, 4).shape == (4, COUNT, *events)
+    assert family.statistics(family.draw(natural, rng, 4)).shape == (4, COUNT, family.size)
+    assert family.mean(natural).shape == family.var(natural).shape
+    x = family.draw(natural, rng)[0]
+    for numbers in (
+        family.log_partition(natural),
+        family.entropy(natural),
+        family.kl(natural, natural),
+        family.in_domain(natural),
+        family.in_support(x),
+        family.log_base(x),
+    ):
+        assert numbers.shape == (COUNT,)
+
+
+def test_one_element_is_computed_as_among_others(family: Family) -> None:
+    natural = example(family)
+    for i in range(COUNT):
+        alone = family.at(i)
+        for method in ("moments", "log_partition", "entropy", "mean", "var"):
+            np.testing.assert_allclose(
+                getattr(alone, method)(natural[i]), getattr(family, method)(natural)[i], rtol=1e-12
+            )
+
+
+def test_at_selects_elements_of_a_plate(family: Family) -> None:
+    natural, elements = example(family), np.array([4, 1, 1])
+    some = family.at(elements)
+    np.testing.assert_array_equal(
+        some.log_partition(natural[elements]), family.log_partition(natural)[elements]
+    )
+
+
+def test_moments_are_the_gradient_of_the_log_partition(family: Family) -> None:
+    for i, natural in enumerate(example(family)):
+        element = family.at(i)
+        gradient = derivative(element.log_partition, natural)
+        np.testing.assert_allclose(gradient, element.moments(natural), rtol=1e-6, atol=1e-7)
+
+
+def test_the_hessian_of_the_log_partition_is_the_covariance(family: Family) -> None:
+    for i, natural in enumerate(example(family)[:3]):
+        element = family.at(i)
+        moments = element.moments(natural)
+        hessian = derivative(element.moments, natural)
+        scale = np.abs(hessian).max()
+        np.testing.assert_allclose(hessian, hessian.T, rtol=0, atol=1e-6 * scale)
+        assert np.linalg.eigvalsh(hessian).min() > -1e-6 * scale
+
+        def products(x: Array, element: Family = element, moments: Array = moments) -> Array:
+            centred = element.statistics(x) - moments
+            return centred[..., :, None] * centred[..., None, :]
+
+        covariance, error = expect(element, natural, products)
+        assert np.all(np.abs(covariance - hessian) <= error + 1e-6 * scale)
+
+
+def test_from_moments_inverts_moments(family: Family) -> None:
+    natural = example(family)
+    moments = family.moments(natural)
+    again = family.from_moments(moments)
+    assert family.in_domain(again).all()
+    np.testing.assert_allclose(family.moments(again), moments, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(family.kl(again, natural), 0, atol=1e-10)
+
+
+def test_standard_inverts_natural(family: Family) -> None:
+    standard = family.standard(example(family))
+    assert tuple(standard) == family.parameters
+    again = family.standard(family.natural(**standard))
+    for name, value in standard.items():
+        np.testing.assert_allclose(again[name], value, rtol=1e-10, atol=1e-12)
+
+
+def test_kl_is_the_expected_log_ratio(family: Family) -> None:
+    natural = example(family)
+    other = family.example(np.random.default_rng(8), COUNT)
+    assert np.all(family.kl(natural, other) > 0)
+    np.testing.assert_allclose(family.kl(natural, natural), 0, atol=1e-12)
+    for i in range(3):
+        element = family.at(i)
+
+        def log_ratio(x: Array, element: Family = element, i: int = i) -> Array:
+            return log_density(element, natural[i], x) - log_density(element, other[i], x)
+
+        kl, error = expect(element, natural[i], log_ratio)
+        assert abs(kl - element.kl(natural[i], other[i])) <= error
+
+
+def test_entropy_is_minus_the_expected_log_density(family: Family) -> None:
+    for i, natural in enumerate(example(family)):
+        element = family.at(i)
+
+        def surprise(x: Array, element: Family = element, natural: Array = natural) -> Array:
+            return -log_density(element, natural, x)
+
+        entropy, error = expect(element, natural, surprise)
+        assert abs(entropy - element.entropy(natural)) <= error
+
+
+def test_the_density_integrates_to_one(family: Family) -> None:
+    for i, natural in enumerate(example(family)):
+        points = grid(family.at(i), natural)
+        if points is None:
+            pytest.skip("values of several dimensions: compared with SciPy and with draws")
+        x, weights = points
+        total = weights @ np.exp(log_density(family.at(i), natural, x))
+        assert total == pytest.approx(1, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("member", "standard"),
+    [
+        (families.Gamma(), {"alpha": 0.08, "beta": 2.0}),
+        (families.Gamma(), {"alpha": 1.0, "beta": 0.1}),
+        (families.Beta(), {"alpha": 0.08, "beta": 1.5}),
+        (families.Beta(), {"alpha": 40.0, "beta": 0.6}),
+    ],
+    ids=["Gamma-small-shape", "Gamma-shape-one", "Beta-near-0", "Beta-near-1"],
+)
+def test_the_density_integrates_to_one_near_the_boundary(
+    member: Family, standard: dict[str, float]
+) -> None:
+    natural = member.natural(**standard)
+    points = grid(member, natural)
+    assert points is not None
+    assert points[1] @ np.exp(log_density(member, natural, points[0])) == pytest.approx(1, abs=1e-8)
+
+
+def test_log_density_and_entropy_are_scipys(family: Family) -> None:
+    name = type(family).__name__
+    if name not in SCIPY:
+        pytest.skip(f"no distribution of SciPy is named for {name}")
+    natural = example(family)
+    x = family.draw(natural, np.random.default_rng(3), 5)
+    ours = log_density(family, natural, x)
+    for i in range(COUNT):
+        theirs = SCIPY[name](**{k: v[i] for k, v in family.standard(natural).items()})
+        log_p = theirs.logpdf if hasattr(theirs, "logpdf") else theirs.logpmf
+        if name != "Bernoulli" and hasattr(theirs, "logpmf"):
+            log_p = theirs.logpmf
+        for j in range(5):
+            assert ours[j, i] == pytest.approx(log_p(x[j, i]), rel=1e-9, abs=1e-9)
+        assert family.entropy(natural)[i] == pytest.approx(theirs.entropy(), rel=1e-7, abs=1e-9)
+
+
+def test_the_domain_is_that_of_proper_and_finite_parameters(family: Family) -> None:
+    natural = example(family)
+    assert family.in_domain(natural).all()
+    for entry, bad in itertools.product(range(family.size), (np.nan, np.inf, -np.inf)):
+        broken = natural.copy()
+        broken[2, entry] = bad
+        assert family.in_domain(broken).tolist() == [i != 2 for i in range(COUNT)]
+    for improper in IMPROPER.get(type(family).__name__, []):
+        broken = natural.copy()
+        broken[2] = improper
+        assert family.in_domain(broken).tolist() == [i != 2 for i in range(COUNT)]
+
+
+def test_the_domain_is_convex(family: Family) -> None:
+    a, b = example(family), family.example(np.random.default_rng(8), COUNT)
+    for step in (0.01, 0.5, 0.99):
+        assert family.in_domain((1 - step) * a + step * b).all()
+
+
+def test_draws_have_the_moments(family: Family) -> None:
+    natural = example(family)
+    x = family.draw(natural, np.random.default_rng(4), DRAWS)
+    assert family.in_support(x).all()
+    statistics = family.statistics(x)
+    error = 5 * statistics.std(axis=0) / np.sqrt(DRAWS) + 1e-9
+    assert np.all(np.abs(statistics.mean(axis=0) - family.moments(natural)) <= error)
+
+    mean, var = family.mean(natural), family.var(natural)
+    if mean.shape != x.shape[1:]:  # a category's mean is that of its one-hot vector
+        x = statistics
+    error = 5 * x.std(axis=0) / np.sqrt(DRAWS) + 1e-9
+    assert np.all(np.abs(x.mean(axis=0) - mean) <= error)
+    squares = (x - mean) ** 2
+    error = 5 * squares.std(axis=0) / np.sqrt(DRAWS) + 1e-9
+    assert np.all(np.abs(squares.mean(axis=0) - var) <= error)
+
+
+def test_nan_and_infinity_are_no_values(family: Family) -> None:
+    x = family.draw(example(family), np.random.default_rng(5))[0].astype(float)
+    for bad in (np.nan, np.inf, -np.inf):
+        broken = x.copy()
+        broken[2] = bad
+        assert family.in_support(broken).tolist() == [i != 2 for i in range(COUNT)]
+
+
+def test_start_is_proper_and_breaks_symmetry(family: Family) -> None:
+    prior = np.repeat(example(family)[:1], COUNT, axis=0)
+    start = family.start(prior, np.random.default_rng(6))
+    assert family.in_domain(start).all()
+    assert len(np.unique(start, axis=0)) == COUNT
+    again = family.start(prior, np.random.default_rng(6))
+    np.testing.assert_array_equal(start, again)
