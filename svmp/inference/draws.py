@@ -75,7 +75,7 @@ def sample(key: np.uint64, element: int, children: int, take: int, out: Ints) ->
 def sample_each(
     seed: int, iteration: int, variable: int, elements: Ints, children: Ints, take: Ints
 ) -> Ints:
-    """Return for each element `take` distinct numbers below `children`, one element's after another's."""
+    """Return `take` distinct numbers below `children` for each element, one after the other."""
     key = stream_key(seed, iteration, variable)
     out = np.empty(take.sum(), dtype=np.int64)
     start = 0

@@ -28,9 +28,8 @@ def start(network: Network, seed: int, init: Init | None = None) -> Beliefs:
     if unknown:
         raise ModelError(f"init names {sorted(unknown)}, which are not hidden variables")
     q = Beliefs()
-    for name, variable in network.observed.items():
-        if len(variable.rows) == variable.size:  # an observed parent's moments never change
-            q.moments[name] = variable.conditional.child(q, variable.rows)
+    for name, variable in network.observed_parents.items():  # their moments never change
+        q.moments[name] = variable.conditional.child(q, variable.rows)
     for index, (name, variable) in enumerate(network.hidden.items()):
         rng = np.random.default_rng([seed, index])
         everything = np.arange(variable.size)

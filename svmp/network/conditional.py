@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from svmp import families
 from svmp.errors import ModelError
@@ -26,6 +27,10 @@ from svmp.network.slot import Slot
 
 if TYPE_CHECKING:
     from svmp.network.variable import Variable
+
+
+CHUNK = 1 << 21
+"""How many numbers an array of messages may have, so that memory stays bounded."""
 
 
 class Conditional:
@@ -132,6 +137,11 @@ class Conditional:
             return rows
         return (rows[:, None] * self.components + np.arange(self.components)).ravel()
 
+    def weights(self, q: Beliefs, rows: Ints, components: Ints) -> Array:
+        """Return the probability that each row comes from the component beside it."""
+        assert self.selector is not None
+        return self.selector.moments(q, rows)[np.arange(len(rows)), components]
+
     def to_child(self, q: Beliefs, rows: Ints) -> Array:
         """Return the message to the child: the expected natural parameter of its prior."""
         natural = self.factor.to_child(self.given(q, self.subrows(rows)))
@@ -167,10 +177,34 @@ class Conditional:
         message = self.factor.to_parent(name, child, self.given(q, rows, but=name))
         message = np.broadcast_to(message, (len(rows), message.shape[-1]))
         if self.selector is not None:
-            row, component = np.divmod(rows, self.components)
-            weights = self.selector.moments(q, row)[np.arange(len(row)), component]
+            weights = self.weights(q, *np.divmod(rows, self.components))
             message = message * weights[:, None]
         return slot.message(q, parent, elements, rows, message)
+
+    def message_sum(
+        self, q: Beliefs, parent: Variable, elements: Ints, owner: Ints, rows: Ints
+    ) -> Array:
+        """Return for each element of a parent the sum of the messages of its rows.
+
+        `owner` says by position whose each row is, in ascending order.
+        """
+        total = np.zeros((len(elements), parent.family.size))
+        step = self.chunk(parent.family.size)
+        for start in range(0, len(rows), step):
+            who, which = owner[start : start + step], rows[start : start + step]
+            message = self.message(q, parent, elements[who], which)
+            first, last = who[0], who[-1] + 1
+            bounds = np.searchsorted(who, np.arange(first, last + 1))
+            adder = sparse.csr_array(
+                (np.ones(len(who)), np.arange(len(who)), bounds), shape=(last - first, len(who))
+            )
+            total[first:last] += adder @ message
+        return total
+
+    def chunk(self, size: int) -> int:
+        """Return how many rows at a time keep arrays of (rows, components, size) bounded."""
+        widest = max([size, self.family.size, *(p.family.size for p in self.parents())])
+        return max(1, CHUNK // (widest * self.components))
 
     def slot_of(self, parent: Variable) -> tuple[str, Slot]:
         """Return the parameter in which a variable stands, and its name."""

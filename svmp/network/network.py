@@ -15,15 +15,12 @@ from scipy import sparse
 from svmp.errors import ModelError
 from svmp.families.family import Array, dot
 from svmp.network.beliefs import Beliefs
-from svmp.network.conditional import Conditional
+from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.grid import Ints, ragged
 from svmp.network.linear import Linear
 from svmp.network.model import Model
 from svmp.network.slot import Slot
 from svmp.network.variable import Variable
-
-CHUNK = 1 << 21
-"""How many numbers a batch of messages may have, so that memory stays bounded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,19 +101,7 @@ class Edge:
 
     def message(self, q: Beliefs, elements: Ints, owner: Ints, rows: Ints) -> Array:
         """Return for each element the sum of the messages of its rows."""
-        size = self.parent.family.size
-        total = np.zeros((len(elements), size))
-        step = max(1, CHUNK // max(size, self.conditional.components))
-        for start in range(0, len(rows), step):
-            who, which = owner[start : start + step], rows[start : start + step]
-            message = self.conditional.message(q, self.parent, elements[who], which)
-            first, last = who[0], who[-1] + 1
-            bounds = np.searchsorted(who, np.arange(first, last + 1))
-            adder = sparse.csr_array(
-                (np.ones(len(who)), np.arange(len(who)), bounds), shape=(last - first, len(who))
-            )
-            total[first:last] += adder @ message
-        return total
+        return self.conditional.message_sum(q, self.parent, elements, owner, rows)
 
 
 def by_value(numbers: Ints) -> list[Ints]:
@@ -135,8 +120,8 @@ class Network:
 
     Attributes
     ----------
-    hidden, observed
-        The variables, as declared.
+    hidden, observed, observed_parents
+        The variables, as declared, by name.
     edges
         For each hidden variable, the tables that depend on it.
     """
@@ -147,10 +132,13 @@ class Network:
         self.hidden = {v.name: v for v in variables if v.hidden}
         self.observed = {v.name: v for v in variables if not v.hidden}
         self.edges: dict[str, list[Edge]] = {name: [] for name in self.hidden}
+        self.observed_parents: dict[str, Variable] = {}
         for variable in variables:
             for parent in variable.conditional.parents():
                 if parent.hidden:
                     self.edges[parent.name].append(Edge(parent, variable.conditional))
+                else:
+                    self.observed_parents[parent.name] = parent
 
     def check(self) -> None:
         """Refuse a model that leaves nothing to infer, or nothing to infer it from."""
@@ -281,7 +269,7 @@ class Network:
         terms = {}
         for name, variable in (*self.hidden.items(), *self.observed.items()):
             total = 0.0
-            step = max(1, CHUNK // (variable.family.size * variable.conditional.components))
+            step = variable.conditional.chunk(variable.family.size)
             for start in range(0, len(variable.rows), step):
                 rows = variable.rows[start : start + step]
                 total += variable.conditional.log_density(q, rows).sum()

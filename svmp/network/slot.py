@@ -75,6 +75,12 @@ class Fixed(Slot):
         found = self.scope.look_up(self.statistics, rows, rows)
         return found if self.statistics.axes else np.broadcast_to(found, (len(rows), len(found)))
 
+    def entry(self, q: Beliefs, rows: Ints, column: Ints) -> Array:
+        """Return one of the statistics at each row."""
+        axes = (str(a) for a in self.statistics.axes)
+        places = tuple(self.scope.coordinate(a, rows, rows) for a in axes)
+        return np.asarray(self.statistics.values[(*places, column)])
+
     def message(
         self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
     ) -> Array:
@@ -99,6 +105,10 @@ class Single(Slot):
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
         return q.moments[self.reader.variable.name][self.reader.element(rows, rows)]
+
+    def entry(self, q: Beliefs, rows: Ints, column: Ints) -> Array:
+        """Return one of the expected statistics at each row."""
+        return q.moments[self.reader.variable.name][self.reader.element(rows, rows), column]
 
     def message(
         self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array

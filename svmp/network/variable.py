@@ -11,11 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from svmp.errors import ModelError
 from svmp.factors.factor import Factor
+from svmp.families import Categorical
 from svmp.families.family import Family
 from svmp.network import model as models
 from svmp.network.conditional import Conditional
 from svmp.network.expressions import Expression, Index, Labelled, Operand, Sum, Term
 from svmp.network.grid import Grid
+from svmp.network.lookup import Lookup
 
 Dims = str | tuple[str, ...] | list[str] | None
 
@@ -68,7 +70,8 @@ class Variable(Expression):
         self.shape = shape
         self.plate = Grid(self.dims[:cut], shape[:cut])
         self.event_dims = self.dims[cut:]
-        self.conditional = Conditional(
+        density = Lookup if factor.child is Categorical and values is not None else Conditional
+        self.conditional = density(
             self, factor, component.parameters, shape[-1] if events else None, selector
         )
         self.family: Family = self.conditional.family

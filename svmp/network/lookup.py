@@ -1,0 +1,52 @@
+"""An observed Categorical: its density is looked up by category, with no one-hot arrays.
+
+With x_r the category of row r, E[log p(x_r | p)] is entry x_r of E[log p], and the message to p
+is a one at x_r. Words of a text have tens of thousands of categories, so neither is written out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from svmp.families.family import Array
+from svmp.network.beliefs import Beliefs
+from svmp.network.conditional import CHUNK, Conditional
+from svmp.network.grid import Ints
+from svmp.network.linear import scatter
+from svmp.network.slot import Fixed, Single
+
+if TYPE_CHECKING:
+    from svmp.network.variable import Variable
+
+
+class Lookup(Conditional):
+    """The density of an observed Categorical given its probabilities."""
+
+    def _categories(self, rows: Ints) -> Ints:
+        observed = self.variable.observed
+        assert observed is not None
+        return observed[rows].astype(np.int64)
+
+    def densities(self, q: Beliefs, rows: Ints) -> Array:
+        slot = self.slots["p"]
+        assert isinstance(slot, Single | Fixed)
+        category = np.repeat(self._categories(rows), self.components)
+        return slot.entry(q, self.subrows(rows), category).reshape(len(rows), self.components)
+
+    def message_sum(
+        self, q: Beliefs, parent: Variable, elements: Ints, owner: Ints, rows: Ints
+    ) -> Array:
+        _, slot = self.slot_of(parent)
+        if slot is self.selector:
+            return super().message_sum(q, parent, elements, owner, rows)
+        row, component = np.divmod(rows, self.components)
+        weights = np.ones(len(rows))
+        if self.selector is not None:
+            weights = self.weights(q, row, component)
+        shape = (len(elements), parent.family.size)
+        return scatter(weights, owner, self._categories(row), shape)
+
+    def chunk(self, size: int) -> int:
+        return CHUNK // self.components
