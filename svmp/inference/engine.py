@@ -11,13 +11,14 @@ unit steps, which is equation (5).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from svmp.errors import ImproperError, ModelError
 from svmp.families.family import Array
+from svmp.inference.fused import fused_update
 from svmp.inference.selection import Draw, Selection
 from svmp.inference.steps import Look, Steps
 from svmp.network.beliefs import Beliefs
@@ -42,20 +43,31 @@ def iterate(
 ) -> Pass:
     """Update every hidden variable once, in place; the variables of the rows drawn go first."""
     draw, done, together = selection.draw(network, seed, iteration), Pass(), []
+    rule = Rule(network, q, steps, iteration, selection.option)
     for name in update_order(network, selection.order):
-        for elements in draw.groups(name):
-            target = message_sum(network, q, draw, name, elements, done)
-            rho = step_of(network, q, selection, steps, draw, iteration, name, elements, target)
-            natural = (1 - rho) * q.natural[name][elements] + rho * target
+        at_once = selection.option == "a" or name in network.locals
+        fused = fused_update(network, q, draw, rule, name, at_once, done)
+        updates = [fused] if fused else proposals(network, q, draw, rule, name, done)
+        for elements, natural in updates:
             check_domain(network.hidden[name], elements, natural)
-            if selection.option == "a" or name in network.locals:
-                network.move(q, name, elements, natural)
-            else:
+            if not at_once:
                 together.append((name, elements, natural))
-            done.steps.append(rho)
+            elif not fused:
+                network.move(q, name, elements, natural)
     for name, elements, natural in together:
         network.move(q, name, elements, natural)
     return done
+
+
+def proposals(
+    network: Network, q: Beliefs, draw: Draw, rule: Rule, name: str, done: Pass
+) -> Iterator[tuple[Ints, Array]]:
+    """Yield the new natural parameters of elements that can be updated together, group by group."""
+    for elements in draw.groups(name):
+        target = message_sum(network, q, draw, name, elements, done)
+        rho = rule(name, elements, draw.read(name, elements), target)[:, None]
+        done.steps.append(rho)
+        yield elements, (1 - rho) * q.natural[name][elements] + rho * target
 
 
 def message_sum(
@@ -70,33 +82,34 @@ def message_sum(
     return natural
 
 
-def step_of(
-    network: Network,
-    q: Beliefs,
-    selection: Selection,
-    steps: Steps,
-    draw: Draw,
-    iteration: int,
-    name: str,
-    elements: Ints,
-    target: Array,
-) -> Array:
-    """Return rho of each element; variables of the rows themselves are optimised outright."""
-    if name in network.locals:
-        return np.ones((len(elements), 1))
-    gradient = square = None
-    if getattr(steps, "statistics", False):
-        gradient, square = q.remember_gradient(name, elements, target, MEMORY)
-    look = Look(
-        name,
-        iteration,
-        network.child_counts[name][elements],
-        draw.read(name, elements),
-        network.coupling[name] if selection.option == "b" else 0,
-        gradient,
-        square,
-    )
-    return np.broadcast_to(np.asarray(steps(look), dtype=np.float64), len(elements))[:, None]
+@dataclass(frozen=True)
+class Rule:
+    """The step policy, asked about elements; the rows' own variables are optimised outright."""
+
+    network: Network
+    q: Beliefs
+    steps: Steps
+    iteration: int
+    option: str
+
+    def __call__(self, name: str, elements: Ints, read: Ints, target: Array | None = None) -> Array:
+        """Return rho of each element."""
+        if name in self.network.locals:
+            return np.ones(len(elements))
+        gradient = square = None
+        if target is not None and getattr(self.steps, "statistics", False):
+            gradient, square = self.q.remember_gradient(name, elements, target, MEMORY)
+        look = Look(
+            name,
+            self.iteration,
+            self.network.child_counts[name][elements],
+            read,
+            self.network.coupling[name] if self.option == "b" else 0,
+            gradient,
+            square,
+        )
+        rho = np.asarray(self.steps(look), dtype=np.float64)
+        return np.broadcast_to(rho, len(elements))
 
 
 def update_order(network: Network, order: Sequence[str] | None) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from svmp.errors import ModelError
 from svmp.inference.engine import iterate, update_order
+from svmp.inference.fused import find_loops
 from svmp.inference.progress import report_to
 from svmp.inference.result import Fit
 from svmp.inference.selection import FullVB, Selection
@@ -31,6 +32,7 @@ def fit(
     max_accesses: float | None = None,
     max_seconds: float | None = None,
     progress: bool | None = None,
+    kernels: bool = True,
 ) -> Fit:
     """Approximate the posterior of every hidden variable of a model.
 
@@ -76,6 +78,8 @@ def fit(
     network.check()
     update_order(network, method.order)
     q = start(network, seed, init)
+    if kernels:
+        q.loops.update(find_loops(network))
     trace = Trace()
     status: Status = "budget"
     sweeps = accesses = 0

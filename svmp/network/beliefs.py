@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from typing import Protocol
 
 import numpy as np
 
 from svmp.families.family import Array
 from svmp.network.grid import Ints
+
+
+class RowMoments(Protocol):
+    """A compiled loop for the mean of a Normal."""
+
+    def moments(self, q: Beliefs, rows: Ints) -> Array:
+        """E[mu] and E[mu^2] of each row."""
+        ...
 
 
 @dataclass
@@ -20,6 +29,8 @@ class Beliefs:
         By variable, arrays of (elements, size); moments always belong to the natural parameters.
     means
         E[mu] of every row of some tables, where an algorithm that reads all rows keeps them.
+    loops
+        Compiled loops for E[mu] and E[mu^2], by table, where there are any.
     gradient, square
         Running means of the natural gradient and its square, for step policies that ask.
     """
@@ -27,14 +38,18 @@ class Beliefs:
     natural: dict[str, Array] = field(default_factory=dict)
     moments: dict[str, Array] = field(default_factory=dict)
     means: dict[str, Array] = field(default_factory=dict)
+    loops: dict[str, RowMoments] = field(default_factory=dict)
     gradient: dict[str, Array] = field(default_factory=dict)
     square: dict[str, Array] = field(default_factory=dict)
 
     def copy(self) -> Beliefs:
-        """Return a copy that shares nothing."""
-        return Beliefs(
-            *({k: v.copy() for k, v in vars(self)[f.name].items()} for f in fields(self))
-        )
+        """Return a copy that shares nothing that changes."""
+        arrays = {
+            f.name: {k: v.copy() for k, v in vars(self)[f.name].items()}
+            for f in fields(self)
+            if f.name != "loops"
+        }
+        return Beliefs(loops=self.loops, **arrays)
 
     def remember_gradient(
         self, name: str, elements: Ints, target: Array, weight: float

@@ -113,6 +113,10 @@ class Linear(Slot):
     terms: tuple[LinearTerm, ...]
 
     @property
+    def varies(self) -> bool:
+        return True
+
+    @property
     def variables(self) -> list[Variable]:
         seen = {r.variable.name: r.variable for t in self.terms for r in t.readers}
         return list(seen.values())
@@ -121,6 +125,8 @@ class Linear(Slot):
         """E[mu] of each row: remembered by q, or added up."""
         if self.name in q.means:
             return q.means[self.name][rows]
+        if self.name in q.loops:
+            return q.loops[self.name].moments(q, rows)[:, 0]
         total = np.zeros(len(rows))
         for term in self.terms:
             at = term.entries(rows)
@@ -128,6 +134,8 @@ class Linear(Slot):
         return total
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
+        if self.name in q.loops:
+            return q.loops[self.name].moments(q, rows)
         mean = self.mean(q, rows)
         return stack(mean, mean**2 + self.variance(q, rows))
 

@@ -29,6 +29,11 @@ class Slot(Protocol):
         """Return the hidden variables in it."""
         ...
 
+    @property
+    def varies(self) -> bool:
+        """Whether it may differ between rows."""
+        ...
+
     def moments(self, q: Beliefs, rows: Ints) -> Array:
         """Return the parameter's expected statistics at these rows."""
         ...
@@ -68,6 +73,10 @@ class Fixed(Slot):
     scope: Scope
 
     @property
+    def varies(self) -> bool:
+        return bool(self.statistics.axes)
+
+    @property
     def variables(self) -> list[Variable]:
         return []
 
@@ -98,6 +107,10 @@ class Single(Slot):
     """A parameter that is one element of one variable: moments and messages pass unchanged."""
 
     reader: Reader
+
+    @property
+    def varies(self) -> bool:
+        return bool(self.reader.labels)
 
     @property
     def variables(self) -> list[Variable]:
@@ -133,6 +146,10 @@ class Product(Slot):
     constants: tuple[Labelled, ...]
     readers: tuple[Reader, ...]
     scope: Scope
+
+    @property
+    def varies(self) -> bool:
+        return any(c.axes for c in self.constants) or any(r.labels for r in self.readers)
 
     @property
     def variables(self) -> list[Variable]:
