@@ -19,7 +19,7 @@ import numpy as np
 from svmp.errors import ImproperError, ModelError
 from svmp.families.family import Array
 from svmp.inference.fused import fused_update
-from svmp.inference.selection import Draw, Selection
+from svmp.inference.selection import AllRows, Draw, Selection
 from svmp.inference.steps import Look, Steps
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
@@ -32,10 +32,17 @@ MEMORY = 0.1
 
 @dataclass
 class Pass:
-    """What one iteration did: rows accessed, and the steps taken."""
+    """What one iteration did: rows accessed, the most that one element read, and the steps."""
 
     accesses: int = 0
+    most: int = 0
     steps: list[Array] = field(default_factory=list)
+
+    def note(self, local: bool, rho: Array, read: Ints) -> None:
+        """Remember the steps of variables other than the rows' own."""
+        if not local:
+            self.steps.append(rho)
+            self.most = max(self.most, int(read.max(initial=0)))
 
 
 def iterate(
@@ -65,9 +72,20 @@ def proposals(
     """Yield the new natural parameters of elements that can be updated together, group by group."""
     for elements in draw.groups(name):
         target = message_sum(network, q, draw, name, elements, done)
-        rho = rule(name, elements, draw.read(name, elements), target)[:, None]
-        done.steps.append(rho)
+        read = draw.read(name, elements)
+        rho = rule(name, elements, read, target)[:, None]
+        done.note(name in network.locals, rho, read)
         yield elements, (1 - rho) * q.natural[name][elements] + rho * target
+
+
+def settle_locals(network: Network, q: Beliefs) -> None:
+    """Optimise the variables of all rows, of which an algorithm that draws leaves some behind."""
+    everything, done = AllRows(network), Pass()
+    for name in network.locals:
+        for elements in everything.groups(name):
+            natural = message_sum(network, q, everything, name, elements, done)
+            check_domain(network.hidden[name], elements, natural)
+            network.move(q, name, elements, natural)
 
 
 def message_sum(

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from svmp.errors import ModelError
-from svmp.inference.engine import iterate, update_order
+from svmp.inference.default import choose
+from svmp.inference.engine import update_order
 from svmp.inference.fused import find_loops
 from svmp.inference.progress import report_to
 from svmp.inference.result import Fit
-from svmp.inference.selection import FullVB, Selection
+from svmp.inference.run import Run
+from svmp.inference.selection import Selection
 from svmp.inference.start import Init, start
-from svmp.inference.steps import Constant, Steps
-from svmp.inference.stopping import Budget, catch_interrupt, distance
-from svmp.inference.trace import Trace
+from svmp.inference.steps import Steps
+from svmp.inference.stopping import Budget, catch_interrupt
 from svmp.network.model import Model
 from svmp.network.network import Network
-
-Status = Literal["converged", "budget", "interrupted"]
 
 
 def fit(
@@ -31,6 +28,7 @@ def fit(
     max_sweeps: float | None = 1000,
     max_accesses: float | None = None,
     max_seconds: float | None = None,
+    bound_every: int | None = None,
     progress: bool | None = None,
     kernels: bool = True,
 ) -> Fit:
@@ -71,43 +69,15 @@ def fit(
     """
     if not tol >= 0:
         raise ModelError(f"tol must not be negative, not {tol}")
-    method = FullVB() if method is None else method
-    steps = Constant(1.0) if steps is None else steps
     budget = Budget(max_sweeps, max_accesses, max_seconds)
     network = Network(model)
     network.check()
+    method, steps, persistent = choose(network, method, steps)
     update_order(network, method.order)
     q = start(network, seed, init)
     if kernels:
         q.loops.update(find_loops(network))
-    trace = Trace()
-    status: Status = "budget"
-    sweeps = accesses = 0
-    bound = float("-inf")
+    run = Run(network, q, method, steps, seed, tol, budget, persistent, bound_every)
     with catch_interrupt() as interrupt, report_to(progress, budget) as report:
-        while not budget.spent(sweeps, accesses):
-            natural = {k: v.copy() for k, v in q.natural.items()}
-            moments = {k: q.moments[k].copy() for k in q.natural}
-            if isinstance(method, FullVB):
-                network.remember_means(q)
-            sweeps += 1
-            done = iterate(network, q, method, steps, seed, sweeps)
-            accesses += done.accesses
-            before, terms = bound, network.bound(q)
-            bound = sum(terms.values())
-            moved = distance(q, natural, moments)
-            trace.append(
-                iteration=sweeps,
-                accesses=accesses,
-                seconds=budget.seconds,
-                bound=bound,
-                moved=moved,
-            )
-            report(sweeps, bound)
-            if abs(bound - before) <= tol * max(1.0, abs(bound)) and moved <= tol:
-                status = "converged"
-                break
-            if interrupt.pressed:
-                status = "interrupted"
-                break
-    return Fit.of(network, q, status, terms, trace)
+        status = run.go(interrupt, report, lambda run: None)
+    return Fit.of(run, status)

@@ -44,7 +44,7 @@ def fused_update(
     rho = rule(name, work.keys * width, read)
     prior = np.ascontiguousarray(network.prior(q, name, elements))
     natural = plan.update(q, name, work, prior, np.ascontiguousarray(rho), at_once)
-    done.steps.append(rho)
+    done.note(False, rho, read)
     done.accesses += int(read.sum()) * width
     return elements, natural[elements]
 

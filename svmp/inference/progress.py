@@ -5,31 +5,40 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from svmp.inference.run import Run
 from svmp.inference.stopping import Budget
 
-Report = Callable[[float, float], None]
+Report = Callable[[Run], None]
 
 
 @contextmanager
 def report_to(wanted: bool | None, budget: Budget) -> Iterator[Report]:
-    """Yield a function that shows the sweep and the bound, or that does nothing."""
+    """Yield a function that shows how far a run is, or that does nothing."""
     if wanted is None:
         wanted = sys.stderr.isatty()
     if not wanted:
-        yield lambda sweep, bound: None
+        yield lambda run: None
         return
     with Live(console=Console(stderr=True), transient=True, refresh_per_second=8) as live:
 
-        def report(sweep: float, bound: float) -> None:
-            limit = "" if budget.max_sweeps is None else f" of at most {budget.max_sweeps:,.0f}"
-            pace = budget.seconds / sweep
+        def report(run: Run) -> None:
+            seconds = budget.seconds
+            used = budget.used(run.sweeps, run.accesses)
+            left = seconds / used - seconds if used > 0 else float("inf")
+            bound = f"{sum(run.bound_terms.values()):,.2f}" if run.bound_terms else "..."
+            step = f"{run.trace['step_median'][-1]:.3g}" if len(run.trace) else "..."
             live.update(
-                Text(f"sweep {sweep:,.0f}{limit}   bound {bound:,.3f}   {pace:.3g} s a sweep")
+                Text(
+                    f"iteration {run.iteration:,}   sweeps {run.sweeps:,.2f}   bound {bound}   "
+                    f"step {step}   {run.accesses / seconds:,.3g} accesses/s   "
+                    f"at most {timedelta(seconds=round(min(left, 8.64e6)))} left"
+                )
             )
 
         yield report

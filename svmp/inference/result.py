@@ -16,9 +16,8 @@ from svmp import families
 from svmp.errors import FileError
 from svmp.families.family import Array
 from svmp.inference.posterior import Posterior
+from svmp.inference.run import Run
 from svmp.inference.trace import Trace
-from svmp.network.beliefs import Beliefs
-from svmp.network.network import Network
 
 FORMAT = 1
 
@@ -30,7 +29,7 @@ class Fit:
     Attributes
     ----------
     status
-        "converged", "budget" or "interrupted".
+        "converged", "budget", "diverged" or "interrupted".
     bound_terms
         The exact bound of this q, as one term for each variable.
     trace
@@ -45,15 +44,13 @@ class Fit:
     posteriors: dict[str, Posterior]
 
     @classmethod
-    def of(
-        cls, network: Network, q: Beliefs, status: str, terms: dict[str, float], trace: Trace
-    ) -> Fit:
+    def of(cls, run: Run, status: str) -> Fit:
         """Gather the result of a run."""
         posteriors = {
-            name: Posterior(name, v.dims, v.plate.shape, v.family, q.natural[name])
-            for name, v in network.hidden.items()
+            name: Posterior(name, v.dims, v.plate.shape, v.family, run.q.natural[name])
+            for name, v in run.network.hidden.items()
         }
-        return cls(status, terms, trace, posteriors)
+        return cls(status, run.bound_terms, run.trace, posteriors)
 
     @property
     def bound(self) -> float:

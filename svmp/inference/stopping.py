@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -13,7 +13,9 @@ from types import FrameType
 import numpy as np
 
 from svmp.errors import ModelError
+from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
+from svmp.network.network import Network
 
 
 @dataclass
@@ -36,23 +38,69 @@ class Budget:
         """Time since the run began."""
         return time.perf_counter() - self.began
 
-    def spent(self, sweeps: float, accesses: int) -> bool:
-        """Whether any limit is reached."""
+    def used(self, sweeps: float, accesses: int) -> float:
+        """Return the share of the tightest limit that is used up; 1 when it is reached."""
         used = (sweeps, accesses, self.seconds)
         limits = (self.max_sweeps, self.max_accesses, self.max_seconds)
-        return any(limit is not None and u >= limit for u, limit in zip(used, limits, strict=True))
+        shares = [u / limit for u, limit in zip(used, limits, strict=True) if limit is not None]
+        return max(shares, default=0.0)
 
 
-def distance(q: Beliefs, natural: dict[str, np.ndarray], moments: dict[str, np.ndarray]) -> float:
-    """Symmetrised KL between q and an earlier q, in nats an element.
+@dataclass
+class Window:
+    """Averages of q over stretches of the run, and how far apart two of them are.
+
+    A stretch ends when its steps add up to 1: that is a sweep of full VB, and many iterations
+    where steps are small, so that a run does not seem at rest because its steps are.
+
+    Attributes
+    ----------
+    clock
+        Sum of the steps since the stretch began.
+    count, total
+        Iterations since then, and the sum of their natural parameters.
+    last
+        Averages of the stretch before.
+    """
+
+    clock: float = 0.0
+    count: int = 0
+    total: dict[str, Array] = field(default_factory=dict)
+    last: dict[str, Array] = field(default_factory=dict)
+
+    def add(self, q: Beliefs, step: float, names: Iterable[str]) -> None:
+        """Take in one iteration."""
+        self.clock, self.count = self.clock + step, self.count + 1
+        for name in names:
+            if name in self.total:
+                self.total[name] += q.natural[name]
+            else:
+                self.total[name] = q.natural[name].copy()
+
+    @property
+    def full(self) -> bool:
+        """Whether the stretch is long enough to compare."""
+        return self.clock >= 1 - 1e-9
+
+    def close(self, network: Network) -> float:
+        """End the stretch; return its distance from the last one, infinite if there is none."""
+        average = {name: total / self.count for name, total in self.total.items()}
+        moved = distance(network, average, self.last) if self.last else np.inf
+        self.clock, self.count, self.total, self.last = 0.0, 0, {}, average
+        return moved
+
+
+def distance(network: Network, natural: dict[str, Array], other: dict[str, Array]) -> float:
+    """Symmetrised KL between two q, in nats an element.
 
     KL(q || q') + KL(q' || q) = (lambda - lambda') . (m - m'), summed over all factors.
     """
     total, count = 0.0, 0
-    for name, now in q.natural.items():
-        total += float(np.sum((now - natural[name]) * (q.moments[name] - moments[name])))
-        count += len(now)
-    return total / max(count, 1)
+    for name, a in natural.items():
+        family, b = network.hidden[name].family, other[name]
+        total += float(np.sum((a - b) * (family.moments(a) - family.moments(b))))
+        count += len(a)
+    return max(total, 0.0) / max(count, 1)
 
 
 class Interrupt:

@@ -6,10 +6,13 @@ else goes the plain way.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from scipy import sparse
 
@@ -25,6 +28,21 @@ from svmp.network.reader import Reader
 NOTHING = np.zeros((1, 2))
 NO_KEY = np.zeros(1, dtype=np.int32)
 NO_MEANS = np.zeros(1)
+
+
+SMALL = 20_000
+"""Below so many accesses, waking other threads costs more than they save."""
+
+
+@contextmanager
+def threads_for(accesses: int) -> Iterator[None]:
+    """Run small work on this thread alone; the bits are the same."""
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1 if accesses < SMALL else threads)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(threads)
 
 
 class Shared(NamedTuple):
@@ -139,7 +157,8 @@ class Plan:
     def moments(self, q: Beliefs, rows: Ints) -> Array:
         """E[mu] and E[mu^2] of each row."""
         bias, bias_keys, starts, *dot = self._mean_of_row(q)
-        found = bilinear.row_moments(rows, *dot, bias, bias_keys, starts)
+        with threads_for(len(rows)):
+            found = bilinear.row_moments(rows, *dot, bias, bias_keys, starts)
         if self.intercept:
             found[:, 1] += self.intercept * (2 * found[:, 0] + self.intercept)
             found[:, 0] += self.intercept
@@ -188,11 +207,13 @@ class Plan:
         receiver = (rho, at_once, prior, natural, q.moments[name], *other, side.width, side.slope)
         density = (self._target(q), self._precision(q))
         if isinstance(work, Drawn):
-            bilinear.update_drawn(*work, *receiver, *density, *self._mean_of_row(q))
+            with threads_for(int(work.most.sum()) * side.width):
+                bilinear.update_drawn(*work, *receiver, *density, *self._mean_of_row(q))
         else:
             means = q.means.get(self.conditional.variable.name)
-            remembered = (NO_MEANS, False) if means is None else (means, True)
-            bilinear.update_shared(*work, *receiver, *density, *remembered, *self._mean_of_row(q))
+            known = (NO_MEANS, False) if means is None else (means, True)
+            with threads_for(len(work.rows) * side.width):
+                bilinear.update_shared(*work, *receiver, *density, *known, *self._mean_of_row(q))
         return natural
 
 

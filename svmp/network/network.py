@@ -158,6 +158,11 @@ class Network:
         }
 
     @cached_property
+    def sweep_accesses(self) -> int:
+        """How many accesses a sweep of full VB takes."""
+        return sum(int(counts.sum()) for counts in self.child_counts.values())
+
+    @cached_property
     def colours(self) -> dict[str, Ints]:
         """For each variable a number for each element: those of one number never meet in a row.
 

@@ -1,0 +1,95 @@
+"""Never a broken posterior: divergence is found in the iteration in which it happens.
+
+A natural parameter outside its domain is refused where it arises. A run can also run away inside
+the domain: means grow until the arithmetic ends. Its sign is the expected log density of a few
+rows, watched at every iteration: one that falls far below where it started does not come back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from svmp.errors import ImproperError
+from svmp.network.beliefs import Beliefs
+from svmp.network.grid import Ints
+from svmp.network.network import Network
+
+PROBE = 512
+"""Rows of each observed table that are watched."""
+FAR = 1000.0
+"""How many times worse than the start a row may be expected to be before it counts as lost."""
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """A divergence: where it showed first, if it can be told."""
+
+    variable: str
+    index: tuple[int, ...]
+    reason: str
+
+
+@dataclass
+class Guard:
+    """Watches a run, and keeps the last q that was sound."""
+
+    network: Network
+    rows: dict[str, Ints]
+    start: float = -np.inf
+    sound: Beliefs | None = None
+
+    @classmethod
+    def of(cls, network: Network, q: Beliefs) -> Guard:
+        """Begin to watch a run at its start."""
+        rows = {}
+        for index, (name, variable) in enumerate(network.observed.items()):
+            rng = np.random.default_rng([index, len(variable.rows)])
+            count = min(PROBE, len(variable.rows))
+            rows[name] = variable.rows[
+                np.sort(rng.choice(len(variable.rows), count, replace=False))
+            ]
+        guard = cls(network, rows)
+        guard.start = guard.probe(q)
+        guard.keep(q)
+        return guard
+
+    def probe(self, q: Beliefs) -> float:
+        """Return the mean expected log density of the watched rows."""
+        total = count = 0.0
+        for name, rows in self.rows.items():
+            density = self.network.observed[name].conditional.log_density(q, rows)
+            total, count = total + float(density.sum()), count + len(rows)
+        return total / count
+
+    def keep(self, q: Beliefs) -> None:
+        """Remember q as sound."""
+        self.sound = q.copy()
+
+    def check(self, q: Beliefs) -> Alarm | None:
+        """Return an alarm if the run has run away."""
+        with np.errstate(all="ignore"):
+            now = self.probe(q)
+        if np.isfinite(now) and now > self.start - FAR * (abs(self.start) + 1):
+            return None
+        variable, index = self.farthest(q)
+        return Alarm(variable, index, "the rows became ever less likely")
+
+    def alarm(self, error: ImproperError) -> Alarm:
+        """Turn the refusal of a natural parameter into an alarm."""
+        return Alarm(error.variable, error.index, "a natural parameter left its domain")
+
+    def farthest(self, q: Beliefs) -> tuple[str, tuple[int, ...]]:
+        """Return the element that moved most since q was sound, by its moments."""
+        assert self.sound is not None
+        worst, where = -1.0, (next(iter(q.natural)), 0)
+        with np.errstate(all="ignore"):
+            for name, moments in q.moments.items():
+                if name in q.natural and len(moments):
+                    moved = np.abs(moments - self.sound.moments[name]).max(axis=1)
+                    moved = np.where(np.isfinite(moved), moved, np.inf)
+                    if moved.max() > worst:
+                        worst, where = float(moved.max()), (name, int(moved.argmax()))
+        name, element = where
+        return name, self.network.hidden[name].plate.locate(element)

@@ -1,0 +1,198 @@
+"""A run of an algorithm: iterations under a guard, with a trace, until it ends somehow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from svmp.errors import ImproperError
+from svmp.inference.engine import Pass, iterate, settle_locals
+from svmp.inference.guard import Alarm, Guard
+from svmp.inference.selection import FullVB, Selection
+from svmp.inference.steps import Look, Steps
+from svmp.inference.stopping import Budget, Interrupt, Window
+from svmp.inference.trace import Trace
+from svmp.network.beliefs import Beliefs
+from svmp.network.network import Network
+
+Status = Literal["converged", "budget", "diverged", "interrupted"]
+
+BOUND_SHARE = 10
+"""Without a cadence of its own, the bound is computed once for so many readings of all rows."""
+MOST_ROLLBACKS = 50
+
+
+@dataclass(frozen=True)
+class Damped:
+    """A policy with all its steps reduced."""
+
+    steps: Steps
+    factor: float
+
+    @property
+    def statistics(self) -> bool:
+        """Whether the policy asks for the gradient's running statistics."""
+        return getattr(self.steps, "statistics", False)
+
+    def __call__(self, look: Look) -> np.ndarray:
+        return self.factor * np.asarray(self.steps(look))
+
+
+@dataclass
+class Run:
+    """Everything that a run is made of; checkpoints keep what changes.
+
+    Attributes
+    ----------
+    persistent
+        Whether to roll back and reduce the steps on divergence, instead of stopping.
+    iteration, accesses, rollbacks
+        How far it is.
+    damping
+        By how much the policy's steps are reduced, after rollbacks.
+    bound_terms, bound_at
+        The last exact bound, and the accesses at which it was computed.
+    """
+
+    network: Network
+    q: Beliefs
+    method: Selection
+    steps: Steps
+    seed: int
+    tol: float
+    budget: Budget
+    persistent: bool = False
+    bound_every: int | None = None
+    iteration: int = 0
+    accesses: int = 0
+    rollbacks: int = 0
+    damping: float = 1.0
+    moved: float = np.inf
+    bound_terms: dict[str, float] = field(default_factory=dict)
+    bound_at: int = -1
+    trace: Trace = field(default_factory=Trace)
+    window: Window = field(default_factory=Window)
+    alarm: Alarm | None = None
+
+    def __post_init__(self) -> None:
+        self.full = isinstance(self.method, FullVB)
+        self.guard = Guard.of(self.network, self.q)
+        self.globals = [n for n in self.network.hidden if n not in self.network.locals]
+
+    @property
+    def sweeps(self) -> float:
+        """Accesses in units of a sweep of full VB."""
+        cost = self.network.sweep_accesses
+        return self.accesses / cost if cost else float(self.iteration)
+
+    def go(
+        self, interrupt: Interrupt, report: Callable[[Run], None], save: Callable[[Run], None]
+    ) -> Status:
+        """Iterate until the run converges, runs out of budget, diverges or is interrupted."""
+        status: Status = "budget"
+        if self.iteration == 0 and not self.full:
+            self.measure(Pass())
+        while self.budget.used(self.sweeps, self.accesses) < 1:
+            if interrupt.pressed:
+                status = "interrupted"
+                break
+            done = self.advance()
+            if done is None:
+                if self.persistent and self.rollbacks < MOST_ROLLBACKS:
+                    self.roll_back()
+                    continue
+                status = "diverged"
+                break
+            if self.at_rest(done):
+                status = "converged"
+                break
+            report(self)
+            save(self)
+        self.finish(status)
+        return status
+
+    def advance(self) -> Pass | None:
+        """Take one iteration; return None if it diverged."""
+        self.iteration += 1
+        method, steps = self.method, self.steps
+        if hasattr(steps, "selection"):
+            method = steps.selection(method, self.iteration)
+        if self.damping < 1:
+            steps = Damped(steps, self.damping)
+        if self.full:
+            self.network.remember_means(self.q)
+        try:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                done = iterate(self.network, self.q, method, steps, self.seed, self.iteration)
+        except ImproperError as error:
+            if self.full:
+                raise
+            self.alarm = self.guard.alarm(error)
+            return None
+        self.accesses += done.accesses
+        self.alarm = None if self.full else self.guard.check(self.q)
+        return done if self.alarm is None else None
+
+    def roll_back(self) -> None:
+        """Return to the last q that was sound, and go on with steps half as long."""
+        assert self.guard.sound is not None
+        self.q = self.guard.sound.copy()
+        self.damping *= 0.5
+        self.rollbacks += 1
+        self.window = Window()
+
+    def at_rest(self, done: Pass) -> bool:
+        """Note the iteration; return whether q and the bound have come to rest."""
+        medians = [float(np.median(rho)) for rho in done.steps if rho.size]
+        self.window.add(self.q, min(medians, default=1.0), self.globals)
+        quiet = False
+        if self.window.full:
+            self.moved = self.window.close(self.network)
+            quiet = self.moved <= self.tol
+        before, had = sum(self.bound_terms.values()), bool(self.bound_terms)
+        if not (quiet or self.bound_is_due()):
+            return False
+        self.measure(done)
+        bound = sum(self.bound_terms.values())
+        return quiet and had and abs(bound - before) <= self.tol * max(1.0, abs(bound))
+
+    def bound_is_due(self) -> bool:
+        """Return whether the exact bound can be afforded again."""
+        if self.bound_every is not None:
+            return self.iteration % self.bound_every == 0
+        rows = sum(len(v.rows) for v in self.network.observed.values())
+        return self.full or self.accesses - max(self.bound_at, 0) >= BOUND_SHARE * rows
+
+    def measure(self, done: Pass | None = None) -> None:
+        """Compute the exact bound of q, and add a row to the trace."""
+        if not self.full:
+            settle_locals(self.network, self.q)
+        self.bound_terms, self.bound_at = self.network.bound(self.q), self.accesses
+        if done is None:
+            return
+        self.guard.keep(self.q)
+        steps = np.concatenate([rho.ravel() for rho in done.steps]) if done.steps else np.ones(1)
+        self.trace.append(
+            iteration=self.iteration,
+            accesses=self.accesses,
+            seconds=self.budget.seconds,
+            bound=sum(self.bound_terms.values()),
+            moved=self.moved if np.isfinite(self.moved) else -1.0,
+            step_min=float(steps.min()),
+            step_median=float(np.median(steps)),
+            step_max=float(steps.max()),
+            C=done.most,
+            rollbacks=self.rollbacks,
+        )
+
+    def finish(self, status: Status) -> None:
+        """Make sure that q is sound, and that the bound is that of this q."""
+        if status == "diverged":
+            assert self.guard.sound is not None
+            self.q = self.guard.sound.copy()
+        if status == "diverged" or self.bound_at != self.accesses:
+            self.q.means.clear()
+            self.measure()
