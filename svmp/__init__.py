@@ -3,7 +3,7 @@
 from svmp.errors import FileError, ImproperError, ModelError, SvmpError
 from svmp.inference.fit import fit
 from svmp.inference.result import Fit, load
-from svmp.inference.selection import Batch, Children, FullVB
+from svmp.inference.selection import Batch, Children, FullVB, Growing
 from svmp.inference.steps import Constant, Grow, HoldThenDecay, Look, Nodewise, RobbinsMonro
 from svmp.network.distributions import (
     Bernoulli,
@@ -41,6 +41,7 @@ __all__ = [
     "FullVB",
     "Gamma",
     "Grow",
+    "Growing",
     "HoldThenDecay",
     "ImproperError",
     "Look",

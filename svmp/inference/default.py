@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svmp.inference.selection import Children, FullVB, Selection
+from svmp.inference.selection import Children, FullVB, Growing, Selection
 from svmp.inference.steps import Constant, Nodewise, Steps
 from svmp.network.network import Network
 
@@ -16,5 +16,5 @@ def choose(
     if method is None:
         return Children(5), steps or Nodewise(), False
     if steps is None:
-        return method, Constant(1.0) if isinstance(method, FullVB) else Nodewise(), True
+        return method, Constant(1.0) if isinstance(method, FullVB | Growing) else Nodewise(), True
     return method, steps, False

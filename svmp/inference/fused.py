@@ -8,7 +8,7 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference.draws import sample_each
-from svmp.inference.selection import AllRows, Draw, DrawnBatch, DrawnChildren
+from svmp.inference.selection import AllRows, Draw, DrawnBatch, DrawnChildren, Sampled
 from svmp.kernels.plan import Drawn, Plan, Shared, Work, by_key
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints, ragged
@@ -57,6 +57,10 @@ def share_out(network: Network, plan: Plan, name: str, draw: Draw) -> tuple[Work
     match draw:
         case AllRows():
             return Shared(keys, pointers, rows, np.ones(len(keys))), counts
+        case Sampled():
+            drawn = draw.tables[plan.conditional.variable.name]
+            ends, sample = by_key(plan.side(name).key[drawn], drawn, len(keys))
+            return Shared(keys, ends, sample, np.ones(len(keys))), np.diff(ends)
         case DrawnChildren():
             take = draw.selection.most(name, counts)
             number = list(network.hidden).index(name)

@@ -11,7 +11,7 @@ import numpy as np
 from svmp.errors import ImproperError
 from svmp.inference.engine import Pass, iterate, settle_locals
 from svmp.inference.guard import Alarm, Guard
-from svmp.inference.selection import FullVB, Selection
+from svmp.inference.selection import FullVB, Growing, Selection
 from svmp.inference.steps import Look, Steps
 from svmp.inference.stopping import Budget, Interrupt, Window
 from svmp.inference.trace import Trace
@@ -79,6 +79,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.full = isinstance(self.method, FullVB)
+        self.safe = isinstance(self.method, FullVB | Growing)
         self.guard = Guard.of(self.network, self.q)
         self.globals = [n for n in self.network.hidden if n not in self.network.locals]
 
@@ -118,22 +119,25 @@ class Run:
         """Take one iteration; return None if it diverged."""
         self.iteration += 1
         method, steps = self.method, self.steps
+        if isinstance(method, Growing):
+            self.full = method.share(self.iteration) >= 1
         if hasattr(steps, "selection"):
             method = steps.selection(method, self.iteration)
         if self.damping < 1:
             steps = Damped(steps, self.damping)
+        self.q.means.clear()
         if self.full:
             self.network.remember_means(self.q)
         try:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 done = iterate(self.network, self.q, method, steps, self.seed, self.iteration)
         except ImproperError as error:
-            if self.full:
+            if self.safe:
                 raise
             self.alarm = self.guard.alarm(error)
             return None
         self.accesses += done.accesses
-        self.alarm = None if self.full else self.guard.check(self.q)
+        self.alarm = None if self.safe else self.guard.check(self.q)
         return done if self.alarm is None else None
 
     def roll_back(self) -> None:
@@ -151,7 +155,7 @@ class Run:
         quiet = False
         if self.window.full:
             self.moved = self.window.close(self.network)
-            quiet = self.moved <= self.tol
+            quiet = self.moved <= self.tol and (self.full or not self.safe)
         before, had = sum(self.bound_terms.values()), bool(self.bound_terms)
         if not (quiet or self.bound_is_due()):
             return False

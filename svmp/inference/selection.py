@@ -155,6 +155,53 @@ class Batch(Selection):
         return DrawnBatch(network, self.size, seed, iteration)
 
 
+@dataclass(frozen=True)
+class Growing(Selection):
+    """Full VB on a sample of the observations that grows until it is all of them.
+
+    Every iteration is coordinate ascent on the exact bound of a smaller data set, so steps have
+    unit length and nothing can diverge. While few rows are read a sweep costs little, and what it
+    finds is where the next, larger sample starts from. The sample doubles each time that `pace`
+    sweeps' worth of accesses have been spent.
+
+    Parameters
+    ----------
+    first
+        Share of the observations in the first sample.
+    pace
+        Accesses between doublings, as a share of a sweep over all of them.
+    order
+        Names of the hidden variables in the order of their updates.
+    """
+
+    first: float = 1 / 64
+    pace: float = 0.2
+    order: Sequence[str] | None = None
+    option: Option = field(default="a", init=False)
+    _last: dict[float, Draw] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.first <= 1 or not self.pace > 0:
+            raise ModelError("Growing needs first in (0, 1] and a positive pace")
+
+    def share(self, iteration: int) -> float:
+        """Return the share of the observations that an iteration reads."""
+        share, spent = self.first, 0.0
+        for _ in range(iteration - 1):
+            spent += share
+            share = self.first * 2.0 ** int(spent / self.pace)
+            if share >= 1:
+                return 1.0
+        return share
+
+    def draw(self, network: Network, seed: int, iteration: int) -> Draw:
+        share = self.share(iteration)
+        if share not in self._last:
+            self._last.clear()
+            self._last[share] = AllRows(network) if share >= 1 else Sampled(network, share, seed)
+        return self._last[share]
+
+
 def check_option(option: str) -> None:
     """Refuse any option but the paper's two."""
     if option not in ("a", "b"):
@@ -181,6 +228,76 @@ class AllRows(Draw):
 
     def read(self, name: str, elements: Ints) -> Ints:
         return self.network.child_counts[name][elements]
+
+
+@dataclass(frozen=True)
+class Sampled(Draw):
+    """A part of the observations as if they were all; samples of one seed contain each other."""
+
+    network: Network
+    share: float
+    seed: int
+
+    @cached_property
+    def tables(self) -> dict[str, Ints]:
+        """Sampled rows of every table that is observed, or hidden but tied to observed rows."""
+        tables = {}
+        for index, (name, variable) in enumerate(self.network.observed.items()):
+            rng = np.random.default_rng([self.seed, index, 3])
+            count = max(1, round(self.share * len(variable.rows)))
+            tables[name] = np.sort(rng.permutation(variable.rows)[:count])
+        return with_locals(self.network, tables)
+
+    @cached_property
+    def _pairs(self) -> dict[Edge, tuple[Ints, Ints]]:
+        return drawn_pairs(self.network, self.tables)
+
+    def groups(self, name: str) -> list[Ints]:
+        if name in self.network.locals:
+            return [self.tables[name]]
+        return self.network.groups[name]
+
+    def rows(self, edge: Edge, elements: Ints) -> Rows:
+        if edge not in self._pairs:
+            return Rows(*edge.rows_of(elements), np.ones(len(elements)))
+        return Rows(*among(self._pairs[edge], elements), np.ones(len(elements)))
+
+    def read(self, name: str, elements: Ints) -> Ints:
+        return sum(
+            (
+                np.bincount(self.rows(e, elements).owner, minlength=len(elements)) // e.fan
+                for e in self.network.edges[name]
+            ),
+            np.zeros(len(elements), dtype=np.int64),
+        )
+
+
+def with_locals(network: Network, tables: dict[str, Ints]) -> dict[str, Ints]:
+    """Add the elements of local variables that belong to drawn rows."""
+    for name in network.locals:
+        edges = network.edges[name]
+        touched = [e.pairs_in(tables[e.conditional.variable.name])[0] for e in edges]
+        tables[name] = np.unique(np.concatenate(touched))
+    return tables
+
+
+def drawn_pairs(network: Network, tables: dict[str, Ints]) -> dict[Edge, tuple[Ints, Ints]]:
+    """Return for each edge to a drawn table its (element, row) pairs, by element."""
+    return {
+        edge: edge.pairs_in(tables[edge.conditional.variable.name])
+        for edges in network.edges.values()
+        for edge in edges
+        if edge.conditional.variable.name in tables
+    }
+
+
+def among(pairs: tuple[Ints, Ints], elements: Ints) -> tuple[Ints, Ints]:
+    """Return the rows of these elements among pairs sorted by element, and whose each is."""
+    everyone, rows = pairs
+    starts = np.searchsorted(everyone, elements, side="left")
+    counts = np.searchsorted(everyone, elements, side="right") - starts
+    owner, place = ragged(starts, counts)
+    return owner, rows[place]
 
 
 @dataclass(frozen=True)
@@ -254,21 +371,12 @@ class DrawnBatch(Draw):
         tables = {}
         for variable, part, end in zip(observed, np.split(chosen, cuts[:-1]), ends, strict=True):
             tables[variable.name] = variable.rows[part - (end - len(variable.rows))]
-        for name in self.network.locals:
-            edges = self.network.edges[name]
-            touched = [e.pairs_in(tables[e.conditional.variable.name])[0] for e in edges]
-            tables[name] = np.unique(np.concatenate(touched))
-        return tables
+        return with_locals(self.network, tables)
 
     @cached_property
     def pairs(self) -> dict[Edge, tuple[Ints, Ints]]:
         """For each edge to a drawn table, its (element, row) pairs, by element."""
-        return {
-            edge: edge.pairs_in(self.tables[edge.conditional.variable.name])
-            for edges in self.network.edges.values()
-            for edge in edges
-            if edge.conditional.variable.name in self.tables
-        }
+        return drawn_pairs(self.network, self.tables)
 
     def _drawn_edges(self, name: str) -> list[Edge]:
         return [e for e in self.network.edges[name] if e in self.pairs]
@@ -286,12 +394,8 @@ class DrawnBatch(Draw):
     def rows(self, edge: Edge, elements: Ints) -> Rows:
         if edge not in self.pairs:
             return Rows(*edge.rows_of(elements), np.ones(len(elements)))
-        everyone, rows = self.pairs[edge]
-        starts = np.searchsorted(everyone, elements, side="left")
-        counts = np.searchsorted(everyone, elements, side="right") - starts
-        owner, place = ragged(starts, counts)
         drawn, children = self._counts(edge.parent.name, elements)
-        return Rows(owner, rows[place], children / np.maximum(drawn, 1))
+        return Rows(*among(self.pairs[edge], elements), children / np.maximum(drawn, 1))
 
     def _counts(self, name: str, elements: Ints) -> tuple[Ints, Ints]:
         """Return |D_i| and N_i over the tables that are drawn from."""

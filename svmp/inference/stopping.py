@@ -66,7 +66,7 @@ class Window:
     clock: float = 0.0
     count: int = 0
     total: dict[str, Array] = field(default_factory=dict)
-    last: dict[str, Array] = field(default_factory=dict)
+    last: dict[str, Array] | None = None
 
     def add(self, q: Beliefs, step: float, names: Iterable[str]) -> None:
         """Take in one iteration."""
@@ -85,7 +85,7 @@ class Window:
     def close(self, network: Network) -> float:
         """End the stretch; return its distance from the last one, infinite if there is none."""
         average = {name: total / self.count for name, total in self.total.items()}
-        moved = distance(network, average, self.last) if self.last else np.inf
+        moved = np.inf if self.last is None else distance(network, average, self.last)
         self.clock, self.count, self.total, self.last = 0.0, 0, {}, average
         return moved
 
