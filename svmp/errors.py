@@ -21,8 +21,8 @@ class ImproperError(SvmpError, ArithmeticError):
     def __init__(self, variable: str, index: tuple[int, ...], family: str, natural: object) -> None:
         self.variable, self.index = variable, index
         super().__init__(
-            f"the natural parameter of '{variable}' at {index} left the domain of a {family}: "
-            f"{natural}"
+            f"the natural parameter of '{variable}' at {index} left the domain of the family "
+            f"{family}: {natural}"
         )
 
 

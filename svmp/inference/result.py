@@ -103,7 +103,7 @@ class Fit:
 
     def __repr__(self) -> str:
         return (
-            f"<Fit: {self.status} after {len(self.trace)} iterations, "
+            f"<Fit: {self.status} after {int(self.trace['iteration'][-1])} iterations, "
             f"bound {self.bound:,.6g}, q of {', '.join(self.posteriors)}>"
         )
 

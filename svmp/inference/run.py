@@ -70,7 +70,7 @@ class Run:
     accesses: int = 0
     rollbacks: int = 0
     damping: float = 1.0
-    moved: float = np.inf
+    moved: float = 0.0
     bound_terms: dict[str, float] = field(default_factory=dict)
     bound_at: int = -1
     trace: Trace = field(default_factory=Trace)
@@ -82,6 +82,8 @@ class Run:
         self.safe = isinstance(self.method, FullVB | Growing)
         self.guard = Guard.of(self.network, self.q)
         self.globals = [n for n in self.network.hidden if n not in self.network.locals]
+        if self.window.last is None:
+            self.window.last = {n: self.q.natural[n].copy() for n in self.globals}
 
     @property
     def sweeps(self) -> float:
@@ -146,7 +148,7 @@ class Run:
         self.q = self.guard.sound.copy()
         self.damping *= 0.5
         self.rollbacks += 1
-        self.window = Window()
+        self.window = Window(last={n: self.q.natural[n].copy() for n in self.globals})
 
     def at_rest(self, done: Pass) -> bool:
         """Note the iteration; return whether q and the bound have come to rest."""
@@ -184,7 +186,7 @@ class Run:
             accesses=self.accesses,
             seconds=self.budget.seconds,
             bound=sum(self.bound_terms.values()),
-            moved=self.moved if np.isfinite(self.moved) else -1.0,
+            moved=self.moved,
             step_min=float(steps.min()),
             step_median=float(np.median(steps)),
             step_max=float(steps.max()),

@@ -174,7 +174,7 @@ class Growing(Selection):
         Names of the hidden variables in the order of their updates.
     """
 
-    first: float = 1 / 64
+    first: float = 1 / 32
     pace: float = 0.2
     order: Sequence[str] | None = None
     option: Option = field(default="a", init=False)

@@ -14,16 +14,20 @@ from svmp.inference.posterior import Posterior
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints
+from svmp.network.lookup import Lookup
 from svmp.network.network import Edge, Network
 from svmp.network.variable import Variable
 
 Init = Mapping[str, Any]
-"""By variable: its mean (or probabilities), standard parameters by name, or a Posterior."""
+"""By variable: its mean (or probabilities), standard parameters by name, or a Posterior.
+
+An earlier Fit serves as a whole.
+"""
 
 
 def start(network: Network, seed: int, init: Init | None = None) -> Beliefs:
     """Return a starting point for q, the same for the same seed."""
-    init = dict(init or {})
+    init = dict(getattr(init, "posteriors", init) or {})
     unknown = set(init) - set(network.hidden)
     if unknown:
         raise ModelError(f"init names {sorted(unknown)}, which are not hidden variables")
@@ -38,7 +42,10 @@ def start(network: Network, seed: int, init: Init | None = None) -> Beliefs:
         natural = variable.family.start(prior, rng)
         if name in init:
             natural = given(variable, natural, init[name])
-            check_domain(variable, everything, natural)
+            sound = variable.family.in_domain(natural)
+            if not sound.all():
+                where = variable.plate.locate(int(np.argmin(sound)))
+                raise ModelError(f"init of '{name}' is not a proper distribution at {where}")
         q.natural[name] = natural
         q.moments[name] = variable.family.moments(natural)
     for index, variable in enumerate((*network.hidden.values(), *network.observed.values())):
@@ -91,7 +98,8 @@ def seed_components(
     those that start at a vague prior may all be left empty but one.
     """
     (chooser,) = conditional.selector.variables  # type: ignore[union-attr]
-    if not chooser.hidden or chooser.name in init:
+    words = isinstance(conditional, Lookup) and chooser.name in network.locals
+    if words or not chooser.hidden or chooser.name in init:  # one word says little of a topic
         return
     edge = next(e for e in network.edges[chooser.name] if e.conditional is conditional)
     candidates = np.flatnonzero(edge.children)

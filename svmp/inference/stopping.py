@@ -60,7 +60,7 @@ class Window:
     count, total
         Iterations since then, and the sum of their natural parameters.
     last
-        Averages of the stretch before.
+        Averages of the stretch before; at first, the start.
     """
 
     clock: float = 0.0
@@ -83,9 +83,10 @@ class Window:
         return self.clock >= 1 - 1e-9
 
     def close(self, network: Network) -> float:
-        """End the stretch; return its distance from the last one, infinite if there is none."""
+        """End the stretch; return its distance from the last one."""
         average = {name: total / self.count for name, total in self.total.items()}
-        moved = np.inf if self.last is None else distance(network, average, self.last)
+        assert self.last is not None
+        moved = distance(network, average, self.last)
         self.clock, self.count, self.total, self.last = 0.0, 0, {}, average
         return moved
 

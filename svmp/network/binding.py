@@ -20,7 +20,7 @@ from svmp.network.slot import Fixed, Product, Single, Slot
 
 NO_SLOTS = Grid((), ())
 
-NEEDS: dict[type[Family], str] = {
+_NEEDS: dict[type[Family], str] = {
     families.Normal: "a mean needs numbers, or sums of products of Normal and MvNormal variables",
     families.Gamma: "a precision or rate needs a positive number, a Gamma, or a product of them",
     families.MvNormal: "a mean vector needs numbers or an MvNormal",
@@ -29,6 +29,11 @@ NEEDS: dict[type[Family], str] = {
     families.Dirichlet: "probabilities need positive numbers that add up to 1, or a Dirichlet",
     families.Categorical: "the choice among components needs a Categorical",
 }
+
+
+def needs(kind: type[Family]) -> str:
+    """Say what a parameter with the moments of a family may be."""
+    return _NEEDS.get(kind, f"it needs a possible value of a {kind.__name__}, or such a variable")
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ class Binder:
         with self._about(parameter):
             expression = lift(value)
             array = plain(expression)
-            if array is not None and kind in NEEDS and kind is not families.Categorical:
+            if array is not None and kind is not families.Categorical:
                 return self._fixed(array, kind)
             if kind is families.Normal:
                 terms = tuple(self._linear_term(t) for t in expression.terms)
@@ -92,8 +97,10 @@ class Binder:
     def _fixed(self, array: Labelled, kind: type[Family]) -> Fixed:
         family = kind.sized(self.length)
         array = self._aligned(array, family.event_ndim)
-        if not np.all(family.in_support(array.values)):
-            raise ModelError(f"the number given is not a possible value; {NEEDS[kind]}")
+        possible = family.in_support(array.values)
+        if not np.all(possible):
+            first = array.values[np.unravel_index(np.argmin(possible), np.shape(possible))]
+            raise ModelError(f"it is {np.array2string(first, threshold=6)}; {needs(kind)}")
         return Fixed(replace(array, values=family.statistics(array.values)), self.scope)
 
     def _aligned(self, array: Labelled, events: int) -> Labelled:
@@ -109,14 +116,14 @@ class Binder:
         term = self._one_term(expression, families.Gamma)
         arrays = tuple(self.scope.align(c, self.plate) for c in term.constants)
         if term.scale <= 0 or any(np.any(a.values <= 0) for a in arrays):
-            raise ModelError(f"it has a factor that is not positive; {NEEDS[families.Gamma]}")
+            raise ModelError(f"it has a factor that is not positive; {needs(families.Gamma)}")
         readers = tuple(Reader.of(o, self.scope, self.plate) for o in term.operands)
         return Product(term.scale, arrays, readers, self.scope)
 
     def _single(self, expression: Expression, kind: type[Family]) -> Single:
         term = self._one_term(expression, kind)
         if len(term.operands) != 1 or term.constants or term.scale != 1:
-            raise ModelError(f"it is a product; {NEEDS[kind]}")
+            raise ModelError(f"it is a product; {needs(kind)}")
         (operand,) = term.operands
         variable, cut = operand.variable, len(operand.variable.plate.labels)
         if operand.index[cut:] != variable.event_dims:
@@ -132,13 +139,13 @@ class Binder:
 
     def _one_term(self, expression: Expression, kind: type[Family]) -> Term:
         (term, *more) = expression.terms
-        check_parents(term, (kind,), NEEDS[kind])
+        check_parents(term, (kind,), needs(kind))
         if more or term.summed or term.design is not None:
-            raise ModelError(f"it is a sum; {NEEDS[kind]}")
+            raise ModelError(f"it is a sum; {needs(kind)}")
         return term
 
     def _linear_term(self, term: Term) -> LinearTerm:
-        check_parents(term, (families.Normal, families.MvNormal), NEEDS[families.Normal])
+        check_parents(term, (families.Normal, families.MvNormal), needs(families.Normal))
         slots = Grid(term.summed, tuple(slot_length(term, label) for label in term.summed))
         scope = Scope(self.rows, slots)
         design = term.design
@@ -155,13 +162,13 @@ class Binder:
         )
 
 
-def check_parents(term: Term, kinds: tuple[type[Family], ...], needs: str) -> None:
+def check_parents(term: Term, kinds: tuple[type[Family], ...], wanted: str) -> None:
     """Refuse a parent that is not conjugate, or that is observed only in part."""
     for operand in term.operands:
         variable = operand.variable
         if not isinstance(variable.family, kinds):
             kind = type(variable.family).__name__
-            raise ModelError(f"it depends on {kind} '{variable.name}'; {needs}")
+            raise ModelError(f"it depends on {kind} '{variable.name}'; {wanted}")
         if len(variable.rows) < variable.size:
             raise ModelError(f"it depends on '{variable.name}', of which some values are missing")
 

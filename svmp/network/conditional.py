@@ -68,7 +68,8 @@ class Conditional:
             rows = Grid((*plate.labels, axis), (*plate.shape, self.components))
             self.component_axis = axis
         if length is None:
-            length = category_axis(parameters["p"])[1] if "p" in parameters else 1
+            choice = factor.child is families.Categorical
+            length = category_axis(parameters["p"])[1] if choice else 1
         binder = Binder(variable.name, plate, rows, length)
         self.scope = binder.scope
         self.constants = {

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -14,10 +15,54 @@ from svmp import factors
 from svmp.errors import ModelError
 from svmp.network.variable import Component, Dims, Variable
 
-Missing = bool | ArrayLike
+HINTS = {
+    "sigma": "; tau is a precision, 1 / sigma**2",
+    "sd": "; tau is a precision, 1 / sd**2",
+    "cov": "; tau is a precision matrix, the inverse of cov",
+    "shape": "; name the axes with dims=, and give their sizes in the model's coords",
+}
 
 
-class Normal(Variable):
+class Distribution(Variable):
+    """A variable whose density is that of `dist`; a subclass needs no more than `dist`."""
+
+    def __init__(
+        self,
+        name: str,
+        *args: Any,
+        dims: Dims = None,
+        observed: ArrayLike | None = None,
+        missing: bool | ArrayLike = False,
+        **parameters: Any,
+    ) -> None:
+        kind, known = type(self).__name__, inspect.signature(self.dist)
+        for parameter in parameters:
+            if parameter not in known.parameters:
+                raise ModelError(
+                    f"'{name}' has a {parameter}, but {kind} takes {', '.join(known.parameters)}"
+                    f"{HINTS.get(parameter, '')}"
+                )
+        try:
+            component = self.dist(*args, **parameters)
+        except TypeError as error:
+            raise ModelError(f"'{name}': {kind} takes {known}: {error}") from None
+        super().__init__(name, component, dims, observed, missing)
+
+    def __init_subclass__(cls) -> None:
+        """Show the parameters of `dist` where help is asked for."""
+        own = [inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=str)]
+        rest = list(inspect.signature(Distribution.__init__).parameters.values())
+        shared = [p for p in rest if p.name in ("dims", "observed", "missing")]
+        dist = list(inspect.signature(cls.dist).parameters.values())
+        cls.__signature__ = inspect.Signature([*own, *dist, *shared])  # type: ignore[attr-defined]
+
+    @staticmethod
+    def dist(*args: Any, **parameters: Any) -> Component:
+        """Return the density alone, without a name."""
+        raise NotImplementedError
+
+
+class Normal(Distribution):
     """Normal with mean `mu` and precision `tau`.
 
     `mu` may be any expression that is linear in each Normal or MvNormal in it; `tau` a positive
@@ -31,253 +76,114 @@ class Normal(Variable):
     array(1.6)
     """
 
-    def __init__(
-        self,
-        name: str,
-        mu: Any = 0.0,
-        tau: Any = 1.0,
-        *,
-        dims: Dims = None,
-        observed: ArrayLike | None = None,
-        missing: Missing = False,
-    ) -> None:
-        super().__init__(name, self.dist(mu, tau), dims, observed, missing)
-
     @staticmethod
     def dist(mu: Any = 0.0, tau: Any = 1.0) -> Component:
-        """Return the density alone."""
+        """Return the density alone, without a name."""
         return Component(factors.Normal(), {"mu": mu, "tau": tau})
 
 
-class MvNormal(Variable):
+class MvNormal(Distribution):
     """Normal vector with mean `mu` and precision matrix `tau`; its last dim is the vector's.
 
     `mu` may be numbers or an MvNormal; `tau` a positive definite matrix or a Wishart.
     """
 
-    def __init__(
-        self,
-        name: str,
-        mu: Any,
-        tau: Any,
-        *,
-        dims: Dims = None,
-        observed: ArrayLike | None = None,
-        missing: Missing = False,
-    ) -> None:
-        super().__init__(name, self.dist(mu, tau), dims, observed, missing)
-
     @staticmethod
     def dist(mu: Any, tau: Any) -> Component:
-        """Return the density alone."""
+        """Return the density alone, without a name."""
         return Component(factors.MvNormal(), {"mu": mu, "tau": tau})
 
 
-class Gamma(Variable):
+class Gamma(Distribution):
     """Gamma with shape `alpha` (numbers) and rate `beta` (numbers, a Gamma, or a product)."""
-
-    def __init__(
-        self,
-        name: str,
-        alpha: Any,
-        beta: Any,
-        *,
-        dims: Dims = None,
-        observed: ArrayLike | None = None,
-        missing: Missing = False,
-    ) -> None:
-        super().__init__(name, self.dist(alpha, beta), dims, observed, missing)
 
     @staticmethod
     def dist(alpha: Any, beta: Any) -> Component:
-        """Return the density alone."""
+        """Return the density alone, without a name."""
         return Component(factors.Gamma(), {"alpha": alpha, "beta": beta})
 
 
-class Wishart(Variable):
+class Wishart(Distribution):
     """Wishart with `nu` degrees of freedom and scale matrix `V`: E[X] = nu V.
 
     Its last two dims are the matrix's, and may have the same name.
     """
 
-    def __init__(
-        self,
-        name: str,
-        nu: Any,
-        V: Any,
-        *,
-        dims: Dims = None,
-        observed: ArrayLike | None = None,
-        missing: Missing = False,
-    ) -> None:
-        super().__init__(name, self.dist(nu, V), dims, observed, missing)
-
     @staticmethod
     def dist(nu: Any, V: Any) -> Component:
-        """Return the density alone."""
+        """Return the density alone, without a name."""
         return Component(factors.Wishart(), {"nu": nu, "V": V})
 
 
-class Beta(Variable):
+class Beta(Distribution):
     """Beta with numbers `alpha` and `beta`."""
-
-    def __init__(
-        self,
-        name: str,
-        alpha: Any,
-        beta: Any,
-        *,
-        dims: Dims = None,
-        observed: ArrayLike | None = None,
-        missing: Missing = False,
-    ) -> None:
-        super().__init__(name, self.dist(alpha, beta), dims, observed, missing)
 
     @staticmethod
     def dist(alpha: Any, beta: Any) -> Component:
-        """Return the density alone."""
+        """Return the density alone, without a name."""
         return Component(factors.Beta(), {"alpha": alpha, "beta": beta})
 
 
-class Dirichlet(Variable):
+class Dirichlet(Distribution):
     """Dirichlet with numbers `a`, one for each category or one for all; its last dim is theirs."""
-
-    def __init__(
-        self,
-        name: str,
-        a: Any,
-        *,
-        dims: Dims = None,
-        observed: ArrayLike | None = None,
-        missing: Missing = False,
-    ) -> None:
-        super().__init__(name, self.dist(a), dims, observed, missing)
 
     @staticmethod
     def dist(a: Any) -> Component:
-        """Return the density alone."""
+        """Return the density alone, without a name."""
         return Component(factors.Dirichlet(), {"a": a})
 
 
-class Bernoulli(Variable):
+class Bernoulli(Distribution):
     """Bernoulli with probability `p`: a number or a Beta."""
-
-    def __init__(
-        self,
-        name: str,
-        p: Any,
-        *,
-        dims: Dims = None,
-        observed: ArrayLike | None = None,
-        missing: Missing = False,
-    ) -> None:
-        super().__init__(name, self.dist(p), dims, observed, missing)
 
     @staticmethod
     def dist(p: Any) -> Component:
-        """Return the density alone."""
+        """Return the density alone, without a name."""
         return Component(factors.Bernoulli(), {"p": p})
 
 
-class Binomial(Variable):
+class Binomial(Distribution):
     """Binomial of `n` trials (numbers) with probability `p`: a number or a Beta."""
-
-    def __init__(
-        self,
-        name: str,
-        n: Any,
-        p: Any,
-        *,
-        dims: Dims = None,
-        observed: ArrayLike | None = None,
-        missing: Missing = False,
-    ) -> None:
-        super().__init__(name, self.dist(n, p), dims, observed, missing)
 
     @staticmethod
     def dist(n: Any, p: Any) -> Component:
-        """Return the density alone."""
+        """Return the density alone, without a name."""
         return Component(factors.Binomial(), {"n": n, "p": p})
 
 
-class Categorical(Variable):
+class Categorical(Distribution):
     """Categorical with values 0, 1, ... and probabilities `p`: numbers or a Dirichlet."""
-
-    def __init__(
-        self,
-        name: str,
-        p: Any,
-        *,
-        dims: Dims = None,
-        observed: ArrayLike | None = None,
-        missing: Missing = False,
-    ) -> None:
-        super().__init__(name, self.dist(p), dims, observed, missing)
 
     @staticmethod
     def dist(p: Any) -> Component:
-        """Return the density alone."""
+        """Return the density alone, without a name."""
         return Component(factors.Categorical(), {"p": p})
 
 
-class Multinomial(Variable):
+class Multinomial(Distribution):
     """Multinomial counts of `n` trials (numbers); `p` numbers or a Dirichlet."""
-
-    def __init__(
-        self,
-        name: str,
-        n: Any,
-        p: Any,
-        *,
-        dims: Dims = None,
-        observed: ArrayLike | None = None,
-        missing: Missing = False,
-    ) -> None:
-        super().__init__(name, self.dist(n, p), dims, observed, missing)
 
     @staticmethod
     def dist(n: Any, p: Any) -> Component:
-        """Return the density alone."""
+        """Return the density alone, without a name."""
         return Component(factors.Multinomial(), {"n": n, "p": p})
 
 
-class Poisson(Variable):
+class Poisson(Distribution):
     """Poisson with rate `mu`: positive numbers, a Gamma, or a product of them."""
-
-    def __init__(
-        self,
-        name: str,
-        mu: Any,
-        *,
-        dims: Dims = None,
-        observed: ArrayLike | None = None,
-        missing: Missing = False,
-    ) -> None:
-        super().__init__(name, self.dist(mu), dims, observed, missing)
 
     @staticmethod
     def dist(mu: Any) -> Component:
-        """Return the density alone."""
+        """Return the density alone, without a name."""
         return Component(factors.Poisson(), {"mu": mu})
 
 
-class Exponential(Variable):
+class Exponential(Distribution):
     """Exponential with rate `lam`: positive numbers, a Gamma, or a product of them."""
-
-    def __init__(
-        self,
-        name: str,
-        lam: Any,
-        *,
-        dims: Dims = None,
-        observed: ArrayLike | None = None,
-        missing: Missing = False,
-    ) -> None:
-        super().__init__(name, self.dist(lam), dims, observed, missing)
 
     @staticmethod
     def dist(lam: Any) -> Component:
-        """Return the density alone."""
+        """Return the density alone, without a name."""
         return Component(factors.Exponential(), {"lam": lam})
 
 
@@ -307,7 +213,7 @@ class Mixture(Variable):
         *,
         dims: Dims = None,
         observed: ArrayLike | None = None,
-        missing: Missing = False,
+        missing: bool | ArrayLike = False,
     ) -> None:
         if not isinstance(component, Component):
             raise ModelError(

@@ -24,7 +24,8 @@ from svmp.errors import ModelError
 if TYPE_CHECKING:
     from svmp.network.variable import Variable
 
-Parameter = "Expression | ArrayLike"
+PRIME = "'"
+"""Marks the private name of an axis that a term sums over."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,8 +181,13 @@ class Expression:
     def __rmatmul__(self, other: Any) -> Expression:
         return dot(other, self)
 
-    def sum(self, dim: str) -> Expression:
+    def __pow__(self, other: Any) -> Expression:
+        raise ModelError("a power of a variable is not linear in it, so it is not conjugate")
+
+    def sum(self, dim: str | None = None) -> Expression:
         """Return the sum over a named axis."""
+        if dim is None:
+            raise ModelError(f"say which axis to sum over, one of {sorted(self.free)}")
         return Sum(tuple(t.sum_over(dim) for t in self.terms))
 
 
@@ -200,7 +206,7 @@ def unused(label: str, taken: Iterable[str]) -> str:
     """Prime a name until nothing else has it."""
     taken = set(taken)
     while label in taken:
-        label += "'"
+        label += PRIME
     return label
 
 

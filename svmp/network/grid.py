@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import ModelError
-from svmp.network.expressions import Labelled
+from svmp.network.expressions import PRIME, Labelled
 
 Ints = NDArray[np.int64]
 
@@ -91,7 +91,8 @@ class Scope:
                 kept.append(label)
             elif length != 1 or None not in array.axes:
                 raise ModelError(
-                    f"an array has length {length} along '{label}', which has {self.length(label)}"
+                    f"an array has length {length} along '{label.rstrip(PRIME)}', which has "
+                    f"{self.length(label)}"
                 )
         if len(kept) < len(axes):
             spare = tuple(i for i, a in enumerate(axes) if a not in kept)

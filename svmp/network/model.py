@@ -109,6 +109,9 @@ class Model:
 
         return summarise(self)
 
+    def __repr__(self) -> str:
+        return f"<Model of {', '.join(self.variables) or 'nothing yet'}>"
+
     def __getitem__(self, name: str) -> Variable:
         return self.variables[name]
 

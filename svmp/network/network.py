@@ -226,6 +226,11 @@ class Network:
             and self.child_counts[name].max(initial=0) <= 1
         ]
 
+    def is_precision(self, name: str) -> bool:
+        """Return whether a variable is the precision of anything."""
+        parameters = [e.conditional.slot_of(self.hidden[name])[0] for e in self.edges[name]]
+        return "tau" in parameters
+
     def edges_around(self, local: str) -> list[Edge]:
         """Return the edges from other variables to the rows that a local variable belongs to."""
         tables = [self.hidden[local].conditional, *(e.conditional for e in self.edges[local])]

@@ -105,7 +105,9 @@ class Variable(Expression):
 
     def _index(self, key: Any, dim: str, length: int) -> Index:
         where = f"the index of '{self.name}' along '{dim}'"
-        if isinstance(key, slice) and key == slice(None):
+        if isinstance(key, slice):
+            if key != slice(None):
+                raise ModelError(f"{where} is a part of it; give the whole numbers that are meant")
             return dim
         axes: tuple[str | None, ...] | None = None
         if isinstance(key, Expression):
@@ -118,7 +120,7 @@ class Variable(Expression):
             raise ModelError(f"{where} must be whole numbers, not {key.dtype}")
         if key.size and (key.min() < 0 or key.max() >= length):
             worst = key.min() if key.min() < 0 else key.max()
-            raise ModelError(f"{where} holds {worst}, outside 0..{length - 1}")
+            raise ModelError(f"{where} holds {worst}, but must be in 0..{length - 1}")
         if key.ndim == 0:
             return int(key)
         return Labelled(key, axes or (None,) * key.ndim)
@@ -136,7 +138,7 @@ class Variable(Expression):
             missing |= cells.any(axis=-1)
             if events and not np.array_equal(missing, cells.all(axis=-1)):
                 raise ModelError(
-                    f"a value of '{self.name}' is missing in part; a {_kind(self.family)} is "
+                    f"a value of '{self.name}' is missing in part, but a vector or matrix is "
                     "observed as a whole or not at all"
                 )
         rows = np.flatnonzero(~missing)
@@ -154,7 +156,7 @@ class Variable(Expression):
             )
             raise ModelError(
                 f"'{self.name}' holds {bad.tolist()!r:.60} at {self.plate.locate(first)}, which is "
-                f"not a value of a {_kind(self.family)}{hint}"
+                f"not a possible value of the family {_kind(self.family)}{hint}"
             )
         self.observed = flat
         return rows
