@@ -20,7 +20,7 @@ from svmp.network.distributions import (
     Poisson,
     Wishart,
 )
-from svmp.network.expressions import data, dot
+from svmp.network.expressions import data, diag, dot
 from svmp.network.model import Model
 from svmp.network.variable import Variable
 
@@ -58,6 +58,7 @@ __all__ = [
     "Variable",
     "Wishart",
     "data",
+    "diag",
     "dot",
     "fit",
     "load",

@@ -12,9 +12,18 @@ import numpy as np
 from svmp import families
 from svmp.errors import ModelError
 from svmp.families.family import Family
-from svmp.network.expressions import Expression, Labelled, Term, lift
+from svmp.network.expressions import (
+    DiagonalMatrix,
+    Expression,
+    Labelled,
+    Sum,
+    Term,
+    lift,
+    unused,
+)
 from svmp.network.grid import Grid, Scope
 from svmp.network.linear import Linear, LinearTerm
+from svmp.network.matrices import Diagonal, Multiple
 from svmp.network.reader import Reader
 from svmp.network.slot import Fixed, Product, Single, Slot
 
@@ -24,7 +33,8 @@ _NEEDS: dict[type[Family], str] = {
     families.Normal: "a mean needs numbers, or sums of products of Normal and MvNormal variables",
     families.Gamma: "a precision or rate needs a positive number, a Gamma, or a product of them",
     families.MvNormal: "a mean vector needs numbers or an MvNormal",
-    families.Wishart: "a precision matrix needs a positive definite matrix or a Wishart",
+    families.Wishart: "a precision matrix needs a symmetric positive definite matrix, a Wishart "
+    "or a multiple of one, or svmp.diag(...) of Gammas",
     families.Beta: "a probability needs a number between 0 and 1 or a Beta",
     families.Dirichlet: "probabilities need positive numbers that add up to 1, or a Dirichlet",
     families.Categorical: "the choice among components needs a Categorical",
@@ -50,12 +60,15 @@ class Binder:
         The plate, and in a mixture the components' axis after it.
     length
         Length of its vectors, or number of its categories.
+    event_dim
+        Name of the axis of its vectors, if it has any.
     """
 
     name: str
     plate: Grid
     rows: Grid
     length: int
+    event_dim: str = ""
 
     @property
     def scope(self) -> Scope:
@@ -83,6 +96,8 @@ class Binder:
     def slot(self, parameter: str, value: Any, kind: type[Family]) -> Slot:
         """Return the slot for a parameter whose moments are those of a family."""
         with self._about(parameter):
+            if isinstance(value, DiagonalMatrix):
+                return self._diagonal(value.entries, kind)
             expression = lift(value)
             array = plain(expression)
             if array is not None and kind is not families.Categorical:
@@ -92,6 +107,8 @@ class Binder:
                 return Linear(self.name, terms)
             if kind is families.Gamma:
                 return self._product(expression)
+            if kind is families.Wishart and is_product(expression):
+                return self._multiple(expression)
             return self._single(expression, kind)
 
     def _fixed(self, array: Labelled, kind: type[Family]) -> Fixed:
@@ -115,10 +132,37 @@ class Binder:
     def _product(self, expression: Expression) -> Product:
         term = self._one_term(expression, families.Gamma)
         arrays = tuple(self.scope.align(c, self.plate) for c in term.constants)
-        if term.scale <= 0 or any(np.any(a.values <= 0) for a in arrays):
-            raise ModelError(f"it has a factor that is not positive; {needs(families.Gamma)}")
+        self._check_positive(term, arrays)
         readers = tuple(Reader.of(o, self.scope, self.plate) for o in term.operands)
         return Product(term.scale, arrays, readers, self.scope)
+
+    def _check_positive(self, term: Term, arrays: tuple[Labelled, ...]) -> None:
+        if term.scale <= 0 or any(np.any(a.values <= 0) for a in arrays):
+            raise ModelError(f"it has a factor that is not positive; {needs(families.Gamma)}")
+
+    def _diagonal(self, entries: Expression, kind: type[Family]) -> Diagonal:
+        if kind is not families.Wishart:
+            raise ModelError(f"it is a diagonal matrix; {needs(kind)}")
+        axis = unused(self.event_dim, self.rows.labels)
+        term = self._one_term(entries, families.Gamma).renamed(self.event_dim, axis)
+        slots = Scope(self.rows, Grid((axis,), (self.length,)))
+        around = Grid((*self.plate.labels, axis), (*self.plate.shape, self.length))
+        arrays = tuple(slots.align(c, around) for c in term.constants)
+        self._check_positive(term, arrays)
+        readers = tuple(Reader.of(o, slots, around) for o in term.operands)
+        return Diagonal(Product(term.scale, arrays, readers, slots), self.length)
+
+    def _multiple(self, expression: Expression) -> Slot:
+        """Return the slot of a Wishart that numbers and Gammas multiply."""
+        (term, *more) = expression.terms
+        matrices = [o for o in term.operands if isinstance(o.variable.family, families.Wishart)]
+        if more or term.summed or term.design is not None or len(matrices) != 1:
+            raise ModelError(f"it is not one Wishart; {needs(families.Wishart)}")
+        check_parents(term, (families.Wishart, families.Gamma), needs(families.Wishart))
+        others = tuple(o for o in term.operands if o not in matrices)
+        factor = self._product(Sum((replace(term, operands=others),)))
+        single = self._single(Sum((Term(operands=tuple(matrices)),)), families.Wishart)
+        return Multiple(factor, single.reader, self.length)
 
     def _single(self, expression: Expression, kind: type[Family]) -> Single:
         term = self._one_term(expression, kind)
@@ -171,6 +215,12 @@ def check_parents(term: Term, kinds: tuple[type[Family], ...], wanted: str) -> N
             raise ModelError(f"it depends on {kind} '{variable.name}'; {wanted}")
         if len(variable.rows) < variable.size:
             raise ModelError(f"it depends on '{variable.name}', of which some values are missing")
+
+
+def is_product(expression: Expression) -> bool:
+    """Return whether more than one thing is multiplied."""
+    term = expression.terms[0]
+    return len(term.operands) + len(term.constants) > 1 or term.scale != 1
 
 
 def plain(expression: Expression) -> Labelled | None:

@@ -70,7 +70,8 @@ class Conditional:
         if length is None:
             choice = factor.child is families.Categorical
             length = category_axis(parameters["p"])[1] if choice else 1
-        binder = Binder(variable.name, plate, rows, length)
+        event_dim = variable.event_dims[-1] if variable.event_dims else ""
+        binder = Binder(variable.name, plate, rows, length, event_dim)
         self.scope = binder.scope
         self.constants = {
             name: binder.constant(name, parameters[name], events)

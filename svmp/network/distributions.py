@@ -85,7 +85,8 @@ class Normal(Distribution):
 class MvNormal(Distribution):
     """Normal vector with mean `mu` and precision matrix `tau`; its last dim is the vector's.
 
-    `mu` may be numbers or an MvNormal; `tau` a positive definite matrix or a Wishart.
+    `mu` may be numbers or an MvNormal; `tau` a positive definite matrix, a Wishart (which numbers
+    and Gammas may multiply), or `svmp.diag` of Gammas.
     """
 
     @staticmethod

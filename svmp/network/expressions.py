@@ -202,6 +202,27 @@ class Sum(Expression):
         return self.parts
 
 
+@dataclass(frozen=True, eq=False)
+class DiagonalMatrix:
+    """A matrix with an expression on its diagonal; only a precision matrix may be one."""
+
+    entries: Expression
+
+
+def diag(entries: Any) -> DiagonalMatrix:
+    """Make a precision matrix of positive numbers or Gammas, for the tau of an MvNormal.
+
+    >>> import svmp
+    >>> with svmp.Model(coords={"feature": 2}) as model:
+    ...     alpha = svmp.Gamma("alpha", alpha=1, beta=1, dims="feature")
+    ...     w = svmp.MvNormal("w", mu=0, tau=svmp.diag(alpha), dims="feature")
+    ...     y = svmp.Normal("y", mu=svmp.dot([[1, 2], [3, 4]], w), tau=1, observed=[1, 2])
+    >>> svmp.fit(model).status
+    'converged'
+    """
+    return DiagonalMatrix(lift(entries))
+
+
 def unused(label: str, taken: Iterable[str]) -> str:
     """Prime a name until nothing else has it."""
     taken = set(taken)

@@ -155,34 +155,44 @@ class Product(Slot):
     def variables(self) -> list[Variable]:
         return [r.variable for r in self.readers]
 
-    def _constant(self, rows: Ints) -> Array:
+    def _constant(self, rows: Ints, slots: Ints) -> Array:
         value = np.full(len(rows), self.scale)
         for array in self.constants:
-            value *= self.scope.look_up(array, rows, rows)
+            value *= self.scope.look_up(array, rows, slots)
         return value
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
-        constant = self._constant(rows)
+        return self.moments_at(q, rows, rows)
+
+    def moments_at(self, q: Beliefs, rows: Ints, slots: Ints) -> Array:
+        """E[t] and E[log t] at each (row, slot)."""
+        constant = self._constant(rows, slots)
         mean, mean_log = constant, np.log(constant)
         for reader in self.readers:
-            moments = q.moments[reader.variable.name][reader.element(rows, rows)]
+            moments = q.moments[reader.variable.name][reader.element(rows, slots)]
             mean, mean_log = mean * moments[:, 0], mean_log + moments[:, 1]
         return stack(mean, mean_log)
+
+    def others(self, q: Beliefs, variable: Variable, rows: Ints, slots: Ints) -> Array:
+        """Return the expected product of all but one variable."""
+        value = self._constant(rows, slots)
+        for reader in self.readers:
+            if reader.variable is not variable:
+                value *= q.moments[reader.variable.name][reader.element(rows, slots), 0]
+        return value
 
     def message(
         self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
     ) -> Array:
-        others = self._constant(rows)
-        for reader in self.readers:
-            if reader.variable is not variable:
-                others *= q.moments[reader.variable.name][reader.element(rows, rows), 0]
+        others = self.others(q, variable, rows, rows)
         return stack(incoming[:, 0] * others, incoming[:, 1])
 
     def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
-        return self._reader(variable).element(rows, rows), rows
+        return self.reader(variable).element(rows, rows), rows
 
     def labels(self, variable: Variable) -> set[str]:
-        return self._reader(variable).labels
+        return self.reader(variable).labels
 
-    def _reader(self, variable: Variable) -> Reader:
+    def reader(self, variable: Variable) -> Reader:
+        """Return the operand that reads a variable."""
         return next(r for r in self.readers if r.variable is variable)

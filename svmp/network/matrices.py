@@ -1,0 +1,119 @@
+"""Precision matrices made of smaller parts: a diagonal of Gammas, or a multiple of a Wishart.
+
+A density needs E[X] and E[log |X|] of its precision matrix X. For X = diag(g_1, ..., g_d) these
+are diag(E[g_j]) and sum_j E[log g_j]; for X = c g W they are c E[g] E[W] and
+d (log c + E[log g]) + E[log |W|]. Both are linear in the moments of each part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from svmp.families.family import Array, stack
+from svmp.network.beliefs import Beliefs
+from svmp.network.grid import Ints
+from svmp.network.reader import Reader
+from svmp.network.slot import Product, Slot
+
+if TYPE_CHECKING:
+    from svmp.network.variable import Variable
+
+
+@dataclass(frozen=True, eq=False)
+class Diagonal(Slot):
+    """diag(g_1, ..., g_d): the entries are one positive product, read at d slots."""
+
+    entries: Product
+    size: int
+
+    @property
+    def varies(self) -> bool:
+        return True
+
+    @property
+    def variables(self) -> list[Variable]:
+        return self.entries.variables
+
+    def _spread(self, rows: Ints) -> tuple[Ints, Ints]:
+        """Return every row at every entry of the diagonal."""
+        return np.repeat(rows, self.size), np.tile(np.arange(self.size), len(rows))
+
+    def moments(self, q: Beliefs, rows: Ints) -> Array:
+        found = self.entries.moments_at(q, *self._spread(rows)).reshape(len(rows), self.size, 2)
+        matrix = found[:, :, :1] * np.eye(self.size)
+        return np.concatenate(
+            [matrix.reshape(len(rows), -1), found[:, :, 1].sum(axis=1)[:, None]], axis=1
+        )
+
+    def message(
+        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
+    ) -> Array:
+        places, slots = self._spread(rows)
+        here = self.entries.reader(variable).element(places, slots) == np.repeat(
+            elements, self.size
+        )
+        diagonal = incoming[:, :-1].reshape(-1, self.size, self.size)
+        entry = np.einsum("rjj->rj", diagonal).ravel()
+        others = self.entries.others(q, variable, places, slots)
+        linear = np.where(here, entry * others, 0.0).reshape(-1, self.size).sum(axis=1)
+        times = here.reshape(-1, self.size).sum(axis=1)
+        return stack(linear, incoming[:, -1] * times)
+
+    def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+        places, slots = self._spread(rows)
+        return self.entries.reader(variable).element(places, slots), places
+
+    def labels(self, variable: Variable) -> set[str]:
+        return self.entries.labels(variable)
+
+    def width(self, variable: Variable) -> int:
+        return self.size if self.entries.reader(variable).carried else 1
+
+
+@dataclass(frozen=True, eq=False)
+class Multiple(Slot):
+    """c g_1 g_2 ... W: a Wishart times a positive product."""
+
+    factor: Product
+    wishart: Reader
+    size: int
+
+    @property
+    def varies(self) -> bool:
+        return True
+
+    @property
+    def variables(self) -> list[Variable]:
+        return [self.wishart.variable, *self.factor.variables]
+
+    def _matrix(self, q: Beliefs, rows: Ints) -> Array:
+        return q.moments[self.wishart.variable.name][self.wishart.element(rows, rows)]
+
+    def moments(self, q: Beliefs, rows: Ints) -> Array:
+        factor, matrix = self.factor.moments(q, rows), self._matrix(q, rows).copy()
+        matrix[:, :-1] *= factor[:, :1]
+        matrix[:, -1] += self.size * factor[:, 1]
+        return matrix
+
+    def message(
+        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
+    ) -> Array:
+        if variable is self.wishart.variable:
+            scale = self.factor.moments(q, rows)[:, :1]
+            return np.concatenate([incoming[:, :-1] * scale, incoming[:, -1:]], axis=1)
+        trace = np.einsum("ri,ri->r", incoming[:, :-1], self._matrix(q, rows)[:, :-1])
+        through = stack(trace, self.size * incoming[:, -1])
+        return self.factor.message(q, variable, elements, rows, through)
+
+    def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+        if variable is self.wishart.variable:
+            return self.wishart.element(rows, rows), rows
+        return self.factor.pairs(variable, rows)
+
+    def labels(self, variable: Variable) -> set[str]:
+        if variable is self.wishart.variable:
+            return self.wishart.labels
+        return self.factor.labels(variable)

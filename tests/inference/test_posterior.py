@@ -1,0 +1,162 @@
+"""q as a person reads it: arrays with the model's dims, and parameters by their names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import svmp
+
+from .models import every_family
+
+SHAPES = {
+    "normal": (2, 3),
+    "vector": (2, 2),
+    "gamma": (2,),
+    "wishart": (2, 2, 2),
+    "beta": (2,),
+    "dirichlet": (2, 3),
+    "bernoulli": (2,),
+    "binomial": (2,),
+    "categorical": (2, 3),
+    "multinomial": (2, 3),
+    "poisson": (2,),
+    "exponential": (2,),
+    "scalar": (),
+}
+"""Of the mean; that of a category is its probabilities, one axis more than its dims."""
+
+PARAMETERS = {
+    "normal": {"mu": (2, 3), "tau": (2, 3)},
+    "vector": {"mu": (2, 2), "tau": (2, 2, 2)},
+    "gamma": {"alpha": (2,), "beta": (2,)},
+    "wishart": {"nu": (2,), "V": (2, 2, 2)},
+    "beta": {"alpha": (2,), "beta": (2,)},
+    "dirichlet": {"a": (2, 3)},
+    "bernoulli": {"p": (2,)},
+    "binomial": {"n": (2,), "p": (2,)},
+    "categorical": {"p": (2, 3)},
+    "multinomial": {"n": (2,), "p": (2, 3)},
+    "poisson": {"mu": (2,)},
+    "exponential": {"lam": (2,)},
+    "scalar": {"mu": (), "tau": ()},
+}
+
+
+@pytest.fixture(scope="module")
+def fit() -> svmp.Fit:
+    return svmp.fit(every_family(), svmp.FullVB())
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes(fit: svmp.Fit, name: str) -> None:
+    q = fit[name]
+    for array in (q.mean, q.var, q.std, fit.mean(name), fit.var(name)):
+        assert array.shape == SHAPES[name]
+        assert array.dtype == np.float64
+    assert {k: v.shape for k, v in q.parameters.items()} == PARAMETERS[name]
+    for parameter, value in q.parameters.items():
+        np.testing.assert_array_equal(getattr(q, parameter), value)
+    plate = q.moments.shape[:-1]
+    assert plate == q.plate
+    assert q.entropy().shape == plate
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_draws_have_the_mean_and_variance(fit: svmp.Fit, name: str) -> None:
+    q = fit[name]
+    draws = q.draw(20_000, seed=1)
+    if name == "categorical":
+        assert draws.shape == (20_000, 2)
+        draws = draws[..., None] == np.arange(3)
+    assert draws.shape == (20_000, *SHAPES[name])
+    scatter = 6 * q.std / np.sqrt(len(draws))
+    assert (np.abs(draws.mean(axis=0) - q.mean) <= scatter + 1e-12).all()
+    np.testing.assert_allclose(draws.var(axis=0), q.var, rtol=0.2, atol=1e-12)
+    np.testing.assert_array_equal(q.draw(3, seed=5), q.draw(3, seed=5))
+    assert not np.array_equal(q.draw(30, seed=5), q.draw(30, seed=6))
+
+
+def test_parameters_are_those_of_conjugate_updates() -> None:
+    """Closed forms, with the rows of each element told apart by a key."""
+    key = np.array([0, 1, 1, 0, 1])
+    x = np.array([0.5, 1.0, 2.0, -1.0, 0.3])
+    with svmp.Model(coords={"a": 2}) as model:
+        m = svmp.Normal("m", mu=[1.0, 2.0], tau=[1.0, 3.0], dims="a")
+        svmp.Normal("x", mu=m[key], tau=2, observed=x)
+        g = svmp.Gamma("g", alpha=2, beta=[1.0, 4.0], dims="a")
+        svmp.Poisson("n", mu=g[key], observed=[1, 2, 3, 4, 5])
+        p = svmp.Beta("p", alpha=1, beta=2, dims="a")
+        svmp.Bernoulli("b", p=p[key], observed=[1, 1, 0, 1, 0])
+        d = svmp.Dirichlet("d", a=0.5, dims="a")
+        svmp.Categorical("c", p=d, observed=key)
+    fit = svmp.fit(model, svmp.FullVB())
+    np.testing.assert_allclose(fit["m"].tau, [5, 9])
+    np.testing.assert_allclose(fit["m"].mu, [(1 + 2 * -0.5) / 5, (6 + 2 * 3.3) / 9], atol=1e-15)
+    np.testing.assert_allclose(fit["m"].var, [1 / 5, 1 / 9])
+    np.testing.assert_allclose(fit["g"].alpha, [7, 12])
+    np.testing.assert_allclose(fit["g"].beta, [3, 7])
+    np.testing.assert_allclose(fit["g"].mean, [7 / 3, 12 / 7])
+    np.testing.assert_allclose(fit["p"].alpha, [3, 2])
+    np.testing.assert_allclose(fit["p"].beta, [2, 4])
+    np.testing.assert_allclose(fit["d"].a, [2.5, 3.5])
+
+
+def test_entropy_is_scipys(fit: svmp.Fit) -> None:
+    normal, gamma, beta = fit["normal"], fit["gamma"], fit["beta"]
+    np.testing.assert_allclose(normal.entropy(), stats.norm(0, normal.std).entropy())
+    expected = stats.gamma(gamma.alpha, scale=1 / gamma.beta).entropy()
+    np.testing.assert_allclose(gamma.entropy(), expected)
+    np.testing.assert_allclose(beta.entropy(), stats.beta(beta.alpha, beta.beta).entropy())
+    vector, wishart = (zip(*fit[n].parameters.values(), strict=True) for n in ("vector", "wishart"))
+    for name, frozen in {
+        "dirichlet": [stats.dirichlet(a) for a in fit["dirichlet"].a],
+        "wishart": [stats.wishart(nu, V) for nu, V in wishart],
+        "vector": [stats.multivariate_normal(mu, np.linalg.inv(tau)) for mu, tau in vector],
+    }.items():
+        np.testing.assert_allclose(fit[name].entropy(), [f.entropy() for f in frozen])
+
+
+def test_a_name_that_is_not_there(fit: svmp.Fit) -> None:
+    for wrong in ("nope", "x"):
+        for ask in (fit.__getitem__, fit.mean, fit.var):
+            with pytest.raises(KeyError) as caught:
+                ask(wrong)
+            assert f"'{wrong}'" in str(caught.value)
+            assert "gamma" in str(caught.value)
+
+
+def test_an_attribute_that_is_not_there(fit: svmp.Fit) -> None:
+    with pytest.raises(AttributeError, match="alpha"):
+        _ = fit["normal"].alpha
+    assert not hasattr(fit["normal"], "_private")
+
+
+def test_reprs(fit: svmp.Fit) -> None:
+    assert repr(fit["normal"]) == "<q(normal): Normal, dims ('a', 'b')>"
+    assert repr(fit).startswith("<Fit: converged after")
+
+
+def test_the_bound_is_the_sum_of_its_terms(fit: svmp.Fit) -> None:
+    assert set(fit.bound_terms) == set(SHAPES) | {"x"}
+    assert fit.bound == sum(fit.bound_terms.values())
+
+
+def test_changing_what_was_read_changes_nothing(fit: svmp.Fit) -> None:
+    before = fit.mean("normal").copy()
+    fit.mean("normal")[:] = 99
+    fit["normal"].parameters["mu"][:] = 99
+    np.testing.assert_array_equal(fit.mean("normal"), before)
+
+
+def test_the_fit_keeps_nothing_of_the_users_arrays() -> None:
+    x, key = np.array([1.0, 2.0, 3.0]), np.array([0, 1, 0])
+    with svmp.Model(coords={"a": 2}) as model:
+        u = svmp.Normal("u", mu=0, tau=1, dims="a")
+        svmp.Normal("x", mu=u[key], tau=1, observed=x)
+    one = svmp.fit(model, svmp.FullVB())
+    x[:], key[:] = -50.0, 1
+    other = svmp.fit(model, svmp.FullVB())
+    assert other.bound == one.bound
+    np.testing.assert_array_equal(other.mean("u"), one.mean("u"))

@@ -1,0 +1,156 @@
+"""Where a run starts: by its seed, or where the user says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numba
+import numpy as np
+import pytest
+
+import svmp
+
+from .models import every_family, mixture, rates, ratings, regression
+
+MODELS = [regression, ratings, mixture, rates, every_family]
+every_model = pytest.mark.parametrize("build", MODELS, ids=lambda f: f.__name__)
+
+
+def one_sweep(model: svmp.Model, **options: object) -> svmp.Fit:
+    return svmp.fit(model, svmp.FullVB(), **{"max_sweeps": 3, "tol": 0, **options})
+
+
+def assert_same_bits(one: svmp.Fit, other: svmp.Fit) -> None:
+    assert one.bound_terms == other.bound_terms
+    np.testing.assert_array_equal(one.trace["bound"], other.trace["bound"])
+    for name in one.posteriors:
+        np.testing.assert_array_equal(one[name].natural, other[name].natural)
+
+
+@every_model
+def test_the_same_seed_gives_the_same_bits(build: Callable[[], svmp.Model]) -> None:
+    assert_same_bits(one_sweep(build(), seed=7), one_sweep(build(), seed=7))
+
+
+@pytest.mark.parametrize("build", [ratings, mixture], ids=lambda f: f.__name__)
+def test_the_number_of_threads_does_not_matter(build: Callable[[], svmp.Model]) -> None:
+    before = numba.get_num_threads()
+    try:
+        numba.set_num_threads(1)
+        one = one_sweep(build())
+        numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+        assert_same_bits(one, one_sweep(build()))
+    finally:
+        numba.set_num_threads(before)
+
+
+@pytest.mark.parametrize("build", [ratings, mixture], ids=lambda f: f.__name__)
+def test_different_seeds_start_elsewhere(build: Callable[[], svmp.Model]) -> None:
+    bounds = {one_sweep(build(), seed=seed).bound for seed in range(5)}
+    assert len(bounds) == 5
+
+
+@pytest.mark.parametrize("seed", [0, 2**31, 2**63, 2**100])
+def test_seeds_of_any_size(seed: int) -> None:
+    assert one_sweep(rates(), seed=seed).status == "budget"
+
+
+def test_numpys_integers_are_seeds() -> None:
+    assert_same_bits(one_sweep(rates(), seed=np.int64(5)), one_sweep(rates(), seed=5))
+
+
+def test_fitting_leaves_the_model_and_numpys_own_generator_alone() -> None:
+    model = ratings()
+    np.random.seed(3)  # noqa: NPY002
+    first = one_sweep(model)
+    np.testing.assert_equal(np.random.random(), np.random.RandomState(3).random())  # noqa: NPY002
+    assert_same_bits(first, one_sweep(model))
+
+
+# --- init -----------------------------------------------------------------------------------
+
+
+def test_means_of_a_normal() -> None:
+    """u is updated first, from v; so the run depends on v's start and not on u's."""
+    model, rng = ratings(), np.random.default_rng(0)
+    u, v = rng.normal(size=(8, 2)), rng.normal(size=(6, 2))
+    one = one_sweep(model, init={"u": u, "v": v})
+    assert_same_bits(one, one_sweep(model, init={"u": {"mu": u}, "v": {"mu": v}}))
+    assert_same_bits(one, one_sweep(model, init={"u": u, "v": v}, seed=9))
+    other = one_sweep(model, init={"u": u, "v": 2 * v})
+    assert other.trace["bound"][0] != one.trace["bound"][0]
+
+
+def test_one_number_for_all() -> None:
+    model = ratings()
+    one = one_sweep(model, init={"u": 0.5, "v": [0.25, 0.75]})
+    other = one_sweep(model, init={"u": np.full((8, 2), 0.5), "v": np.tile([0.25, 0.75], (6, 1))})
+    assert_same_bits(one, other)
+
+
+def test_standard_parameters_by_name() -> None:
+    """After b is updated from a known g, by hand: alpha = 1 + 3 * 2, beta = 1 + sum E[g]."""
+    start = {"b": {"alpha": 3.0, "beta": 2.0}, "g": {"alpha": [1.0, 2.0, 3.0], "beta": 4.0}}
+    fit = svmp.fit(rates(), svmp.FullVB(order=["b", "g"]), init=start, max_sweeps=1)
+    assert fit["b"].alpha == pytest.approx(7)
+    assert fit["b"].beta == pytest.approx(1 + 6 / 4)
+    np.testing.assert_allclose(fit["g"].alpha, [10, 2, 18])
+    np.testing.assert_allclose(fit["g"].beta, 7 / 2.5 + np.array([2, 1, 2]))
+
+
+def test_some_parameters_only() -> None:
+    """What is not named keeps its value from the default start."""
+    one = one_sweep(rates(), init={"b": {"alpha": 1.0}})
+    assert one.bound != one_sweep(rates(), init={"b": {"alpha": 9.0}}, max_sweeps=1).bound
+
+
+def test_probabilities_of_a_choice() -> None:
+    p = np.random.default_rng(0).dirichlet([1, 1], 30)
+    order = svmp.FullVB(order=["w", "m", "z"])
+    fit = svmp.fit(mixture(), order, init={"z": p}, max_sweeps=1)
+    np.testing.assert_allclose(fit["w"].a, 1 + p.sum(axis=0))
+    np.testing.assert_allclose(fit["m"].tau, 0.1 + p.sum(axis=0))
+
+
+def test_the_posterior_of_an_earlier_fit() -> None:
+    """Two runs of three sweeps, one after the other, are one of six."""
+    for build in (ratings, rates, regression):
+        first = one_sweep(build())
+        second = one_sweep(build(), init=first.posteriors)
+        whole = one_sweep(build(), max_sweeps=6)
+        np.testing.assert_allclose(second.trace["bound"], whole.trace["bound"][3:], rtol=1e-9)
+
+
+def test_starting_at_the_optimum_stays_there() -> None:
+    best = svmp.fit(rates(), svmp.FullVB(), tol=1e-14)
+    again = svmp.fit(rates(), svmp.FullVB(), init=best.posteriors)
+    assert again.status == "converged"
+    assert len(again.trace) <= 3
+    assert again.bound == pytest.approx(best.bound, rel=1e-12)
+
+
+def test_the_start_does_not_change_what_was_given() -> None:
+    first = one_sweep(ratings())
+    before = {name: q.natural.copy() for name, q in first.posteriors.items()}
+    u = np.ones((8, 2))
+    one_sweep(ratings(), init={**first.posteriors, "u": u})
+    for name, natural in before.items():
+        np.testing.assert_array_equal(first[name].natural, natural)
+    np.testing.assert_array_equal(u, np.ones((8, 2)))
+
+
+@every_model
+def test_the_default_start_is_proper_and_breaks_ties(build: Callable[[], svmp.Model]) -> None:
+    model = build()
+    fit = svmp.fit(model, svmp.FullVB(), max_seconds=1e-12)
+    for q in fit.posteriors.values():
+        assert q.family.in_domain(q.natural).all()
+    if build is ratings:
+        assert len(np.unique(fit.mean("u"))) == 16
+
+
+def test_mixtures_find_their_components() -> None:
+    """Components start apart, so that none is left empty where the clusters are plain."""
+    for seed in range(5):
+        fit = svmp.fit(mixture(), svmp.FullVB(), seed=seed)
+        np.testing.assert_allclose(np.sort(fit.mean("m")), [-3, 3], atol=0.7)

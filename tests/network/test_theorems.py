@@ -1,0 +1,262 @@
+"""Theorems of variational message passing, on random networks.
+
+None of these takes a right answer from svmp itself: they say what must be true of any network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import svmp
+from svmp.network.beliefs import Beliefs
+from svmp.network.network import Network
+
+from .networks import KINDS, of_kind
+from .tools import anywhere, bound, copy, elements_of, negative_entropy, optimum, placed, sweep
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+MORE = {"random means": 3, "mixtures": 2}
+
+
+def on_networks(kind: str, check: Callable[[Network, int], None], count: int) -> None:
+    """Run a check on random networks of one kind, more of them where there is more to vary."""
+
+    @settings(max_examples=count * MORE.get(kind, 1))
+    @given(of_kind(kind), st.integers(0, 2**16))
+    def run(model: svmp.Model, seed: int) -> None:
+        check(Network(model), seed)
+
+    run()
+
+
+# --- the update is the natural gradient (claim 9) -------------------------------------------
+
+
+@every_kind
+def test_the_bound_rises_by_what_the_messages_say(kind: str) -> None:
+    """In each element, the others held, L = lambda* . m - E[log q] + const, however far it moves.
+
+    All that follows about gradients is the derivative of this.
+    """
+
+    def check(network: Network, seed: int) -> None:
+        q = anywhere(network, seed)
+        rng = np.random.default_rng(seed)
+        here = bound(network, q)
+        for name, variable in network.hidden.items():
+            star = optimum(network, q, name)
+            for element in elements_of(network, name):
+                to = variable.family.example(rng, variable.size)[element]
+                there = placed(network, q, name, element, to)
+                change = there.moments[name][element] - q.moments[name][element]
+                before, after = (
+                    negative_entropy(network, name, b.natural[name])[element] for b in (q, there)
+                )
+                rise = star[element] @ change - (after - before)
+                scale = abs(here) + np.abs(star[element]) @ np.abs(change) + 1
+                assert bound(network, there) - here == pytest.approx(rise, abs=1e-11 * scale)
+
+    on_networks(kind, check, 15)
+
+
+def gradient(network: Network, q: Beliefs, name: str, element: int) -> np.ndarray:
+    """Differentiate the bound by one element's natural parameter, numerically."""
+    natural = q.natural[name][element]
+    return slope(
+        lambda at: np.array([bound(network, placed(network, q, name, element, at))]), natural
+    )[0]
+
+
+def fisher(network: Network, q: Beliefs, name: str, element: int) -> np.ndarray:
+    """cov[phi] of one element: how its moments move with its natural parameter, numerically."""
+    natural = q.natural[name][element]
+    return slope(lambda at: placed(network, q, name, element, at).moments[name][element], natural)
+
+
+def slope(function: Callable[[np.ndarray], np.ndarray], at: np.ndarray) -> np.ndarray:
+    """Jacobian by central differences of the fourth order."""
+    columns = []
+    for i, x in enumerate(at):
+        step = np.zeros_like(at)
+        step[i] = 1e-3 * max(abs(x), 0.1)
+        near, far = (function(at + s * step) - function(at - s * step) for s in (1, 2))
+        columns.append((8 * near - far) / (12 * step[i]))
+    return np.stack(columns, axis=-1)
+
+
+@every_kind
+def test_the_gradient_is_the_covariance_times_the_natural_gradient(kind: str) -> None:
+    def check(network: Network, seed: int) -> None:
+        q = anywhere(network, seed)
+        for name in network.hidden:
+            natural_gradient = optimum(network, q, name) - q.natural[name]
+            for element in elements_of(network, name)[:2]:
+                cov = fisher(network, q, name, element)
+                np.testing.assert_allclose(cov, cov.T, rtol=1e-5, atol=1e-7 * np.abs(cov).max())
+                expected = cov @ natural_gradient[element]
+                found = gradient(network, q, name, element)
+                scale = np.abs(cov).max() * np.abs(natural_gradient[element]).max()
+                np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6 * (scale + 1))
+
+    on_networks(kind, check, 3)
+
+
+@every_kind
+def test_the_fisher_matrix_is_block_diagonal(kind: str) -> None:
+    """An element's moments move with its own natural parameter and with no other element's.
+
+    So the Fisher matrix of q, the Jacobian of all moments by all natural parameters, has one block
+    for each element, and its inverse is taken block by block.
+    """
+
+    def check(network: Network, seed: int) -> None:
+        q = anywhere(network, seed)
+        network.remember_means(q)
+        for name in network.hidden:
+            for element in elements_of(network, name)[:2]:
+                before = copy(q)
+                chosen = np.array([element])
+                network.move(q, name, chosen, optimum(network, q, name, chosen))
+                for other in network.hidden:
+                    same = np.ones(network.hidden[other].size, dtype=bool)
+                    same[element if other == name else []] = False
+                    assert np.array_equal(q.moments[other][same], before.moments[other][same])
+                    assert np.array_equal(q.natural[other][same], before.natural[other][same])
+
+    on_networks(kind, check, 3)
+
+
+# --- full VB never lowers the bound (claim 1) -----------------------------------------------
+
+
+@every_kind
+def test_no_update_lowers_the_bound(kind: str) -> None:
+    def check(network: Network, seed: int) -> None:
+        q = anywhere(network, seed)
+        bounds = [bound(network, q)]
+        for _ in range(2):
+            network.remember_means(q)
+            bounds += sweep(network, q)
+        least = -1e-10 * (1 + np.abs(bounds).max())
+        assert np.diff(bounds).min() >= least
+
+    on_networks(kind, check, 8)
+
+
+@every_kind
+def test_no_sweep_of_a_fit_lowers_the_bound(kind: str) -> None:
+    @settings(max_examples=6 * MORE.get(kind, 1))
+    @given(of_kind(kind), st.integers(0, 2**16))
+    def run(model: svmp.Model, seed: int) -> None:
+        fit = svmp.fit(model, svmp.FullVB(), seed=seed, max_sweeps=8, tol=0)
+        trace = fit.trace["bound"]
+        assert np.diff(trace).min(initial=0) >= -1e-10 * (1 + np.abs(trace).max())
+        assert fit.bound == trace[-1]
+
+    run()
+
+
+@every_kind
+def test_an_optimal_element_has_no_gradient_left(kind: str) -> None:
+    """After an update lambda* = lambda, so that the same update again changes nothing."""
+
+    def check(network: Network, seed: int) -> None:
+        q = anywhere(network, seed)
+        for name in network.hidden:
+            for group in network.groups[name]:
+                network.move(q, name, group, optimum(network, q, name, group))
+                again = optimum(network, q, name, group)
+                np.testing.assert_allclose(q.natural[name][group], again, rtol=1e-12, atol=1e-12)
+
+    on_networks(kind, check, 5)
+
+
+# --- elements that are updated together -----------------------------------------------------
+
+
+@every_kind
+def test_no_two_elements_of_a_group_meet_in_a_row(kind: str) -> None:
+    """By brute force: move one element, and see which rows (and components of them) notice."""
+
+    def check(network: Network, seed: int) -> None:
+        q = anywhere(network, seed)
+        for name, variable in network.hidden.items():
+            groups = network.groups[name]
+            assert sorted(np.concatenate(groups).tolist()) == list(range(variable.size))
+            for edge in network.edges[name]:
+                conditional = edge.conditional
+                observed = conditional.variable.rows
+                noticed = []
+                before = conditional.densities(q, observed)
+                if edge.choosing:
+                    before = conditional.log_density(q, observed)[:, None]
+                for element in elements_of(network, name):
+                    to = q.natural[name][element] * 1.1
+                    moved = placed(network, q, name, element, to)
+                    after = conditional.densities(moved, observed)
+                    if edge.choosing:
+                        after = conditional.log_density(moved, observed)[:, None]
+                    noticed.append(before != after)
+                for group in groups:
+                    assert np.sum([noticed[e] for e in group], axis=0).max() <= 1
+
+    on_networks(kind, check, 8)
+
+
+@every_kind
+def test_a_group_at_once_is_its_elements_one_by_one(kind: str) -> None:
+    def check(network: Network, seed: int) -> None:
+        q = anywhere(network, seed)
+        single = copy(q)
+        network.remember_means(q)
+        network.remember_means(single)
+        for name in network.hidden:
+            for group in network.groups[name]:
+                network.move(q, name, group, optimum(network, q, name, group))
+                for element in group:
+                    one = np.array([element])
+                    network.move(single, name, one, optimum(network, single, name, one))
+            np.testing.assert_allclose(
+                single.natural[name], q.natural[name], rtol=1e-10, atol=1e-10
+            )
+
+    on_networks(kind, check, 8)
+
+
+def test_the_groups_of_a_factorization_are_its_factors() -> None:
+    """Different users go at once; the factors of one user are co-parents, one after the other."""
+    with svmp.Model(coords={"user": 5, "item": 4, "factor": 3}) as model:
+        u = svmp.Normal("u", mu=0, tau=1, dims=("user", "factor"))
+        v = svmp.Normal("v", mu=0, tau=1, dims=("item", "factor"))
+        user, item = np.divmod(np.arange(20), 4)
+        svmp.Normal("r", mu=svmp.dot(u[user], v[item]), tau=1, observed=np.ones(20))
+    network = Network(model)
+    assert [g.tolist() for g in network.groups["u"]] == [
+        [k, k + 3, k + 6, k + 9, k + 12] for k in range(3)
+    ]
+    assert [len(g) for g in network.groups["v"]] == [4, 4, 4]
+
+
+# --- what q remembers -----------------------------------------------------------------------
+
+
+@every_kind
+def test_remembered_means_follow_every_update(kind: str) -> None:
+    """Full VB keeps E[mu] of every row; after updates they are those of q as it stands."""
+
+    def check(network: Network, seed: int) -> None:
+        q = anywhere(network, seed)
+        network.remember_means(q)
+        sweep(network, q)
+        fresh = copy(q)
+        network.remember_means(fresh)
+        assert q.means.keys() == fresh.means.keys()
+        for name in q.means:
+            np.testing.assert_allclose(q.means[name], fresh.means[name], rtol=1e-9, atol=1e-9)
+
+    on_networks(kind, check, 5)

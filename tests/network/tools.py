@@ -1,0 +1,86 @@
+"""What the tests of theorems ask of a network: a q anywhere, lambda*, one update, the bound.
+
+All that these tests know of svmp's inner rooms is in this file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import svmp
+from svmp.families.family import Array, dot
+from svmp.network.beliefs import Beliefs
+from svmp.network.network import Network
+
+Ints = NDArray[np.int64]
+
+
+def anywhere(network: Network, seed: int, spread: float = 1.0) -> Beliefs:
+    """Return a q that is the posterior of nothing: random natural parameters, all proper."""
+    rng = np.random.default_rng(seed)
+    q = Beliefs()
+    for name, variable in network.observed.items():
+        if len(variable.rows) == variable.size:
+            q.moments[name] = variable.conditional.child(q, variable.rows)
+    for name, variable in network.hidden.items():
+        q.natural[name] = spread * variable.family.example(rng, variable.size)
+        q.moments[name] = variable.family.moments(q.natural[name])
+    return q
+
+
+def copy(q: Beliefs) -> Beliefs:
+    return Beliefs(
+        {k: v.copy() for k, v in q.natural.items()}, {k: v.copy() for k, v in q.moments.items()}
+    )
+
+
+def elements_of(network: Network, name: str) -> Ints:
+    return np.arange(network.hidden[name].size)
+
+
+def optimum(network: Network, q: Beliefs, name: str, elements: Ints | None = None) -> Array:
+    """Return lambda*: the prior's message plus those of all rows, for q as it stands."""
+    chosen = elements_of(network, name) if elements is None else elements
+    natural = np.array(network.prior(q, name, chosen))
+    for edge in network.edges[name]:
+        owner, rows = edge.rows_of(chosen)
+        natural += edge.message(q, chosen, owner, rows)
+    return natural
+
+
+def placed(network: Network, q: Beliefs, name: str, element: int, natural: Array) -> Beliefs:
+    """Return a copy of q in which one element has another natural parameter."""
+    moved = copy(q)
+    moved.natural[name][element] = natural
+    family = network.hidden[name].family
+    moved.moments[name] = family.moments(moved.natural[name])
+    return moved
+
+
+def bound(network: Network, q: Beliefs) -> float:
+    return float(sum(network.bound(q).values()))
+
+
+def negative_entropy(network: Network, name: str, natural: Array) -> Array:
+    """E[log q] of every element, without the base measure."""
+    family = network.hidden[name].family
+    return dot(natural, family.moments(natural)) - family.log_partition(natural)
+
+
+def sweep(network: Network, q: Beliefs) -> list[float]:
+    """Update every group of every variable once, in place; return the bound after each update."""
+    bounds = []
+    for name in network.hidden:
+        for group in network.groups[name]:
+            network.move(q, name, group, optimum(network, q, name, group))
+            bounds.append(bound(network, q))
+    return bounds
+
+
+def fitted(model: svmp.Model, **options: Any) -> svmp.Fit:
+    """Fit by full VB, to the last digit."""
+    options = {"tol": 1e-13, "max_sweeps": 3000, **options}
+    return svmp.fit(model, svmp.FullVB(), **options)
