@@ -7,12 +7,14 @@ leaves most elements without any, and full VB from the start is best. docs/steps
 
 from __future__ import annotations
 
+import numpy as np
+
 from svmp.inference.selection import Children, FullVB, Growing, Selection
 from svmp.inference.steps import Constant, Grow, Nodewise, Steps
 from svmp.network.network import Network
 
-CHILDREN = 4
-"""How many children an element should have in the first sample, on average."""
+CHILDREN = 2
+"""How many children half of the elements should have in the first sample, at least."""
 ROWS = 10_000
 """How many rows the first sample has at least: on fewer, full VB is as quick."""
 LARGEST = 0.25
@@ -45,7 +47,7 @@ def first_sample(network: Network) -> float:
         if name not in network.locals
         and any(e.conditional.variable.name not in network.hidden for e in edges)
     ]
-    total, elements = sum(int(c.sum()) for c in counts), sum(len(c) for c in counts)
-    if not total or rows <= ROWS:
+    typical = float(np.median(np.concatenate(counts))) if counts else 0.0
+    if rows <= ROWS or typical <= CHILDREN:
         return 1.0
-    return min(1.0, max(CHILDREN * elements / total, ROWS / rows))
+    return max(CHILDREN / typical, ROWS / rows)

@@ -19,7 +19,8 @@ import numpy as np
 from svmp.errors import ImproperError, ModelError
 from svmp.families.family import Array
 from svmp.inference.fused import fused_update
-from svmp.inference.selection import AllRows, Draw, Selection
+from svmp.inference.rows import AllRows, Draw
+from svmp.inference.selection import Selection
 from svmp.inference.steps import Look, Steps
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints

@@ -8,7 +8,7 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference.draws import sample_each
-from svmp.inference.selection import AllRows, Draw, DrawnBatch, DrawnChildren, Sampled
+from svmp.inference.rows import AllRows, Draw, DrawnBatch, DrawnChildren, Sampled
 from svmp.kernels.plan import Drawn, Plan, Shared, Work, by_key
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints, ragged
@@ -62,9 +62,9 @@ def share_out(network: Network, plan: Plan, name: str, draw: Draw) -> tuple[Work
             ends, sample = by_key(plan.side(name).key[drawn], drawn, len(keys))
             return Shared(keys, ends, sample, np.ones(len(keys))), np.diff(ends)
         case DrawnChildren():
-            take = draw.selection.most(name, counts)
+            take = draw.most(name, counts)
             number = list(network.hidden).index(name)
-            if not draw.selection.share_draw:
+            if not draw.share_draw:
                 stream = (draw.seed, draw.iteration, number)
                 return Drawn(*stream, keys, pointers, rows, take), take
             first = keys * plan.side(name).width  # the element whose stream all factors share

@@ -64,8 +64,9 @@ class Guard:
         return total / count
 
     def keep(self, q: Beliefs) -> None:
-        """Remember q as sound."""
-        self.sound = q.copy()
+        """Remember q as sound, unless it is worse than the start and so perhaps on its way out."""
+        if self.sound is None or self.probe(q) >= self.start:
+            self.sound = q.copy()
 
     def check(self, q: Beliefs) -> Alarm | None:
         """Return an alarm if the run has run away."""

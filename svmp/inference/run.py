@@ -70,6 +70,7 @@ class Run:
     accesses: int = 0
     rollbacks: int = 0
     damping: float = 1.0
+    largest_step: float = 1.0
     moved: float = 0.0
     bound_terms: dict[str, float] = field(default_factory=dict)
     bound_at: int = -1
@@ -139,6 +140,7 @@ class Run:
             self.alarm = self.guard.alarm(error)
             return None
         self.accesses += done.accesses
+        self.largest_step = max((float(rho.max()) for rho in done.steps if rho.size), default=1.0)
         self.alarm = None if self.safe else self.guard.check(self.q)
         return done if self.alarm is None else None
 

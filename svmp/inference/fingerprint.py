@@ -1,0 +1,65 @@
+"""What a model is, in short: by it a checkpoint of another model or of other data is told apart."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from svmp.network.expressions import DiagonalMatrix, Expression, Labelled
+from svmp.network.network import Network
+from svmp.network.variable import Variable
+
+
+def describe(network: Network) -> dict[str, dict[str, str]]:
+    """Return for each variable what it is, and a fingerprint of its data."""
+    variables = (*network.hidden.values(), *network.observed.values())
+    return {v.name: describe_variable(v) for v in variables}
+
+
+def describe_variable(variable: Variable) -> dict[str, str]:
+    """Return the density, the dims and a fingerprint of the arrays of a variable."""
+    sizes = zip(variable.dims, variable.shape, strict=True)
+    return {
+        "density": variable.conditional.title,
+        "dims": ", ".join(f"{d}: {n}" for d, n in sizes),
+        "parents": ", ".join(p.name for p in variable.conditional.parents()),
+        "data": fingerprint([variable.observed, variable.rows]),
+        "parameters": fingerprint(variable.conditional.parameters.values()),
+    }
+
+
+def fingerprint(values: Any) -> str:
+    """Return a short hash of arrays and of the arrays in expressions."""
+    digest = hashlib.blake2b(digest_size=8)
+    for array in arrays_in(values):
+        digest.update(str((array.shape, array.dtype.kind)).encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def arrays_in(values: Any) -> Iterator[np.ndarray]:
+    """Yield every array of numbers in some parameters."""
+    for value in values:
+        if isinstance(value, DiagonalMatrix):
+            value = value.entries
+        if isinstance(value, Labelled):
+            value = value.values
+        if value is None:
+            continue
+        if isinstance(value, Expression):
+            for term in value.terms:
+                yield np.asarray(term.scale)
+                yield from arrays_in([*term.constants, term.design])
+                yield from arrays_in(
+                    np.asarray(i) if isinstance(i, int) else i
+                    for o in term.operands
+                    for i in o.index
+                    if not isinstance(i, str)
+                )
+        elif hasattr(value, "indptr"):
+            yield from (value.data, value.indices, value.indptr)
+        else:
+            yield np.asarray(value)

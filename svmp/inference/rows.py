@@ -1,0 +1,248 @@
+"""The rows of one iteration: which elements are updated, and which rows each of them reads.
+
+The engine asks a `Draw` for both. What the rows mean it does not know; nor does a draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from svmp.families.family import Array
+from svmp.inference.draws import sample_each
+from svmp.network.grid import Ints, ragged
+from svmp.network.network import Edge, Network
+
+
+class Rows(NamedTuple):
+    """The rows that some elements read: whose each is, by position, and its number.
+
+    `scale` is N_i / |rows_i| of each element, by which its messages count.
+    """
+
+    owner: Ints
+    rows: Ints
+    scale: Array
+
+
+class Draw(Protocol):
+    """The rows of one iteration."""
+
+    def groups(self, name: str) -> list[Ints]:
+        """Return the elements of a variable to update, those that can go together at a time."""
+        ...
+
+    def rows(self, edge: Edge, elements: Ints) -> Rows:
+        """Return the rows of one table that the elements read."""
+        ...
+
+    def read(self, name: str, elements: Ints) -> Ints:
+        """Return how many children each element reads."""
+        ...
+
+
+@dataclass(frozen=True)
+class AllRows(Draw):
+    """Every row."""
+
+    network: Network
+
+    def groups(self, name: str) -> list[Ints]:
+        return self.network.groups[name]
+
+    def rows(self, edge: Edge, elements: Ints) -> Rows:
+        return Rows(*edge.rows_of(elements), np.ones(len(elements)))
+
+    def read(self, name: str, elements: Ints) -> Ints:
+        return self.network.child_counts[name][elements]
+
+
+@dataclass(frozen=True)
+class Sampled(Draw):
+    """A part of the observations as if they were all; samples of one seed contain each other."""
+
+    network: Network
+    share: float
+    seed: int
+
+    @cached_property
+    def tables(self) -> dict[str, Ints]:
+        """Sampled rows of every table that is observed, or hidden but tied to observed rows."""
+        tables = {}
+        for index, (name, variable) in enumerate(self.network.observed.items()):
+            rng = np.random.default_rng([self.seed, index, 3])
+            count = max(1, round(self.share * len(variable.rows)))
+            tables[name] = np.sort(rng.permutation(variable.rows)[:count])
+        return with_locals(self.network, tables)
+
+    @cached_property
+    def _pairs(self) -> dict[Edge, tuple[Ints, Ints]]:
+        return drawn_pairs(self.network, self.tables)
+
+    def groups(self, name: str) -> list[Ints]:
+        if name in self.network.locals:
+            return [self.tables[name]]
+        return self.network.groups[name]
+
+    def rows(self, edge: Edge, elements: Ints) -> Rows:
+        if edge not in self._pairs:
+            return Rows(*edge.rows_of(elements), np.ones(len(elements)))
+        return Rows(*among(self._pairs[edge], elements), np.ones(len(elements)))
+
+    def read(self, name: str, elements: Ints) -> Ints:
+        return sum(
+            (
+                np.bincount(self.rows(e, elements).owner, minlength=len(elements)) // e.fan
+                for e in self.network.edges[name]
+            ),
+            np.zeros(len(elements), dtype=np.int64),
+        )
+
+
+def with_locals(network: Network, tables: dict[str, Ints]) -> dict[str, Ints]:
+    """Add the elements of local variables that belong to drawn rows."""
+    for name in network.locals:
+        edges = network.edges[name]
+        touched = [e.pairs_in(tables[e.conditional.variable.name])[0] for e in edges]
+        tables[name] = np.unique(np.concatenate(touched))
+    return tables
+
+
+def drawn_pairs(network: Network, tables: dict[str, Ints]) -> dict[Edge, tuple[Ints, Ints]]:
+    """Return for each edge to a drawn table its (element, row) pairs, by element."""
+    return {
+        edge: edge.pairs_in(tables[edge.conditional.variable.name])
+        for edges in network.edges.values()
+        for edge in edges
+        if edge.conditional.variable.name in tables
+    }
+
+
+def among(pairs: tuple[Ints, Ints], elements: Ints) -> tuple[Ints, Ints]:
+    """Return the rows of these elements among pairs sorted by element, and whose each is."""
+    everyone, rows = pairs
+    starts = np.searchsorted(everyone, elements, side="left")
+    counts = np.searchsorted(everyone, elements, side="right") - starts
+    owner, place = ragged(starts, counts)
+    return owner, rows[place]
+
+
+@dataclass(frozen=True)
+class DrawnChildren(Draw):
+    """At most C children of each element, from all the tables that depend on it."""
+
+    network: Network
+    most: Callable[[str, Ints], Ints]
+    share_draw: bool
+    seed: int
+    iteration: int
+
+    def groups(self, name: str) -> list[Ints]:
+        if name not in self.network.locals:
+            return self.network.groups[name]
+        touched = [self._tied(name, edge) for edge in self.network.edges_around(name)]
+        return [np.unique(np.concatenate(touched))]
+
+    def _tied(self, local: str, edge: Edge) -> Ints:
+        """Return the elements of a local variable whose rows will be read along an edge."""
+        elements = np.arange(edge.parent.size)
+        rows = self.rows(edge, elements).rows
+        rows = rows if edge.choosing else rows // edge.conditional.components
+        table = edge.conditional.variable
+        if table.name == local:
+            return rows
+        down = next(e for e in self.network.edges[local] if e.conditional.variable is table)
+        return down.pairs_in(np.unique(rows))[0]
+
+    def rows(self, edge: Edge, elements: Ints) -> Rows:
+        name = edge.parent.name
+        children = self.network.child_counts[name][elements]
+        take = self.read(name, elements)
+        stream = self.network.draw_keys(name)[elements] if self.share_draw else elements
+        number = list(self.network.hidden).index(name)
+        chosen = sample_each(self.seed, self.iteration, number, stream, children, take)
+        owner = np.repeat(np.arange(len(elements)), take)
+        before = np.zeros(len(elements), dtype=np.int64)  # children are counted table by table
+        for other in self.network.edges[name]:
+            if other is edge:
+                break
+            before += other.children[elements]
+        place = chosen - before[owner]
+        here = (place >= 0) & (place < edge.children[elements][owner])
+        owner, rows = edge.children_at(elements, owner[here], place[here])
+        return Rows(owner, rows, children / np.maximum(take, 1))
+
+    def read(self, name: str, elements: Ints) -> Ints:
+        return self.most(name, self.network.child_counts[name][elements])
+
+
+@dataclass(frozen=True)
+class DrawnBatch(Draw):
+    """The observations of one batch, and the variables of those rows themselves."""
+
+    network: Network
+    size: int
+    seed: int
+    iteration: int
+
+    @cached_property
+    def tables(self) -> dict[str, Ints]:
+        """Drawn rows of every table that is observed, or hidden but tied to observed rows."""
+        observed = list(self.network.observed.values())
+        ends = np.cumsum([len(v.rows) for v in observed])
+        take = np.minimum([self.size], ends[-1:])
+        number = len(self.network.hidden)  # a stream of its own, after the variables'
+        anyone = np.zeros(1, dtype=np.int64)
+        chosen = sample_each(self.seed, self.iteration, number, anyone, ends[-1:], take)
+        chosen.sort()
+        cuts = np.searchsorted(chosen, ends)
+        tables = {}
+        for variable, part, end in zip(observed, np.split(chosen, cuts[:-1]), ends, strict=True):
+            tables[variable.name] = variable.rows[part - (end - len(variable.rows))]
+        return with_locals(self.network, tables)
+
+    @cached_property
+    def pairs(self) -> dict[Edge, tuple[Ints, Ints]]:
+        """For each edge to a drawn table, its (element, row) pairs, by element."""
+        return drawn_pairs(self.network, self.tables)
+
+    def _drawn_edges(self, name: str) -> list[Edge]:
+        return [e for e in self.network.edges[name] if e in self.pairs]
+
+    def groups(self, name: str) -> list[Ints]:
+        edges = self._drawn_edges(name)
+        if not edges:
+            return self.network.groups[name]
+        touched = np.unique(np.concatenate([self.pairs[e][0] for e in edges]))
+        colours = self.network.colours[name][touched]
+        order = np.argsort(colours, kind="stable")
+        cuts = np.flatnonzero(np.diff(colours[order])) + 1
+        return np.split(touched[order], cuts) if len(touched) else []
+
+    def rows(self, edge: Edge, elements: Ints) -> Rows:
+        if edge not in self.pairs:
+            return Rows(*edge.rows_of(elements), np.ones(len(elements)))
+        drawn, children = self._counts(edge.parent.name, elements)
+        return Rows(*among(self.pairs[edge], elements), children / np.maximum(drawn, 1))
+
+    def _counts(self, name: str, elements: Ints) -> tuple[Ints, Ints]:
+        """Return |D_i| and N_i over the tables that are drawn from."""
+        drawn = np.zeros(len(elements), dtype=np.int64)
+        children = np.zeros(len(elements), dtype=np.int64)
+        for edge in self._drawn_edges(name):
+            everyone = self.pairs[edge][0]
+            found = np.searchsorted(everyone, elements, side="right")
+            found = found - np.searchsorted(everyone, elements, side="left")
+            drawn += found // edge.fan
+            children += edge.children[elements]
+        return drawn, children
+
+    def read(self, name: str, elements: Ints) -> Ints:
+        edges = self._drawn_edges(name)
+        if not edges:
+            return self.network.child_counts[name][elements]
+        return self._counts(name, elements)[0]
