@@ -4,9 +4,8 @@
     y_n ~ Normal(x_n . w, tau)
 
 Three ways to declare it: the weights one by one (q factorises over them), the same with a
-scipy.sparse design (same numbers, only the entries are read), and the weights as one vector.
-An MvNormal has a fixed or a Wishart precision, so there each alpha_j enters by an observed zero:
-Normal(0 | w_j, alpha_j) and Normal(w_j | 0, alpha_j) are the same function.
+scipy.sparse design (same numbers, only the entries are read), and the weights as one vector
+w ~ MvNormal(0, diag(alpha)), whose q has a full covariance.
 
 See: weights that are nothing are switched off by a large alpha_j. Where columns are correlated
 (here in pairs), a factorised q finds the same weights, but is too sure of them; the vector knows.
@@ -20,8 +19,6 @@ import svmp
 
 WEIGHTS = np.zeros(16)
 WEIGHTS[[0, 1, 4, 9, 12]] = [2.0, -1.5, 1.0, -2.5, 0.7]
-FLAT = 1e-6
-"""Precision of the vector's own prior, beside which alpha does the work."""
 
 
 def data(count=100):
@@ -36,13 +33,11 @@ def data(count=100):
 
 def model(x, y, vector=False):
     """Declare the network; x may be an array or a scipy.sparse matrix."""
-    features = x.shape[1]
-    with svmp.Model(coords={"feature": features}) as network:
+    with svmp.Model(coords={"feature": x.shape[1]}) as network:
         alpha = svmp.Gamma("alpha", alpha=0.01, beta=0.01, dims="feature")
         tau = svmp.Gamma("tau", alpha=0.01, beta=0.01)
         if vector:
-            w = svmp.MvNormal("w", mu=0, tau=FLAT * np.eye(features), dims="feature")
-            svmp.Normal("zero", mu=w, tau=alpha, dims="feature", observed=np.zeros(features))
+            w = svmp.MvNormal("w", mu=0, tau=svmp.diag(alpha), dims="feature")
         else:
             w = svmp.Normal("w", mu=0, tau=alpha, dims="feature")
         svmp.Normal("y", mu=svmp.dot(x, w), tau=tau, observed=y)

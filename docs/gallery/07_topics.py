@@ -66,15 +66,6 @@ def model(document, word, documents, words, topics=TOPICS):
     return network
 
 
-def start(documents, words, topics=TOPICS, seed=1):
-    """Return where to start: topics nearly alike, documents without a preference.
-
-    Hoffman, Blei and Bach's start; it ends at a higher bound than topics made of a few tokens.
-    """
-    phi = np.random.default_rng(seed).gamma(100, 0.01, (topics, words))
-    return {"theta": {"a": np.ones((documents, topics))}, "phi": {"a": phi}}
-
-
 def top_words(fit, vocabulary, count=7):
     """Return the words that tell each topic from the others: large phi log(phi / mean phi)."""
     phi = fit.mean("phi")
@@ -85,8 +76,7 @@ def top_words(fit, vocabulary, count=7):
 def main(path):
     document, word, year, vocabulary = data()
     network = model(document, word, len(year), len(vocabulary))
-    init = start(len(year), len(vocabulary))
-    fit = svmp.fit(network, svmp.FullVB(), init=init, max_sweeps=40, tol=1e-5)
+    fit = svmp.fit(network, svmp.FullVB(), max_sweeps=40, tol=1e-5)
     print(f"{len(word):,} tokens, {len(year)} documents, {len(vocabulary)} words")
     print(f"{fit.status} after {len(fit.trace)} sweeps, bound {fit.bound:,.1f}")
     for words in top_words(fit, vocabulary):

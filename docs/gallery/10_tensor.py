@@ -9,8 +9,7 @@ written: it is linear in each of them. A quarter of the entries are hidden from 
 
 See: the hidden entries are predicted nearly as well as the others are fitted, and each factor
 joins antigens and receptors that act together. At zero the product of three is flat, and a run
-that sets tau before it has seen any structure can end there: so tau comes last in each sweep,
-and the bound chooses among three starts.
+can end there: so the bound chooses among three starts.
 """
 
 import numpy as np
@@ -22,7 +21,6 @@ ANTIGENS = ("S", "RBD", "N", "S1", "S2", "S1 Trimer")
 RECEPTORS = ("IgG1", "IgG2", "IgG3", "IgA1", "IgA2", "IgM", "FcRalpha", "FcR2A", "FcR2B",
              "FcR3A", "FcR3B")  # fmt: skip
 FACTORS = 4
-ORDER = ("a", "b", "c", "alpha", "tau")
 
 
 def data(samples=90):
@@ -57,7 +55,7 @@ def predict(fit):
 
 def main(path):
     y, whole = data()
-    method, network = svmp.FullVB(order=ORDER), model(y)
+    method, network = svmp.FullVB(), model(y)
     fits = [svmp.fit(network, method, seed=seed, max_sweeps=60) for seed in range(3)]
     fit = max(fits, key=lambda f: f.bound)
     hidden, mean = np.isnan(y), predict(fit)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from math import prod
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from svmp import families
 from svmp.errors import ModelError
@@ -21,11 +23,15 @@ from svmp.network.expressions import (
     lift,
     unused,
 )
+from svmp.network.given import LARGEST, article, shown
 from svmp.network.grid import Grid, Scope
 from svmp.network.linear import Linear, LinearTerm
 from svmp.network.matrices import Diagonal, Multiple
 from svmp.network.reader import Reader
 from svmp.network.slot import Fixed, Product, Single, Slot
+
+if TYPE_CHECKING:
+    from svmp.network.model import Model
 
 NO_SLOTS = Grid((), ())
 
@@ -43,7 +49,7 @@ _NEEDS: dict[type[Family], str] = {
 
 def needs(kind: type[Family]) -> str:
     """Say what a parameter with the moments of a family may be."""
-    return _NEEDS.get(kind, f"it needs a possible value of a {kind.__name__}, or such a variable")
+    return _NEEDS.get(kind, f"it needs a possible value of {article(kind.__name__)}")
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ class Binder:
 
     Attributes
     ----------
-    name
+    model, name
         The variable's.
     plate
         Its plate, to which plain arrays are lined up.
@@ -64,6 +70,7 @@ class Binder:
         Name of the axis of its vectors, if it has any.
     """
 
+    model: Model
     name: str
     plate: Grid
     rows: Grid
@@ -82,42 +89,57 @@ class Binder:
         except ModelError as error:
             raise ModelError(f"{parameter} of '{self.name}': {error}") from None
 
-    def constant(self, parameter: str, value: Any, events: int) -> Labelled:
+    def parameters(self, given: Mapping[str, Any]) -> dict[str, Expression | DiagonalMatrix]:
+        """Return what the user gave as expressions of this model's variables."""
+        found: dict[str, Expression | DiagonalMatrix] = {}
+        for parameter, value in given.items():
+            with self._about(parameter):
+                matrix = isinstance(value, DiagonalMatrix)
+                expression = value.entries if matrix else lift(value)
+                for operand in (o for t in expression.terms for o in t.operands):
+                    if operand.variable.model is not self.model:
+                        raise ModelError(f"'{operand.variable.name}' belongs to another model")
+                found[parameter] = value if matrix else expression
+        return found
+
+    def constant(self, parameter: str, value: Expression | DiagonalMatrix, events: int) -> Labelled:
         """Return a fixed parameter as an array with named axes, then `events` axes of its own."""
         with self._about(parameter):
-            expression = lift(value)
-            array = plain(expression)
+            array = None if isinstance(value, DiagonalMatrix) else plain(value)
             if array is None:
                 raise ModelError(
                     "it is random, but no conjugate prior is known for it; give numbers"
                 )
             return self._aligned(array, events)
 
-    def slot(self, parameter: str, value: Any, kind: type[Family]) -> Slot:
+    def slot(self, parameter: str, value: Expression | DiagonalMatrix, kind: type[Family]) -> Slot:
         """Return the slot for a parameter whose moments are those of a family."""
         with self._about(parameter):
             if isinstance(value, DiagonalMatrix):
                 return self._diagonal(value.entries, kind)
-            expression = lift(value)
-            array = plain(expression)
-            if array is not None and kind is not families.Categorical:
+            array = plain(value)
+            if array is not None:
                 return self._fixed(array, kind)
             if kind is families.Normal:
-                terms = tuple(self._linear_term(t) for t in expression.terms)
+                terms = tuple(self._linear_term(t) for t in value.terms)
                 return Linear(self.name, terms)
             if kind is families.Gamma:
-                return self._product(expression)
-            if kind is families.Wishart and is_product(expression):
-                return self._multiple(expression)
-            return self._single(expression, kind)
+                return self._product(value)
+            if kind is families.Wishart and is_product(value):
+                return self._multiple(value)
+            return self._single(value, kind)
 
     def _fixed(self, array: Labelled, kind: type[Family]) -> Fixed:
+        if kind is families.Categorical:
+            raise ModelError(f"it is fixed; {needs(kind)}")
         family = kind.sized(self.length)
         array = self._aligned(array, family.event_ndim)
         possible = family.in_support(array.values)
         if not np.all(possible):
             first = array.values[np.unravel_index(np.argmin(possible), np.shape(possible))]
-            raise ModelError(f"it is {np.array2string(first, threshold=6)}; {needs(kind)}")
+            raise ModelError(f"it is {shown(first.tolist())}; {needs(kind)}")
+        if kind in (families.Normal, families.MvNormal):
+            check_size(largest(array))
         return Fixed(replace(array, values=family.statistics(array.values)), self.scope)
 
     def _aligned(self, array: Labelled, events: int) -> Labelled:
@@ -139,6 +161,9 @@ class Binder:
     def _check_positive(self, term: Term, arrays: tuple[Labelled, ...]) -> None:
         if term.scale <= 0 or any(np.any(a.values <= 0) for a in arrays):
             raise ModelError(f"it has a factor that is not positive; {needs(families.Gamma)}")
+        least = term.scale * prod(float(a.values.min(initial=1.0)) for a in arrays)
+        if least == 0 or term.scale * prod(largest(a) for a in arrays) == np.inf:
+            raise ModelError("its numbers multiply to less or more than a 64-bit float can hold")
 
     def _diagonal(self, entries: Expression, kind: type[Family]) -> Diagonal:
         if kind is not families.Wishart:
@@ -197,9 +222,12 @@ class Binder:
             if len(term.summed) != 1:
                 raise ModelError("a sparse design can be summed over its own axis only")
             design = scope.align(design, self.plate)
+        constants = tuple(scope.align(c, self.plate) for c in term.constants)
+        arrays = constants if design is None else (*constants, design)
+        check_size(abs(term.scale) * prod(largest(a) for a in arrays))
         return LinearTerm(
             term.scale,
-            tuple(scope.align(c, self.plate) for c in term.constants),
+            constants,
             tuple(Reader.of(o, scope, self.plate) for o in term.operands),
             scope,
             design,
@@ -217,6 +245,21 @@ def check_parents(term: Term, kinds: tuple[type[Family], ...], wanted: str) -> N
             raise ModelError(f"it depends on '{variable.name}', of which some values are missing")
 
 
+def largest(array: Labelled) -> float:
+    """Return the largest size of the numbers in an array, dense or sparse; 1 if it is empty."""
+    values = array.values.data if sparse.issparse(array.values) else array.values
+    return float(np.abs(values).max()) if np.size(values) else 1.0
+
+
+def check_size(size: float) -> None:
+    """Refuse numbers whose squares overflow."""
+    if not size <= LARGEST:
+        raise ModelError(
+            f"it holds numbers of size {size:.3g}, but beyond {LARGEST:g} squares overflow; use "
+            "other units"
+        )
+
+
 def is_product(expression: Expression) -> bool:
     """Return whether more than one thing is multiplied."""
     term = expression.terms[0]
@@ -231,7 +274,8 @@ def plain(expression: Expression) -> Labelled | None:
     if not term.constants:
         return Labelled(np.asarray(term.scale), ())
     (array,) = term.constants
-    return replace(array, values=array.values * term.scale)
+    with np.errstate(over="ignore"):
+        return replace(array, values=array.values * term.scale)
 
 
 def slot_length(term: Term, label: str) -> int:
@@ -246,9 +290,9 @@ def slot_length(term: Term, label: str) -> int:
     raise AssertionError(f"no array has the axis {label}")
 
 
-def category_axis(p: Any) -> tuple[str | None, int]:
+def category_axis(p: Expression | DiagonalMatrix) -> tuple[str | None, int]:
     """Return the name, if it has one, and the length of the last axis of probabilities."""
-    (term, *_) = lift(p).terms
+    (term, *_) = (p.entries if isinstance(p, DiagonalMatrix) else p).terms
     for operand in term.operands:
         if operand.variable.dims:
             return operand.variable.dims[-1], operand.variable.shape[-1]

@@ -19,7 +19,8 @@ def greedy_colours(elements: Ints, rows: Ints, count: int) -> Ints:
     """
     _, line = np.unique(rows, return_inverse=True)
     meets = sparse.csr_array(
-        (np.ones(len(elements), dtype=np.int8), (line, elements)), shape=(line.max() + 1, count)
+        (np.ones(len(elements), dtype=np.int8), (line, elements)),
+        shape=(line.max(initial=-1) + 1, count),
     )
     meets.sum_duplicates()
     if (np.diff(meets.indptr).astype(np.float64) ** 2).sum() > MOST_PAIRS:

@@ -11,6 +11,7 @@ covers both, and the messages are its derivatives.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,40 +55,49 @@ class Conditional:
         length: int | None,
         selector: Any,
     ) -> None:
-        self.variable, self.factor, self.parameters = variable, factor, parameters
+        self.variable, self.factor = variable, factor
         plate = variable.plate
-        rows = plate
+        binder = Binder(variable.model, variable.name, plate, plate, 1)
+        self.parameters = binder.parameters(parameters)
         self.selector: Slot | None = None
         self.components = 1
         self.component_axis: str | None = None
         if selector is not None:
-            self.selector = Binder(variable.name, plate, plate, 1).slot(
-                "z", selector, families.Categorical
-            )
+            chooser = binder.parameters({"z": selector})["z"]
+            self.selector = binder.slot("z", chooser, families.Categorical)
             axis, self.components = self._component_axis()
             rows = Grid((*plate.labels, axis), (*plate.shape, self.components))
+            binder = replace(binder, rows=rows)
             self.component_axis = axis
         if length is None:
             choice = factor.child is families.Categorical
-            length = category_axis(parameters["p"])[1] if choice else 1
+            length = category_axis(self.parameters["p"])[1] if choice else 1
         event_dim = variable.event_dims[-1] if variable.event_dims else ""
-        binder = Binder(variable.name, plate, rows, length, event_dim)
+        binder = replace(binder, length=length, event_dim=event_dim)
         self.scope = binder.scope
         self.constants = {
-            name: binder.constant(name, parameters[name], events)
+            name: binder.constant(name, self.parameters[name], events)
             for name, events in factor.constants.items()
         }
-        trouble = factor.check({k: c.values for k, c in self.constants.items()})
-        if trouble:
-            raise ModelError(f"'{variable.name}': {trouble}")
+        self._check_constants()
         self.slots = {
-            name: binder.slot(name, parameters[name], family)
+            name: binder.slot(name, self.parameters[name], family)
             for name, family in factor.slots.items()
         }
         first = np.arange(plate.size if self.constants else 0) * self.components
         self.family = factor.family(
             length, {k: self.scope.look_up(c, first, first) for k, c in self.constants.items()}
         )
+
+    def _check_constants(self) -> None:
+        name = self.variable.name
+        trouble = self.factor.check({k: c.values for k, c in self.constants.items()})
+        if trouble:
+            raise ModelError(f"'{name}': {trouble}")
+        trials = self.constants.get("n")
+        if trials is not None and self.component_axis in trials.axes:
+            # The base measure of a row would depend on its component, and so would its support.
+            raise ModelError(f"n of '{name}' must be the same for all components")
 
     def _component_axis(self) -> tuple[str, int]:
         """Return the axis of a mixture's components: that of its Categorical's probabilities."""

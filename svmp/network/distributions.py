@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike
 
 from svmp import factors
 from svmp.errors import ModelError
+from svmp.network.expressions import Expression
+from svmp.network.given import article, shown
 from svmp.network.variable import Component, Dims, Variable
 
 HINTS = {
@@ -35,17 +37,18 @@ class Distribution(Variable):
         missing: bool | ArrayLike = False,
         **parameters: Any,
     ) -> None:
-        kind, known = type(self).__name__, inspect.signature(self.dist)
+        kind, known = type(self).__name__, inspect.signature(self.dist).parameters
+        takes = ", ".join(known)
         for parameter in parameters:
-            if parameter not in known.parameters:
+            if parameter not in known:
                 raise ModelError(
-                    f"'{name}' has a {parameter}, but {kind} takes {', '.join(known.parameters)}"
+                    f"'{name}' has {article(parameter)}, but {kind} takes {takes}"
                     f"{HINTS.get(parameter, '')}"
                 )
         try:
             component = self.dist(*args, **parameters)
         except TypeError as error:
-            raise ModelError(f"'{name}': {kind} takes {known}: {error}") from None
+            raise ModelError(f"'{name}': {kind} takes {takes}: {error}") from None
         super().__init__(name, component, dims, observed, missing)
 
     def __init_subclass__(cls) -> None:
@@ -220,5 +223,9 @@ class Mixture(Variable):
             raise ModelError(
                 f"the component of '{name}' must be a density such as svmp.Normal.dist(...), "
                 f"not {type(component).__name__}"
+            )
+        if not isinstance(z, Expression):
+            raise ModelError(
+                f"z of '{name}' is {shown(z)}; the choice among components needs a Categorical"
             )
         super().__init__(name, component, dims, observed, missing, selector=z)

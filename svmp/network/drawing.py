@@ -88,6 +88,17 @@ def draw(model: Model) -> Drawing:
     return Drawing(_mermaid(plates, number, arrows), _dot(plates, number, arrows))
 
 
+_MERMAID = str.maketrans(
+    {**{c: f"#{ord(c)};" for c in "#&'`\\"}, '"': "#quot;", "<": "#lt;", ">": "#gt;"}
+)
+"""Characters that would end a label or begin an entity in Mermaid's text."""
+
+
+def _html(text: str) -> str:
+    """Escape for Graphviz' labels, in which a backslash begins an escape too."""
+    return escape(text).replace("\\", "&#92;")
+
+
 Plates = dict[tuple[str, ...], "list[Variable]"]
 
 
@@ -101,10 +112,10 @@ def _mermaid(plates: Plates, number: dict[str, str], arrows: list[tuple[str, str
     for index, (labels, members) in enumerate(plates.items()):
         nodes = []
         for v in members:
-            text = f'"{escape(v.name)} ~ {v.conditional.title}"'
+            text = f'"{v.name.translate(_MERMAID)} ~ {v.conditional.title}"'
             nodes.append(f"{number[v.name]}{f'({text})' if v.hidden else f'[{text}]'}")
         if labels:
-            lines.append(f'  subgraph p{index}["{escape(_title(members[0]))}"]')
+            lines.append(f'  subgraph p{index}["{_title(members[0]).translate(_MERMAID)}"]')
             lines += [f"    {node}" for node in nodes]
             lines.append("  end")
         else:
@@ -123,13 +134,12 @@ def _dot(plates: Plates, number: dict[str, str], arrows: list[tuple[str, str]]) 
         nodes = []
         for v in members:
             fill = "" if v.hidden else ' style="filled" fillcolor="#cfd8e3"'
-            label = f"{escape(v.name)}<br/><i>{v.conditional.title}</i>"
+            label = f"{_html(v.name)}<br/><i>{v.conditional.title}</i>"
             nodes.append(f"{number[v.name]} [label=<{label}>{fill}];")
         if labels:
             lines.append(f"  subgraph cluster_{index} {{")
-            lines.append(
-                f'    label="{escape(_title(members[0]))}"; labeljust=r; labelloc=b; style=rounded;'
-            )
+            title = f"label=<{_html(_title(members[0]))}>"
+            lines.append(f"    {title}; labeljust=r; labelloc=b; style=rounded;")
             lines += [f"    {node}" for node in nodes]
             lines.append("  }")
         else:

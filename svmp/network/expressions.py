@@ -11,7 +11,8 @@ of the variable that is being declared, as NumPy would.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from svmp.errors import ModelError
+from svmp.network.given import PRIME, array, dim_names, numeric, shown
 
 if TYPE_CHECKING:
     from svmp.network.variable import Variable
-
-PRIME = "'"
-"""Marks the private name of an axis that a term sums over."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +126,8 @@ class Term:
         )
 
     def sum_over(self, label: str) -> Term:
+        if not isinstance(label, str):
+            raise ModelError(f"cannot sum over {shown(label)}: an axis goes by its name")
         if label not in self.free:
             raise ModelError(f"cannot sum over '{label}': not every term has that axis")
         private = unused(label, self.labels)
@@ -149,31 +150,45 @@ class Expression:
         return set().union(*(t.free for t in self.terms))
 
     def __add__(self, other: Any) -> Expression:
-        return Sum(self.terms + lift(other).terms)
+        with about(self, other):
+            return Sum(self.terms + lift(other).terms)
 
     def __radd__(self, other: Any) -> Expression:
-        return lift(other) + self
+        with about(self):
+            return lift(other) + self
 
     def __neg__(self) -> Expression:
         return self * -1.0
 
     def __sub__(self, other: Any) -> Expression:
-        return self + -lift(other)
+        with about(self, other):
+            return self + -lift(other)
 
     def __rsub__(self, other: Any) -> Expression:
-        return lift(other) - self
+        with about(self):
+            return lift(other) - self
 
     def __mul__(self, other: Any) -> Expression:
-        right = lift(other)
-        return Sum(tuple(a * b for a in self.terms for b in right.terms))
+        with about(self, other):
+            right = lift(other)
+            return Sum(tuple(a * b for a in self.terms for b in right.terms))
 
     def __rmul__(self, other: Any) -> Expression:
-        return lift(other) * self
+        with about(self):
+            return lift(other) * self
 
     def __truediv__(self, other: Any) -> Expression:
-        if isinstance(other, Expression):
-            raise ModelError("division by a variable is not conjugate; divide by numbers only")
-        return self * (1.0 / np.asarray(other, dtype=np.float64))
+        with about(self, other):
+            if isinstance(other, Expression):
+                raise ModelError("division by a variable is not conjugate; divide by numbers only")
+            with np.errstate(divide="ignore", over="ignore"):
+                inverse = 1.0 / numeric(other)
+            if not np.isfinite(inverse).all():
+                raise ModelError("division by 0, or by a number too close to it")
+            return self * inverse
+
+    def __rtruediv__(self, other: Any) -> Expression:
+        return lift(1.0) / self
 
     def __matmul__(self, other: Any) -> Expression:
         return dot(self, other)
@@ -182,13 +197,22 @@ class Expression:
         return dot(other, self)
 
     def __pow__(self, other: Any) -> Expression:
-        raise ModelError("a power of a variable is not linear in it, so it is not conjugate")
+        with about(self, other):
+            raise ModelError("a power of a variable is not linear in it, so it is not conjugate")
+
+    __rpow__ = __pow__
+
+    def __iter__(self) -> Iterator[Expression]:
+        with about(self):
+            axes = " or ".join(f'.sum("{axis}")' for axis in sorted(self.free)) or ".sum(axis)"
+            raise ModelError(f"a variable cannot be gone through one by one; to add up, use {axes}")
 
     def sum(self, dim: str | None = None) -> Expression:
         """Return the sum over a named axis."""
-        if dim is None:
-            raise ModelError(f"say which axis to sum over, one of {sorted(self.free)}")
-        return Sum(tuple(t.sum_over(dim) for t in self.terms))
+        with about(self):
+            if dim is None:
+                raise ModelError(f"say which axis to sum over, one of {sorted(self.free)}")
+            return Sum(tuple(t.sum_over(dim) for t in self.terms))
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,6 +247,19 @@ def diag(entries: Any) -> DiagonalMatrix:
     return DiagonalMatrix(lift(entries))
 
 
+@contextmanager
+def about(*values: Any) -> Iterator[None]:
+    """Say which variables stand in an expression that cannot be made."""
+    try:
+        yield
+    except ModelError as error:
+        terms = [t for v in values if isinstance(v, Expression) for t in v.terms]
+        names = dict.fromkeys(f"'{o.variable.name}'" for t in terms for o in t.operands)
+        if all(name in str(error) for name in names):
+            raise
+        raise ModelError(f"in an expression of {', '.join(names)}: {error}") from None
+
+
 def unused(label: str, taken: Iterable[str]) -> str:
     """Prime a name until nothing else has it."""
     taken = set(taken)
@@ -247,19 +284,6 @@ def constant(values: NDArray[Any], axes: tuple[str | None, ...] | None = None) -
     return Sum((Term(constants=(Labelled(values, axes or (None,) * values.ndim),)),))
 
 
-def numeric(value: Any) -> NDArray[np.float64]:
-    """Return the array of finite numbers that a user gave, or say that it is none."""
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ModelError(
-            f"{type(value).__name__} {value!r:.40} is neither a number, an array nor a variable"
-        ) from None
-    if not np.isfinite(array).all():
-        raise ModelError("a parameter holds NaN or infinity")
-    return array
-
-
 def data(values: ArrayLike, dims: str | tuple[str, ...]) -> Expression:
     """Label the axes of an array, for use in an expression or as an index.
 
@@ -278,13 +302,12 @@ def data(values: ArrayLike, dims: str | tuple[str, ...]) -> Expression:
     >>> x.shape
     (3, 2)
     """
-    names = (dims,) if isinstance(dims, str) else tuple(dims)
-    array = np.asarray(values)
-    if array.ndim != len(names):
-        raise ModelError(f"data has {array.ndim} axes but {len(names)} names: {names}")
-    if array.dtype.kind not in "iu":
-        array = numeric(array)
-    return constant(array, names)
+    names, found = dim_names(dims), array(values)
+    keys = found is not None and found.dtype.kind in "iu"
+    copy = np.array(found) if keys else numeric(values)
+    if copy.ndim != len(names):
+        raise ModelError(f"data has {copy.ndim} axes but {len(names)} names: {names}")
+    return constant(copy, names)
 
 
 def dot(left: Any, right: Any, dim: str | None = None) -> Expression:
@@ -308,33 +331,34 @@ def dot(left: Any, right: Any, dim: str | None = None) -> Expression:
     >>> y.shape
     (3,)
     """
-    a, b = (x if isinstance(x, Expression) else None for x in (left, right))
-    if a is not None and b is not None:
-        shared = a.free & b.free
-    elif a is None and b is None:
-        raise ModelError("dot needs at least one variable")
-    else:
-        shared = (a or b).free  # type: ignore[union-attr]
-    if dim is None:
-        if len(shared) != 1:
-            raise ModelError(
-                f"say which axis dot sums over with dim=; candidates: {sorted(shared)}"
-            )
-        (dim,) = shared
-    a = a if a is not None else _design(left, dim)
-    b = b if b is not None else _design(right, dim)
-    return (a * b).sum(dim)
+    with about(left, right):
+        a, b = (x if isinstance(x, Expression) else None for x in (left, right))
+        if a is not None and b is not None:
+            shared = a.free & b.free
+        elif a is None and b is None:
+            raise ModelError("dot needs at least one variable")
+        else:
+            shared = (a or b).free  # type: ignore[union-attr]
+        if dim is None:
+            if len(shared) != 1:
+                raise ModelError(
+                    f"say which axis dot sums over with dim=; candidates: {sorted(shared)}"
+                )
+            (dim,) = shared
+        a = a if a is not None else _design(left, dim)
+        b = b if b is not None else _design(right, dim)
+        return (a * b).sum(dim)
 
 
 def _design(values: Any, dim: str) -> Expression:
     """Name the last axis of a plain or sparse array."""
     if sparse.issparse(values):
-        rows = sparse.csr_array(values, dtype=np.float64)
+        rows = sparse.csr_array(values, dtype=np.float64, copy=True)
         rows.sum_duplicates()
         if not np.isfinite(rows.data).all():
             raise ModelError("a sparse design holds NaN or infinity")
         return Sum((Term(design=Labelled(rows, (None, dim))),))
-    array = numeric(values)
-    if array.ndim == 0:
+    dense = numeric(values)
+    if dense.ndim == 0:
         raise ModelError("dot needs an array with at least one axis beside a variable")
-    return constant(array, (*(None,) * (array.ndim - 1), dim))
+    return constant(dense, (*(None,) * (dense.ndim - 1), dim))

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from svmp.errors import ModelError
-from svmp.network.expressions import PRIME, Labelled
+from svmp.network.expressions import Labelled
+from svmp.network.given import PRIME
 
 Ints = NDArray[np.int64]
 
@@ -89,12 +91,12 @@ class Scope:
             length = np.shape(values)[axis]
             if length == self.length(label):
                 kept.append(label)
-            elif length != 1 or None not in array.axes:
+            elif length != 1 or array.axes[axis] is not None:
                 raise ModelError(
                     f"an array has length {length} along '{label.rstrip(PRIME)}', which has "
                     f"{self.length(label)}"
                 )
-        if len(kept) < len(axes):
+        if len(kept) < len(axes) and not sparse.issparse(values):
             spare = tuple(i for i, a in enumerate(axes) if a not in kept)
             values = np.squeeze(values, axis=spare)
         return Labelled(values, tuple(kept))

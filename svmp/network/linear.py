@@ -72,8 +72,9 @@ class LinearTerm:
                 np.arange(len(rows) * self.scope.slots.size), self.scope.slots.size
             )
             return self._entries(owner, rows[owner], slots, 1.0)
-        label = str(self.design.axes[0])
-        line = self.scope.rows.coordinate(label, rows)
+        line = np.zeros(len(rows), dtype=np.int64)
+        if len(self.design.axes) == 2:  # otherwise one line serves every row
+            line = self.scope.rows.coordinate(str(self.design.axes[0]), rows)
         matrix: Any = self.design.values
         starts = matrix.indptr[line].astype(np.int64)
         owner, place = ragged(starts, matrix.indptr[line + 1] - starts)

@@ -70,7 +70,8 @@ class Diagonal(Slot):
         return self.entries.labels(variable)
 
     def width(self, variable: Variable) -> int:
-        return self.size if self.entries.reader(variable).carried else 1
+        reader = self.entries.reader(variable)
+        return self.size if reader.carried or reader.keyed_by_slots else 1
 
 
 @dataclass(frozen=True, eq=False)

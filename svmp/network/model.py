@@ -7,8 +7,10 @@ from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from svmp.errors import ModelError
+from svmp.network.given import dim_name, shown, text
 
 if TYPE_CHECKING:
     from svmp.network.drawing import Drawing
@@ -38,14 +40,30 @@ class Model:
         self.labels: dict[str, Sequence[Any]] = {}
         self.variables: dict[str, Variable] = {}
         self._tokens: list[Token[tuple[Model, ...]]] = []
+        self._keys: list[NDArray[Any]] = []
+        if not isinstance(coords, Mapping | None):
+            raise ModelError(
+                f"coords must map each dimension to its size or labels, not be {shown(coords)}"
+            )
         for dim, extent in (coords or {}).items():
-            if isinstance(extent, int | np.integer):
-                size = int(extent)
-            else:
-                size, self.labels[dim] = len(extent), extent
-            if size < 0:
-                raise ModelError(f"dimension '{dim}' has a negative size, {size}")
-            self.sizes[dim] = size
+            self._extend(dim_name(dim), extent)
+
+    def _extend(self, dim: str, extent: Any) -> None:
+        """Take in a dimension by its size or its labels."""
+        if isinstance(extent, int | np.integer) and not isinstance(extent, bool):
+            if extent < 0:
+                raise ModelError(f"dimension '{dim}' has a negative size, {extent}")
+            self.sizes[dim] = int(extent)
+            return
+        try:
+            if isinstance(extent, bool | str | bytes):
+                raise TypeError
+            self.labels[dim] = list(extent)
+        except TypeError:
+            raise ModelError(
+                f"dimension '{dim}' needs a size or a list of labels, not {shown(extent)}"
+            ) from None
+        self.sizes[dim] = len(self.labels[dim])
 
     def __enter__(self) -> Model:
         self._tokens.append(_open.set((*_open.get(), self)))
@@ -56,11 +74,17 @@ class Model:
 
     def free_name(self, name: str) -> str:
         """Return the name if no other variable has it."""
-        if not name:
-            raise ModelError("a variable's name must not be empty")
-        if name in self.variables:
+        if text(name, "a variable's name") in self.variables:
             raise ModelError(f"the name '{name}' is taken by another variable of this model")
         return name
+
+    def kept(self, key: NDArray[Any]) -> NDArray[Any]:
+        """Return a copy of an index, the same one for all that hold the same numbers."""
+        for known in self._keys:
+            if known.dtype == key.dtype and np.array_equal(known, key):
+                return known
+        self._keys.append(key.copy())
+        return self._keys[-1]
 
     def shape(
         self, name: str, dims: tuple[str, ...], observed: tuple[int, ...] | None

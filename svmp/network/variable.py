@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from svmp.errors import ModelError
 from svmp.factors.factor import Factor
-from svmp.families import Categorical
+from svmp.families import Categorical, Multinomial
 from svmp.families.family import Family
 from svmp.network import model as models
 from svmp.network.conditional import Conditional
 from svmp.network.expressions import Expression, Index, Labelled, Operand, Sum, Term
+from svmp.network.given import LARGEST, array, dim_names, shown, whole
 from svmp.network.grid import Grid
 from svmp.network.lookup import Lookup
 
@@ -35,7 +36,7 @@ class Variable(Expression):
 
     Attributes
     ----------
-    name, family, dims
+    model, name, family, dims
         As declared. Dims count the axes of one value (of a vector, say) as the last ones.
     plate
         The axes over which the elements repeat.
@@ -54,7 +55,7 @@ class Variable(Expression):
         missing: bool | ArrayLike = False,
         selector: Any = None,
     ) -> None:
-        model = models.current(name)
+        self.model = model = models.current(name)
         self.name = model.free_name(name)
         factor = component.factor
         values, absent = _values(name, factor, observed, missing)
@@ -66,6 +67,10 @@ class Variable(Expression):
             raise ModelError(
                 f"a value of '{name}' has {events} axes of its own, so dims needs as many; "
                 f"{self.dims} was given"
+            )
+        if 0 in shape[cut:] or len(set(shape[cut:])) > 1:
+            raise ModelError(
+                f"a value of '{name}' cannot have the shape {shape[cut:]} along {self.dims[cut:]}"
             )
         self.shape = shape
         self.plate = Grid(self.dims[:cut], shape[:cut])
@@ -112,18 +117,15 @@ class Variable(Expression):
         axes: tuple[str | None, ...] | None = None
         if isinstance(key, Expression):
             term = key.terms[0]
-            if len(key.terms) > 1 or term.operands or len(term.constants) != 1:
+            if any(t.operands for t in key.terms):
                 raise ModelError(f"{where} is random; svmp.Mixture reads a parameter by a variable")
+            if len(key.terms) > 1 or len(term.constants) != 1 or term.scale != 1 or term.summed:
+                raise ModelError(f"{where} is a calculation; do it before svmp.data")
             axes, key = term.constants[0].axes, term.constants[0].values
-        key = np.asarray(key)
-        if key.dtype.kind not in "iu":
-            raise ModelError(f"{where} must be whole numbers, not {key.dtype}")
-        if key.size and (key.min() < 0 or key.max() >= length):
-            worst = key.min() if key.min() < 0 else key.max()
-            raise ModelError(f"{where} holds {worst}, but must be in 0..{length - 1}")
+        key = whole(key, length, where)
         if key.ndim == 0:
             return int(key)
-        return Labelled(key, axes or (None,) * key.ndim)
+        return Labelled(self.model.kept(key), axes or (None,) * key.ndim)
 
     def _rows(self, absent: NDArray[np.bool_] | None) -> NDArray[np.int64]:
         """Check the observed values and number the rows that are there."""
@@ -147,19 +149,28 @@ class Variable(Expression):
         flat = self.observed.reshape(-1, *self.shape[len(self.plate.shape) :])
         sound = self.family.at(rows).in_support(flat[rows])
         if not sound.all():
-            first = int(rows[np.flatnonzero(~sound)[0]])
-            bad = flat[first]
-            hint = (
-                "; say missing=True if NaN means missing"
-                if np.isnan(bad.astype(float)).any()
-                else ""
-            )
+            raise ModelError(self._strange(flat, int(rows[np.flatnonzero(~sound)[0]])))
+        huge = np.abs(flat[rows]).reshape(len(rows), -1).max(axis=1) > np.float64(LARGEST)
+        if huge.any():
+            first = int(rows[np.flatnonzero(huge)[0]])
             raise ModelError(
-                f"'{self.name}' holds {bad.tolist()!r:.60} at {self.plate.locate(first)}, which is "
-                f"not a possible value of the family {_kind(self.family)}{hint}"
+                f"'{self.name}' holds {shown(flat[first].tolist())} at {self.plate.locate(first)}, "
+                f"but beyond {LARGEST:g} squares overflow; use other units"
             )
         self.observed = flat
         return rows
+
+    def _strange(self, flat: NDArray[Any], row: int) -> str:
+        """Say what is wrong with a value that is not of the family."""
+        bad, family, why = flat[row], self.family.at(np.array([row])), ""
+        if np.isnan(bad.astype(np.float64)).any():
+            why = "; say missing=True if NaN means missing"
+        elif isinstance(family, Multinomial) and bad.sum() != family.trials:
+            why = f": it adds up to {bad.sum():g}, where n is {np.ravel(family.trials)[0]}"
+        return (
+            f"'{self.name}' holds {bad.tolist()!r:.60} at {self.plate.locate(row)}, which is not a "
+            f"possible value of the family {_kind(self.family)}{why}"
+        )
 
     def __repr__(self) -> str:
         state = "hidden" if self.hidden else "observed"
@@ -180,20 +191,20 @@ def _values(
             raise ModelError(f"'{name}' has missing values but no observed ones")
         return None, None
     absent = np.ma.getmaskarray(observed) if np.ma.isMaskedArray(observed) else None
-    try:
-        values = np.asarray(np.ma.getdata(observed) if absent is not None else observed)
-        values = values.astype(np.float64) if values.dtype.kind not in "iuf" else values
-    except (TypeError, ValueError):
-        raise ModelError(f"the observed values of '{name}' are not numbers") from None
+    given = array(observed)
+    if given is None:
+        raise ModelError(f"the observed values of '{name}' are not numbers")
+    kept = given.dtype.kind in "iuf" and given.dtype.itemsize <= 8
+    values = np.array(given, dtype=given.dtype if kept else np.float64)
     if missing is True:
         gaps = np.isnan(values)
         absent = gaps if absent is None else absent | gaps
     elif missing is not False:
-        mask = np.asarray(missing)
-        if mask.dtype != bool or mask.shape != values.shape[: mask.ndim]:
+        mask = array(missing)
+        if mask is None or mask.dtype != bool or mask.shape != values.shape[: mask.ndim]:
             raise ModelError(
-                f"missing of '{name}' must be True, or booleans of shape {values.shape}; "
-                f"got {mask.dtype} of shape {mask.shape}"
+                f"missing of '{name}' must be True, or booleans of shape {values.shape}; got "
+                + (shown(missing) if mask is None else f"{mask.dtype} of shape {mask.shape}")
             )
         mask = mask.reshape(mask.shape + (1,) * (values.ndim - mask.ndim))
         mask = np.broadcast_to(mask, values.shape)
@@ -208,4 +219,7 @@ def _dims(name: str, dims: Dims, values: NDArray[Any] | None, factor: Factor) ->
         if values is None and ndim:
             raise ModelError(f"'{name}' is an array: name its axes with dims=")
         return tuple(f"{name}_dim_{i}" for i in range(ndim))
-    return (dims,) if isinstance(dims, str) else tuple(dims)
+    try:
+        return dim_names(dims, repeated=factor.child.event_ndim == 2)
+    except ModelError as error:
+        raise ModelError(f"dims of '{name}': {error}") from None

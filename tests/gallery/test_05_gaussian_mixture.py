@@ -20,7 +20,7 @@ from .formulas import (
 )
 
 METHOD = svmp.FullVB(order=["z", "weight", "mu", "tau"])
-PRIOR = {"a": 0.01, "tau": np.eye(2) / 4, "nu": 3.0, "V": np.eye(2)}
+PRIOR = {"a": 0.01, "beta": 0.3, "nu": 3.0, "V": np.eye(2)}
 
 
 def begin(script):
@@ -39,14 +39,17 @@ def by_hand(x, init, sweeps):
     cov = np.broadcast_to(np.linalg.inv(init["mu"]["tau"]), (k, 2, 2)).copy()
     nu, scale = init["tau"]["nu"].copy(), np.broadcast_to(init["tau"]["V"], (k, 2, 2)).copy()
 
+    def log_det():
+        """E[log |L_k|]: Bishop's (10.65)."""
+        value = digamma((nu[:, None] - np.arange(2)) / 2).sum(1) + 2 * np.log(2)
+        return value + np.linalg.slogdet(scale)[1]
+
     def log_density():
-        """E[log Normal(x_n | mu_k, L_k)], (n, k): Bishop's (10.64) and (10.65)."""
-        log_det = digamma((nu[:, None] - np.arange(2)) / 2).sum(1) + 2 * np.log(2)
-        log_det += np.linalg.slogdet(scale)[1]
+        """E[log Normal(x_n | mu_k, L_k)], (n, k): as (10.64), with q(mu_k) apart from q(L_k)."""
         gap = x[:, None] - mean
         square = nu * np.einsum("nki,kij,nkj->nk", gap, scale, gap)
         square = square + nu * np.einsum("kij,kij->k", scale, cov)
-        return 0.5 * (log_det - 2 * LOG_2PI - square)
+        return 0.5 * (log_det() - 2 * LOG_2PI - square)
 
     for _ in range(sweeps):
         z = softmax(dirichlet_mean_log(a) + log_density())
@@ -54,25 +57,24 @@ def by_hand(x, init, sweeps):
         a = PRIOR["a"] + size
         for j in range(k):
             own = nu[j] * scale[j]
-            cov[j] = np.linalg.inv(PRIOR["tau"] + size[j] * own)
+            cov[j] = np.linalg.inv((PRIOR["beta"] + size[j]) * own)
             mean[j] = cov[j] @ own @ (z[:, j] @ x)
         for j in range(k):
             gap = x - mean[j]
             scatter = np.einsum("n,ni,nj->ij", z[:, j], gap, gap) + size[j] * cov[j]
-            nu[j] = PRIOR["nu"] + size[j]
+            scatter += PRIOR["beta"] * (np.outer(mean[j], mean[j]) + cov[j])
+            nu[j] = PRIOR["nu"] + size[j] + 1
             scale[j] = np.linalg.inv(np.linalg.inv(PRIOR["V"]) + scatter)
     bound = (z * (dirichlet_mean_log(a) + log_density())).sum() + categorical_entropy(z)
     bound += dirichlet_term(PRIOR["a"], a) + mvnormal_entropy(cov)
     for j in range(k):
         second = np.outer(mean[j], mean[j]) + cov[j]
-        bound += 0.5 * (np.linalg.slogdet(PRIOR["tau"])[1] - 2 * LOG_2PI)
-        bound -= 0.5 * (PRIOR["tau"] * second).sum()
+        bound += 0.5 * (2 * np.log(PRIOR["beta"]) + log_det()[j] - 2 * LOG_2PI)
+        bound -= 0.5 * PRIOR["beta"] * nu[j] * (scale[j] * second).sum()
         q, p = stats.wishart(nu[j], scale[j]), stats.wishart(PRIOR["nu"], PRIOR["V"])
         # E[log p(L)] = log p(L0) + E[log|L| - log|L0|] (nu - 3)/2 - E[tr V^-1 (L - L0)]/2
-        log_det = digamma((nu[j] - np.arange(2)) / 2).sum() + 2 * np.log(2)
-        log_det += np.linalg.slogdet(scale[j])[1]
         at = np.eye(2)
-        bound += p.logpdf(at) + (PRIOR["nu"] - 3) / 2 * log_det
+        bound += p.logpdf(at) + (PRIOR["nu"] - 3) / 2 * log_det()[j]
         bound -= 0.5 * np.trace(np.linalg.solve(PRIOR["V"], nu[j] * scale[j] - at))
         bound += q.entropy()
     return z, a, mean, cov, nu, scale, bound

@@ -64,8 +64,7 @@ def test_topics_that_share_no_word_are_recovered(script):
     document = np.repeat(np.arange(30), 40)
     word = 10 * topic[document] + rng.integers(0, 10, len(document))
     network = script.model(document, word, 30, 30, topics=3)
-    starts = [script.start(30, 30, topics=3, seed=seed) for seed in range(5)]
-    fits = [svmp.fit(network, svmp.FullVB(), init=init) for init in starts]
+    fits = [svmp.fit(network, svmp.FullVB(), seed=seed) for seed in range(5)]
     best = max(fits, key=lambda fit: fit.bound)
     theta = best.mean("theta")
     assert theta.max(1).min() > 0.97

@@ -148,6 +148,37 @@ def vectors(draw: Draw) -> svmp.Model:
     return model
 
 
+def matrices(draw: Draw) -> svmp.Model:
+    """MvNormals whose precision matrices are diagonals of Gammas or multiples of Wisharts."""
+    s = Sizes(draw)
+    a, n, d = s.size(), s.size(4), s.size(3)
+    with svmp.Model(coords={"a": a, "row": n, "d": d}) as model:
+        f = svmp.Gamma("f", alpha=1.5, beta=s.positive())
+        g = svmp.Gamma("g", alpha=s.positive(d), beta=s.pick(1.0, f), dims="d")
+        h = svmp.Gamma("h", alpha=2, beta=1.5, dims="a")
+        e = svmp.Gamma("e", alpha=2, beta=1, dims=("a", "d"))
+        W = svmp.Wishart("W", nu=d + 1.5, V=s.precision(d), dims=("d", "d"))
+        L = svmp.Wishart("L", nu=d + s.positive(a), V=np.eye(d), dims=("a", "d", "d"))
+        key = s.key(a, n)
+        tau = s.pick(svmp.diag(g), svmp.diag(f), svmp.diag(s.positive(d) * g * f), 0.5 * W, f * W)
+        m = svmp.MvNormal("m", mu=s.normal(d), tau=tau, dims="d")
+        tau = s.pick(
+            svmp.diag(g * h), svmp.diag(e), svmp.diag(g[s.key(d, d)]), h * W, 2 * h * L, f * L,
+            svmp.diag(e * f * g[0]), svmp.diag(s.positive(a, d) * h),
+        )  # fmt: skip
+        x = svmp.MvNormal("x", mu=m, tau=tau, dims=("a", "d"))
+        rows = svmp.data(key, dims="row")
+        tau = s.pick(
+            svmp.diag(e[rows] * f), svmp.diag(g * h[rows]), h[rows] * W, s.positive(n) * L[key],
+            f * h[key] * L[s.key(a, n)],
+        )  # fmt: skip
+        observed, missing = s.normal(n, d), s.missing(n)
+        svmp.MvNormal("y", x[key], tau, dims=("row", "d"), observed=observed, missing=missing)
+        if s.yes():
+            svmp.Normal("r", mu=svmp.dot(x[key], m), tau=f, dims="row", observed=s.normal(n))
+    return model
+
+
 def _choice(s: Sizes, k: int, n: int) -> svmp.Variable:
     """Return the Categorical of a mixture: weights hidden or known, by group or for all."""
     kind = s.pick("shared", "grouped", "known")
@@ -190,7 +221,14 @@ def mixtures(draw: Draw) -> svmp.Model:
             m = svmp.MvNormal("m", mu=0, tau=s.precision(d), dims=("component", "d"))
             W = svmp.Wishart("W", nu=d + 2, V=np.eye(d), dims=("component", "d", "d"))
             V = svmp.Wishart("V", nu=d + 2, V=np.eye(d), dims=("d", "d"))
-            component = svmp.MvNormal.dist(mu=m, tau=s.pick(W, V, s.precision(d)))
+            g = svmp.Gamma("g", alpha=2, beta=1, dims=("component", "d"))
+            h = svmp.Gamma("h", alpha=2, beta=1, dims="component")
+            e = svmp.Gamma("e", alpha=2, beta=1, dims="d")
+            tau = s.pick(
+                W, V, s.precision(d), svmp.diag(g), svmp.diag(g * h * e), svmp.diag(e), h * V,
+                s.positive(n) * h * W, e[0] * V,
+            )  # fmt: skip
+            component = svmp.MvNormal.dist(mu=m, tau=tau)
             svmp.Mixture(
                 "x", z, component, dims=("row", "d"), observed=s.normal(n, d), missing=missing
             )
@@ -342,6 +380,7 @@ KINDS: dict[str, Callable[[Draw], svmp.Model]] = {
     "words": words,
     "rates": rates,
     "vectors": vectors,
+    "matrices": matrices,
     "mixtures": mixtures,
     "inner mixtures": inner_mixtures,
     "factorization": factorization,

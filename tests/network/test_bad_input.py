@@ -316,8 +316,62 @@ MIXTURES: list[Case] = [
      lambda d: mixture(d, d["z"], svmp.Poisson.dist(d["g"])), "r", "Poisson"),
 ]  # fmt: skip
 
+
+def vector(tau: Any, **options: Any) -> svmp.Variable:
+    return svmp.MvNormal("r", 0, tau, **{"dims": "k", **options})
+
+
+MATRICES: list[Case] = [
+    ("diagonal of a sum", lambda d: vector(svmp.diag(d["g"] + 1)), "r", "sum"),
+    ("diagonal not positive", lambda d: vector(svmp.diag(-d["g"])), "r", "not positive"),
+    ("diagonal of Normals", lambda d: vector(svmp.diag(d["s"])), "r", "Normal 's'"),
+    ("diagonal of a Wishart", lambda d: vector(svmp.diag(d["W"])), "r", "Wishart 'W'"),
+    ("diagonal of NaN", lambda d: vector(svmp.diag(d["g"] * NAN)), "g", "NaN"),
+    ("diagonal too long", lambda d: vector(svmp.diag([1, 2, 3])), "r", "length 3"),
+    ("diagonal for a number", lambda d: normal(0, svmp.diag(d["g"])), "r", "a diagonal matrix"),
+    ("diagonal for probabilities", lambda d: svmp.Categorical("r", svmp.diag(d["g"])), "r",
+     "a diagonal matrix"),
+    ("diagonal for numbers", lambda d: svmp.Gamma("r", svmp.diag(d["g"]), 1), "r", "no conjugate"),
+    ("diagonal times a vector", lambda d: svmp.dot(svmp.diag(d["g"]), d["m"]), "m", "Diagonal"),
+    ("sum of Wisharts", lambda d: vector(d["W"] + d["W"]), "r", "sum"),
+    ("product of Wisharts", lambda d: vector(d["W"] * d["W"]), "W", "twice"),
+    ("negative Wishart", lambda d: vector(-d["W"]), "r", "not positive"),
+    ("multiple of another size", lambda d: vector(2 * d["W3"]), "r", "'W3'"),
+    ("Normal times a Wishart", lambda d: vector(d["s"] * d["W"]), "r", "Normal 's'"),
+    ("Gamma times a known matrix", lambda d: vector(d["g"] * EYE), "r", "a precision matrix needs"),
+    ("vectors of length 0", lambda d: svmp.MvNormal("r", 0, np.eye(0), dims="none"), "r", "none"),
+]  # fmt: skip
+
+OTHERS: list[Case] = [
+    ("Python's own sum", lambda d: sum(d["u"]), "u", '.sum("user")'),
+    ("a power of 2", lambda d: 2 ** d["s"], "s", "conjugate"),
+    ("an array over a variable", lambda d: np.ones(3) / d["u"], "u", "division"),
+    ("coefficient too large", lambda d: normal(1e300 * d["s"]), "r", "1e+100"),
+    ("coefficients too large", lambda d: normal(1e60 * (d["s"] * [1, 1, 1e60])), "r", "1e+100"),
+    ("sparse design too large", lambda d: normal(svmp.dot(1e300 * sparse.eye_array(3), d["u"])),
+     "r", "1e+100"),
+    ("rate too small", lambda d: normal(0, [1e-200] * 3 * (d["g"] * 1e-200)), "r", "64-bit"),
+    ("design of one column", lambda d: normal(svmp.dot([[1], [2], [3]], d["u"])), "r", "'user'"),
+    ("masked numbers", lambda d: normal(np.ma.array(X, mask=[0, 1, 0])), "r", "NaN"),
+    ("a number of 400 digits", lambda d: normal(10**400), "r", "int"),
+    ("a list of variables", lambda d: normal([d["s"], d["s"]]), "r", "list"),
+    ("a set of dims", lambda d: normal(0, dims={"user"}), "r", "dims"),
+    ("a dim that ends in a prime", lambda d: normal(0, dims="a'"), "r", "prime"),
+    ("three dims the same", lambda d: svmp.Wishart("r", 3, EYE, dims=("k",) * 3), "r", "'k'"),
+    ("a wrong name", lambda d: svmp.Gamma("r", alpha=1, beta=1, eta=2), "r", "has an eta"),
+    ("a choice that is fixed",
+     lambda d: mixture(d, svmp.data([0, 1, 0], "user"), svmp.Normal.dist(d["m"])), "r",
+     "needs a Categorical"),
+    ("trials of the components",
+     lambda d: mixture(d, d["z"], svmp.Binomial.dist(svmp.data([3, 4], "k"), 0.5)), "r", "same"),
+    ("counts that miss the n of their row",
+     lambda d: svmp.Multinomial("r", [2, 4], d["w"], observed=[[1, 1], [1, 2]]), "r",
+     "adds up to 3, where n is 4"),
+]  # fmt: skip
+
 CASES = [
-    *INDICES, *DIMS, *NAMES, *VALUES, *MISSING, *CONJUGACY, *NUMBERS, *DOTS, *MIXTURES,
+    *INDICES, *DIMS, *NAMES, *VALUES, *MISSING, *CONJUGACY, *NUMBERS, *DOTS, *MIXTURES, *MATRICES,
+    *OTHERS,
 ]  # fmt: skip
 
 
@@ -406,6 +460,23 @@ def test_a_variable_of_another_model(same: bool) -> None:
     assert "r" not in other.variables
 
 
+@pytest.mark.parametrize(
+    "declare",
+    [
+        lambda s: svmp.MvNormal("r", 0, svmp.diag(s["g"]), dims="k"),
+        lambda s: svmp.MvNormal("r", 0, 2 * s["W"], dims="k"),
+        lambda s: svmp.Mixture("r", s["z"], svmp.Normal.dist(0, 1), dims="user", observed=X),
+        lambda s: normal(s["u"][[0, 1, 2]] + 1),
+        lambda s: normal(0, 2 * s["g"]),
+    ],
+    ids=["diagonal", "multiple", "choice", "mean", "precision"],
+)
+def test_a_variable_of_another_model_in_any_place(declare: Declare) -> None:
+    stranger = sound()
+    with sound(), pytest.raises(svmp.ModelError, match=r"'r': '.*' belongs to another model"):
+        declare(stranger)
+
+
 def test_numbers_for_a_choice_are_not_called_a_product() -> None:
     model = sound()
     with model, pytest.raises(svmp.ModelError) as caught:
@@ -481,6 +552,42 @@ def test_any_array_of_numbers_will_do(form: Callable[[Any], Any]) -> None:
         u = svmp.Normal("u", mu=0, tau=1, dims="a")
         svmp.Normal("r", mu=u[key], tau=1, observed=given)
     np.testing.assert_allclose(svmp.fit(model, svmp.FullVB()).mean("u"), [1.0, 0.75])
+
+
+def test_a_model_keeps_no_array_of_the_user() -> None:
+    """What they do with theirs afterwards is their own affair."""
+    x, key, numbers, mean = np.array(X), np.array([0, 1, 2]), np.ones(3), np.zeros(3)
+    design, labels, mask = sparse.csr_array(np.eye(3)), ["a", "b", "c"], np.zeros(3, dtype=bool)
+
+    def declared() -> svmp.Model:
+        with svmp.Model(coords={"user": labels}) as model:
+            u = svmp.Normal("u", mu=mean, tau=numbers, dims="user")
+            mu = u[key] * numbers + svmp.dot(design, u) + svmp.data(numbers, "row")
+            mu = mu + u[svmp.data(key, "row")]
+            svmp.Normal("r", mu, svmp.data(numbers, "row"), dims="row", observed=x, missing=mask)
+        return model
+
+    expected = svmp.fit(declared(), svmp.FullVB())
+    model = declared()
+    for array in (x, key, numbers, mean, design.data, design.indices, mask):
+        array[:] = 0
+    labels.clear()
+    found = svmp.fit(model, svmp.FullVB())
+    np.testing.assert_array_equal(found.mean("u"), expected.mean("u"))
+    assert found.bound == expected.bound
+    assert model.labels["user"] == ["a", "b", "c"]
+
+
+def test_one_copy_of_a_key_serves_all_that_read_by_it() -> None:
+    key = np.arange(3)
+    with svmp.Model(coords={"user": 3}):
+        u, b = (svmp.Normal(name, mu=0, tau=1, dims="user") for name in "ub")
+        first, second = (v[key].terms[0].operands[0].index[0].values for v in (u, b))
+        key[0] = 2
+        third = u[key].terms[0].operands[0].index[0].values
+    assert first is second
+    assert first is not key
+    assert (first[0], third[0]) == (0, 2)
 
 
 def test_booleans_are_zeros_and_ones() -> None:
@@ -560,7 +667,7 @@ def test_one_observed_number() -> None:
     assert fit.mean("u") == 1
 
 
-@pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e8, 1e150])
+@pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e8, 1e90])  # observed values end at 1e100
 def test_large_and_small_numbers(scale: float) -> None:
     """Data in other units give the posterior in other units, and the bound shifts by their log."""
     x = np.array([0.5, 1.5, 2.5])
