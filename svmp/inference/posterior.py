@@ -22,7 +22,8 @@ class Posterior:
     natural
         Natural parameters, (elements, size).
 
-    Its standard parameters are attributes too: `fit["tau"].alpha`.
+    Its standard parameters are attributes too: `fit["tau"].alpha`. The natural parameters are
+    read-only; every other array is made when it is asked for, and is the caller's to change.
     """
 
     name: str
@@ -30,6 +31,11 @@ class Posterior:
     plate: tuple[int, ...]
     family: Family
     natural: Array
+
+    def __post_init__(self) -> None:
+        own = self.natural.view()
+        own.flags.writeable = False
+        object.__setattr__(self, "natural", own)
 
     @property
     def parameters(self) -> dict[str, Array]:
@@ -49,7 +55,7 @@ class Posterior:
     @property
     def std(self) -> Array:
         """Standard deviation of each entry of x."""
-        return np.sqrt(self.var)
+        return np.asarray(np.sqrt(self.var))
 
     @property
     def moments(self) -> Array:
@@ -66,7 +72,7 @@ class Posterior:
         return draws.reshape((size, *self.plate, *draws.shape[2:]))
 
     def _shaped(self, values: Array) -> Array:
-        return values.reshape((*self.plate, *values.shape[1:]))
+        return np.array(values).reshape((*self.plate, *np.shape(values)[1:]))
 
     def __getattr__(self, name: str) -> Array:
         if name.startswith("_") or name not in self.family.parameters:

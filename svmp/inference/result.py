@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
-
-from svmp import families
-from svmp.errors import FileError
 from svmp.families.family import Array
+from svmp.inference import files
 from svmp.inference.posterior import Posterior
 from svmp.inference.run import Run
 from svmp.inference.trace import Trace
 
-FORMAT = 1
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,15 +27,21 @@ class Fit:
     bound_terms
         The exact bound of this q, as one term for each variable.
     trace
-        The run, iteration by iteration.
+        The run, with a row for each time that the exact bound was computed; under full VB that is
+        every iteration.
     posteriors
         q by variable; `fit["u"]` for short.
+    iterations, accesses, seconds
+        What the run took.
     """
 
     status: str
     bound_terms: dict[str, float]
     trace: Trace
     posteriors: dict[str, Posterior]
+    iterations: int
+    accesses: int
+    seconds: float
 
     @classmethod
     def of(cls, run: Run, status: str) -> Fit:
@@ -50,7 +50,8 @@ class Fit:
             name: Posterior(name, v.dims, v.plate.shape, v.family, run.q.natural[name])
             for name, v in run.network.hidden.items()
         }
-        return cls(status, run.bound_terms, run.trace, posteriors)
+        spent = (run.iteration, int(run.accesses), run.budget.seconds)
+        return cls(status, run.bound_terms, run.trace, posteriors, *spent)
 
     @property
     def bound(self) -> float:
@@ -72,38 +73,41 @@ class Fit:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one safetensors file, whole or not at all."""
-        tensors = {
-            f"natural/{n}": np.ascontiguousarray(p.natural) for n, p in self.posteriors.items()
-        }
-        tensors |= {f"trace/{c}": np.asarray(self.trace[c], float) for c in self.trace.columns}
-        variables = {}
-        for name, p in self.posteriors.items():
-            trials = getattr(p.family, "trials", None)
-            if trials is not None:
-                tensors[f"trials/{name}"] = np.ascontiguousarray(
-                    np.asarray(trials, dtype=np.float64)
-                )
-            length = _length(p)
-            variables[name] = {
-                "family": type(p.family).__name__,
-                "length": length,
-                "dims": p.dims,
-                "plate": p.plate,
-            }
-        about = {
-            "format": FORMAT,
-            "status": self.status,
-            "bound_terms": self.bound_terms,
-            "variables": variables,
-        }
-        target = Path(path)
-        draft = target.with_name(target.name + ".part")
-        save_file(tensors, draft, metadata={"svmp": json.dumps(about)})
-        draft.replace(target)
+        files.write(self, path)
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw the bound against the accesses, on a logarithmic axis as in the paper.
+
+        Needs matplotlib, which `pip install "svmp[plot]"` brings.
+
+        Parameters
+        ----------
+        ax
+            Where to draw; by default on a new figure. Several fits can share it.
+        options
+            For matplotlib's `plot`, as `label="full VB"`.
+
+        Returns
+        -------
+        Axes
+            Where it was drawn.
+        """
+        from svmp.inference.plot import plot
+
+        return plot(self, ax, **options)
+
+    def summary(self) -> str:
+        """Return how the run ended, and a line for each hidden variable; `print(fit)` shows it."""
+        from svmp.inference.summary import summarise
+
+        return summarise(self)
+
+    def __str__(self) -> str:
+        return self.summary()
 
     def __repr__(self) -> str:
         return (
-            f"<Fit: {self.status} after {int(self.trace['iteration'][-1])} iterations, "
+            f"<Fit: {self.status} after {self.iterations:,} iterations, "
             f"bound {self.bound:,.6g}, q of {', '.join(self.posteriors)}>"
         )
 
@@ -122,31 +126,4 @@ def load(path: str | os.PathLike[str]) -> Fit:
     >>> again["p"].alpha == fit["p"].alpha
     np.True_
     """
-    try:
-        with safe_open(path, framework="numpy") as file:
-            about: dict[str, Any] = json.loads((file.metadata() or {}).get("svmp", "null"))
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except FileNotFoundError:
-        raise FileError(f"{path}: there is no such file") from None
-    except (SafetensorError, OSError, ValueError) as error:
-        raise FileError(f"{path}: damaged, or not a file that svmp saved ({error})") from None
-    if about is None:
-        raise FileError(f"{path}: a safetensors file, but not one that svmp saved")
-    if about["format"] > FORMAT:
-        raise FileError(f"{path}: format {about['format']}, made by a newer version of svmp")
-    posteriors = {}
-    for name, v in about["variables"].items():
-        family = getattr(families, v["family"]).sized(v["length"])
-        if f"trials/{name}" in tensors:
-            family = replace(family, trials=tensors[f"trials/{name}"])
-        posteriors[name] = Posterior(
-            name, tuple(v["dims"]), tuple(v["plate"]), family, tensors[f"natural/{name}"]
-        )
-    trace = Trace({k[6:]: list(t) for k, t in tensors.items() if k.startswith("trace/")})
-    return Fit(about["status"], about["bound_terms"], trace, posteriors)
-
-
-def _length(posterior: Posterior) -> int:
-    """Return the length of the variable's vectors, or the number of its categories."""
-    mean = posterior.mean
-    return mean.shape[-1] if mean.ndim > len(posterior.plate) else 1
+    return Fit(**files.read(path))

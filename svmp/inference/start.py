@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
+from svmp.families.matrix import is_symmetric
 from svmp.inference.engine import check_domain
 from svmp.inference.posterior import Posterior
 from svmp.network.beliefs import Beliefs
@@ -18,19 +19,21 @@ from svmp.network.lookup import Lookup
 from svmp.network.network import Edge, Network
 from svmp.network.variable import Variable
 
+if TYPE_CHECKING:
+    from svmp.inference.result import Fit
+
 Init = Mapping[str, Any]
-"""By variable: its mean (or probabilities), standard parameters by name, or a Posterior.
-
-An earlier Fit serves as a whole.
-"""
+"""By variable: its mean (or probabilities), standard parameters by name, or a Posterior."""
 
 
-def start(network: Network, seed: int, init: Init | None = None) -> Beliefs:
+def start(network: Network, seed: int, init: Init | Fit | None = None) -> Beliefs:
     """Return a starting point for q, the same for the same seed."""
-    init = dict(getattr(init, "posteriors", init) or {})
-    unknown = set(init) - set(network.hidden)
+    init = getattr(init, "posteriors", {} if init is None else init)
+    if not isinstance(init, Mapping):
+        raise ModelError(f"init must be a dict by variable or a Fit, not {type(init).__name__}")
+    unknown = [name for name in init if name not in network.hidden]
     if unknown:
-        raise ModelError(f"init names {sorted(unknown)}, which are not hidden variables")
+        raise ModelError(f"init names {unknown}, which are not hidden variables")
     q = Beliefs()
     for name, variable in network.observed_parents.items():  # their moments never change
         q.moments[name] = variable.conditional.child(q, variable.rows)
@@ -42,7 +45,8 @@ def start(network: Network, seed: int, init: Init | None = None) -> Beliefs:
         natural = variable.family.start(prior, rng)
         if name in init:
             natural = given(variable, natural, init[name])
-            sound = variable.family.in_domain(natural)
+            moments = variable.family.moments(natural)
+            sound = variable.family.in_domain(natural) & np.isfinite(moments).all(axis=-1)
             if not sound.all():
                 where = variable.plate.locate(int(np.argmin(sound)))
                 raise ModelError(f"init of '{name}' is not a proper distribution at {where}")
@@ -60,7 +64,8 @@ def given(variable: Variable, natural: Array, value: Any) -> Array:
     """Return the natural parameter that the user gave for a start."""
     family, name = variable.family, variable.name
     if isinstance(value, Posterior):
-        if value.natural.shape != natural.shape or type(value.family) is not type(family):
+        same = type(value.family) is type(family) and value.plate == variable.plate.shape
+        if not same or value.natural.shape != natural.shape:
             raise ModelError(f"init of '{name}' is the posterior of another kind of variable")
         return value.natural.copy()
     if not isinstance(value, Mapping):
@@ -71,22 +76,55 @@ def given(variable: Variable, natural: Array, value: Any) -> Array:
             )
         value = {main: value}
     standard = family.standard(natural)
-    unknown = set(value) - set(standard)
+    standard.pop("n", None)  # a part of the model
+    unknown = [parameter for parameter in value if parameter not in standard]
     if unknown:
-        raise ModelError(f"init of '{name}' has {sorted(unknown)}; expected {sorted(standard)}")
+        raise ModelError(f"init of '{name}' has {unknown}; expected {list(standard)}")
     for parameter, array in value.items():
-        events = standard[parameter].shape[1:]
-        try:
-            full = np.broadcast_to(
-                np.asarray(array, dtype=np.float64), (*variable.plate.shape, *events)
-            )
-        except ValueError:
+        standard[parameter] = numbers(variable, parameter, array, standard[parameter].shape[1:])
+    with np.errstate(all="ignore"):  # what is no distribution is refused by its name
+        return family.natural(**standard)
+
+
+def numbers(variable: Variable, parameter: str, value: Any, events: tuple[int, ...]) -> Array:
+    """Return one parameter of a start as an array, an element a row."""
+    what = f"init of '{variable.name}' has {parameter}"
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ModelError(f"{what} with rows of different lengths") from None
+    if array.dtype.kind not in "biuf" or not np.isfinite(array).all():
+        raise ModelError(f"{what} that is not all finite real numbers")
+    shape = (*variable.plate.shape, *events)
+    matrix = len(events) == 2
+    try:
+        if matrix and array.shape[-2:] != events:  # a number repeated is not positive definite
+            raise ValueError
+        full = np.broadcast_to(array.astype(np.float64), shape).reshape(-1, *events)
+    except ValueError:
+        raise ModelError(f"{what} of shape {array.shape} instead of {shape}") from None
+    if matrix and not is_symmetric(full).all():
+        raise ModelError(f"{what} that is not symmetric")
+    if parameter == "p":
+        total = full.sum(axis=1) if events else full  # one of two outcomes has what is left
+        apart = np.isclose(total, 1, rtol=1e-6) if events else total < 1
+        if not (np.all(full > 0) and np.all(apart)):
+            rule = "positive with sum 1" if events else "between 0 and 1, both excluded"
+            raise ModelError(f"{what} that is not {rule}")
+    return full
+
+
+def check_finite(network: Network, q: Beliefs, rows: Mapping[str, Ints]) -> None:
+    """Refuse a start at which arithmetic has ended: some expected log density is not a number."""
+    for name, some in rows.items():
+        variable = network.observed[name]
+        sound = np.isfinite(variable.conditional.log_density(q, some))
+        if not sound.all():
+            where = variable.plate.locate(int(some[np.argmin(sound)]))
             raise ModelError(
-                f"init of '{name}' has {parameter} of shape {np.shape(array)} instead of "
-                f"{(*variable.plate.shape, *events)}"
-            ) from None
-        standard[parameter] = full.reshape(-1, *events)
-    return family.natural(**standard)
+                f"the log density of '{name}' at {where} is not finite where the run starts: its "
+                "value or its parameters are too large to compute with"
+            )
 
 
 def seed_components(

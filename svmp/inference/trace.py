@@ -1,4 +1,4 @@
-"""What happened, iteration by iteration."""
+"""What happened on the way, whenever the bound was computed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class Trace:
-    """A table of numbers that grows by a row an iteration.
+    """A table of numbers that grows by a row for each bound that is computed.
 
     >>> trace = Trace()
     >>> trace.append(iteration=1, bound=-3.5)

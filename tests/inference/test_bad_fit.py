@@ -48,9 +48,19 @@ def test_not_a_model(model: Any) -> None:
     refused(model, "model")
 
 
-@pytest.mark.parametrize("method", ["full", svmp.FullVB], ids=repr)
+@pytest.mark.parametrize("method", ["full", svmp.FullVB, svmp.Model(), svmp.Nodewise()], ids=repr)
 def test_not_a_method(method: Any) -> None:
     refused(rates(), "method", method=method)
+
+
+@pytest.mark.parametrize("steps", [0.5, "small", svmp.RobbinsMonro, svmp.FullVB()], ids=repr)
+def test_not_steps(steps: Any) -> None:
+    refused(rates(), "steps", steps=steps)
+
+
+@pytest.mark.parametrize("every", [0, -1, 1.5, "2"], ids=repr)
+def test_bound_every(every: Any) -> None:
+    refused(rates(), "bound_every", "positive", bound_every=every)
 
 
 @pytest.mark.parametrize("name", ["max_sweeps", "max_accesses", "max_seconds"])
@@ -79,6 +89,7 @@ def test_seed(seed: Any) -> None:
         ([], "'b'"),
         (["b", 3], "3"),
         (5, "order"),
+        ("bg", "order"),
     ],
     ids=repr,
 )
@@ -126,7 +137,9 @@ def test_init(init: Any, says: str) -> None:
         ({"u": np.ones((1, 8, 2))}, "(8, 2)"),
         ({"u": "abc"}, "number"),
         ({"u": [1j, 2j]}, "number"),
+        ({"u": "3"}, "number"),
         ({"u": NAN}, "'u'"),
+        ({"u": 1e200}, "'u'"),
         ({"u": {"tau": 0}}, "'u'"),
         ({"u": {"tau": -1}}, "'u'"),
         ({"u": {"sigma": 1}}, "sigma"),
@@ -143,11 +156,12 @@ def test_init_of_normals(init: Any, says: str) -> None:
         np.tile([1.0, 0.0], (30, 1)),
         np.tile([1.5, -0.5], (30, 1)),
         np.zeros((30, 2)),
+        np.full((30, 2), 0.7),
         np.full((30, 2), NAN),
         np.full((29, 2), 0.5),
         np.full((30, 3), 1 / 3),
     ],
-    ids=["certain", "negative", "zeros", "NaN", "rows", "categories"],
+    ids=["certain", "negative", "zeros", "sum", "NaN", "rows", "categories"],
 )
 def test_init_of_a_choice(p: np.ndarray) -> None:
     refused(mixture(), "init", "'z'", init={"z": p})
@@ -180,6 +194,19 @@ def test_init_by_the_posterior_of_something_else() -> None:
     other = svmp.fit(rates(), svmp.FullVB())
     refused(ratings(), "init", "'u'", init={"u": other["g"]})
     refused(rates(), "init", "'b'", init={"b": other["g"]})
+    refused(ratings(), "init", "'b'", init=other)
+
+
+def test_init_by_a_posterior_with_its_axes_swapped() -> None:
+    def table(*dims: str) -> svmp.Model:
+        with svmp.Model(coords={"a": 2, "b": 3}) as model:
+            u = svmp.Normal("u", mu=0, tau=1, dims=dims)
+            svmp.Normal(
+                "x", mu=u, tau=1, dims=dims, observed=np.ones((2, 3) if dims[0] == "a" else (3, 2))
+            )
+        return model
+
+    refused(table("a", "b"), "init", "'u'", init=svmp.fit(table("b", "a"), svmp.FullVB()))
 
 
 # --- arithmetic that ends -------------------------------------------------------------------

@@ -121,6 +121,11 @@ def test_the_posterior_of_an_earlier_fit() -> None:
         np.testing.assert_allclose(second.trace["bound"], whole.trace["bound"][3:], rtol=1e-9)
 
 
+def test_a_whole_fit() -> None:
+    first = one_sweep(ratings())
+    assert_same_bits(one_sweep(ratings(), init=first), one_sweep(ratings(), init=first.posteriors))
+
+
 def test_starting_at_the_optimum_stays_there() -> None:
     best = svmp.fit(rates(), svmp.FullVB(), tol=1e-14)
     again = svmp.fit(rates(), svmp.FullVB(), init=best.posteriors)

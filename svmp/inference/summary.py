@@ -1,0 +1,33 @@
+"""`print(fit)`: how a run ended, and its hidden variables as a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from svmp.inference.posterior import Posterior
+    from svmp.inference.result import Fit
+
+HEADS = ("variable", "family", "dims", "posterior means")
+
+
+def summarise(fit: Fit) -> str:
+    """Return the end of a run in a line, and a line for each hidden variable."""
+    end = (
+        f"{fit.status}: bound {fit.bound:,.6g} after {fit.iterations:,} iterations, "
+        f"{fit.accesses:,} accesses, {fit.seconds:,.3g} seconds"
+    )
+    lines = [HEADS, *(_line(q) for q in fit.posteriors.values())]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADS))]
+    text = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) for line in lines]
+    text.insert(1, "  ".join("-" * w for w in widths))
+    return "\n".join([end, "", *(line.rstrip() for line in text)])
+
+
+def _line(q: Posterior) -> tuple[str, ...]:
+    mean = q.mean
+    # Of a Categorical the mean has an axis more than the dims: that of the categories.
+    dims = ", ".join(f"{d}: {n:,}" for d, n in zip(q.dims, mean.shape, strict=False))
+    ends = [f"{end:.4g}" for end in (mean.min(), mean.max())] if mean.size else ["none"]
+    means = " to ".join(dict.fromkeys(ends))
+    return q.name, type(q.family).__name__, dims, means

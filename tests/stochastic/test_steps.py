@@ -1,0 +1,234 @@
+"""Step policies: the formulas of docs and paper, refusals, and policies of one's own."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import svmp
+from svmp.network.network import Network
+
+from .tools import gallery
+
+
+def look(iteration=1, children=(100,), read=(5,), coupling=0) -> svmp.Look:
+    return svmp.Look("u", iteration, np.array(children), np.array(read), coupling)
+
+
+# --- one schedule for all -------------------------------------------------------------------
+
+
+def test_robbins_monro_is_the_papers_schedule():
+    steps = svmp.RobbinsMonro(kappa=0.7, tau=3)
+    assert [steps(look(t)) for t in (1, 2, 13)] == pytest.approx([4**-0.7, 5**-0.7, 16**-0.7])
+    assert svmp.RobbinsMonro(kappa=1.0, tau=0)(look(4)) == 0.25
+
+
+@pytest.mark.parametrize(("rho1", "tau"), [(1 / 512, 32767), (1 / 64, 1023), (1 / 8, 31), (1, 0)])
+def test_the_delay_follows_from_the_first_step(rho1, tau):
+    steps = svmp.RobbinsMonro(kappa=0.6, rho1=rho1)
+    assert steps.tau == pytest.approx(tau, rel=1e-12, abs=1e-12)
+    assert steps(look(1)) == pytest.approx(rho1, rel=1e-12)
+
+
+def test_one_thirty_second_is_a_delay_of_about_321():
+    assert svmp.RobbinsMonro(kappa=0.6, rho1=1 / 32).tau == pytest.approx(321.5, abs=0.1)
+
+
+@given(st.floats(0.501, 1.0), st.floats(1e-4, 1.0))
+def test_steps_start_at_rho1_and_fall(kappa, rho1):
+    steps = svmp.RobbinsMonro(kappa=kappa, rho1=rho1)
+    values = [steps(look(t)) for t in range(1, 20)]
+    assert values[0] == pytest.approx(rho1)
+    assert all(0 < b < a <= 1 + 1e-9 for a, b in zip(values, values[1:], strict=False))
+
+
+BAD = [
+    (svmp.RobbinsMonro, dict(kappa=0.5), "kappa is 0.5.*1/2 < kappa <= 1"),
+    (svmp.RobbinsMonro, dict(kappa=0.3), "kappa"),
+    (svmp.RobbinsMonro, dict(kappa=1.1), "kappa"),
+    (svmp.RobbinsMonro, dict(kappa=float("nan")), "kappa"),
+    (svmp.RobbinsMonro, dict(tau=-1), "delay must not be negative"),
+    (svmp.RobbinsMonro, dict(rho1=1.5), r"a step must be in \(0, 1\]"),
+    (svmp.HoldThenDecay, dict(kappa=0.4), "kappa"),
+    (svmp.HoldThenDecay, dict(tau=-2.0), "delay"),
+    (svmp.Constant, dict(rho=0.0), r"a step must be in \(0, 1\]"),
+    (svmp.Constant, dict(rho=1.01), "step"),
+    (svmp.Constant, dict(rho=-0.1), "step"),
+]
+
+
+@pytest.mark.parametrize(("policy", "options", "reason"), BAD)
+def test_what_is_outside_the_theory_is_refused_with_the_reason_unless_forced(
+    policy, options, reason
+):
+    with pytest.raises(svmp.ModelError, match=reason) as refusal:
+        policy(**options)
+    assert "force=True" in str(refusal.value)
+    assert isinstance(policy(**options, force=True), policy)
+
+
+@pytest.mark.parametrize("rho1", [0.0, -0.5])
+def test_a_first_step_that_is_not_positive_is_refused(rho1):
+    with pytest.raises(svmp.ModelError, match=r"a step must be in \(0, 1\]"):
+        svmp.RobbinsMonro(rho1=rho1)
+
+
+def test_other_refusals():
+    with pytest.raises(svmp.ModelError, match="not both"):
+        svmp.RobbinsMonro(tau=1, rho1=0.5)
+    with pytest.raises(svmp.ModelError, match="hold"):
+        svmp.HoldThenDecay(hold=-1)
+    for c in (0, -1, 1.5):
+        with pytest.raises(svmp.ModelError, match="c must be in"):
+            svmp.Nodewise(c=c)
+    for options in (dict(start=0.5), dict(rate=1.0), dict(rate=0.5)):
+        with pytest.raises(svmp.ModelError, match="Grow needs"):
+            svmp.Grow(**options)
+
+
+def test_hold_then_decay_holds_then_decays():
+    steps = svmp.HoldThenDecay(hold=10, kappa=0.6)
+    assert [steps(look(t)) for t in range(1, 11)] == [1.0] * 10
+    assert [steps(look(t)) for t in (11, 12, 42)] == pytest.approx([1, 2**-0.6, 1 / 8])
+
+
+def test_constant_is_constant():
+    assert {svmp.Constant(0.2)(look(t)) for t in (1, 10, 1000)} == {0.2}
+
+
+# --- each element its own step --------------------------------------------------------------
+
+
+@given(st.integers(1, 10**6), st.integers(1, 50), st.sampled_from([0.25, 0.5, 1.0]))
+def test_the_first_nodewise_step_is_that_of_a_wiener_filter(N, C, c):
+    """rho_i1 = c C / (c C + N_i - C), and 1 where C >= N_i."""
+    C = min(C, N)
+    exact = Fraction(c) * C / (Fraction(c) * C + N - C)
+    for steps in (svmp.Nodewise(c=c), svmp.Grow(c=c)):
+        assert steps(look(1, [N], [C]))[0] == pytest.approx(float(exact), rel=1e-9)
+
+
+@given(st.integers(2, 10**5), st.integers(1, 20), st.integers(1, 500))
+def test_nodewise_steps_decay_from_their_own_delay(N, C, t):
+    C = min(C, N - 1)
+    first = 0.5 * C / (0.5 * C + N - C)
+    tau = first ** (-1 / 0.6) - 1
+    assert svmp.Nodewise()(look(t, [N], [C]))[0] == pytest.approx((t + tau) ** -0.6, rel=1e-9)
+    assert svmp.Grow()(look(t, [N], [C]))[0] == pytest.approx(first, rel=1e-9)
+
+
+@pytest.mark.parametrize("steps", [svmp.Nodewise(), svmp.Grow()])
+def test_where_every_child_is_read_the_step_is_one(steps):
+    rho = steps(look(99, [1, 5, 20, 0], [1, 5, 20, 0]))
+    assert rho.tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("steps", [svmp.Nodewise(), svmp.Grow()])
+@given(N=st.integers(0, 1000), C=st.integers(1, 1000), K=st.integers(1, 40), t=st.integers(1, 99))
+def test_option_b_bounds_the_step_by_the_coupling(steps, N, C, K, t):
+    """K factors of two co-parents, 2 K elements in a row: at most 1 / K each."""
+    at = look(t, [N], [min(C, N)], coupling=2 * K - 1)
+    alone = look(t, [N], [min(C, N)])
+    assert steps(at)[0] == pytest.approx(min(steps(alone)[0], 1 / K))
+
+
+def test_the_engine_tells_the_coupling_in_option_b_only():
+    network = gallery()["04 paper"]
+    seen = {}
+    for option in "ab":
+
+        def spy(at: svmp.Look, option=option) -> float:
+            seen.setdefault(option, set()).add(at.coupling)
+            return 0.1
+
+        svmp.fit(network, svmp.Children(2, option=option), steps=spy, max_sweeps=0.2, tol=0)
+    assert seen == {"a": {0}, "b": {2 * 5 - 1}}
+
+
+def test_grow_reads_more_each_time_and_ends_as_full_vb():
+    steps = svmp.Grow(start=5, rate=1.15)
+    method = svmp.Children(1, share_draw=True)
+    sizes = [steps.selection(method, t).C for t in range(1, 200)]
+    assert sizes[:3] == [5, 5, 6]
+    assert sizes == [int(min(5 * 1.15 ** (t - 1), 2.0**40)) for t in range(1, 200)]
+    assert steps.selection(method, 10**6).C == 2**40
+    with pytest.raises(svmp.ModelError, match="Children"):
+        steps.selection(svmp.Batch(3), 1)
+    model = gallery()["04 paper"]
+    most = int(max(c.max() for c in Network(model).child_counts.values()))
+    fit = svmp.fit(model, method, steps=svmp.Grow(1, 2.0), max_sweeps=15, tol=0, bound_every=1)
+    assert fit.trace["C"].max() == most
+    last = fit.trace["bound"][-4:]  # exact gradients and unit steps: full VB, which never falls
+    assert fit.trace["step_min"][-4:].tolist() == [1.0] * 4
+    assert (np.diff(last) >= 0).all()
+
+
+# --- a policy of one's own ------------------------------------------------------------------
+
+
+def cautious(at: svmp.Look) -> np.ndarray:
+    return 0.5 * at.read / np.maximum(at.children, 1)
+
+
+class Adaptive:
+    """Ranganath et al.: the squared running gradient over the running square."""
+
+    statistics = True
+
+    def __init__(self) -> None:
+        self.seen: list[svmp.Look] = []
+
+    def __call__(self, at: svmp.Look) -> np.ndarray:
+        self.seen.append(at)
+        ratio = (at.gradient**2).sum(axis=1) / (at.square.sum(axis=1) + 1e-300)
+        return np.clip(ratio, 0.001, 0.2)
+
+
+@pytest.mark.parametrize("kernels", [True, False])
+def test_a_policy_of_ones_own_is_a_function(kernels):
+    fit = svmp.fit(
+        gallery()["04 paper"], svmp.Children(3), steps=cautious, max_sweeps=4, kernels=kernels
+    )
+    assert fit.status in ("budget", "converged")
+    assert fit.trace["bound"][-1] > fit.trace["bound"][0]
+
+
+@pytest.mark.parametrize("name", ["04 paper", "07", "11"])
+def test_a_policy_may_read_the_gradients_statistics(name):
+    steps = Adaptive()
+    fit = svmp.fit(gallery()[name], svmp.Children(5), steps=steps, max_sweeps=1.0, tol=0)
+    assert fit.status == "budget"
+    assert fit.trace["bound"][-1] > fit.trace["bound"][0]
+    for at in steps.seen:
+        assert at.gradient.shape == at.square.shape
+        assert len(at.gradient) == len(at.children) == len(at.read)
+        assert np.isfinite(at.gradient).all()
+        assert (at.square >= at.gradient**2 * (1 - 1e-9)).all()  # Jensen
+
+
+def test_the_statistics_are_running_means_of_the_natural_gradient():
+    """On a network of one element that reads every child, the gradient is lambda* - lambda."""
+    steps = Adaptive()
+    model = gallery()["01 Gamma-Poisson"]
+    network = Network(model)
+    svmp.fit(model, svmp.Children(10**6), steps=steps, max_sweeps=3, tol=0)
+    first, second, _ = (at.gradient[0] for at in steps.seen)
+    rho = float(np.clip(1.0, 0.001, 0.2))
+    new = (1 - rho) * first  # what is left after the first step
+    assert second == pytest.approx(0.9 * first + 0.1 * new, rel=1e-9)
+    assert steps.seen[1].square[0] == pytest.approx(0.9 * first**2 + 0.1 * new**2, rel=1e-9)
+    assert network.child_counts["theta"].tolist() == steps.seen[0].read.tolist()
+
+
+def test_without_statistics_none_are_kept():
+    def spy(at: svmp.Look) -> float:
+        assert at.gradient is None
+        assert at.square is None
+        return 0.5
+
+    svmp.fit(gallery()["02"], svmp.Children(2), steps=spy, max_sweeps=2, tol=0)
