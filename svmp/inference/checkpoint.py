@@ -99,7 +99,7 @@ class Checkpoints:
             "bound_terms": run.bound_terms,
             "seconds": run.budget.seconds,
             "columns": run.trace.columns,
-            "settings": settings(run.method, run.steps, run.seed, run.tol, self.kernels),
+            "settings": settings(run, self.kernels),
             "model": describe(run.network),
         }
         draft = self.path.with_name(self.path.name + ".part")
@@ -175,6 +175,26 @@ class Saved:
         start = len(kind) + 1
         return {k[start:]: v.copy() for k, v in self.arrays.items() if k.startswith(kind + "/")}
 
+    @property
+    def seed(self) -> int:
+        """The seed of the run."""
+        return int(self.about["settings"]["seed"])
+
+    @property
+    def tol(self) -> float:
+        """The tolerance of the run."""
+        return float(self.about["settings"]["tol"])
+
+    @property
+    def persistent(self) -> bool:
+        """Whether the run goes on after a divergence."""
+        return bool(self.about["settings"]["persistent"])
+
+    @property
+    def kernels(self) -> bool:
+        """Whether the run used the compiled loops, whose last bits differ from the plain way's."""
+        return bool(self.about["settings"]["kernels"])
+
     def selection(self) -> Selection:
         """Make the algorithm anew."""
         return self._rebuilt("method")
@@ -223,15 +243,14 @@ class Saved:
         run.budget.began = time.perf_counter() - self.about["seconds"]
 
 
-def settings(
-    method: Selection, steps: Steps, seed: int, tol: float, kernels: bool
-) -> dict[str, Any]:
+def settings(run: Run, kernels: bool) -> dict[str, Any]:
     """Return what a run was asked to do, as JSON."""
     return {
-        "method": recipe(method),
-        "steps": recipe(steps),
-        "seed": seed,
-        "tol": tol,
+        "method": recipe(run.method),
+        "steps": recipe(run.steps),
+        "seed": run.seed,
+        "tol": run.tol,
+        "persistent": run.persistent,
         "kernels": kernels,
     }
 

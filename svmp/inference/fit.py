@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from numbers import Integral, Real
-from typing import Any
+import os
+from pathlib import Path
 
 import numpy as np
 
 from svmp.errors import ModelError
+from svmp.inference.arguments import check_model_and_method, check_numbers
+from svmp.inference.checkpoint import Checkpoints, Saved
 from svmp.inference.default import choose
+from svmp.inference.diagnosis import diagnose
 from svmp.inference.engine import update_order
 from svmp.inference.fused import find_loops
 from svmp.inference.progress import report_to
@@ -19,6 +21,7 @@ from svmp.inference.selection import Selection
 from svmp.inference.start import Init, check_finite, start
 from svmp.inference.steps import Steps
 from svmp.inference.stopping import Budget, catch_interrupt
+from svmp.network.beliefs import Beliefs
 from svmp.network.model import Model
 from svmp.network.network import Network
 
@@ -37,6 +40,9 @@ def fit(
     bound_every: int | None = None,
     progress: bool | None = None,
     kernels: bool = True,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: str | int = "30s",
+    resume: str | os.PathLike[str] | None = None,
 ) -> Fit:
     """Approximate the posterior of every hidden variable of a model.
 
@@ -71,6 +77,14 @@ def fit(
         Whether compiled loops may do the updates that they know; the result is the same up to
         rounding.
 
+    checkpoint, every
+        A file to which the run is written from time to time: "30s", "5m", "2h", or a number of
+        iterations. It is replaced as a whole; the one before is kept beside it.
+    resume
+        A checkpoint from which to go on, to the same bits as a run that was never stopped. Its
+        algorithm, steps, seed and tolerance are those of the run, and the model and the data must
+        be the same.
+
     Returns
     -------
     Fit
@@ -88,76 +102,40 @@ def fit(
     """
     check_model_and_method(model, method, steps)
     check_numbers(seed, tol, bound_every, max_sweeps, max_accesses, max_seconds)
-    budget = Budget(max_sweeps, max_accesses, max_seconds)
     network = Network(model)
     network.check()
+    saved = None if resume is None else Saved.read(resume)
+    if saved is not None:
+        saved.check(network)
+        method, steps = method or saved.selection(), steps or saved.steps()
+        seed, tol, kernels = saved.seed, saved.tol, saved.kernels
     method, steps, persistent = choose(network, method, steps)
+    persistent = persistent if saved is None else saved.persistent
     update_order(network, method.order)
+
+    def begin() -> Beliefs:
+        q = start(network, int(seed), init)
+        q.loops.update(find_loops(network) if kernels else {})
+        return q
+
+    budget = Budget(max_sweeps, max_accesses, max_seconds)
+    diagnosis = None
     # Numbers that overflow are refused by name, as soon as a parameter or a density has them.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        q = start(network, int(seed), init)
-        if kernels:
-            q.loops.update(find_loops(network))
+        q = begin()
         run = Run(network, q, method, steps, int(seed), tol, budget, persistent, bound_every)
         check_finite(network, q, run.guard.rows)
+        if saved is not None:
+            saved.restore(run)
+        place = checkpoint if checkpoint is not None else resume
+        keep = None if place is None else Checkpoints(Path(place), every, kernels)
         with catch_interrupt() as interrupt, report_to(progress, budget) as report:
-            status = run.go(interrupt, report, lambda run: None)
+            status = run.go(interrupt, report, keep or (lambda run: None))
+        if keep is not None and status != "diverged":
+            keep.write(run)
+        if status == "diverged":
+            diagnosis = diagnose(run, begin)
     for name, term in run.bound_terms.items():
         if not np.isfinite(term):
             raise ModelError(f"the run made numbers too large to compute with: see '{name}'")
-    return Fit.of(run, status)
-
-
-def check_model_and_method(model: Any, method: Any, steps: Any) -> None:
-    """Refuse what is not a model, an algorithm or a step policy, or is a class and not one of it.
-
-    >>> from svmp.inference.selection import FullVB
-    >>> check_model_and_method(Model(), FullVB, None)
-    Traceback (most recent call last):
-    svmp.errors.ModelError: method must be an algorithm, as svmp.FullVB(), not <class '...FullVB'>
-    """
-    if not isinstance(model, Model):
-        raise ModelError(f"model must be a svmp.Model, not {_short(model)}")
-    members = ("draw", "option", "order")
-    if method is not None and not (_made(method) and all(hasattr(method, m) for m in members)):
-        raise ModelError(f"method must be an algorithm, as svmp.FullVB(), not {_short(method)}")
-    if steps is not None and not (_made(steps) and callable(steps)):
-        raise ModelError(
-            f"steps must be a step policy, as svmp.RobbinsMonro(), not {_short(steps)}"
-        )
-    order = getattr(method, "order", None)
-    listed = isinstance(order, Sequence) and not isinstance(order, str)
-    if order is not None and not (listed and all(isinstance(name, str) for name in order)):
-        raise ModelError(f"order must be a list of names of variables, not {_short(order)}")
-
-
-def check_numbers(
-    seed: Any,
-    tol: Any,
-    bound_every: Any,
-    max_sweeps: Any,
-    max_accesses: Any,
-    max_seconds: Any,
-) -> None:
-    """Refuse numbers that are out of range, or are none."""
-    if not isinstance(seed, Integral) or int(seed) < 0:
-        raise ModelError(f"seed must be a whole number of at least 0, not {_short(seed)}")
-    if not isinstance(tol, Real) or not float(tol) >= 0:
-        raise ModelError(f"tol must be a number of at least 0, not {_short(tol)}")
-    if bound_every is not None and not (isinstance(bound_every, Integral) and int(bound_every) > 0):
-        raise ModelError(f"bound_every must be a positive whole number, not {_short(bound_every)}")
-    limits = {"max_sweeps": max_sweeps, "max_accesses": max_accesses, "max_seconds": max_seconds}
-    for name, limit in limits.items():
-        if limit is not None and not (isinstance(limit, Real) and float(limit) > 0):
-            raise ModelError(f"{name} must be a positive number or None, not {_short(limit)}")
-
-
-def _made(value: Any) -> bool:
-    """Return whether a value is an object, and not the class that makes it."""
-    return not isinstance(value, type)
-
-
-def _short(value: Any) -> str:
-    """Show a value in at most one line."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return Fit.of(run, status, diagnosis)

@@ -54,11 +54,13 @@ def share_out(network: Network, plan: Plan, name: str, draw: Draw) -> tuple[Work
     pointers, rows = plan.rows_by_key(name)
     counts = np.diff(pointers)
     keys = np.arange(len(counts))
+    table = plan.conditional.variable.name
+    whole = isinstance(draw, Sampled | DrawnBatch) and table not in draw.tables
+    if isinstance(draw, AllRows) or whole:
+        return Shared(keys, pointers, rows, np.ones(len(keys))), counts
     match draw:
-        case AllRows():
-            return Shared(keys, pointers, rows, np.ones(len(keys))), counts
         case Sampled():
-            drawn = draw.tables[plan.conditional.variable.name]
+            drawn = draw.tables[table]
             ends, sample = by_key(plan.side(name).key[drawn], drawn, len(keys))
             return Shared(keys, ends, sample, np.ones(len(keys))), np.diff(ends)
         case DrawnChildren():
@@ -74,7 +76,7 @@ def share_out(network: Network, plan: Plan, name: str, draw: Draw) -> tuple[Work
             scale = counts / np.maximum(take, 1)
             return Shared(keys, ends, rows[pointers[owner] + chosen], scale), take
         case DrawnBatch():
-            drawn = draw.tables[plan.conditional.variable.name]
+            drawn = draw.tables[table]
             every = plan.side(name).key[drawn]
             keys, position = np.unique(every, return_inverse=True)
             ends, batch = by_key(position, drawn, len(keys))

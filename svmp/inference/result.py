@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from svmp.families.family import Array
 from svmp.inference import files
+from svmp.inference.diagnosis import Diagnosis
 from svmp.inference.posterior import Posterior
 from svmp.inference.run import Run
 from svmp.inference.trace import Trace
@@ -33,6 +34,9 @@ class Fit:
         q by variable; `fit["u"]` for short.
     iterations, accesses, seconds
         What the run took.
+    diagnosis
+        Where and why a run diverged, and which first step would have been safe; else None. It is
+        not saved.
     """
 
     status: str
@@ -42,16 +46,17 @@ class Fit:
     iterations: int
     accesses: int
     seconds: float
+    diagnosis: Diagnosis | None = None
 
     @classmethod
-    def of(cls, run: Run, status: str) -> Fit:
+    def of(cls, run: Run, status: str, diagnosis: Diagnosis | None = None) -> Fit:
         """Gather the result of a run."""
         posteriors = {
             name: Posterior(name, v.dims, v.plate.shape, v.family, run.q.natural[name])
             for name, v in run.network.hidden.items()
         }
         spent = (run.iteration, int(run.accesses), run.budget.seconds)
-        return cls(status, run.bound_terms, run.trace, posteriors, *spent)
+        return cls(status, run.bound_terms, run.trace, posteriors, *spent, diagnosis)
 
     @property
     def bound(self) -> float:

@@ -1,0 +1,65 @@
+"""The arguments of `fit`: what is out of range, or of another kind, is refused in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+from svmp.errors import ModelError
+from svmp.network.model import Model
+
+
+def check_model_and_method(model: Any, method: Any, steps: Any) -> None:
+    """Refuse what is not a model, an algorithm or a step policy, or is a class and not one of it.
+
+    >>> from svmp.inference.selection import FullVB
+    >>> check_model_and_method(Model(), FullVB, None)
+    Traceback (most recent call last):
+    svmp.errors.ModelError: method must be an algorithm, as svmp.FullVB(), not <class '...FullVB'>
+    """
+    if not isinstance(model, Model):
+        raise ModelError(f"model must be a svmp.Model, not {_short(model)}")
+    members = ("draw", "option", "order")
+    if method is not None and not (_made(method) and all(hasattr(method, m) for m in members)):
+        raise ModelError(f"method must be an algorithm, as svmp.FullVB(), not {_short(method)}")
+    if steps is not None and not (_made(steps) and callable(steps)):
+        raise ModelError(
+            f"steps must be a step policy, as svmp.RobbinsMonro(), not {_short(steps)}"
+        )
+    order = getattr(method, "order", None)
+    listed = isinstance(order, Sequence) and not isinstance(order, str)
+    if order is not None and not (listed and all(isinstance(name, str) for name in order)):
+        raise ModelError(f"order must be a list of names of variables, not {_short(order)}")
+
+
+def check_numbers(
+    seed: Any,
+    tol: Any,
+    bound_every: Any,
+    max_sweeps: Any,
+    max_accesses: Any,
+    max_seconds: Any,
+) -> None:
+    """Refuse numbers that are out of range, or are none."""
+    if not isinstance(seed, Integral) or int(seed) < 0:
+        raise ModelError(f"seed must be a whole number of at least 0, not {_short(seed)}")
+    if not isinstance(tol, Real) or not float(tol) >= 0:
+        raise ModelError(f"tol must be a number of at least 0, not {_short(tol)}")
+    if bound_every is not None and not (isinstance(bound_every, Integral) and int(bound_every) > 0):
+        raise ModelError(f"bound_every must be a positive whole number, not {_short(bound_every)}")
+    limits = {"max_sweeps": max_sweeps, "max_accesses": max_accesses, "max_seconds": max_seconds}
+    for name, limit in limits.items():
+        if limit is not None and not (isinstance(limit, Real) and float(limit) > 0):
+            raise ModelError(f"{name} must be a positive number or None, not {_short(limit)}")
+
+
+def _made(value: Any) -> bool:
+    """Return whether a value is an object, and not the class that makes it."""
+    return not isinstance(value, type)
+
+
+def _short(value: Any) -> str:
+    """Show a value in at most one line."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
