@@ -8,8 +8,9 @@ The prior is Bishop's (Pattern Recognition and Machine Learning, section 10.2): 
 lies is known as well as it is narrow.
 
 See: six components are offered, and the sparse Dirichlet empties those that the data do not
-need. Every start ends with two, short eruptions after short waits and long ones after long
-waits. The prior has a say: with beta = 0.1 or less, a third stays for the few in between.
+need, in steps: every start ends with two, short eruptions after short waits and long ones after
+long waits. Optima are local, and the bound compares them: with beta = 0.1 these starts keep a
+third for the few in between, 7 nats below the optimum with two.
 """
 
 import numpy as np
@@ -78,7 +79,7 @@ def plot(path, x, fits, best, means):
     for fit in fits:
         bound = fit.trace["bound"]
         ends.plot(np.arange(1, len(bound) + 1), bound, color=BLUE, alpha=0.6)
-    ends.set(xlabel="sweep", ylabel="bound (nats)", ylim=(best.bound - 150, best.bound + 10))
+    ends.set(xlabel="sweep", ylabel="bound (nats)", ylim=(best.bound - 90, best.bound + 5))
     ends.set_title(f"{STARTS} starts, one end")
     save(fig, path)
 
