@@ -73,19 +73,23 @@ def draw(path: Path, fits: list[tuple[str, str, svmp.Fit]]) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
-    best = max(fit.bound for _, _, fit in fits)
+    figure, panels = plt.subplots(1, 2, figsize=(11, 4.5), sharex=True, layout="constrained")
     for label, colour, fit in fits:
         accesses, bound = fit.trace["accesses"].astype(float), fit.trace["bound"]
         accesses[accesses == 0] = accesses[accesses > 0].min() / 2  # a log axis has no zero
-        axes.plot(accesses, bound, color=colour, label=label, lw=2)
-    start = min(fit.trace["bound"][0] for _, _, fit in fits)
-    axes.set(xscale="log", ylim=(2 * start, best + 0.1 * abs(best)))
-    axes.set(xlabel="ratings accessed", ylabel="bound (nats)")
-    axes.legend(loc="lower right", frameon=False)
-    axes.set_title("The evidence lower bound of a Bayesian matrix factorization", loc="left")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=120)
+        for axes in panels:
+            axes.plot(accesses, bound / 1000, color=colour, label=label, lw=2)
+    start = min(fit.trace["bound"][0] for _, _, fit in fits) / 1000
+    best = max(fit.bound for _, _, fit in fits) / 1000
+    panels[0].set(ylim=(2 * start, 0), ylabel="evidence lower bound (thousand nats)")
+    panels[0].legend(loc="lower right", frameon=False)
+    panels[0].set_title("From the start: one run is lost at once", loc="left")
+    panels[1].set(ylim=(1.3 * best, 0.985 * best))
+    panels[1].set_title("The same, magnified", loc="left")
+    for axes in panels:
+        axes.set(xscale="log", xlabel="ratings accessed")
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=110)
     plt.close(figure)
 
 
