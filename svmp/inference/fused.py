@@ -38,6 +38,8 @@ def fused_update(
         return None
     if getattr(rule.steps, "statistics", False):
         return None
+    if name in network.locals and not isinstance(draw, AllRows):  # only those of drawn rows move
+        return None
     work, read = share_out(network, plan, name, draw)
     width = plan.side(name).width
     elements = (work.keys[:, None] * width + np.arange(width)).ravel()
@@ -78,8 +80,9 @@ def share_out(network: Network, plan: Plan, name: str, draw: Draw) -> tuple[Work
         case DrawnBatch():
             drawn = draw.tables[table]
             every = plan.side(name).key[drawn]
-            keys, position = np.unique(every, return_inverse=True)
-            ends, batch = by_key(position, drawn, len(keys))
+            keys = np.union1d(every, np.flatnonzero(counts == 0))
+            ends, batch = by_key(np.searchsorted(keys, every), drawn, len(keys))
             read = np.diff(ends)
-            return Shared(keys.astype(np.int64), ends, batch, counts[keys] / read), read
+            scale = counts[keys] / np.maximum(read, 1)
+            return Shared(keys.astype(np.int64), ends, batch, scale), read
     raise AssertionError(f"no loop for a {type(draw).__name__}")

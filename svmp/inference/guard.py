@@ -18,7 +18,7 @@ from svmp.network.network import Network
 
 PROBE = 512
 """Rows of each observed table that are watched."""
-FAR = 1000.0
+FAR = 100.0
 """How many times worse than the start a row may be expected to be before it counts as lost."""
 
 

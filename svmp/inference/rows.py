@@ -15,7 +15,7 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.inference.draws import sample_each
 from svmp.network.grid import Ints, ragged
-from svmp.network.network import Edge, Network
+from svmp.network.network import Edge, Network, by_value
 
 
 class Rows(NamedTuple):
@@ -77,7 +77,7 @@ class Sampled(Draw):
             rng = np.random.default_rng([self.seed, index, 3])
             count = max(1, round(self.share * len(variable.rows)))
             tables[name] = np.sort(rng.permutation(variable.rows)[:count])
-        return with_locals(self.network, tables)
+        return with_locals(self.network, tables, self.share, (self.seed,))
 
     @cached_property
     def _pairs(self) -> dict[Edge, tuple[Ints, Ints]]:
@@ -85,7 +85,7 @@ class Sampled(Draw):
 
     def groups(self, name: str) -> list[Ints]:
         if name in self.network.locals:
-            return [self.tables[name]]
+            return by_colour(self.network, name, self.tables[name])
         return self.network.groups[name]
 
     def rows(self, edge: Edge, elements: Ints) -> Rows:
@@ -103,11 +103,25 @@ class Sampled(Draw):
         )
 
 
-def with_locals(network: Network, tables: dict[str, Ints]) -> dict[str, Ints]:
-    """Add the elements of local variables that belong to drawn rows."""
-    for name in network.locals:
+def by_colour(network: Network, name: str, elements: Ints) -> list[Ints]:
+    """Split elements into sets that can be updated together."""
+    return [elements[part] for part in by_value(network.colours[name][elements])]
+
+
+def with_locals(
+    network: Network, tables: dict[str, Ints], share: float, stream: tuple[int, ...]
+) -> dict[str, Ints]:
+    """Add the elements of local variables that belong to drawn rows.
+
+    Those whose rows are missing belong to none; the same share of them is drawn.
+    """
+    for number, name in enumerate(network.locals):
         edges = network.edges[name]
         touched = [e.pairs_in(tables[e.conditional.variable.name])[0] for e in edges]
+        alone = np.flatnonzero(network.child_counts[name] == 0)
+        if len(alone):
+            rng = np.random.default_rng([*stream, number, 4])
+            touched.append(rng.permutation(alone)[: round(share * len(alone))])
         tables[name] = np.unique(np.concatenate(touched))
     return tables
 
@@ -144,8 +158,11 @@ class DrawnChildren(Draw):
     def groups(self, name: str) -> list[Ints]:
         if name not in self.network.locals:
             return self.network.groups[name]
-        touched = [self._tied(name, edge) for edge in self.network.edges_around(name)]
-        return [np.unique(np.concatenate(touched))]
+        around = self.network.edges_around(name)
+        if not around:
+            return self.network.groups[name]
+        touched = np.unique(np.concatenate([self._tied(name, edge) for edge in around]))
+        return by_colour(self.network, name, touched)
 
     def _tied(self, local: str, edge: Edge) -> Ints:
         """Return the elements of a local variable whose rows will be read along an edge."""
@@ -203,7 +220,8 @@ class DrawnBatch(Draw):
         tables = {}
         for variable, part, end in zip(observed, np.split(chosen, cuts[:-1]), ends, strict=True):
             tables[variable.name] = variable.rows[part - (end - len(variable.rows))]
-        return with_locals(self.network, tables)
+        share = float(take[0] / ends[-1])
+        return with_locals(self.network, tables, share, (self.seed, self.iteration))
 
     @cached_property
     def pairs(self) -> dict[Edge, tuple[Ints, Ints]]:
@@ -215,13 +233,17 @@ class DrawnBatch(Draw):
 
     def groups(self, name: str) -> list[Ints]:
         edges = self._drawn_edges(name)
+        if name in self.network.locals:
+            return by_colour(self.network, name, self.tables[name])
         if not edges:
             return self.network.groups[name]
-        touched = np.unique(np.concatenate([self.pairs[e][0] for e in edges]))
-        colours = self.network.colours[name][touched]
-        order = np.argsort(colours, kind="stable")
-        cuts = np.flatnonzero(np.diff(colours[order])) + 1
-        return np.split(touched[order], cuts) if len(touched) else []
+        touched = np.concatenate([self.pairs[e][0] for e in edges])
+        return by_colour(self.network, name, np.union1d(touched, self._childless(name)))
+
+    def _childless(self, name: str) -> Ints:
+        """Return the elements that have no child in any table that is drawn from."""
+        children = sum(e.children for e in self._drawn_edges(name))
+        return np.flatnonzero(children == 0)
 
     def rows(self, edge: Edge, elements: Ints) -> Rows:
         if edge not in self.pairs:

@@ -77,6 +77,7 @@ class Run:
     trace: Trace = field(default_factory=Trace)
     window: Window = field(default_factory=Window)
     alarm: Alarm | None = None
+    last: Pass = field(default_factory=Pass)
 
     def __post_init__(self) -> None:
         self.full = isinstance(self.method, FullVB)
@@ -140,6 +141,7 @@ class Run:
             self.alarm = self.guard.alarm(error)
             return None
         self.accesses += done.accesses
+        self.last = done
         self.largest_step = max((float(rho.max()) for rho in done.steps if rho.size), default=1.0)
         self.alarm = None if self.safe else self.guard.check(self.q)
         return done if self.alarm is None else None
@@ -203,4 +205,4 @@ class Run:
             self.q = self.guard.sound.copy()
         if status == "diverged" or self.bound_at != self.accesses:
             self.q.means.clear()
-            self.measure()
+            self.measure(None if status == "diverged" else self.last)

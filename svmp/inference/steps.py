@@ -51,6 +51,9 @@ class Look:
     square: Array | None = None
 
 
+MOST = 2**40
+"""More children than any element has."""
+
 Steps = Callable[[Look], ArrayLike]
 
 
@@ -185,8 +188,8 @@ class Grow:
         """Return the algorithm with the C of this iteration."""
         if not isinstance(method, Children):
             raise ModelError("Grow sets how many children are read, so it goes with Children")
-        most = min(self.start * self.rate ** (iteration - 1), 2.0**40)
-        return replace(method, C=int(most))
+        growth = self.rate ** min(iteration - 1, 60 / np.log2(self.rate))
+        return replace(method, C=int(min(self.start * growth, MOST)))
 
     def __call__(self, look: Look) -> Array:
         return np.minimum(wiener(self.c, look), bearable(look))

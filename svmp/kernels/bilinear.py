@@ -103,6 +103,7 @@ def update_shared(
     right: Array,
     right_key: Ints,
     dots: int,
+    intercept: float,
 ) -> None:
     """Update all factors of each key from the same rows; `natural` and `moments` change in place.
 
@@ -121,7 +122,7 @@ def update_shared(
             if remembered:
                 residual[e] = target[row] - means[row]
             else:
-                mean = offset_of(row, bias_keys, bias, starts)
+                mean = intercept + offset_of(row, bias_keys, bias, starts)
                 if dots > 0:
                     mean += dot_of(left, right, left_key[row], right_key[row], dots)
                 residual[e] = target[row] - mean
@@ -195,6 +196,7 @@ def update_drawn(
     right: Array,
     right_key: Ints,
     dots: int,
+    intercept: float,
 ) -> None:
     """Update each factor of each key from rows of its own, drawn anew: Algorithm 1."""
     stream = stream_key(seed, iteration, variable)
@@ -211,7 +213,7 @@ def update_drawn(
             for e in range(take):
                 row = rows[first + chosen[e]]
                 weight = precision[row] if len(precision) > 1 else precision[0]
-                mean = offset_of(row, bias_keys, bias, starts)
+                mean = intercept + offset_of(row, bias_keys, bias, starts)
                 if dots > 0:
                     mean += dot_of(left, right, left_key[row], right_key[row], dots)
                 a = second = 1.0

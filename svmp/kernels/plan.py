@@ -182,14 +182,14 @@ class Plan:
     def _target(self, q: Beliefs) -> Array:
         variable = self.conditional.variable
         if variable.observed is None:
-            return q.moments[variable.name][:, 0] - self.intercept
+            return q.moments[variable.name][:, 0]
         return self._observed
 
     @cached_property
     def _observed(self) -> Array:
         observed = self.conditional.variable.observed
         assert observed is not None
-        return np.asarray(observed, dtype=np.float64) - self.intercept
+        return np.asarray(observed, dtype=np.float64)
 
     def _precision(self, q: Beliefs) -> Array:
         slot = self.conditional.slots["tau"]
@@ -206,14 +206,15 @@ class Plan:
         other = (q.moments[others[0].name], others[0].key) if others else (NOTHING, NO_KEY)
         receiver = (rho, at_once, prior, natural, q.moments[name], *other, side.width, side.slope)
         density = (self._target(q), self._precision(q))
+        mean = (*self._mean_of_row(q), self.intercept)
         if isinstance(work, Drawn):
             with threads_for(int(work.most.sum()) * side.width):
-                bilinear.update_drawn(*work, *receiver, *density, *self._mean_of_row(q))
+                bilinear.update_drawn(*work, *receiver, *density, *mean)
         else:
             means = q.means.get(self.conditional.variable.name)
             known = (NO_MEANS, False) if means is None else (means, True)
             with threads_for(len(work.rows) * side.width):
-                bilinear.update_shared(*work, *receiver, *density, *known, *self._mean_of_row(q))
+                bilinear.update_shared(*work, *receiver, *density, *known, *mean)
         return natural
 
 

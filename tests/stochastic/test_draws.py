@@ -1,4 +1,4 @@
-"""Draws are uniform over subsets, distinct, and depend on (seed, iteration, variable, element) only.
+"""Draws are uniform over subsets, distinct, and the same for the same key.
 
 Seeds are fixed, so a chi-square beyond 1 - 1e-4 is a fault, not bad luck.
 """

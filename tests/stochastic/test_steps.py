@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -44,21 +45,21 @@ def test_steps_start_at_rho1_and_fall(kappa, rho1):
     steps = svmp.RobbinsMonro(kappa=kappa, rho1=rho1)
     values = [steps(look(t)) for t in range(1, 20)]
     assert values[0] == pytest.approx(rho1)
-    assert all(0 < b < a <= 1 + 1e-9 for a, b in zip(values, values[1:], strict=False))
+    assert all(0 < b < a <= 1 + 1e-9 for a, b in pairwise(values))
 
 
 BAD = [
-    (svmp.RobbinsMonro, dict(kappa=0.5), "kappa is 0.5.*1/2 < kappa <= 1"),
-    (svmp.RobbinsMonro, dict(kappa=0.3), "kappa"),
-    (svmp.RobbinsMonro, dict(kappa=1.1), "kappa"),
-    (svmp.RobbinsMonro, dict(kappa=float("nan")), "kappa"),
-    (svmp.RobbinsMonro, dict(tau=-1), "delay must not be negative"),
-    (svmp.RobbinsMonro, dict(rho1=1.5), r"a step must be in \(0, 1\]"),
-    (svmp.HoldThenDecay, dict(kappa=0.4), "kappa"),
-    (svmp.HoldThenDecay, dict(tau=-2.0), "delay"),
-    (svmp.Constant, dict(rho=0.0), r"a step must be in \(0, 1\]"),
-    (svmp.Constant, dict(rho=1.01), "step"),
-    (svmp.Constant, dict(rho=-0.1), "step"),
+    (svmp.RobbinsMonro, {"kappa": 0.5}, "kappa is 0.5.*1/2 < kappa <= 1"),
+    (svmp.RobbinsMonro, {"kappa": 0.3}, "kappa"),
+    (svmp.RobbinsMonro, {"kappa": 1.1}, "kappa"),
+    (svmp.RobbinsMonro, {"kappa": float("nan")}, "kappa"),
+    (svmp.RobbinsMonro, {"tau": -1}, "delay must not be negative"),
+    (svmp.RobbinsMonro, {"rho1": 1.5}, r"a step must be in \(0, 1\]"),
+    (svmp.HoldThenDecay, {"kappa": 0.4}, "kappa"),
+    (svmp.HoldThenDecay, {"tau": -2.0}, "delay"),
+    (svmp.Constant, {"rho": 0.0}, r"a step must be in \(0, 1\]"),
+    (svmp.Constant, {"rho": 1.01}, "step"),
+    (svmp.Constant, {"rho": -0.1}, "step"),
 ]
 
 
@@ -86,7 +87,7 @@ def test_other_refusals():
     for c in (0, -1, 1.5):
         with pytest.raises(svmp.ModelError, match="c must be in"):
             svmp.Nodewise(c=c)
-    for options in (dict(start=0.5), dict(rate=1.0), dict(rate=0.5)):
+    for options in ({"start": 0.5}, {"rate": 1.0}, {"rate": 0.5}):
         with pytest.raises(svmp.ModelError, match="Grow needs"):
             svmp.Grow(**options)
 
@@ -156,7 +157,6 @@ def test_grow_reads_more_each_time_and_ends_as_full_vb():
     sizes = [steps.selection(method, t).C for t in range(1, 200)]
     assert sizes[:3] == [5, 5, 6]
     assert sizes == [int(min(5 * 1.15 ** (t - 1), 2.0**40)) for t in range(1, 200)]
-    assert steps.selection(method, 10**6).C == 2**40
     with pytest.raises(svmp.ModelError, match="Children"):
         steps.selection(svmp.Batch(3), 1)
     model = gallery()["04 paper"]
@@ -166,6 +166,10 @@ def test_grow_reads_more_each_time_and_ends_as_full_vb():
     last = fit.trace["bound"][-4:]  # exact gradients and unit steps: full VB, which never falls
     assert fit.trace["step_min"][-4:].tolist() == [1.0] * 4
     assert (np.diff(last) >= 0).all()
+
+
+def test_grow_does_not_overflow_in_a_long_run():
+    assert svmp.Grow(start=5, rate=1.15).selection(svmp.Children(1), 10**6).C >= 2**40
 
 
 # --- a policy of one's own ------------------------------------------------------------------
@@ -195,7 +199,7 @@ def test_a_policy_of_ones_own_is_a_function(kernels):
         gallery()["04 paper"], svmp.Children(3), steps=cautious, max_sweeps=4, kernels=kernels
     )
     assert fit.status in ("budget", "converged")
-    assert fit.trace["bound"][-1] > fit.trace["bound"][0]
+    assert fit.bound > fit.trace["bound"][0]
 
 
 @pytest.mark.parametrize("name", ["04 paper", "07", "11"])
@@ -203,7 +207,7 @@ def test_a_policy_may_read_the_gradients_statistics(name):
     steps = Adaptive()
     fit = svmp.fit(gallery()[name], svmp.Children(5), steps=steps, max_sweeps=1.0, tol=0)
     assert fit.status == "budget"
-    assert fit.trace["bound"][-1] > fit.trace["bound"][0]
+    assert fit.bound > fit.trace["bound"][0]
     for at in steps.seen:
         assert at.gradient.shape == at.square.shape
         assert len(at.gradient) == len(at.children) == len(at.read)

@@ -1,4 +1,4 @@
-"""What the tests of sampled inference share: the gallery's networks, iterations, and comparisons."""
+"""What the tests of sampled inference share: networks, iterations, comparisons."""
 
 from __future__ import annotations
 
@@ -126,7 +126,10 @@ def advance(
 def assert_same(q: Beliefs, other: Beliefs, rtol: float, names: Any = None) -> None:
     """Compare two q: each entry, against the largest of its kind in the same element's family."""
     for name in names or q.natural:
-        for a, b in ((q.natural[name], other.natural[name]), (q.moments[name], other.moments[name])):
+        for a, b in (
+            (q.natural[name], other.natural[name]),
+            (q.moments[name], other.moments[name]),
+        ):
             scale = np.maximum(np.abs(a), np.abs(b))
             # an entry near 0 is a difference of larger ones: those of its element
             scale = np.maximum(scale, scale.max(axis=1, keepdims=True))

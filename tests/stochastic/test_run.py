@@ -1,0 +1,218 @@
+"""Runs: what they cost, how they end, and that what they return is sound and reproducible."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numba
+import numpy as np
+import pytest
+
+import svmp
+from svmp.inference.engine import iterate
+from svmp.network.network import Network
+from svmp.study.netflix import Ratings, matrix_factorization, netflix_shaped
+
+from .tools import begin, gallery
+
+K = 5
+PLAIN = svmp.RobbinsMonro(kappa=0.6)  # t^-0.6
+
+
+@cache
+def ratings() -> Ratings:
+    return netflix_shaped(0.02)
+
+
+@cache
+def model() -> svmp.Model:
+    return matrix_factorization(ratings(), K)
+
+
+def sound(fit: svmp.Fit) -> bool:
+    """Every number finite, every natural parameter in its domain."""
+    return (
+        np.isfinite(fit.bound)
+        and all(np.isfinite(fit.trace[c]).all() for c in fit.trace.columns)
+        and all(
+            np.isfinite(p.natural).all() and p.family.in_domain(p.natural).all()
+            for p in fit.posteriors.values()
+        )
+    )
+
+
+# --- accesses are the paper's ---------------------------------------------------------------
+
+
+def accesses(method, **options) -> np.ndarray:
+    fit = svmp.fit(
+        model(), method, steps=svmp.Constant(0.001), bound_every=1, tol=0, **options
+    )  # fmt: skip
+    return np.diff(np.concatenate([[0], fit.trace["accesses"][fit.trace["iteration"] > 0]]))
+
+
+@pytest.mark.parametrize("kernels", [True, False])
+def test_a_sweep_of_full_vb_is_2_K_R_accesses(kernels):
+    fit = svmp.fit(model(), svmp.FullVB(), max_sweeps=2, tol=0, kernels=kernels)
+    assert fit.trace["accesses"].tolist() == [2 * K * len(ratings().rating) * n for n in (1, 2)]
+
+
+@pytest.mark.parametrize("kernels", [True, False])
+@pytest.mark.parametrize("C", [1, 5, 20])
+@pytest.mark.parametrize("share_draw", [True, False])
+def test_an_iteration_of_algorithm_1_reads_at_most_C_children(C, share_draw, kernels):
+    counts = [np.bincount(x) for x in (ratings().user, ratings().item)]
+    expected = K * sum(int(np.minimum(C, n).sum()) for n in counts)
+    method = svmp.Children(C, share_draw=share_draw)
+    found = accesses(method, max_accesses=1.5 * expected, max_sweeps=None, kernels=kernels)
+    assert found.tolist() == [expected] * 2
+
+
+@pytest.mark.parametrize("kernels", [True, False])
+@pytest.mark.parametrize("option", ["a", "b"])
+@pytest.mark.parametrize("size", [1, 100, 1000])
+def test_an_iteration_of_algorithm_2_reads_2_K_C_global(size, option, kernels):
+    found = accesses(
+        svmp.Batch(size, option=option), max_accesses=5 * K * size, max_sweeps=None, kernels=kernels
+    )
+    assert found.tolist() == [2 * K * size] * 3
+
+
+# --- divergence -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["a", "b"])
+@pytest.mark.parametrize("kernels", [True, False])
+def test_a_diverging_schedule_is_called_so_and_returns_a_sound_q(option, kernels):
+    fit = svmp.fit(
+        model(), svmp.Children(1, option=option), steps=PLAIN, max_sweeps=10, kernels=kernels
+    )
+    assert fit.status == "diverged"
+    assert sound(fit)
+    assert fit.bound >= fit.trace["bound"][0] - 1e-6 * abs(fit.bound)
+    again = svmp.fit(model(), svmp.FullVB(), init=fit, max_sweeps=2, tol=0)  # of any use
+    assert again.bound > fit.bound
+
+
+@pytest.mark.parametrize("option", ["a", "b"])
+@pytest.mark.parametrize("C", [1, 2, 3, 5])
+def test_nodewise_steps_do_not_diverge_there(C, option):
+    method = svmp.Children(C, option=option)
+    fit = svmp.fit(model(), method, steps=svmp.Nodewise(), max_sweeps=6, tol=0)
+    assert fit.status == "budget"
+    assert sound(fit)
+    assert fit.bound > fit.trace["bound"][0]
+    assert fit.bound > -3.0 * len(ratings().rating)
+
+
+@pytest.mark.parametrize("option", ["a", "b"])
+def test_nodewise_steps_do_not_diverge_in_batches(option):
+    method = svmp.Batch(100, option=option)
+    fit = svmp.fit(model(), method, steps=svmp.Nodewise(), max_sweeps=4, tol=0)
+    assert fit.status == "budget"
+    assert sound(fit)
+    assert fit.bound > fit.trace["bound"][0]
+
+
+@pytest.mark.parametrize("name", ["04 paper", "04 biases", "05", "07", "09", "10", "11"])
+def test_the_default_is_never_behind_its_start(name):
+    fit = svmp.fit(gallery()[name], max_sweeps=3)
+    start = svmp.fit(gallery()[name], svmp.Children(1), max_accesses=1, bound_every=10**9)
+    assert sound(fit)
+    assert fit.status in ("budget", "converged")
+    assert fit.bound >= start.trace["bound"][0]
+
+
+def test_the_default_is_never_behind_its_start_on_many_ratings():
+    whole = matrix_factorization(netflix_shaped(0.05), K)
+    start = svmp.fit(whole, svmp.Children(1), max_accesses=1).trace["bound"][0]
+    for sweeps in (0.05, 0.2, 1, 3):
+        fit = svmp.fit(whole, max_sweeps=sweeps)
+        assert sound(fit)
+        assert fit.bound > start
+
+
+# --- convergence ----------------------------------------------------------------------------
+
+
+def test_tiny_steps_do_not_look_like_rest():
+    """A run that full VB would still move is not called converged because its steps are small."""
+    network = gallery()["04 paper"]
+    fit = svmp.fit(
+        network, svmp.Children(10**6), steps=svmp.Constant(1e-4), tol=1e-4, max_sweeps=200
+    )
+    assert fit.status == "budget"
+    moved = svmp.fit(network, svmp.FullVB(), init=fit, max_sweeps=1, tol=0)
+    assert moved.bound > fit.bound + 1e-4 * abs(fit.bound)
+
+
+def test_when_full_vb_is_at_rest_so_is_algorithm_1_with_small_steps():
+    network = gallery()["02"]
+    best = svmp.fit(network, svmp.FullVB(), tol=1e-12)
+    fit = svmp.fit(
+        network, svmp.Children(10**6), steps=svmp.Constant(0.05), init=best, max_sweeps=500
+    )
+    assert fit.status == "converged"
+    assert fit.bound == pytest.approx(best.bound, rel=1e-9)
+
+
+# --- the same bits --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "method",
+    [svmp.FullVB(), svmp.Children(3), svmp.Children(3, "b"), svmp.Children(9, share_draw=True),
+     svmp.Batch(5000), svmp.Batch(5000, "b"), svmp.Growing(0.2)],
+    ids=repr,
+)  # fmt: skip
+@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
+def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads(method):
+    found = []
+    before = numba.get_num_threads()
+    try:
+        for threads in (1, 2, 1):
+            numba.set_num_threads(threads)
+            fit = svmp.fit(model(), method, seed=4, max_sweeps=1.2, tol=0)
+            found.append((fit.bound, *(fit[n].natural.tobytes() for n in "uv")))
+    finally:
+        numba.set_num_threads(before)
+    assert found[0] == found[1] == found[2]
+    other = svmp.fit(model(), method, seed=5, max_sweeps=1.2, tol=0)
+    assert other["u"].natural.tobytes() != found[0][1]
+
+
+# --- the rows' own variables ----------------------------------------------------------------
+
+METHODS = [svmp.Children(4), svmp.Children(4, "b"), svmp.Batch(20), svmp.Batch(20, "b"),
+           svmp.Growing(0.2)]  # fmt: skip
+on_locals = pytest.mark.parametrize("name", ["05", "06 pictures", "06 counts", "07"])
+
+
+@on_locals
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_networks_with_local_variables_end_well(name, method):
+    assert Network(gallery()[name]).locals or name == "06 pictures"
+    fit = svmp.fit(gallery()[name], method, max_sweeps=2, tol=0)
+    assert fit.status == "budget"
+    assert sound(fit)
+
+
+@pytest.mark.parametrize("name", ["05", "06 counts", "07"])
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_local_variables_of_rows_that_are_not_drawn_do_not_matter(name, method):
+    """Whatever they were before, the globals get the same bits: locals are found anew."""
+    network = Network(gallery()[name])
+    (local,) = network.locals
+    one, other = begin(network), begin(network)
+    rng = np.random.default_rng(0)
+    family = network.hidden[local].family
+    other.natural[local] = family.example(rng, network.hidden[local].size)
+    other.moments[local] = family.moments(other.natural[local])
+    for iteration in (1, 2, 3):
+        for q in (one, other):
+            iterate(network, q, method, svmp.Constant(0.3), 0, iteration)
+    for variable in network.hidden:
+        if variable != local:
+            assert np.array_equal(one.natural[variable], other.natural[variable])
+    untouched = (one.natural[local] != other.natural[local]).any(axis=1)
+    assert untouched.any() or isinstance(method, svmp.Growing)
