@@ -63,14 +63,13 @@ class Factor(Protocol):
         """Return the expected log-partition of the child given its parents."""
         ...
 
+    def log_density(self, child: Array, given: Given) -> Array:
+        """E[log p(child | parents)] of every row, without the base measure f(child)."""
+        return dot(self.to_child(given), child) - self.log_normaliser(given)
+
     def example(self, rng: np.random.Generator, length: int, count: int) -> dict[str, Array]:
         """Return constants for `count` rows, for the generic checks."""
         return {}
-
-
-def expected_log_density(factor: Factor, child: Array, given: Given) -> Array:
-    """E[log p(child | parents)] of every row, without the base measure f(child)."""
-    return dot(factor.to_child(given), child) - factor.log_normaliser(given)
 
 
 def positive(x: ArrayLike) -> bool:

@@ -26,10 +26,19 @@ class Normal(Factor):
         if slot == "mu":
             tau = given["tau"]
             return stack(tau[..., 0] * child[..., 0], -0.5 * tau[..., 0])
-        mu = given["mu"]
-        squares = child[..., 1] - 2 * child[..., 0] * mu[..., 0] + mu[..., 1]
-        return stack(-0.5 * squares, 0.5)
+        return stack(-0.5 * squared_residual(child, given["mu"]), 0.5)
+
+    def log_density(self, child: Array, given: Given) -> Array:
+        """Take differences before squares, so that data far from zero lose no digits."""
+        mu, tau = given["mu"], given["tau"]
+        return 0.5 * (tau[..., 1] - LOG_2PI - tau[..., 0] * squared_residual(child, mu))
 
     def log_normaliser(self, given: Given) -> Array:
         mu, tau = given["mu"], given["tau"]
         return 0.5 * (tau[..., 0] * mu[..., 1] - tau[..., 1] + LOG_2PI)
+
+
+def squared_residual(x: Array, mu: Array) -> Array:
+    """E[(x - mu)^2] of independent x and mu, from E[x], E[x^2], E[mu] and E[mu^2]."""
+    spread = (x[..., 1] - x[..., 0] ** 2) + (mu[..., 1] - mu[..., 0] ** 2)
+    return (x[..., 0] - mu[..., 0]) ** 2 + spread

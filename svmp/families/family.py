@@ -106,6 +106,10 @@ class Family(Protocol):
         """Return the family of some elements of a plate; differs only where trials do."""
         return self
 
+    def free_entropy(self, natural: Array) -> Array:
+        """A(lam) - lam . E[phi(x)]: the entropy, but for the base measure."""
+        return self.log_partition(natural) - dot(natural, self.moments(natural))
+
     def kl(self, natural: Array, other: Array) -> Array:
         """KL(q || p) from q = `natural` to p = `other`, in closed form."""
         return (

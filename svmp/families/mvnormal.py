@@ -72,6 +72,9 @@ class MvNormal(Family):
         log_det = log_det_root(cholesky(self._tau(natural)))
         return 0.5 * (self.dimension * (1 + LOG_2PI) - log_det)
 
+    def free_entropy(self, natural: Array) -> Array:
+        return self.entropy(natural)
+
     def statistics(self, x: ArrayLike) -> Array:
         x = np.asarray(x, dtype=np.float64)
         return join(x, flat(x[..., :, None] * x[..., None, :]))

@@ -57,6 +57,9 @@ class Normal(Family):
     def entropy(self, natural: Array) -> Array:
         return 0.5 * (1 + LOG_2PI - np.log(-2 * natural[..., 1]))
 
+    def free_entropy(self, natural: Array) -> Array:
+        return self.entropy(natural)
+
     def statistics(self, x: ArrayLike) -> Array:
         x = np.asarray(x, dtype=np.float64)
         return stack(x, x**2)

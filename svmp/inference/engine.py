@@ -127,8 +127,13 @@ class Rule:
             gradient,
             square,
         )
-        rho = np.asarray(self.steps(look), dtype=np.float64)
-        return np.broadcast_to(rho, len(elements))
+        try:
+            rho = np.broadcast_to(np.asarray(self.steps(look), dtype=np.float64), len(elements))
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"the steps for '{name}' are not a number each: {error}") from None
+        if not (np.isfinite(rho) & (rho > 0)).all():
+            raise ModelError(f"the steps for '{name}' must be positive and finite, not {rho.min()}")
+        return rho
 
 
 def update_order(network: Network, order: Sequence[str] | None) -> list[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from svmp.errors import SvmpError
 
 if TYPE_CHECKING:
@@ -20,11 +22,11 @@ def plot(fit: Fit, ax: Axes | None = None, **options: Any) -> Axes:
         except ImportError:
             raise SvmpError('a plot needs matplotlib: pip install "svmp[plot]"') from None
         ax = pyplot.subplots()[1]
-    if len(fit.trace):
-        accesses, bound = fit.trace["accesses"], fit.trace["bound"]
+    accesses, bound = fit.trace["accesses"], fit.trace["bound"]
+    if np.any(accesses > 0):
         ax.plot(accesses[accesses > 0], bound[accesses > 0], **{"marker": ".", **options})
+    ax.set_title("Evidence lower bound", loc="center")
     ax.set(
-        title="Evidence lower bound",
         xlabel="accesses (rows read for an element)",
         ylabel="bound (nats)",
         xscale="log",

@@ -38,7 +38,7 @@ class FullVB(Selection):
     ----------
     order
         Names of the hidden variables in the order of their updates. By default the choices among
-        components come first, then the others as they were declared.
+        components come first, precisions last, and the others as they were declared.
     """
 
     order: Sequence[str] | None = None
@@ -89,9 +89,13 @@ class Children(Selection):
             if name not in most:
                 raise ModelError(f"C has no number for the hidden variable '{name}'")
             most = most[name]
-        return np.minimum(
-            np.broadcast_to(np.asarray(most, dtype=np.int64), children.shape), children
-        )
+        numbers = np.asarray(most)
+        whole = numbers.dtype.kind in "iu" and numbers.shape in ((), children.shape)
+        if not whole or np.any(numbers < np.minimum(children, 1)):
+            raise ModelError(
+                f"C must give each element of '{name}' a whole number of at least 1, not {most}"
+            )
+        return np.minimum(np.broadcast_to(numbers.astype(np.int64), children.shape), children)
 
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
         return DrawnChildren(network, self.most, self.share_draw, seed, iteration)
@@ -148,7 +152,6 @@ class Growing(Selection):
     pace: float = 0.2
     order: Sequence[str] | None = None
     option: Option = field(default="a", init=False)
-    _last: dict[float, Draw] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not 0 < self.first <= 1 or not self.pace > 0:
@@ -166,10 +169,12 @@ class Growing(Selection):
 
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
         share = self.share(iteration)
-        if share not in self._last:
-            self._last.clear()
-            self._last[share] = AllRows(network) if share >= 1 else Sampled(network, share, seed)
-        return self._last[share]
+        if share >= 1:
+            return AllRows(network)
+        if (seed, share) not in network.samples:
+            network.samples.clear()
+            network.samples[seed, share] = Sampled(network, share, seed)
+        return network.samples[seed, share]
 
 
 def check_option(option: str) -> None:

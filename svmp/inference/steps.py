@@ -181,8 +181,8 @@ class Grow:
     c: float = 0.5
 
     def __post_init__(self) -> None:
-        if not self.start >= 1 or not self.rate > 1:
-            raise ModelError("Grow needs start >= 1 and rate > 1")
+        if not self.start >= 1 or not self.rate > 1 or not self.c > 0:
+            raise ModelError("Grow needs start >= 1, rate > 1 and a positive c")
 
     def selection(self, method: Selection, iteration: int) -> Selection:
         """Return the algorithm with the C of this iteration."""

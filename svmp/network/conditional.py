@@ -19,7 +19,7 @@ from scipy import sparse
 
 from svmp import families
 from svmp.errors import ModelError
-from svmp.factors.factor import Factor, Given, expected_log_density
+from svmp.factors.factor import Factor, Given
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.binding import Binder, category_axis
@@ -167,7 +167,7 @@ class Conditional:
         """E[log p(x_r | pa_rk)] for every row and component, without the base measure."""
         subrows = self.subrows(rows)
         child = np.repeat(self.child(q, rows), self.components, axis=0)
-        log_density = expected_log_density(self.factor, child, self.given(q, subrows))
+        log_density = self.factor.log_density(child, self.given(q, subrows))
         return np.broadcast_to(log_density, subrows.shape).reshape(len(rows), self.components)
 
     def log_density(self, q: Beliefs, rows: Ints) -> Array:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Labelled:
     """An array whose leading axes have names; None lines up with the declared variable's plate.
 
-    Axes past the named ones (`event` of them) belong to each value.
+    Axes past the named ones belong to each value.
     """
 
     values: NDArray[Any]
@@ -191,6 +191,9 @@ class Expression:
         return lift(1.0) / self
 
     def __matmul__(self, other: Any) -> Expression:
+        if not isinstance(other, Expression):
+            with about(self):
+                raise ModelError("an array stands on the left of @, as in design @ weights")
         return dot(self, other)
 
     def __rmatmul__(self, other: Any) -> Expression:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from svmp.errors import ModelError
-from svmp.families.family import Array, dot
+from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.grid import Ints, ragged
@@ -124,11 +125,14 @@ class Network:
         The variables, as declared, by name.
     edges
         For each hidden variable, the tables that depend on it.
+    samples
+        Rows that an algorithm drew and reads again in the next iterations.
     """
 
     def __init__(self, model: Model) -> None:
         variables = list(model.variables.values())
         self.model = model
+        self.samples: dict[tuple[int, float], Any] = {}
         self.hidden = {v.name: v for v in variables if v.hidden}
         self.observed = {v.name: v for v in variables if not v.hidden}
         self.edges: dict[str, list[Edge]] = {name: [] for name in self.hidden}
@@ -287,7 +291,6 @@ class Network:
                 if variable.observed is not None:
                     total += family.log_base(variable.observed[rows]).sum()
                 else:
-                    natural, moments = q.natural[name][rows], q.moments[name][rows]
-                    total -= (dot(natural, moments) - family.log_partition(natural)).sum()
+                    total += family.free_entropy(q.natural[name][rows]).sum()
             terms[name] = float(total)
         return terms

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from svmp.errors import ModelError
 from svmp.factors.factor import Factor
-from svmp.families import Categorical, Multinomial
+from svmp.families import Categorical, Multinomial, MvNormal, Normal
 from svmp.families.family import Family
 from svmp.network import model as models
 from svmp.network.conditional import Conditional
@@ -21,6 +21,10 @@ from svmp.network.grid import Grid
 from svmp.network.lookup import Lookup
 
 Dims = str | tuple[str, ...] | list[str] | None
+
+
+FARTHEST = 1e6
+"""How many standard deviations from 0 observed values may lie."""
 
 
 @dataclass(frozen=True)
@@ -157,8 +161,21 @@ class Variable(Expression):
                 f"'{self.name}' holds {shown(flat[first].tolist())} at {self.plate.locate(first)}, "
                 f"but beyond {LARGEST:g} squares overflow; use other units"
             )
+        if isinstance(self.family, Normal | MvNormal):
+            self._check_distance(flat[rows])
         self.observed = flat
         return rows
+
+    def _check_distance(self, values: NDArray[Any]) -> None:
+        """Refuse values so far from 0 that a variance is lost in the rounding of a square."""
+        centre = np.abs(values.mean(axis=0, dtype=np.float64))
+        spread = values.std(axis=0, dtype=np.float64)
+        far = (spread > 0) & (centre > FARTHEST * spread)
+        if np.any(far):
+            raise ModelError(
+                f"the values of '{self.name}' lie more than {FARTHEST:g} standard deviations from "
+                "0, where their squares have no digits left for a variance; subtract a constant"
+            )
 
     def _strange(self, flat: NDArray[Any], row: int) -> str:
         """Say what is wrong with a value that is not of the family."""
