@@ -76,7 +76,8 @@ def draw(path: Path, fits: list[tuple[str, str, svmp.Fit]]) -> None:
     figure, panels = plt.subplots(1, 2, figsize=(11, 4.5), sharex=True, layout="constrained")
     for label, colour, fit in fits:
         accesses, bound = fit.trace["accesses"].astype(float), fit.trace["bound"]
-        accesses[accesses == 0] = accesses[accesses > 0].min() / 2  # a log axis has no zero
+        first = min(accesses[accesses > 0], default=2.0)
+        accesses[accesses == 0] = first / 2  # a log axis has no zero
         for axes in panels:
             axes.plot(accesses, bound / 1000, color=colour, label=label, lw=2)
     start = min(fit.trace["bound"][0] for _, _, fit in fits) / 1000

@@ -106,6 +106,7 @@ class Run:
                 break
             done = self.advance()
             if done is None:
+                self.note_fall()
                 if self.persistent and self.rollbacks < MOST_ROLLBACKS:
                     self.roll_back()
                     continue
@@ -181,15 +182,25 @@ class Run:
         if not self.full:
             settle_locals(self.network, self.q)
         self.bound_terms, self.bound_at = self.network.bound(self.q), self.accesses
-        if done is None:
-            return
-        self.guard.keep(self.q)
+        if done is not None:
+            self.guard.keep(self.q)
+            self.note(sum(self.bound_terms.values()), done)
+
+    def note_fall(self) -> None:
+        """Add a row for an iteration that ran away, where its bound is still a number."""
+        with np.errstate(all="ignore"):
+            bound = sum(self.network.bound(self.q).values())
+        if np.isfinite(bound):
+            self.note(bound, self.last)
+
+    def note(self, bound: float, done: Pass) -> None:
+        """Add a row to the trace."""
         steps = np.concatenate([rho.ravel() for rho in done.steps]) if done.steps else np.ones(1)
         self.trace.append(
             iteration=self.iteration,
             accesses=self.accesses,
             seconds=self.budget.seconds,
-            bound=sum(self.bound_terms.values()),
+            bound=bound,
             moved=self.moved,
             step_min=float(steps.min()),
             step_median=float(np.median(steps)),
