@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,10 +27,6 @@ class Beta(Family):
 
     parameters: ClassVar[tuple[str, ...]] = ("alpha", "beta")
     event_ndim: ClassVar[int] = 0
-
-    @classmethod
-    def sized(cls, length: int) -> Self:
-        return cls()
 
     @property
     def size(self) -> int:

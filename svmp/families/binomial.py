@@ -31,10 +31,6 @@ class Binomial(Family):
     parameters: ClassVar[tuple[str, ...]] = ("n", "p")
     event_ndim: ClassVar[int] = 0
 
-    @classmethod
-    def sized(cls, length: int) -> Self:
-        return cls()
-
     @property
     def size(self) -> int:
         return 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,10 +22,6 @@ class Exponential(Family):
 
     parameters: ClassVar[tuple[str, ...]] = ("lam",)
     event_ndim: ClassVar[int] = 0
-
-    @classmethod
-    def sized(cls, length: int) -> Self:
-        return cls()
 
     @property
     def size(self) -> int:

@@ -35,7 +35,7 @@ class Family(Protocol):
     @classmethod
     def sized(cls, length: int) -> Self:
         """Return the family for values (or categories) of this length; scalars ignore it."""
-        ...
+        return cls()
 
     @property
     def size(self) -> int:
