@@ -137,17 +137,9 @@ class Rule:
 
 
 def update_order(network: Network, order: Sequence[str] | None) -> list[str]:
-    """Return the names of the hidden variables, by default as they were declared but for two cases.
-
-    Choices among components come before the components, which would else forget how they differ.
-    Precisions come after what they are the precisions of, which a poor start would else smother.
-    """
+    """Return the names of the hidden variables in the order of their updates."""
     if order is None:
-        choosing = [name for name, edges in network.edges.items() if any(e.choosing for e in edges)]
-        first = dict.fromkeys([*network.locals, *choosing])
-        last = [name for name in network.hidden if network.is_precision(name)]
-        middle = [name for name in network.hidden if name not in first and name not in last]
-        return [*first, *middle, *(name for name in last if name not in first)]
+        return network.default_order
     if sorted(order) != sorted(network.hidden):
         raise ModelError(
             f"order names {sorted(order)}, but the hidden variables are {sorted(network.hidden)}"

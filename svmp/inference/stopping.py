@@ -12,7 +12,6 @@ from types import FrameType
 
 import numpy as np
 
-from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
@@ -26,12 +25,6 @@ class Budget:
     max_accesses: float | None = None
     max_seconds: float | None = None
     began: float = field(default_factory=time.perf_counter)
-
-    def __post_init__(self) -> None:
-        for name in ("max_sweeps", "max_accesses", "max_seconds"):
-            limit = getattr(self, name)
-            if limit is not None and not limit > 0:
-                raise ModelError(f"{name} must be positive, not {limit}")
 
     @property
     def seconds(self) -> float:

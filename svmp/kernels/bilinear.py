@@ -44,6 +44,20 @@ def offset_of(row: int, bias_keys: Ints, bias: Array, starts: Ints) -> float:
     return total
 
 
+@jit
+def blend(natural: Array, step: float, linear: float, square: float) -> None:
+    """Move a natural parameter by a step towards what the rows say."""
+    natural[0] = (1 - step) * natural[0] + step * linear
+    natural[1] = (1 - step) * natural[1] + step * square
+
+
+@jit
+def follow(natural: Array, moments: Array) -> None:
+    """Give a Normal the moments of its natural parameter."""
+    moments[0] = -0.5 * natural[0] / natural[1]
+    moments[1] = moments[0] * moments[0] - 0.5 / natural[1]
+
+
 @parallel
 def row_moments(
     rows: Ints,
@@ -144,18 +158,11 @@ def update_shared(
                 for e in range(count):
                     linear += weight[e] * (residual[e] + old)
                     square += weight[e]
-            step = rho[m]
-            natural[at, 0] = (1 - step) * natural[at, 0] + step * (
-                prior[m * width + k, 0] + scale[m] * linear
-            )
-            natural[at, 1] = (1 - step) * natural[at, 1] + step * (
-                prior[m * width + k, 1] - 0.5 * scale[m] * square
-            )
+            own = prior[m * width + k]
+            blend(natural[at], rho[m], own[0] + scale[m] * linear, own[1] - 0.5 * scale[m] * square)
             if at_once:
-                new = -0.5 * natural[at, 0] / natural[at, 1]
-                moments[at, 0] = new
-                moments[at, 1] = new * new - 0.5 / natural[at, 1]
-                change = new - old
+                follow(natural[at], moments[at])
+                change = moments[at, 0] - old
                 if slope:
                     for e in range(count):
                         residual[e] -= slopes[k, e] * change
@@ -222,14 +229,7 @@ def update_drawn(
                     a, second = other[j, 0], other[j, 1]
                 linear += weight * a * (target[row] - mean + a * old)
                 square += weight * second
-            step = rho[m]
-            natural[at, 0] = (1 - step) * natural[at, 0] + step * (
-                prior[m * width + k, 0] + scale * linear
-            )
-            natural[at, 1] = (1 - step) * natural[at, 1] + step * (
-                prior[m * width + k, 1] - 0.5 * scale * square
-            )
+            own = prior[m * width + k]
+            blend(natural[at], rho[m], own[0] + scale * linear, own[1] - 0.5 * scale * square)
             if at_once:
-                new = -0.5 * natural[at, 0] / natural[at, 1]
-                moments[at, 0] = new
-                moments[at, 1] = new * new - 0.5 / natural[at, 1]
+                follow(natural[at], moments[at])

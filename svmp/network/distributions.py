@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import inspect
+from abc import abstractmethod
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -60,9 +61,9 @@ class Distribution(Variable):
         cls.__signature__ = inspect.Signature([*own, *dist, *shared])  # type: ignore[attr-defined]
 
     @staticmethod
+    @abstractmethod
     def dist(*args: Any, **parameters: Any) -> Component:
         """Return the density alone, without a name."""
-        raise NotImplementedError
 
 
 class Normal(Distribution):

@@ -11,6 +11,7 @@ of the variable that is being declared, as NumPy would.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -135,14 +136,15 @@ class Term:
         return replace(renamed, summed=(*renamed.summed, private))
 
 
-class Expression:
+class Expression(ABC):
     """A sum of terms; variables are the simplest ones."""
 
     __array_ufunc__ = None  # so that `array * expression` asks the expression, not NumPy
 
     @property
+    @abstractmethod
     def terms(self) -> tuple[Term, ...]:
-        raise NotImplementedError
+        """The terms that are added up."""
 
     @property
     def free(self) -> set[str]:

@@ -230,10 +230,21 @@ class Network:
             and self.child_counts[name].max(initial=0) <= 1
         ]
 
-    def is_precision(self, name: str) -> bool:
-        """Return whether a variable is the precision of anything."""
-        parameters = [e.conditional.slot_of(self.hidden[name])[0] for e in self.edges[name]]
-        return "tau" in parameters
+    @cached_property
+    def default_order(self) -> list[str]:
+        """The hidden variables as they were declared, but for two cases.
+
+        Choices among components come before the components, which would else forget how they
+        differ. Precisions come after what they are the precisions of, which a poor start would
+        else smother.
+        """
+        first = dict.fromkeys(self.locals)
+        first |= {n: None for n, edges in self.edges.items() if any(e.choosing for e in edges)}
+        rest = [name for name in self.hidden if name not in first]
+        return [*first, *sorted(rest, key=self._is_precision)]
+
+    def _is_precision(self, name: str) -> bool:
+        return any(e.conditional.slot_of(self.hidden[name])[0] == "tau" for e in self.edges[name])
 
     def edges_around(self, local: str) -> list[Edge]:
         """Return the edges from other variables to the rows that a local variable belongs to."""
