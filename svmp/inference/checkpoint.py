@@ -12,7 +12,7 @@ import json
 import os
 import re
 import time
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -259,9 +259,8 @@ def recipe(thing: Any) -> Any:
     """Return how to make one of svmp's own settings again, or its name if it is the user's."""
     name = type(thing).__name__
     if name in KNOWN and is_dataclass(thing) and not isinstance(thing, type):
-        made = {k: v for k, v in asdict(thing).items() if not k.startswith("_")}
-        if isinstance(thing, FullVB | Growing):
-            made.pop("option")
+        given = [f.name for f in fields(thing) if f.init and not f.name.startswith("_")]
+        made = {name: asdict(thing)[name] for name in given}
         if isinstance(thing, RobbinsMonro):
             made["rho1"] = None  # it is in tau already
         try:

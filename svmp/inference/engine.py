@@ -11,7 +11,7 @@ unit steps, which is equation (5).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy as np
 from svmp.errors import ImproperError, ModelError
 from svmp.families.family import Array
 from svmp.inference.fused import fused_update
+from svmp.inference.joint import Block
 from svmp.inference.rows import AllRows, Draw
 from svmp.inference.selection import Selection
 from svmp.inference.steps import Look, Steps
@@ -27,6 +28,8 @@ from svmp.network.grid import Ints
 from svmp.network.network import Network
 from svmp.network.variable import Variable
 
+Update = tuple[Ints, Array]
+"""Elements, and their new natural parameters."""
 MEMORY = 0.1
 """Weight of the newest gradient in the running statistics that a policy may ask for."""
 
@@ -54,8 +57,13 @@ def iterate(
     rule = Rule(network, q, steps, iteration, selection.option)
     for name in update_order(network, selection.order):
         at_once = selection.option == "a" or name in network.locals
-        fused = fused_update(network, q, draw, rule, name, at_once, done)
-        updates = [fused] if fused else proposals(network, q, draw, rule, name, done)
+        fused = fused_update(network, q, draw, rule, name, selection, done)
+        if fused:
+            updates: Iterable[Update] = [fused]
+        elif selection.joint and (block := Block.of(network, name)) is not None:
+            updates = [block.proposal(q, draw, rule, done)]
+        else:
+            updates = proposals(network, q, draw, rule, name, done)
         for elements, natural in updates:
             check_domain(network.hidden[name], elements, natural)
             if not at_once:
@@ -69,7 +77,7 @@ def iterate(
 
 def proposals(
     network: Network, q: Beliefs, draw: Draw, rule: Rule, name: str, done: Pass
-) -> Iterator[tuple[Ints, Array]]:
+) -> Iterator[Update]:
     """Yield the new natural parameters of elements that can be updated together, group by group."""
     for elements in draw.groups(name):
         target = message_sum(network, q, draw, name, elements, done)

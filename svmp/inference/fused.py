@@ -9,9 +9,10 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.inference.draws import sample_each
 from svmp.inference.rows import AllRows, Draw, DrawnBatch, DrawnChildren, Sampled
-from svmp.kernels.plan import Drawn, Plan, Shared, Work, by_key
+from svmp.inference.selection import Selection
+from svmp.kernels.plan import Drawn, Plan, Work
 from svmp.network.beliefs import Beliefs
-from svmp.network.grid import Ints, ragged
+from svmp.network.grid import Ints
 from svmp.network.network import Network
 
 if TYPE_CHECKING:
@@ -26,7 +27,13 @@ def find_loops(network: Network) -> dict[str, Plan]:
 
 
 def fused_update(
-    network: Network, q: Beliefs, draw: Draw, rule: Rule, name: str, at_once: bool, done: Pass
+    network: Network,
+    q: Beliefs,
+    draw: Draw,
+    rule: Rule,
+    name: str,
+    selection: Selection,
+    done: Pass,
 ) -> tuple[Ints, Array] | None:
     """Return the elements and new natural parameters, or None where no loop serves the variable.
 
@@ -40,49 +47,48 @@ def fused_update(
         return None
     if name in network.locals and not isinstance(draw, AllRows):  # only those of drawn rows move
         return None
-    work, read = share_out(network, plan, name, draw)
-    width = plan.side(name).width
+    work = share_out(network, plan, name, draw)
+    width = plan.operand(name).width
     elements = (work.keys[:, None] * width + np.arange(width)).ravel()
-    rho = rule(name, work.keys * width, read)
-    prior = np.ascontiguousarray(network.prior(q, name, elements))
-    natural = plan.update(q, name, work, prior, np.ascontiguousarray(rho), at_once)
-    done.note(False, rho, read)
-    done.accesses += int(read.sum()) * width
+    rho = np.ascontiguousarray(rule(name, work.keys * width, work.read))
+    prior = network.prior(q, name, elements)
+    local = name in network.locals
+    at_once, joint = selection.option == "a" or local, selection.joint and not local
+    natural = plan.update(q, name, work, prior, rho, at_once, joint)
+    done.note(False, rho, work.read)
+    done.accesses += int(work.read.sum()) * width
     return elements, natural[elements]
 
 
-def share_out(network: Network, plan: Plan, name: str, draw: Draw) -> tuple[Work, Ints]:
-    """Return the keys to update with their rows, and how many rows each reads."""
-    pointers, rows = plan.rows_by_key(name)
-    counts = np.diff(pointers)
+def share_out(network: Network, plan: Plan, name: str, draw: Draw) -> Work:
+    """Return the keys to update, with their rows."""
+    column = plan.operand(name).column
+    every = plan.all_rows(column)
+    counts = every.end - every.begin
     keys = np.arange(len(counts))
     table = plan.conditional.variable.name
     whole = isinstance(draw, Sampled | DrawnBatch) and table not in draw.tables
     if isinstance(draw, AllRows) or whole:
-        return Shared(keys, pointers, rows, np.ones(len(keys))), counts
+        return Work(every, keys, np.ones(len(keys)), counts)
     match draw:
         case Sampled():
-            drawn = draw.tables[table]
-            ends, sample = by_key(plan.side(name).key[drawn], drawn, len(keys))
-            return Shared(keys, ends, sample, np.ones(len(keys))), np.diff(ends)
+            if (name, table) not in draw.memory:
+                draw.memory[name, table] = plan.keyed(column, draw.tables[table])
+            keyed = draw.memory[name, table]
+            return Work(keyed, keys, np.ones(len(keys)), keyed.end - keyed.begin)
         case DrawnChildren():
             take = draw.most(name, counts)
             number = list(network.hidden).index(name)
-            if not draw.share_draw:
-                stream = (draw.seed, draw.iteration, number)
-                return Drawn(*stream, keys, pointers, rows, take), take
-            first = keys * plan.side(name).width  # the element whose stream all factors share
-            chosen = sample_each(draw.seed, draw.iteration, number, first, counts, take)
-            owner, _ = ragged(take, take)
-            ends = np.concatenate([[0], np.cumsum(take)])
             scale = counts / np.maximum(take, 1)
-            return Shared(keys, ends, rows[pointers[owner] + chosen], scale), take
+            if not draw.share_draw:
+                drawn = Drawn(draw.seed, draw.iteration, number, take)
+                return Work(every, keys, scale, take, drawn)
+            first = keys * plan.operand(name).width  # the element whose stream all factors share
+            chosen = sample_each(draw.seed, draw.iteration, number, first, counts, take)
+            return Work(every.at(every.begin.repeat(take) + chosen, take), keys, scale, take)
         case DrawnBatch():
-            drawn = draw.tables[table]
-            every = plan.side(name).key[drawn]
-            keys = np.union1d(every, np.flatnonzero(counts == 0))
-            ends, batch = by_key(np.searchsorted(keys, every), drawn, len(keys))
-            read = np.diff(ends)
-            scale = counts[keys] / np.maximum(read, 1)
-            return Shared(keys.astype(np.int64), ends, batch, scale), read
+            batch = plan.keyed(column, draw.tables[table])
+            read = batch.end - batch.begin
+            keys = np.flatnonzero((read > 0) | (counts == 0))
+            return Work(batch, keys, (counts / np.maximum(read, 1))[keys], read[keys])
     raise AssertionError(f"no loop for a {type(draw).__name__}")

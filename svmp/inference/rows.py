@@ -6,9 +6,9 @@ The engine asks a `Draw` for both. What the rows mean it does not know; nor does
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -63,11 +63,15 @@ class AllRows(Draw):
 
 @dataclass(frozen=True)
 class Sampled(Draw):
-    """A part of the observations as if they were all; samples of one seed contain each other."""
+    """A part of the observations as if they were all; samples of one seed contain each other.
+
+    Those who sort its rows may remember the order in `memory`.
+    """
 
     network: Network
     share: float
     seed: int
+    memory: dict[Any, Any] = field(default_factory=dict, compare=False)
 
     @cached_property
     def tables(self) -> dict[str, Ints]:

@@ -20,10 +20,15 @@ Option = Literal["a", "b"]
 
 
 class Selection(Protocol):
-    """An algorithm: how it draws, and when a new value is seen: (a) at once, (b) at the end."""
+    """An algorithm: how it draws, and when a new value is seen: (a) at once, (b) at the end.
+
+    With `joint`, elements that stand in one sum of a mean, as the factors of a user, are settled
+    together from the same rows; otherwise one after the other.
+    """
 
     option: Option
     order: Sequence[str] | None
+    joint: bool
 
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
         """Choose the rows of one iteration."""
@@ -43,6 +48,7 @@ class FullVB(Selection):
 
     order: Sequence[str] | None = None
     option: Option = field(default="a", init=False)
+    joint: bool = field(default=False, init=False)
 
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
         return AllRows(network)
@@ -74,6 +80,7 @@ class Children(Selection):
     option: Option = "a"
     share_draw: bool = False
     order: Sequence[str] | None = None
+    joint: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         check_option(self.option)
@@ -120,6 +127,7 @@ class Batch(Selection):
     size: int
     option: Option = "a"
     order: Sequence[str] | None = None
+    joint: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         check_option(self.option)
@@ -137,6 +145,7 @@ class Growing(Selection):
     unit length and nothing can diverge. While few rows are read a sweep costs little, and what it
     finds is where the next, larger sample starts from. The sample doubles each time that `pace`
     sweeps' worth of accesses have been spent, and all samples together cost one sweep at most.
+    With `first=1` it is full VB from the start.
 
     Parameters
     ----------
@@ -144,12 +153,16 @@ class Growing(Selection):
         Share of the observations in the first sample.
     pace
         Accesses between doublings, as a share of a sweep over all of them.
+    joint
+        Settle elements that stand in one sum of a mean, as the factors of a user, together: from
+        the same rows, where their mean field rests given all else. Otherwise one after the other.
     order
         Names of the hidden variables in the order of their updates.
     """
 
     first: float = 1 / 32
     pace: float = 0.2
+    joint: bool = True
     order: Sequence[str] | None = None
     option: Option = field(default="a", init=False)
 

@@ -1,6 +1,6 @@
-"""Which Normals the bilinear loops serve, and what they need to know of them.
+"""Which Normals the multilinear loops serve, and what they need to know of them.
 
-A plan holds for one conditional: mu = u[i] . v[j] + biases, with each variable in one term. All
+A plan holds for one conditional whose mean is a sum of products, each variable in one of them. All
 else goes the plain way.
 """
 
@@ -14,24 +14,30 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from svmp import factors
-from svmp.families.family import Array
-from svmp.kernels import bilinear
+from svmp.families.family import Array, stack
+from svmp.families.normal import LOG_2PI
+from svmp.kernels import multilinear
+from svmp.kernels.multilinear import LINE, LONG, OWN, Mean, Receiver, Rows
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints
 from svmp.network.linear import Linear, LinearTerm, dimension
 from svmp.network.reader import Reader
+from svmp.network.slot import Single
 
-NOTHING = np.zeros((1, 2))
-NO_KEY = np.zeros(1, dtype=np.int32)
-NO_MEANS = np.zeros(1)
-
+Precision = type[np.float32] | type[np.float64]
+Array32 = NDArray[np.int32]
+Numbers = NDArray[Any]
+"""Numbers of either precision."""
 
 SMALL = 20_000
 """Below so many accesses, waking other threads costs more than they save."""
+CENTRED = 100.0
+"""How many standard deviations from 0 data may lie whose rows are read in single precision."""
 
 
 @contextmanager
@@ -39,68 +45,116 @@ def threads_for(accesses: int) -> Iterator[None]:
     """Run small work on this thread alone; the bits are the same."""
     threads = numba.get_num_threads()
     numba.set_num_threads(1 if accesses < SMALL else threads)
+    before = numba.set_parallel_chunksize(16)  # keys differ in length: who is done takes more
     try:
         yield
     finally:
         numba.set_num_threads(threads)
-
-
-class Shared(NamedTuple):
-    """Keys that read their rows once for all factors: where each key's begin, and their scales."""
-
-    keys: Ints
-    pointers: Ints
-    rows: Ints
-    scale: Array
-
-
-class Drawn(NamedTuple):
-    """Keys whose every factor draws at most so many of its rows for itself."""
-
-    seed: int
-    iteration: int
-    variable: int
-    keys: Ints
-    pointers: Ints
-    rows: Ints
-    most: Ints
-
-
-Work = Shared | Drawn
+        numba.set_parallel_chunksize(before)
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
-    """One operand as the loops see it: element key * width + k belongs to factor k of a key."""
+class Column:
+    """A foreign key of a table: that of every row, and how many keys there are."""
+
+    key: Array32
+    size: int
+
+    @classmethod
+    def of(cls, reader: Reader, width: int) -> Column:
+        rows = np.arange(reader.scope.rows.size)
+        elements = reader.element(rows, np.zeros_like(rows))
+        return cls((elements // width).astype(np.int32), reader.variable.size // width)
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """A variable in a term: element key * width + k belongs to slot k of a key."""
 
     reader: Reader
+    term: int
     width: int
-    slope: bool
+    column: int
 
     @property
     def name(self) -> str:
         return self.reader.variable.name
 
-    @property
-    def keys(self) -> int:
-        return self.reader.variable.size // self.width
 
-    @cached_property
-    def key(self) -> Ints:
-        """Key of every row of the table."""
-        rows = np.arange(self.reader.scope.rows.size)
-        elements = self.reader.element(rows, np.zeros_like(rows))
-        return (elements // self.width).astype(np.int32)
+@dataclass(frozen=True, eq=False)
+class Keyed:
+    """Rows of a table by one of their keys.
+
+    Attributes
+    ----------
+    rows
+        Their numbers, those of one key after another's; None if all stand so in the table.
+    begin, end
+        Where those of each key begin and end.
+    columns
+        Their other keys, a line for each column.
+    target
+        The observed values, or None where they are hidden.
+    coefficients
+        Those of the terms that have any, a line each.
+    """
+
+    rows: Ints | None
+    begin: Ints
+    end: Ints
+    columns: Array32
+    target: Numbers | None
+    coefficients: Numbers
+
+    def at(self, places: Ints, counts: Ints) -> Keyed:
+        """Return some of the rows, by place, and so many for each key."""
+        end = np.cumsum(counts)
+        return Keyed(
+            places if self.rows is None else self.rows[places],
+            end - counts,
+            end,
+            self.columns[:, places],
+            None if self.target is None else self.target[places],
+            self.coefficients[:, places],
+        )
+
+
+class Drawn(NamedTuple):
+    """Every element draws at most so many of its rows for itself."""
+
+    seed: int
+    iteration: int
+    variable: int
+    most: Ints
+
+
+class Work(NamedTuple):
+    """Keys to update, the rows of each, by what they count, and how many each reads."""
+
+    keyed: Keyed
+    keys: Ints
+    scale: Array
+    read: Ints
+    drawn: Drawn | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A conditional that the loops serve."""
+    """A conditional that the loops serve.
+
+    Attributes
+    ----------
+    operands
+        The variables of all terms, one term's after another's.
+    columns
+        The different keys of the table's rows.
+    """
 
     conditional: Conditional
     linear: Linear
-    dot: tuple[Side, Side] | None
-    biases: tuple[Side, ...]
+    terms: tuple[LinearTerm, ...]
+    operands: tuple[Operand, ...]
+    columns: tuple[Column, ...]
     intercept: float
 
     @classmethod
@@ -110,141 +164,244 @@ class Plan:
         plain = conditional.components > 1 or not isinstance(conditional.factor, factors.Normal)
         if plain or not isinstance(linear, Linear) or conditional.variable.size >= 2**31:
             return None
-        dot, biases, intercept = None, [], 0.0
-        for term in linear.terms:
-            if not term.readers and not term.constants and term.design is None:
-                intercept += term.scale
-            elif (side := bias_of(term)) is not None:
-                biases.append(side)
-            elif dot is None and (pair := dot_of(term)) is not None:
-                dot = pair
-            else:
-                return None
-        names = [s.name for s in (*biases, *(dot or ()))]
-        return (
-            None
-            if len(set(names)) < len(names)
-            else cls(conditional, linear, dot, tuple(biases), intercept)
-        )
+        terms = tuple(t for t in linear.terms if not is_number(t))
+        names = [r.variable.name for t in terms for r in t.readers]
+        if not terms or len(set(names)) < len(names) or not all(map(served, terms)):
+            return None
+        columns: list[Column] = []
+        operands = []
+        for number, term in enumerate(terms):
+            for reader in term.readers:
+                width = term.scope.slots.size
+                column = place_of(Column.of(reader, width), columns)
+                operands.append(Operand(reader, number, width, column))
+        intercept = sum(t.scale for t in linear.terms if is_number(t))
+        return cls(conditional, linear, terms, tuple(operands), tuple(columns), intercept)
 
-    def side(self, name: str) -> Side:
+    def operand(self, name: str) -> Operand:
         """Return the operand of that name."""
-        return next(s for s in (*self.biases, *(self.dot or ())) if s.name == name)
-
-    def _mean_of_row(self, q: Beliefs) -> tuple[Any, ...]:
-        """Return what the loops need to add up E[mu] of a row."""
-        starts = np.cumsum([0, *(s.reader.variable.size for s in self.biases)])[:-1]
-        bias = [q.moments[s.name] for s in self.biases]
-        return (
-            np.concatenate(bias) if bias else NOTHING,
-            self._bias_keys,
-            starts,
-            *self._dot_arguments(q),
-        )
-
-    def _dot_arguments(self, q: Beliefs) -> tuple[Any, ...]:
-        if self.dot is None:
-            return NOTHING, NO_KEY, NOTHING, NO_KEY, 0
-        left, right = self.dot
-        return q.moments[left.name], left.key, q.moments[right.name], right.key, left.width
+        return next(o for o in self.operands if o.name == name)
 
     @cached_property
-    def _bias_keys(self) -> Ints:
-        if not self.biases:
-            return np.zeros((0, 1), dtype=np.int32)
-        return np.stack([s.key for s in self.biases])
+    def precision(self) -> Precision:
+        """The type in which rows are read: that of the data, if they are not far from zero."""
+        observed = self.conditional.variable.observed
+        if observed is None or observed.dtype == np.float64:
+            return np.float64
+        values = observed[self.conditional.variable.rows]
+        centre, spread = abs(values.mean(dtype=np.float64)), values.std(dtype=np.float64)
+        exact = np.abs(values).max(initial=0) < 2**24
+        return np.float32 if exact and centre <= CENTRED * spread else np.float64
+
+    def mean(self, q: Beliefs, own: int | None, dtype: Precision) -> Mean:
+        """Return the mean as the loops read it, for rows by the key of one column."""
+        packed = []
+        for operand in self.operands:
+            moments = q.moments[operand.name].reshape(-1, operand.width, 2)
+            packed.append(moments.transpose(0, 2, 1).astype(dtype).ravel())
+        others = [c for c in range(len(self.columns)) if c != own]
+        scaled = np.array([bool(t.constants) for t in self.terms])
+        return Mean(
+            np.concatenate(packed),
+            np.cumsum([0, *(len(p) for p in packed[:-1])]),
+            np.array([OWN if o.column == own else others.index(o.column) for o in self.operands]),
+            np.searchsorted([o.term for o in self.operands], np.arange(len(self.terms) + 1)),
+            np.array([t.scope.slots.size for t in self.terms]),
+            np.where(scaled, np.cumsum(scaled) - 1, -1),
+            np.array([1.0 if t.constants else t.scale for t in self.terms], dtype=dtype),
+            self.intercept,
+        )
+
+    def keyed(self, column: int, rows: Ints | None = None) -> Keyed:
+        """Sort rows, or all of the table, by the key of a column."""
+        variable = self.conditional.variable
+        if rows is None and len(variable.rows) < variable.size:
+            rows = variable.rows
+        key = self.columns[column].key if rows is None else self.columns[column].key[rows]
+        pointers, order = by_key(key, self.columns[column].size)
+        if order is not None:
+            rows = order if rows is None else rows[order]
+        every = slice(None) if rows is None else rows
+        target = None
+        if variable.observed is not None:
+            target = np.asarray(variable.observed[every], dtype=self.precision)
+        others = [c for i, c in enumerate(self.columns) if i != column]
+        lines = np.empty((len(others), len(key)), dtype=np.int32)
+        for line, other in zip(lines, others, strict=True):
+            line[:] = other.key[every]
+        numbers = np.arange(variable.size) if rows is None else rows
+        coefficients = self.coefficients(numbers, self.precision)
+        return Keyed(rows, pointers[:-1], pointers[1:], lines, target, coefficients)
+
+    def coefficients(self, rows: Ints, dtype: Precision) -> Numbers:
+        """Return what the terms that have coefficients are multiplied by, a line each."""
+        terms = [t for t in self.terms if t.constants]
+        lines = np.empty((len(terms), len(rows)), dtype=dtype)
+        for line, term in zip(lines, terms, strict=True):
+            line[:] = term.scale
+            for array in term.constants:
+                line *= term.scope.look_up(array, rows, np.zeros_like(rows))
+        return lines
+
+    @cached_property
+    def _sorted(self) -> dict[int, Keyed]:
+        return {}
+
+    def all_rows(self, column: int) -> Keyed:
+        """Return all rows by the key of a column, sorted once."""
+        if column not in self._sorted:
+            self._sorted[column] = self.keyed(column)
+        return self._sorted[column]
+
+    def rows(self, q: Beliefs, keyed: Keyed, keys: Ints) -> Rows:
+        """Return the rows of some keys as the loops read them."""
+        target, variable = keyed.target, self.conditional.variable
+        every = slice(None) if keyed.rows is None else keyed.rows
+        if target is None:
+            target = np.ascontiguousarray(q.moments[variable.name][every, 0])
+        slot, numbers = self.conditional.slots["tau"], np.zeros(1, dtype=np.int64)
+        if slot.varies:
+            numbers = np.arange(variable.size) if keyed.rows is None else keyed.rows
+        weight = slot.moments(q, numbers)[:, 0].astype(self.precision)
+        places = (keyed.begin[keys], keyed.end[keys])
+        return Rows(*places, keyed.columns, target, weight, keyed.coefficients)
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
         """E[mu] and E[mu^2] of each row."""
-        bias, bias_keys, starts, *dot = self._mean_of_row(q)
+        columns = np.stack([c.key[rows] for c in self.columns])
+        lines = self.coefficients(rows, np.float64)
+        nobody, nothing = np.zeros(0, dtype=np.int64), np.zeros(1)
+        table = Rows(nobody, nobody, columns, nothing, nothing, lines)
         with threads_for(len(rows)):
-            found = bilinear.row_moments(rows, *dot, bias, bias_keys, starts)
-        if self.intercept:
-            found[:, 1] += self.intercept * (2 * found[:, 0] + self.intercept)
-            found[:, 0] += self.intercept
-        return found
+            return multilinear.row_moments(table, self.mean(q, None, np.float64))
+
+    def squared_residuals(self, q: Beliefs, keyed: Keyed, column: int) -> Array:
+        """Sum of E[(y - mu)^2] over the rows of each key of a column, for observed y."""
+        keys = np.arange(len(keyed.begin))
+        rows, mean = self.rows(q, keyed, keys), self.mean(q, column, np.float64)
+        with threads_for(rows.columns.shape[1] * len(self.operands)):
+            return multilinear.squared_residuals(rows, mean, keys)
 
     @cached_property
-    def _sorted(self) -> dict[str, tuple[Ints, Ints]]:
-        """For each operand, its rows by key, and where each key's begin."""
-        rows = self.conditional.variable.rows
-        sides = (*self.biases, *(self.dot or ()))
-        return {s.name: by_key(s.key[rows], rows, s.keys) for s in sides}
-
-    def children(self, name: str) -> Ints:
-        """Return how many rows each key has."""
-        return np.diff(self._sorted[name][0]).astype(np.int64)
-
-    def rows_by_key(self, name: str) -> tuple[Ints, Ints]:
-        """Return where the rows of each key begin, and the rows."""
-        return self._sorted[name]
-
-    def _target(self, q: Beliefs) -> Array:
-        variable = self.conditional.variable
-        if variable.observed is None:
-            return q.moments[variable.name][:, 0]
-        return self._observed
-
-    @cached_property
-    def _observed(self) -> Array:
-        observed = self.conditional.variable.observed
-        assert observed is not None
-        return np.asarray(observed, dtype=np.float64)
-
-    def _precision(self, q: Beliefs) -> Array:
+    def noise(self) -> int | None:
+        """The column by which the noise differs, any if it does not, or None if none is."""
         slot = self.conditional.slots["tau"]
-        count = self.conditional.variable.size if slot.varies else 1
-        return np.ascontiguousarray(slot.moments(q, np.arange(count))[:, 0])
+        if self.conditional.variable.observed is None:
+            return None
+        if not slot.varies:
+            return int(np.argmax([c.size for c in self.columns]))
+        if not isinstance(slot, Single):
+            return None
+        columns = [*self.columns]
+        found = place_of(Column.of(slot.reader, 1), columns)
+        return found if found < len(self.columns) else None
+
+    def log_density(self, q: Beliefs) -> float | None:
+        """E[log p(y | parents)] of all rows, without the base measure; None if it is not known."""
+        if self.noise is None:
+            return None
+        keyed = self.all_rows(self.noise)
+        counts = keyed.end - keyed.begin
+        slot = self.conditional.slots["tau"]
+        if isinstance(slot, Single) and slot.varies:
+            tau = q.moments[slot.reader.variable.name]
+        else:
+            tau = slot.moments(q, np.zeros(1, dtype=np.int64))
+        squares = self.squared_residuals(q, keyed, self.noise)
+        each = counts * (tau[:, 1] - LOG_2PI) - tau[:, 0] * squares
+        return 0.5 * float(each.sum())
+
+    def noise_messages(self, q: Beliefs, keyed: Keyed) -> Array:
+        """Return what the rows say about their precision: to one number, or to each key's."""
+        assert self.noise is not None
+        squares = self.squared_residuals(q, keyed, self.noise)
+        message = stack(-0.5 * squares, 0.5 * (keyed.end - keyed.begin))
+        return message if self.conditional.slots["tau"].varies else message.sum(axis=0)[None]
 
     def update(
-        self, q: Beliefs, name: str, work: Work, prior: Array, rho: Array, at_once: bool
+        self,
+        q: Beliefs,
+        name: str,
+        work: Work,
+        prior: Array,
+        rho: Array,
+        at_once: bool,
+        joint: bool,
     ) -> Array:
         """Blend in what the rows say; return the naturals, which are q's own if seen at once."""
-        side = self.side(name)
+        operand = self.operand(name)
         natural = q.natural[name] if at_once else q.natural[name].copy()
-        others = [s for s in self.dot or () if side.slope and s is not side]
-        other = (q.moments[others[0].name], others[0].key) if others else (NOTHING, NO_KEY)
-        receiver = (rho, at_once, prior, natural, q.moments[name], *other, side.width, side.slope)
-        density = (self._target(q), self._precision(q))
-        mean = (*self._mean_of_row(q), self.intercept)
-        if isinstance(work, Drawn):
-            with threads_for(int(work.most.sum()) * side.width):
-                bilinear.update_drawn(*work, *receiver, *density, *mean)
-        else:
-            means = q.means.get(self.conditional.variable.name)
-            known = (NO_MEANS, False) if means is None else (means, True)
-            with threads_for(len(work.rows) * side.width):
-                bilinear.update_shared(*work, *receiver, *density, *known, *mean)
+        mean = self.mean(q, operand.column, self.precision)
+        where = (operand.term, self.operands.index(operand))
+        prior = prior.reshape(-1, operand.width, 2)
+        counts = (work.keyed.end - work.keyed.begin)[work.keys]
+        few = np.zeros(len(counts), dtype=bool) if work.drawn is None else work.drawn.most < counts
+        many = ~few & (counts > LONG)
+
+        def part(chosen: NDArray[np.bool_]) -> tuple[Receiver, Rows]:
+            m = np.flatnonzero(chosen)
+            own = np.ascontiguousarray(prior[m]).reshape(-1, 2)
+            to = Receiver(*where, work.keys[m], work.scale[m], rho[m], own, at_once, joint)
+            return to, self.rows(q, work.keyed, work.keys[m])
+
+        if few.any() and work.drawn is not None:
+            drawn = work.drawn._replace(most=work.drawn.most[few])
+            to, rows = part(few)
+            with threads_for(int(drawn.most.sum()) * operand.width):
+                multilinear.update_drawn(to, *drawn, rows, mean, natural, q.moments[name])
+        if not few.all():
+            to, rows = part(~(few | many))
+            with threads_for(int(counts.sum()) * operand.width):
+                if joint:
+                    multilinear.update_jointly(to, rows, mean, natural, q.moments[name])
+                else:
+                    longest = int((rows.end - rows.begin).max(initial=0)) // LINE + 3
+                    room = (numba.get_num_threads(), longest * LINE * (operand.width + 1))
+                    scratch = np.empty(room, dtype=self.precision)
+                    multilinear.update_in_turn(to, rows, mean, scratch, natural, q.moments[name])
+        if many.any():
+            to, rows = part(many)
+            for m in range(len(to.keys)):
+                multilinear.update_long(to, m, rows, mean, natural, q.moments[name])
         return natural
 
 
-def bias_of(term: LinearTerm) -> Side | None:
-    """Return the operand of a term that is one Normal, unscaled."""
-    plain = term.design is None and not term.constants and term.scale == 1
-    if not plain or len(term.readers) != 1 or term.scope.slots.labels:
-        return None
-    (reader,) = term.readers
-    return Side(reader, 1, False) if dimension(reader.variable) == 1 else None
+def is_number(term: LinearTerm) -> bool:
+    """Whether a term is the same number in every row."""
+    return not term.readers and not term.constants and term.design is None
 
 
-def dot_of(term: LinearTerm) -> tuple[Side, Side] | None:
-    """Return the operands of a term that is a dot product of two Normals over their last axis."""
-    plain = term.design is None and not term.constants and term.scale == 1
-    if not plain or len(term.readers) != 2 or len(term.scope.slots.labels) != 1:
-        return None
-    (slot,) = term.scope.slots.labels
-    for reader in term.readers:
-        last = reader.index[-1:] == (slot,) and reader.carried == {slot}
-        if not last or reader.keyed_by_slots or dimension(reader.variable) > 1:
-            return None
-    width = term.scope.slots.size
-    left, right = (Side(reader, width, True) for reader in term.readers)
-    return left, right
-
-
-def by_key(keys: Ints, rows: Ints, count: int) -> tuple[Ints, Ints]:
-    """Sort rows by key, keeping their order: where each key's begin, and the rows."""
-    table = sparse.csr_array(
-        (rows.astype(np.int32), (keys, np.arange(len(rows)))), shape=(count, len(rows))
+def served(term: LinearTerm) -> bool:
+    """Whether a term is a product of Normals, perhaps with a coefficient, over one axis at most."""
+    slots = term.scope.slots.labels
+    if term.design is not None or len(slots) > 1 or not term.readers or not term.scope.slots.size:
+        return False
+    if any(set(slots) & set(map(str, c.axes)) for c in term.constants):
+        return False
+    return all(
+        dimension(r.variable) == 1
+        and not r.keyed_by_slots
+        and r.carried == set(slots)
+        and (not slots or r.index[-1] == slots[0])
+        for r in term.readers
     )
-    return table.indptr.astype(np.int64), table.data
+
+
+def place_of(column: Column, columns: list[Column]) -> int:
+    """Return the number of a column among others, a new one if it is not there."""
+    for number, other in enumerate(columns):
+        if other.size == column.size and np.array_equal(other.key, column.key):
+            return number
+    columns.append(column)
+    return len(columns) - 1
+
+
+def by_key(keys: Array32, count: int) -> tuple[Ints, Ints | None]:
+    """Sort by key, keeping the order: where each key's begin, and the order if it is another."""
+    ends = np.cumsum(np.bincount(keys, minlength=count))
+    pointers = np.concatenate([[0], ends])
+    if (np.diff(keys) >= 0).all():
+        return pointers, None
+    rows = np.arange(len(keys), dtype=np.int32)
+    table = sparse.csr_array((rows, (keys, rows)), shape=(count, len(keys)))
+    return pointers, table.data

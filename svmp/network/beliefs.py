@@ -11,11 +11,15 @@ from svmp.families.family import Array
 from svmp.network.grid import Ints
 
 
-class RowMoments(Protocol):
-    """A compiled loop for the mean of a Normal."""
+class Loop(Protocol):
+    """Compiled loops over the rows of a table."""
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
         """E[mu] and E[mu^2] of each row."""
+        ...
+
+    def log_density(self, q: Beliefs) -> float | None:
+        """E[log p] of all rows without the base measure, or None where it takes the plain way."""
         ...
 
 
@@ -30,7 +34,7 @@ class Beliefs:
     means
         E[mu] of every row of some tables, where an algorithm that reads all rows keeps them.
     loops
-        Compiled loops for E[mu] and E[mu^2], by table, where there are any.
+        Compiled loops, by table, where there are any.
     gradient, square
         Running means of the natural gradient and its square, for step policies that ask.
     """
@@ -38,7 +42,7 @@ class Beliefs:
     natural: dict[str, Array] = field(default_factory=dict)
     moments: dict[str, Array] = field(default_factory=dict)
     means: dict[str, Array] = field(default_factory=dict)
-    loops: dict[str, RowMoments] = field(default_factory=dict)
+    loops: dict[str, Loop] = field(default_factory=dict)
     gradient: dict[str, Array] = field(default_factory=dict)
     square: dict[str, Array] = field(default_factory=dict)
 

@@ -265,7 +265,7 @@ class Network:
         """Compute E[mu] of every row once, for an algorithm that is going to read them all."""
         for variable in (*self.hidden.values(), *self.observed.values()):
             slot = variable.conditional.slots.get("mu")
-            if isinstance(slot, Linear):
+            if isinstance(slot, Linear) and variable.name not in q.loops:
                 q.means.pop(variable.name, None)
                 conditional = variable.conditional
                 means = np.zeros(variable.size * conditional.components)
@@ -285,7 +285,8 @@ class Network:
             if child in q.means and isinstance(slot, Linear):
                 owner, rows = edge.rows_of(elements)
                 change = (after - before)[owner]
-                q.means[child][rows] += slot.shift(q, variable, elements[owner], rows, change)
+                shift = slot.shift(q, variable, elements[owner], rows, change)
+                np.add.at(q.means[child], rows, shift)
         q.natural[name][elements] = natural
         q.moments[name][elements] = after
 
@@ -293,11 +294,14 @@ class Network:
         """Return the exact bound as one term for each variable; their sum is the bound."""
         terms = {}
         for name, variable in (*self.hidden.items(), *self.observed.items()):
-            total = 0.0
+            loop = q.loops.get(name)
+            fused = None if loop is None else loop.log_density(q)
+            total = fused or 0.0
             step = variable.conditional.chunk(variable.family.size)
             for start in range(0, len(variable.rows), step):
                 rows = variable.rows[start : start + step]
-                total += variable.conditional.log_density(q, rows).sum()
+                if fused is None:
+                    total += variable.conditional.log_density(q, rows).sum()
                 family = variable.family.at(rows)
                 if variable.observed is not None:
                     total += family.log_base(variable.observed[rows]).sum()

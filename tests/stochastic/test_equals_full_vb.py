@@ -36,7 +36,7 @@ def everything(network: Network) -> dict[str, object]:
         "Children, one draw for all factors": svmp.Children(ALL, share_draw=True),
         "Children by name": svmp.Children(dict.fromkeys(network.hidden, ALL)),
         "Children by count": svmp.Children(lambda children: children),
-        "Growing": svmp.Growing(first=1.0),
+        "Growing": svmp.Growing(first=1.0, joint=False),
         "Batch": svmp.Batch(observations(network)),
     }
 
