@@ -13,6 +13,8 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.network import Network
 
+NONE = np.zeros(0, dtype=np.int64)
+
 
 @dataclass(frozen=True)
 class Only(AllRows):
@@ -26,7 +28,7 @@ class Only(AllRows):
 
 def locals_of(network: Network, local: str, table: str, rows: Ints) -> tuple[Ints, Ints]:
     """Return the elements of a local variable in some rows, ascending, and the row of each."""
-    found = [(np.zeros(0, dtype=np.int64),) * 2]
+    found = [(NONE, NONE)]
     for edge in network.edges[local]:
         if edge.conditional.variable.name == table:
             elements, where = edge.pairs_in(rows)

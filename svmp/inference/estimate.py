@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.inference.aside import aside, locals_of, settle
+from svmp.inference.aside import NONE, aside, locals_of, settle
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.network import Network
@@ -82,18 +82,14 @@ class Estimator:
         """
         network = self.network
         owned = {
-            (table, local): locals_of(network, local, table, rows)
+            table: {local: locals_of(network, local, table, rows) for local in network.locals}
             for table, rows in sample.items()
-            for local in network.locals
             if table in network.observed
         }
         if optimise:
             elements = {
-                local: np.unique(
-                    np.concatenate(
-                        [sample.get(local, np.zeros(0, dtype=np.int64))]
-                        + [found for (_, name), (found, _) in owned.items() if name == local]
-                    )
+                local: np.concatenate(
+                    [sample.get(local, NONE), *(found[local][0] for found in owned.values())]
                 )
                 for local in network.locals
             }
@@ -102,9 +98,8 @@ class Estimator:
         total = variance = 0.0
         for table, rows in sample.items():
             terms = network.terms(q, table, rows)
-            for (name, local), (found, row) in owned.items():
-                if name == table:
-                    np.add.at(terms, np.searchsorted(rows, row), network.terms(q, local, found))
+            for local, (found, row) in owned.get(table, {}).items():
+                np.add.at(terms, np.searchsorted(rows, row), network.terms(q, local, found))
             part, spread = expand(terms, len(self.tables[table]))
             total, variance = total + part, variance + spread
         rounding = np.finfo(np.float64).eps * abs(total)  # never 0, which means exact
