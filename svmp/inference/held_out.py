@@ -88,7 +88,6 @@ class HeldOut:
     def score(self, q: Beliefs) -> float:
         """Return the mean over held-out rows of what they would add to the bound of q."""
         q = aside(q, self.elements)
-        q.loops = {}  # they are of the rows of training
         turns = sum(len(Only(self.rows, self.own).groups(name)) for name in self.own)
         score = -np.inf
         for _ in range(PASSES):

@@ -65,6 +65,27 @@ def test_a_normal_with_keys() -> None:
     assert fit.trace["held_out"][-1] == pytest.approx(each.mean(), rel=1e-9)
 
 
+@pytest.mark.parametrize("kernels", [True, False])
+def test_ratings(kernels: bool) -> None:
+    """E[log N(r; u . v, 1)] has the variance of u . v, factor by factor."""
+    rng = np.random.default_rng(5)
+    user, item, rating = rng.integers(9, size=90), rng.integers(7, size=90), rng.normal(size=90)
+    out = rng.random(90) < 0.3
+    with svmp.Model(coords={"user": 9, "item": 7, "factor": 2}) as model:
+        u = svmp.Normal("u", mu=0, tau=1, dims=("user", "factor"))
+        v = svmp.Normal("v", mu=0, tau=1, dims=("item", "factor"))
+        mean = svmp.dot(u[user], v[item])
+        svmp.Normal("r", mu=mean, tau=1, observed=rating, missing=out)
+    truth = {"r": np.where(out, rating, NAN)}
+    fit = svmp.fit(model, svmp.FullVB(), max_sweeps=5, held_out=truth, kernels=kernels)
+    a, b = fit["u"].mean[user[out]], fit["v"].mean[item[out]]
+    s, t = fit["u"].var[user[out]], fit["v"].var[item[out]]
+    variance = (a**2 * t + s * b**2 + s * t).sum(axis=1)
+    each = stats.norm.logpdf(rating[out], (a * b).sum(axis=1)) - variance / 2
+    assert fit.trace["held_out"][-1] == pytest.approx(each.mean(), rel=1e-6)
+    assert fit.held_out(model, truth) == pytest.approx(each.mean(), rel=1e-10)
+
+
 def mixture() -> tuple[svmp.Model, np.ndarray]:
     rng = np.random.default_rng(0)
     whole = np.concatenate([rng.normal(-2, 1, 40), rng.normal(2, 1, 40)])
