@@ -145,8 +145,9 @@ def fit(
         keep = None if place is None else Checkpoints(Path(place), every, kernels)
         with catch_interrupt() as interrupt, report_to(progress, budget) as report:
             status = run.go(interrupt, report, keep or (lambda run: None))
-        if keep is not None and status != "diverged":
-            keep.write(run)
+            if keep is not None and status != "diverged":
+                keep.write(run)  # before the last bound, which a longer run would not compute here
+            run.finish(status)
         if status == "diverged":
             diagnosis = diagnose(run, begin)
     for name, term in run.bound_terms.items():

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svmp.errors import ModelError
+from svmp.inference.arguments import check_model_and_method
 from svmp.inference.aside import Only, aside, locals_of, settle
 from svmp.inference.fingerprint import fingerprint
 from svmp.inference.start import start
@@ -128,6 +129,7 @@ def held_out_of(network: Network, name: str, values: Any) -> Variable:
 
 def score(fit: Fit, model: Model, values: Mapping[str, Any]) -> float:
     """Return the score of held-out values under the q of a fit."""
+    check_model_and_method(model, None, None)
     network = Network(model)
     if sorted(network.hidden) != sorted(fit.posteriors):
         raise ModelError(

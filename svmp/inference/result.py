@@ -106,6 +106,7 @@ class Fit:
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw the bound against the accesses, on a logarithmic axis as in the paper.
 
+        Estimates are a band of two standard errors either way around the line of exact bounds.
         Needs matplotlib, which `pip install "svmp[plot]"` brings.
 
         Parameters

@@ -105,7 +105,7 @@ class Run:
     ) -> Status:
         """Iterate until the run converges, runs out of budget, diverges or is interrupted."""
         status: Status = "budget"
-        if self.iteration == 0 and not self.full:
+        if self.bound_at < 0 and not self.full:
             self.measure(Pass())
         while self.budget.used(self.sweeps, self.accesses) < 1:
             if interrupt.pressed:
@@ -124,7 +124,6 @@ class Run:
                 break
             report(self)
             save(self)
-        self.finish(status)
         return status
 
     def advance(self) -> Pass | None:

@@ -21,8 +21,8 @@ from .test_checkpoint import ratings_model, same_bits, topics_model
 
 def gaps() -> svmp.Model:
     """A mixture with missing rows, whose choices are left without a child."""
-    x = np.array([-3.0, np.nan, 2.5, 4.0, np.nan, -2.0, np.nan, 0.5])
-    with svmp.Model(coords={"k": 2, "row": 8}) as model:
+    x = np.array([-3.0, np.nan, 2.5, 4.0, np.nan, -2.0, np.nan, 0.5, np.nan])
+    with svmp.Model(coords={"k": 2, "row": 9}) as model:
         w = svmp.Dirichlet("w", a=1, dims="k")
         z = svmp.Categorical("z", p=w, dims="row")
         m = svmp.Normal("m", mu=0, tau=0.1, dims="k")
@@ -35,11 +35,10 @@ def two_tables() -> svmp.Model:
     """Local scores of two entries a row; a row is in one table or the other."""
     rng = np.random.default_rng(3)
     y, n = rng.normal(size=7), rng.normal(size=7)
-    y[[1, 4]], n[[0, 2, 3, 5]] = np.nan, np.nan
+    y[[1, 4]], n[[0, 2, 3, 5, 6]] = np.nan, np.nan
     with svmp.Model(coords={"row": 7, "d": 2}) as model:
         w = svmp.Normal("w", mu=0, tau=1, dims="d")
         s = svmp.Normal("s", mu=0, tau=1, dims=("row", "d"))
-        n[6] = np.nan
         svmp.Normal("y", mu=svmp.dot(s, w), tau=2, dims="row", observed=y, missing=True)
         svmp.Normal("n", mu=svmp.dot(s, w), tau=3, dims="row", observed=n, missing=True)
     return model

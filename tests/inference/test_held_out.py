@@ -248,6 +248,8 @@ def test_the_model_must_be_that_of_the_fit() -> None:
     model, held = mixture()
     with pytest.raises(svmp.ModelError, match="the fit has q of"):
         fit.held_out(model, {"x": held})
+    with pytest.raises(svmp.ModelError, match=r"model must be a svmp\.Model"):
+        fit.held_out(HELD, HELD)
 
 
 def test_a_resumed_run_has_the_same_column(tmp_path: Any) -> None:
