@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 PASSES = 100
 """How often local variables that share a row are optimised in turn, at most."""
 REST = 1e-10
-"""A score that changes by less than this share of its size is at rest."""
+"""A score that changes by no more than this, or this share of its size, is at rest."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class HeldOut:
         model = copy.copy(network.model)
         model.variables = {**network.hidden, **held}
         rows = Network(model)
-        rows.locals = network.locals  # what a held-out row does not share with one of training
+        rows.locals = network.locals  # local or not is decided in training
         elements, own = {}, {}
         for local in network.locals:
             found = [locals_of(rows, local, name, v.rows)[0] for name, v in held.items()]
@@ -94,7 +94,7 @@ class HeldOut:
         for _ in range(PASSES):
             settle(self.rows, q, self.own)
             before, score = score, self._mean(q)
-            if turns <= 1 or abs(score - before) <= REST * abs(score):
+            if turns <= 1 or abs(score - before) <= REST * max(1.0, abs(score)):
                 break
         return score
 

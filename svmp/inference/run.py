@@ -206,7 +206,7 @@ class Run:
 
     def note_fall(self) -> None:
         """Add a row for an iteration that ran away, where its bound is still a number."""
-        with np.errstate(all="ignore"), suppress(ImproperError):
+        with np.errstate(all="ignore"):
             self.note(sum(self.network.bound(self.q).values()), 0.0, self.last)
 
     def note(self, bound: float, se: float, done: Pass) -> None:
@@ -225,10 +225,11 @@ class Run:
             "C": done.most,
             "rollbacks": self.rollbacks,
         }
-        if self.held_out is not None:
-            row["held_out"] = self.held_out.score(self.q)
-        if np.isfinite(list(row.values())).all():
-            self.trace.append(**row)
+        with suppress(ImproperError):  # of a q on its way out
+            if self.held_out is not None:
+                row["held_out"] = self.held_out.score(self.q)
+            if np.isfinite(list(row.values())).all():
+                self.trace.append(**row)
 
     def finish(self, status: Status) -> None:
         """Make sure that q is sound, and that the bound is that of this q."""

@@ -299,7 +299,7 @@ class Network:
 
     def terms(self, q: Beliefs, name: str, rows: Ints) -> Array:
         """Return what each of some rows of a variable adds to the bound."""
-        variable = self.hidden.get(name) or self.observed[name]
+        variable = self.hidden[name] if name in self.hidden else self.observed[name]
         return np.concatenate([np.zeros(0), *self._parts(q, variable, rows)])
 
     def _parts(self, q: Beliefs, variable: Variable, rows: Ints) -> Iterator[Array]:

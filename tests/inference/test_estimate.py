@@ -188,6 +188,22 @@ def test_estimates_cost_little(large: Callable[[int], None]) -> None:
     assert (np.diff(fit.trace["accesses"])[estimated[1:]] >= estimator.accesses()).all()
 
 
+def test_more_than_a_hundred_thousand_rows() -> None:
+    """The constants as they are: ten estimates at most for an exact bound, near it at rest."""
+    heads = np.arange(120_000) % 3 == 0
+    with svmp.Model() as model:
+        p = svmp.Beta("p", alpha=1, beta=1)
+        svmp.Bernoulli("x", p=p, observed=heads)
+    trace = svmp.fit(model, svmp.Batch(10_000), max_sweeps=20, tol=0).trace
+    estimated = trace["bound_se"] > 0
+    assert 9 <= np.count_nonzero(estimated) <= 20
+    distance = (trace["bound"] - trace["bound"][-1])[estimated] / trace["bound_se"][estimated]
+    assert np.abs(distance).max() < 5
+    # Terms differ by log 2 at p = 1/3, so that their standard deviation is sqrt(2/9) log 2.
+    expected = 120_000 * np.sqrt(2 / 9 / 1200 * 0.99) * np.log(2)
+    np.testing.assert_allclose(trace["bound_se"][estimated], expected, rtol=0.05)
+
+
 def test_small_data_are_not_estimated() -> None:
     assert Estimator.of(Network(ratings_model())) is None
 
