@@ -22,6 +22,7 @@ from safetensors.numpy import save_file
 
 from svmp.errors import FileError, ModelError
 from svmp.inference.fingerprint import describe
+from svmp.inference.held_out import HeldOut
 from svmp.inference.run import Run
 from svmp.inference.selection import Batch, Children, FullVB, Growing, Selection
 from svmp.inference.steps import Constant, Grow, HoldThenDecay, Nodewise, RobbinsMonro, Steps
@@ -223,6 +224,15 @@ class Saved:
                         f"the checkpoint, {value} in the model"
                     )
 
+    def check_held_out(self, held: HeldOut | None) -> None:
+        """Refuse other held-out values than those of the trace so far."""
+        then = self.about["settings"].get("held_out")
+        now = None if held is None else held.fingerprint
+        if now != then:
+            made = "without held_out" if then is None else "with other values in held_out"
+            advice = "resume without" if then is None else "give the same again to resume"
+            raise FileError(f"{self.path}: made {made}; {advice}")
+
     def restore(self, run: Run) -> None:
         """Put a run where the checkpoint was made."""
         run.q.natural.update(self._of("natural"))
@@ -252,6 +262,7 @@ def settings(run: Run, kernels: bool) -> dict[str, Any]:
         "tol": run.tol,
         "persistent": run.persistent,
         "kernels": kernels,
+        "held_out": None if run.held_out is None else run.held_out.fingerprint,
     }
 
 

@@ -87,12 +87,12 @@ def proposals(
         yield elements, (1 - rho) * q.natural[name][elements] + rho * target
 
 
-def settle_locals(network: Network, q: Beliefs) -> None:
+def settle_locals(network: Network, q: Beliefs, draw: Draw | None = None) -> None:
     """Optimise the variables of all rows, of which an algorithm that draws leaves some behind."""
-    everything, done = AllRows(network), Pass()
+    draw, done = draw or AllRows(network), Pass()
     for name in network.locals:
-        for elements in everything.groups(name):
-            natural = message_sum(network, q, everything, name, elements, done)
+        for elements in draw.groups(name):
+            natural = message_sum(network, q, draw, name, elements, done)
             check_domain(network.hidden[name], elements, natural)
             network.move(q, name, elements, natural)
 

@@ -15,16 +15,24 @@ if TYPE_CHECKING:
 
 
 def plot(fit: Fit, ax: Axes | None = None, **options: Any) -> Axes:
-    """Draw the bound against the accesses; the start has none, and so no place on a log axis."""
+    """Draw the bound against the accesses; the start has none, and so no place on a log axis.
+
+    Where it was estimated, a band shows two standard errors either way.
+    """
     if ax is None:
         try:
             from matplotlib import pyplot
         except ImportError:
             raise SvmpError('a plot needs matplotlib: pip install "svmp[plot]"') from None
         ax = pyplot.subplots()[1]
-    accesses, bound = fit.trace["accesses"], fit.trace["bound"]
-    if np.any(accesses > 0):
-        ax.plot(accesses[accesses > 0], bound[accesses > 0], **{"marker": ".", **options})
+    accesses, bound, se = (fit.trace[c] for c in ("accesses", "bound", "bound_se"))
+    later, exact = accesses > 0, (accesses > 0) & (se == 0)
+    if np.any(exact):
+        (line,) = ax.plot(accesses[exact], bound[exact], **{"marker": ".", **options})
+        if np.any(se > 0):
+            low, high = (bound - 2 * se)[later], (bound + 2 * se)[later]
+            colour = line.get_color()
+            ax.fill_between(accesses[later], low, high, color=colour, alpha=0.2, linewidth=0)
     ax.set_title("Evidence lower bound", loc="center")
     ax.set(
         xlabel="accesses (rows read for an element)",

@@ -31,8 +31,11 @@ def report_to(wanted: bool | None, budget: Budget) -> Iterator[Report]:
             seconds = budget.seconds
             used = budget.used(run.sweeps, run.accesses)
             left = seconds / used - seconds if used > 0 else float("inf")
-            bound = f"{sum(run.bound_terms.values()):,.2f}" if run.bound_terms else "..."
-            step = f"{run.trace['step_median'][-1]:.3g}" if len(run.trace) else "..."
+            bound = step = "..."
+            if len(run.trace):
+                bound, se = f"{run.trace.last('bound'):,.2f}", run.trace.last("bound_se")
+                bound += f" ± {se:,.2g}" if se else ""
+                step = f"{run.trace.last('step_median'):.3g}"
             live.update(
                 Text(
                     f"iteration {run.iteration:,}   sweeps {run.sweeps:,.2f}   bound {bound}   "

@@ -14,7 +14,11 @@ from svmp.inference.run import Run
 from svmp.inference.trace import Trace
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from matplotlib.axes import Axes
+
+    from svmp.network.model import Model
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +32,8 @@ class Fit:
     bound_terms
         The exact bound of this q, as one term for each variable.
     trace
-        The run, with a row for each time that the exact bound was computed; under full VB that is
-        every iteration.
+        The run, with a row for each time that the bound was computed; under full VB that is every
+        iteration. `bound_se` is 0 where `bound` is exact, and the standard error of an estimate.
     posteriors
         q by variable; `fit["u"]` for short.
     iterations, accesses, seconds
@@ -76,6 +80,25 @@ class Fit:
         """Return the posterior variance, with the variable's dims."""
         return self[name].var
 
+    def held_out(self, model: Model, values: Mapping[str, Any]) -> float:
+        """Return the score of values that were left out of training, as in the trace.
+
+        Parameters
+        ----------
+        model
+            The model of this fit, which a fit does not keep.
+        values
+            By observed variable, an array with NaN or a mask where nothing is held out.
+
+        Returns
+        -------
+        float
+            The mean over held-out rows of what each would add to the bound, in nats.
+        """
+        from svmp.inference.held_out import score
+
+        return score(self, model, values)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one safetensors file, whole or not at all."""
         files.write(self, path)
@@ -83,6 +106,7 @@ class Fit:
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw the bound against the accesses, on a logarithmic axis as in the paper.
 
+        Estimates are a band of two standard errors either way around the line of exact bounds.
         Needs matplotlib, which `pip install "svmp[plot]"` brings.
 
         Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,7 +11,9 @@ import numpy as np
 
 from svmp.errors import ImproperError
 from svmp.inference.engine import Pass, iterate, settle_locals
+from svmp.inference.estimate import Estimator
 from svmp.inference.guard import Alarm, Guard
+from svmp.inference.held_out import HeldOut
 from svmp.inference.selection import FullVB, Growing, Selection
 from svmp.inference.steps import Look, Steps
 from svmp.inference.stopping import Budget, Interrupt, Window
@@ -55,6 +58,8 @@ class Run:
         By how much the policy's steps are reduced, after rollbacks.
     bound_terms, bound_at
         The last exact bound, and the accesses at which it was computed.
+    held_out
+        Values left out of training, whose score is a column of the trace.
     """
 
     network: Network
@@ -66,6 +71,7 @@ class Run:
     budget: Budget
     persistent: bool = False
     bound_every: int | None = None
+    held_out: HeldOut | None = None
     iteration: int = 0
     accesses: int = 0
     rollbacks: int = 0
@@ -83,6 +89,7 @@ class Run:
         self.full = isinstance(self.method, FullVB)
         self.safe = isinstance(self.method, FullVB | Growing)
         self.guard = Guard.of(self.network, self.q)
+        self.estimator = Estimator.of(self.network)
         self.globals = [n for n in self.network.hidden if n not in self.network.locals]
         if self.window.last is None:
             self.window.last = {n: self.q.natural[n].copy() for n in self.globals}
@@ -98,7 +105,7 @@ class Run:
     ) -> Status:
         """Iterate until the run converges, runs out of budget, diverges or is interrupted."""
         status: Status = "budget"
-        if self.iteration == 0 and not self.full:
+        if self.bound_at < 0 and not self.full:
             self.measure(Pass())
         while self.budget.used(self.sweeps, self.accesses) < 1:
             if interrupt.pressed:
@@ -117,7 +124,6 @@ class Run:
                 break
             report(self)
             save(self)
-        self.finish(status)
         return status
 
     def advance(self) -> Pass | None:
@@ -165,6 +171,7 @@ class Run:
             quiet = self.moved <= self.tol and (self.full or not self.safe)
         before, had = sum(self.bound_terms.values()), bool(self.bound_terms)
         if not (quiet or self.bound_is_due()):
+            self.estimate(done)
             return False
         self.measure(done)
         bound = sum(self.bound_terms.values())
@@ -184,30 +191,45 @@ class Run:
         self.bound_terms, self.bound_at = self.network.bound(self.q), self.accesses
         if done is not None:
             self.guard.keep(self.q)
-            self.note(sum(self.bound_terms.values()), done)
+            self.note(sum(self.bound_terms.values()), 0.0, done)
+
+    def estimate(self, done: Pass) -> None:
+        """Add an estimate of the bound to the trace, if it can be afforded; q stays as it is."""
+        if self.estimator is None:
+            return
+        rows = self.held_out.count if self.held_out is not None else 0
+        since = self.accesses - (self.trace.last("accesses") if len(self.trace) else 0)
+        if since >= self.estimator.accesses(rows):
+            sample = self.estimator.draw(self.seed, self.iteration)
+            with suppress(ImproperError):  # of a q on its way out
+                self.note(*self.estimator.estimate(self.q, sample, not self.full), done)
 
     def note_fall(self) -> None:
         """Add a row for an iteration that ran away, where its bound is still a number."""
         with np.errstate(all="ignore"):
-            bound = sum(self.network.bound(self.q).values())
-        if np.isfinite(bound):
-            self.note(bound, self.last)
+            self.note(sum(self.network.bound(self.q).values()), 0.0, self.last)
 
-    def note(self, bound: float, done: Pass) -> None:
-        """Add a row to the trace."""
+    def note(self, bound: float, se: float, done: Pass) -> None:
+        """Add a row to the trace, unless some number of it is none."""
         steps = np.concatenate([rho.ravel() for rho in done.steps]) if done.steps else np.ones(1)
-        self.trace.append(
-            iteration=self.iteration,
-            accesses=self.accesses,
-            seconds=self.budget.seconds,
-            bound=bound,
-            moved=self.moved,
-            step_min=float(steps.min()),
-            step_median=float(np.median(steps)),
-            step_max=float(steps.max()),
-            C=done.most,
-            rollbacks=self.rollbacks,
-        )
+        row = {
+            "iteration": self.iteration,
+            "accesses": self.accesses,
+            "seconds": self.budget.seconds,
+            "bound": bound,
+            "bound_se": se,
+            "moved": self.moved,
+            "step_min": float(steps.min()),
+            "step_median": float(np.median(steps)),
+            "step_max": float(steps.max()),
+            "C": done.most,
+            "rollbacks": self.rollbacks,
+        }
+        with suppress(ImproperError):  # of a q on its way out
+            if self.held_out is not None:
+                row["held_out"] = self.held_out.score(self.q)
+            if np.isfinite(list(row.values())).all():
+                self.trace.append(**row)
 
     def finish(self, status: Status) -> None:
         """Make sure that q is sound, and that the bound is that of this q."""

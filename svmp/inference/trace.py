@@ -31,6 +31,10 @@ class Trace:
         """Names of the columns."""
         return list(self._columns)
 
+    def last(self, column: str) -> float:
+        """Return the newest number of a column."""
+        return self._columns[column][-1]
+
     def __getitem__(self, column: str) -> NDArray[Any]:
         return np.asarray(self._columns[column])
 

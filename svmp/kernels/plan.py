@@ -296,8 +296,8 @@ class Plan:
         found = place_of(Column.of(slot.reader, 1), columns)
         return found if found < len(self.columns) else None
 
-    def log_density(self, q: Beliefs) -> float | None:
-        """E[log p(y | parents)] of all rows, without the base measure; None if it is not known."""
+    def bound_term(self, q: Beliefs) -> float | None:
+        """E[log p(y | parents)] of all rows, where the noise is one number or goes by a key."""
         if self.noise is None:
             return None
         keyed = self.all_rows(self.noise)

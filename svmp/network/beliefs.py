@@ -18,8 +18,8 @@ class Loop(Protocol):
         """E[mu] and E[mu^2] of each row."""
         ...
 
-    def log_density(self, q: Beliefs) -> float | None:
-        """E[log p] of all rows without the base measure, or None where it takes the plain way."""
+    def bound_term(self, q: Beliefs) -> float | None:
+        """Return what the rows add to the bound, or None where it takes the plain way."""
         ...
 
 

@@ -6,6 +6,7 @@ table are children of which element; all that inference asks is the sum of their
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -293,19 +294,27 @@ class Network:
     def bound(self, q: Beliefs) -> dict[str, float]:
         """Return the exact bound as one term for each variable; their sum is the bound."""
         terms = {}
-        for name, variable in (*self.hidden.items(), *self.observed.items()):
-            loop = q.loops.get(name)
-            fused = None if loop is None else loop.log_density(q)
-            total = fused or 0.0
-            step = variable.conditional.chunk(variable.family.size)
-            for start in range(0, len(variable.rows), step):
-                rows = variable.rows[start : start + step]
-                if fused is None:
-                    total += variable.conditional.log_density(q, rows).sum()
-                family = variable.family.at(rows)
-                if variable.observed is not None:
-                    total += family.log_base(variable.observed[rows]).sum()
-                else:
-                    total += family.free_entropy(q.natural[name][rows]).sum()
-            terms[name] = float(total)
+        for variable in (*self.hidden.values(), *self.observed.values()):
+            loop = q.loops.get(variable.name)
+            total = None if loop is None else loop.bound_term(q)
+            if total is None:
+                total = float(sum(p.sum() for p in self._parts(q, variable, variable.rows)))
+            terms[variable.name] = total
         return terms
+
+    def terms(self, q: Beliefs, name: str, rows: Ints) -> Array:
+        """Return what each of some rows of a variable adds to the bound."""
+        variable = self.hidden[name] if name in self.hidden else self.observed[name]
+        return np.concatenate([np.zeros(0), *self._parts(q, variable, rows)])
+
+    def _parts(self, q: Beliefs, variable: Variable, rows: Ints) -> Iterator[Array]:
+        """Yield the terms of rows, so many at a time that memory stays bounded."""
+        step = variable.conditional.chunk(variable.family.size)
+        for start in range(0, len(rows), step):
+            part = rows[start : start + step]
+            density = variable.conditional.log_density(q, part)
+            family = variable.family.at(part)
+            if variable.observed is not None:
+                yield density + family.log_base(variable.observed[part])
+            else:
+                yield density + family.free_entropy(q.natural[variable.name][part])

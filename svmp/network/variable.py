@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -86,7 +87,27 @@ class Variable(Expression):
         self.family: Family = self.conditional.family
         self.observed = values
         self.rows = self._rows(absent)
+        if isinstance(self.family, Normal | MvNormal) and values is not None:
+            self._check_distance()
         model.add(self)
+
+    def observing(self, values: Any) -> Variable:
+        """Return this variable with other values, missing where they are NaN or masked.
+
+        It belongs to no model, so that no other variable depends on it.
+        """
+        given, absent = _values(self.name, self.conditional.factor, values, missing=True)
+        assert given is not None
+        if given.shape != self.shape:
+            raise ModelError(
+                f"the values of '{self.name}' have shape {given.shape} instead of {self.shape}"
+            )
+        other = copy.copy(self)
+        other.conditional = copy.copy(self.conditional)
+        other.conditional.variable = other
+        other.observed = given
+        other.rows = other._rows(absent)
+        return other
 
     @property
     def hidden(self) -> bool:
@@ -161,13 +182,13 @@ class Variable(Expression):
                 f"'{self.name}' holds {shown(flat[first].tolist())} at {self.plate.locate(first)}, "
                 f"but beyond {LARGEST:g} squares overflow; use other units"
             )
-        if isinstance(self.family, Normal | MvNormal):
-            self._check_distance(flat[rows])
         self.observed = flat
         return rows
 
-    def _check_distance(self, values: NDArray[Any]) -> None:
+    def _check_distance(self) -> None:
         """Refuse values so far from 0 that a variance is lost in the rounding of a square."""
+        assert self.observed is not None
+        values = self.observed[self.rows]
         centre = np.abs(values.mean(axis=0, dtype=np.float64))
         spread = values.std(axis=0, dtype=np.float64)
         far = (spread > 0) & (centre > FARTHEST * spread)

@@ -1,0 +1,139 @@
+"""The score of values that were left out of training.
+
+What held-out rows would add to the bound, with q of all other variables as it is and the rows' own
+local variables optimised: for a row without any, E[log p(y | parents)]; for one with a Categorical
+z of its own, log sum_z exp(E[log p(z)] + E[log p(y | z)]). By Jensen's inequality neither is more
+than the log density that q predicts, log E[p(y | parents)].
+
+The rows are a network of their own: the same hidden variables, with other rows observed.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from svmp.errors import ModelError
+from svmp.inference.arguments import check_model_and_method
+from svmp.inference.aside import Only, aside, locals_of, settle
+from svmp.inference.fingerprint import fingerprint
+from svmp.inference.start import start
+from svmp.network.beliefs import Beliefs
+from svmp.network.given import shown
+from svmp.network.grid import Ints
+from svmp.network.network import Network
+from svmp.network.variable import Variable
+
+if TYPE_CHECKING:
+    from svmp.inference.result import Fit
+    from svmp.network.model import Model
+
+PASSES = 100
+"""How often local variables that share a row are optimised in turn, at most."""
+REST = 1e-10
+"""A score that changes by no more than this, or this share of its size, is at rest."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Values that were left out of training.
+
+    Attributes
+    ----------
+    rows
+        The hidden variables of training, observed through the held-out rows only.
+    elements, own
+        By local variable: those of the held-out rows; of them, those that have no row in training.
+    """
+
+    rows: Network
+    elements: Mapping[str, Ints]
+    own: Mapping[str, Ints]
+
+    @classmethod
+    def of(cls, network: Network, values: Any) -> HeldOut:
+        """Take in held-out values by variable, NaN or masked where nothing is held out."""
+        if not isinstance(values, Mapping) or not values:
+            raise ModelError(f"held_out must be values by variable, not {shown(values)}")
+        held = {name: held_out_of(network, name, given) for name, given in values.items()}
+        model = copy.copy(network.model)
+        model.variables = {**network.hidden, **held}
+        rows = Network(model)
+        rows.locals = network.locals  # local or not is decided in training
+        elements, own = {}, {}
+        for local in network.locals:
+            found = [locals_of(rows, local, name, v.rows)[0] for name, v in held.items()]
+            elements[local] = np.unique(np.concatenate(found))
+            own[local] = elements[local][network.child_counts[local][elements[local]] == 0]
+        return cls(rows, elements, own)
+
+    @property
+    def count(self) -> int:
+        """How many rows are held out."""
+        return sum(len(v.rows) for v in self.rows.observed.values())
+
+    @property
+    def fingerprint(self) -> str:
+        """A short hash of the values."""
+        arrays: list[Any] = []
+        for name, variable in sorted(self.rows.observed.items()):
+            assert variable.observed is not None
+            code = np.frombuffer(name.encode(), np.uint8)
+            arrays += [code, variable.rows, variable.observed[variable.rows]]
+        return fingerprint(arrays)
+
+    def score(self, q: Beliefs) -> float:
+        """Return the mean over held-out rows of what they would add to the bound of q."""
+        q = aside(q, self.elements)
+        turns = sum(len(Only(self.rows, self.own).groups(name)) for name in self.own)
+        score = -np.inf
+        for _ in range(PASSES):
+            settle(self.rows, q, self.own)
+            before, score = score, self._mean(q)
+            if turns <= 1 or abs(score - before) <= REST * max(1.0, abs(score)):
+                break
+        return score
+
+    def _mean(self, q: Beliefs) -> float:
+        rows = {name: v.rows for name, v in self.rows.observed.items()}
+        tables = {**self.own, **rows}
+        total = sum(float(self.rows.terms(q, name, some).sum()) for name, some in tables.items())
+        return total / self.count
+
+
+def held_out_of(network: Network, name: str, values: Any) -> Variable:
+    """Return an observed variable with the held-out values in place of those of training."""
+    if name not in network.observed:
+        raise ModelError(
+            f"held_out names {shown(name)}, which is no observed variable; there are "
+            f"{list(network.observed)}"
+        )
+    variable = network.observed[name]
+    try:
+        held = variable.observing(values)
+    except ModelError as error:
+        raise ModelError(f"held_out: {error}") from None
+    both = np.intersect1d(held.rows, variable.rows)
+    if len(both):
+        where = variable.plate.locate(int(both[0]))
+        raise ModelError(
+            f"held_out has a value of '{name}' at {where}, which is observed in training; leave it "
+            "out of one of the two"
+        )
+    return held
+
+
+def score(fit: Fit, model: Model, values: Mapping[str, Any]) -> float:
+    """Return the score of held-out values under the q of a fit."""
+    check_model_and_method(model, None, None)
+    network = Network(model)
+    if sorted(network.hidden) != sorted(fit.posteriors):
+        raise ModelError(
+            f"the fit has q of {list(fit.posteriors)}, but the model hides {list(network.hidden)}"
+        )
+    held = HeldOut.of(network, values)
+    return held.score(start(network, 0, fit))
