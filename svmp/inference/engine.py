@@ -35,16 +35,20 @@ REST = 1e-3
 """A group is at rest when a pass moves its q by at most so many nats an element: for a Normal, by
 a thirtieth of its standard deviation, which is little beside the noise of drawing groups."""
 MOST_PASSES = 100
-"""Passes over a group at most, as in Hoffman et al.'s own code; few need more than thirty."""
+"""Passes over a group at most, so that one that is slow to rest does not hold up the others."""
 
 
 @dataclass
 class Pass:
-    """What one iteration did: rows accessed, the most that one element read, and the steps."""
+    """What one iteration did: rows accessed, the most that one element read, and the steps.
+
+    `fresh` has the rows of the groups that were drawn, if it was groups.
+    """
 
     accesses: int = 0
     most: int = 0
     steps: list[Array] = field(default_factory=list)
+    fresh: dict[str, Ints] = field(default_factory=dict)
 
     def note(self, local: bool, rho: Array, read: Ints) -> None:
         """Remember the steps of variables other than the rows' own."""
@@ -57,7 +61,8 @@ def iterate(
     network: Network, q: Beliefs, selection: Selection, steps: Steps, seed: int, iteration: int
 ) -> Pass:
     """Update every hidden variable once, in place; the variables of the rows drawn go first."""
-    draw, done, together = selection.draw(network, seed, iteration), Pass(), []
+    draw, together = selection.draw(network, seed, iteration), []
+    done = Pass(fresh=draw.fresh)
     settle_groups(network, q, draw, done)
     rule = Rule(network, q, draw, steps, iteration, selection.option)
     for name in update_order(network, selection.order):

@@ -53,6 +53,11 @@ class DrawnGroups(Draw):
     def coupling(self) -> dict[str, int]:
         return self.division.coupling
 
+    @property
+    def fresh(self) -> dict[str, Ints]:
+        observed = [name for name in self.network.observed if name in self.division.group]
+        return {name: self.division.rows(name, self.drawn) for name in observed}
+
     def groups(self, name: str) -> list[Ints]:
         return [] if name in self.division.group else self.network.groups[name]
 

@@ -44,6 +44,11 @@ class Draw(Protocol):
         """For each variable, how many other elements share a row with one and are not local."""
         return self.network.coupling
 
+    @property
+    def fresh(self) -> dict[str, Ints]:
+        """By table, rows whose groups' own variables are up to date, where others' are not."""
+        return {}
+
     def children(self, name: str, elements: Ints) -> Ints:
         """Return N_i of each element: among how many children it draws."""
         return self.network.child_counts[name][elements]

@@ -53,9 +53,9 @@ class Run:
         How far it is.
     damping
         By how much the policy's steps are reduced, after rollbacks.
-    bound_terms, bound_at, settling
-        The last exact bound, the accesses at which it was computed, and those that it took to
-        settle all groups for it.
+    bound_terms, bound_at, bound_iteration, settling
+        The last exact bound, the accesses and the iteration at which it was computed, and the
+        accesses that it took to settle all groups for it.
     """
 
     network: Network
@@ -75,6 +75,7 @@ class Run:
     moved: float = 0.0
     bound_terms: dict[str, float] = field(default_factory=dict)
     bound_at: int = -1
+    bound_iteration: int = -1
     settling: int = 0
     trace: Trace = field(default_factory=Trace)
     window: Window = field(default_factory=Window)
@@ -149,7 +150,7 @@ class Run:
         self.accesses += done.accesses
         self.last = done
         self.largest_step = max((float(rho.max()) for rho in done.steps if rho.size), default=1.0)
-        self.alarm = None if self.safe else self.guard.check(self.q)
+        self.alarm = None if self.safe else self.guard.check(self.q, done.fresh)
         return done if self.alarm is None else None
 
     def roll_back(self) -> None:
@@ -188,7 +189,8 @@ class Run:
         if not self.full:
             settling = settle_locals(self.network, self.q, self.over)
             self.settling = 0 if self.over is None else settling.accesses
-        self.bound_terms, self.bound_at = self.network.bound(self.q), self.accesses
+        self.bound_terms = self.network.bound(self.q)
+        self.bound_at, self.bound_iteration = self.accesses, self.iteration
         if done is not None:
             self.guard.keep(self.q)
             self.note(sum(self.bound_terms.values()), done)
@@ -221,6 +223,6 @@ class Run:
         if status == "diverged":
             assert self.guard.sound is not None
             self.q = self.guard.sound.copy()
-        if status == "diverged" or self.bound_at != self.accesses:
+        if status == "diverged" or self.bound_iteration != self.iteration:
             self.q.means.clear()
             self.measure(None if status == "diverged" else self.last)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.inference.engine import settle_locals
+from svmp.inference.engine import iterate, settle_locals
+from svmp.inference.guard import Guard
 from svmp.network.network import Network
 
 from .test_groups import NETWORKS, on_networks, options, ratings, topics
@@ -104,6 +105,53 @@ def test_steps_that_are_too_long_are_called_so(model):
     assert fit.diagnosis.safe_rho1 is not None
     assert np.isfinite(fit.bound)
     assert all(q.family.in_domain(q.natural).all() for q in fit.posteriors.values())
+
+
+def test_groups_that_were_not_drawn_raise_no_alarm():
+    """Their own variables may be far from the rest; those of the groups drawn may not."""
+    network = Network(NETWORKS["regression"][0]())
+    q = begin(network)
+    guard = Guard.of(network, q)
+    method = svmp.Batch(2, over="group")
+    drawn = method.draw(network, 0, 1).drawn
+    others = np.setdiff1d(np.arange(5), drawn)
+    far = network.hidden["a"].family.natural(np.full(5, 1e4), np.ones(5))
+    network.move(q, "a", others, far[others])
+    done = iterate(network, q, method, svmp.Constant(0.1), 0, 1)
+    assert guard.check(q) is not None
+    assert guard.check(q, done.fresh) is None
+    network.move(q, "a", drawn, far[drawn])
+    assert guard.check(q, done.fresh) is not None
+
+
+def test_where_all_is_local_one_iteration_is_exact():
+    heads, coin = np.array([1, 0, 1, 1, 0, 1]), np.array([0, 0, 1, 1, 1, 3])
+    with svmp.Model(coords={"coin": 4, "toss": 6}) as model:  # the third coin was never tossed
+        p = svmp.Beta("p", alpha=2, beta=3, dims="coin")
+        svmp.Bernoulli("heads", p=p[coin], dims="toss", observed=heads)
+    fit = svmp.fit(model, svmp.Batch(1, over="coin"))
+    assert fit.status == "converged"
+    assert fit["p"].alpha.tolist() == [3, 4, 2, 3]
+    assert fit["p"].beta.tolist() == [4, 4, 3, 3]
+
+
+def test_documents_without_words():
+    doc, word = np.array([1, 1, 3, 3, 3]), np.array([0, 1, 2, 0, 0])
+    with svmp.Model(coords={"doc": 6, "topic": 2, "word": 3, "token": 5}) as model:
+        theta = svmp.Dirichlet("theta", a=0.5, dims=("doc", "topic"))
+        phi = svmp.Dirichlet("phi", a=0.4, dims=("topic", "word"))
+        z = svmp.Categorical("z", p=theta[doc], dims="token")
+        svmp.Mixture("w", z, svmp.Categorical.dist(p=phi), dims="token", observed=word)
+    method = svmp.Batch(1, over="doc")
+    fit = svmp.fit(model, method, steps=HOFFMAN, max_accesses=300, tol=0, bound_every=1)
+    assert fit.status == "budget"
+    empty = fit["theta"].a[[0, 2, 4, 5]]
+    assert empty == pytest.approx(np.full((4, 2), 0.5))
+    drawn = [method.draw(Network(model), 0, t).drawn[0] in (1, 3) for t in fit.trace["iteration"]]
+    read = np.diff(fit.trace["accesses"]) > 0
+    assert read.tolist() == drawn[1:]
+    assert fit.trace["bound"][1:][~read].size  # phi moved towards its prior, and the bound too
+    assert np.all(np.diff(fit.trace["bound"]) != 0)
 
 
 def test_grow_does_not_go_with_batches():
