@@ -31,7 +31,16 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
 
 FORMAT = 1
-COUNTERS = ("iteration", "accesses", "rollbacks", "damping", "moved", "bound_at")
+COUNTERS = (
+    "iteration",
+    "accesses",
+    "rollbacks",
+    "damping",
+    "moved",
+    "bound_at",
+    "bound_iteration",
+    "settling",
+)
 KNOWN: dict[str, Any] = {
     c.__name__: c
     for c in (

@@ -55,23 +55,28 @@ class Guard:
         guard.keep(q)
         return guard
 
-    def probe(self, q: Beliefs) -> float:
-        """Return the mean expected log density of the watched rows."""
+    def probe(self, q: Beliefs, fresh: dict[str, Ints] | None = None) -> float:
+        """Return the mean expected log density of the watched rows.
+
+        Where groups are drawn, those of `fresh` are watched instead: the variables of other groups
+        may be far from what the global ones have come to say, though nothing ran away.
+        """
         total = count = 0.0
-        for name, rows in self.rows.items():
+        for name, rows in (self.rows | (fresh or {})).items():
+            rows = rows[:: 1 + len(rows) // (PROBE + 1)]
             density = self.network.observed[name].conditional.log_density(q, rows)
             total, count = total + float(density.sum()), count + len(rows)
-        return total / count
+        return total / count if count else self.start
 
     def keep(self, q: Beliefs) -> None:
         """Remember q as sound, unless it is worse than the start and so perhaps on its way out."""
         if self.sound is None or self.probe(q) >= self.start:
             self.sound = q.copy()
 
-    def check(self, q: Beliefs) -> Alarm | None:
+    def check(self, q: Beliefs, fresh: dict[str, Ints] | None = None) -> Alarm | None:
         """Return an alarm if the run has run away."""
         with np.errstate(all="ignore"):
-            now = self.probe(q)
+            now = self.probe(q, fresh)
         if np.isfinite(now) and now > self.start - FAR * (abs(self.start) + 1):
             return None
         variable, index = self.farthest(q)

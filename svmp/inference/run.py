@@ -12,6 +12,7 @@ import numpy as np
 from svmp.errors import ImproperError
 from svmp.inference.engine import Pass, iterate, settle_locals
 from svmp.inference.estimate import Estimator
+from svmp.inference.grouped import DrawnGroups
 from svmp.inference.guard import Alarm, Guard
 from svmp.inference.held_out import HeldOut
 from svmp.inference.selection import FullVB, Growing, Selection
@@ -56,8 +57,9 @@ class Run:
         How far it is.
     damping
         By how much the policy's steps are reduced, after rollbacks.
-    bound_terms, bound_at
-        The last exact bound, and the accesses at which it was computed.
+    bound_terms, bound_at, bound_iteration, settling
+        The last exact bound, the accesses and the iteration at which it was computed, and the
+        accesses that it took to settle all groups for it.
     held_out
         Values left out of training, whose score is a column of the trace.
     """
@@ -80,6 +82,8 @@ class Run:
     moved: float = 0.0
     bound_terms: dict[str, float] = field(default_factory=dict)
     bound_at: int = -1
+    bound_iteration: int = -1
+    settling: int = 0
     trace: Trace = field(default_factory=Trace)
     window: Window = field(default_factory=Window)
     alarm: Alarm | None = None
@@ -89,8 +93,11 @@ class Run:
         self.full = isinstance(self.method, FullVB)
         self.safe = isinstance(self.method, FullVB | Growing)
         self.guard = Guard.of(self.network, self.q)
-        self.estimator = Estimator.of(self.network)
-        self.globals = [n for n in self.network.hidden if n not in self.network.locals]
+        self.over = getattr(self.method, "over", None)
+        self.estimator = None if self.over is not None else Estimator.of(self.network)
+        groups = {} if self.over is None else self.network.divided(self.over).group
+        settled = {*self.network.locals, *groups}
+        self.globals = [n for n in self.network.hidden if n not in settled]
         if self.window.last is None:
             self.window.last = {n: self.q.natural[n].copy() for n in self.globals}
 
@@ -150,7 +157,7 @@ class Run:
         self.accesses += done.accesses
         self.last = done
         self.largest_step = max((float(rho.max()) for rho in done.steps if rho.size), default=1.0)
-        self.alarm = None if self.safe else self.guard.check(self.q)
+        self.alarm = None if self.safe else self.guard.check(self.q, done.fresh)
         return done if self.alarm is None else None
 
     def roll_back(self) -> None:
@@ -182,13 +189,17 @@ class Run:
         if self.bound_every is not None:
             return self.iteration % self.bound_every == 0
         rows = sum(len(v.rows) for v in self.network.observed.values())
-        return self.full or self.accesses - max(self.bound_at, 0) >= BOUND_SHARE * rows
+        cost = rows + self.settling
+        return self.full or self.accesses - max(self.bound_at, 0) >= BOUND_SHARE * cost
 
     def measure(self, done: Pass | None = None) -> None:
         """Compute the exact bound of q, and add a row to the trace."""
         if not self.full:
-            settle_locals(self.network, self.q)
-        self.bound_terms, self.bound_at = self.network.bound(self.q), self.accesses
+            everything = DrawnGroups.all(self.network, self.over) if self.over else None
+            settling = settle_locals(self.network, self.q, everything)
+            self.settling = 0 if self.over is None else settling.accesses
+        self.bound_terms = self.network.bound(self.q)
+        self.bound_at, self.bound_iteration = self.accesses, self.iteration
         if done is not None:
             self.guard.keep(self.q)
             self.note(sum(self.bound_terms.values()), 0.0, done)
@@ -236,6 +247,6 @@ class Run:
         if status == "diverged":
             assert self.guard.sound is not None
             self.q = self.guard.sound.copy()
-        if status == "diverged" or self.bound_at != self.accesses:
+        if status == "diverged" or self.bound_iteration != self.iteration:
             self.q.means.clear()
             self.measure(None if status == "diverged" else self.last)
