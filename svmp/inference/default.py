@@ -2,7 +2,8 @@
 
 Reading a part of the rows pays where children are many: then a small sample says most of what all
 rows say, at a fraction of the cost. Where a typical element has a handful of children, a sample
-leaves most elements without any, and full VB from the start is best. docs/steps.md has the figures.
+leaves most elements without any, and all rows from the start are best. docs/steps.md has the
+figures.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def choose(
         if steps is not None:
             return Children(5), steps, False
         first = first_sample(network)
-        return (FullVB() if first > LARGEST else Growing(first)), Constant(1.0), True
+        return Growing(1.0 if first > LARGEST else first), Constant(1.0), True
     if steps is None:
         unit = isinstance(method, FullVB | Growing)
         return method, Constant(1.0) if unit else Nodewise(), True

@@ -90,7 +90,7 @@ class Run:
     last: Pass = field(default_factory=Pass)
 
     def __post_init__(self) -> None:
-        self.full = isinstance(self.method, FullVB)
+        self.full = self.reads_all(1)
         self.safe = isinstance(self.method, FullVB | Growing)
         self.guard = Guard.of(self.network, self.q)
         self.over = getattr(self.method, "over", None)
@@ -100,6 +100,12 @@ class Run:
         self.globals = [n for n in self.network.hidden if n not in settled]
         if self.window.last is None:
             self.window.last = {n: self.q.natural[n].copy() for n in self.globals}
+
+    def reads_all(self, iteration: int) -> bool:
+        """Return whether an iteration is a sweep over all rows."""
+        if isinstance(self.method, Growing):
+            return self.method.share(iteration) >= 1
+        return isinstance(self.method, FullVB)
 
     @property
     def sweeps(self) -> float:
@@ -137,8 +143,7 @@ class Run:
         """Take one iteration; return None if it diverged."""
         self.iteration += 1
         method, steps = self.method, self.steps
-        if isinstance(method, Growing):
-            self.full = method.share(self.iteration) >= 1
+        self.full = self.reads_all(self.iteration)
         if hasattr(steps, "selection"):
             method = steps.selection(method, self.iteration)
         if self.damping < 1:

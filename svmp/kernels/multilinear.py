@@ -33,7 +33,7 @@ from svmp.network.grid import Ints
 
 FAST = {"contract", "reassoc", "nsz"}
 jit: Any = numba.njit(cache=True, fastmath=FAST, error_model="numpy")
-inline: Any = numba.njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
+inline: Any = numba.njit(cache=True, fastmath=FAST, error_model="numpy", forceinline=True)
 parallel: Any = numba.njit(cache=True, parallel=True, fastmath=FAST, error_model="numpy")
 
 TILE = 64
@@ -110,7 +110,7 @@ def coefficient(mean: Mean, rows: Rows, term: int, e: int) -> float:
     return mean.scale[term] * (rows.coefficients[line, e] if line >= 0 else 1)
 
 
-@jit
+@inline
 def product(
     mean: Mean, rows: Rows, term: int, skip: int, own: int, e: int, a: Array, square: Array
 ) -> None:
@@ -129,7 +129,7 @@ def product(
                 square[k] *= packed[at + width + k]
 
 
-@jit
+@inline
 def rest(mean: Mean, rows: Rows, skip: int, own: int, e: int, a: Array) -> float:
     """Return E[mu] of a row without one term."""
     total = mean.intercept
@@ -152,7 +152,7 @@ def rest(mean: Mean, rows: Rows, skip: int, own: int, e: int, a: Array) -> float
     return total
 
 
-@jit
+@inline
 def fill(
     mean: Mean,
     rows: Rows,
@@ -542,15 +542,29 @@ def row_moments(rows: Rows, mean: Mean) -> Array:
     return out
 
 
-@jit
+@inline
 def moments_of(
     mean: Mean, rows: Rows, own: int, e: int, a: Array, square: Array
 ) -> tuple[float, float]:
     """E[mu] and E[mu^2] of one row; slots of a term are independent, and so are terms."""
     total, variance = mean.intercept, 0.0
     for term in range(len(mean.width)):
+        begin, width = mean.first[term], mean.width[term]
+        if mean.first[term + 1] - begin == 2 and mean.line[term] < 0:
+            left = place(mean, rows, term, begin, own, e)
+            right = place(mean, rows, term, begin + 1, own, e)
+            first = second = 0.0
+            for k in range(width):
+                inner = mean.packed[left + k] * mean.packed[right + k]
+                first += inner
+                second -= inner * inner
+            for k in range(width, 2 * width):
+                second += mean.packed[left + k] * mean.packed[right + k]
+            total += mean.scale[term] * first
+            variance += mean.scale[term] ** 2 * second
+            continue
         product(mean, rows, term, -1, own, e, a, square)
-        for k in range(mean.width[term]):
+        for k in range(width):
             total += a[k]
             variance += square[k] - a[k] * a[k]
     return total, total * total + variance

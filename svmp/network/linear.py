@@ -250,6 +250,16 @@ class Linear(Slot):
                 widths.append(prod(term.scope.slots.length(s) for s in reader.carried))
         return sum(widths)
 
+    def shares_rows(self, variable: Variable) -> bool:
+        reads = [(t, r) for t in self.terms if (r := t.reader(variable)) is not None]
+        term, reader = reads[0]
+        every = reader.carried == set(term.scope.slots.labels) and term.scope.slots.size > 0
+        return len(reads) == 1 and term.design is None and every and not reader.keyed_by_slots
+
+    def first_pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+        reader = next(r for t in self.terms if (r := t.reader(variable)) is not None)
+        return reader.element(rows, np.zeros_like(rows)), rows
+
     def base(self, variable: Variable, elements: Ints) -> Ints:
         reads = [r for t in self.terms if (r := t.reader(variable)) is not None]
         return reads[0].base_of(elements) if len(reads) == 1 else elements

@@ -71,8 +71,24 @@ class Edge:
         return distinct // self._row_count, distinct % self._row_count
 
     @cached_property
+    def _bases(self) -> Ints | None:
+        """For each element the first one of its sum, which has the same rows."""
+        if self.choosing or not self.slot.shares_rows(self.parent):
+            return None
+        return self.slot.base(self.parent, np.arange(self.parent.size))
+
+    def _base(self, elements: Ints) -> Ints:
+        return elements if self._bases is None else self._bases[elements]
+
+    @cached_property
     def _key(self) -> sparse.csr_array:
-        elements, rows = self._pairs(self.conditional.variable.rows)
+        """The rows of each element, or of those that stand for others."""
+        rows = self.conditional.variable.rows
+        if self._bases is None:
+            elements, rows = self._pairs(rows)
+        else:
+            rows = self.conditional.subrows(rows)
+            elements, rows = self.slot.first_pairs(self.parent, rows)
         shape = (self.parent.size, self._row_count)
         key = sparse.csr_array((np.ones(len(rows), dtype=np.int8), (elements, rows)), shape=shape)
         key.sum_duplicates()
@@ -81,11 +97,12 @@ class Edge:
     @cached_property
     def children(self) -> Ints:
         """How many rows depend on each element of the parent."""
-        return np.diff(self._key.indptr).astype(np.int64) // self.fan
+        counts = np.diff(self._key.indptr).astype(np.int64) // self.fan
+        return counts if self._bases is None else counts[self._bases]
 
     def children_at(self, elements: Ints, owner: Ints, place: Ints) -> tuple[Ints, Ints]:
         """Return some children by their place among an element's: whose, and their rows."""
-        starts = self._key.indptr[elements[owner]] + place * self.fan
+        starts = self._key.indptr[self._base(elements)[owner]] + place * self.fan
         which, place = ragged(starts, np.full(len(starts), self.fan))
         return owner[which], self._key.indices[place].astype(np.int64)
 
@@ -98,6 +115,7 @@ class Edge:
 
     def rows_of(self, elements: Ints) -> tuple[Ints, Ints]:
         """Return every row of these elements, and whose it is by position."""
+        elements = self._base(elements)
         starts = self._key.indptr[elements].astype(np.int64)
         owner, place = ragged(starts, self._key.indptr[elements + 1] - starts)
         return owner, self._key.indices[place].astype(np.int64)

@@ -60,6 +60,14 @@ class Slot(Protocol):
         """Return for each element the first one that is read by the same rows at another slot."""
         return elements
 
+    def shares_rows(self, variable: Variable) -> bool:
+        """Whether every row that reads an element reads those at the other slots of its sum."""
+        return False
+
+    def first_pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+        """List (element, row) at the first slot only, where the rows are shared."""
+        return self.pairs(variable, rows)
+
     def colours(self, variable: Variable, rows: Ints) -> Ints | None:
         """Number the elements so that no two of one number meet in a row; None: none ever meet."""
         return None
