@@ -21,6 +21,7 @@ from svmp.families.family import Array
 from svmp.inference.fused import fused_update
 from svmp.inference.rows import AllRows, Draw
 from svmp.inference.selection import Selection
+from svmp.inference.settled import children, settled_message, take_turn
 from svmp.inference.steps import Look, Steps
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
@@ -52,7 +53,11 @@ def iterate(
     """Update every hidden variable once, in place; the variables of the rows drawn go first."""
     draw, done, together = selection.draw(network, seed, iteration), Pass(), []
     rule = Rule(network, q, steps, iteration, selection.option)
+    q.settle()
     for name in update_order(network, selection.order):
+        if name in q.settled:
+            done.accesses += take_turn(network, q, draw, name)
+            continue
         at_once = selection.option == "a" or name in network.locals
         fused = fused_update(network, q, draw, rule, name, at_once, done)
         updates = [fused] if fused else proposals(network, q, draw, rule, name, done)
@@ -82,7 +87,7 @@ def proposals(
 def settle_locals(network: Network, q: Beliefs) -> None:
     """Optimise the variables of all rows, of which an algorithm that draws leaves some behind."""
     everything, done = AllRows(network), Pass()
-    for name in network.locals:
+    for name in (n for n in network.locals if n not in q.settled):
         for elements in everything.groups(name):
             natural = message_sum(network, q, everything, name, elements, done)
             check_domain(network.hidden[name], elements, natural)
@@ -95,6 +100,11 @@ def message_sum(
     """Return lambda_temp: the prior's message and the scaled sum of those of the rows drawn."""
     natural = np.array(network.prior(q, name, elements))
     for edge in network.edges[name]:
+        local = network.settling(q, edge.conditional.variable.name)
+        if local is not None:
+            natural += settled_message(q, draw, local, edge, elements)
+            done.accesses += int(children(draw, edge)[elements].sum())
+            continue
         owner, rows, scale = draw.rows(edge, elements)
         natural += scale[:, None] * edge.message(q, elements, owner, rows)
         done.accesses += len(rows) // edge.fan

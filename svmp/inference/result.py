@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference import files
@@ -34,6 +38,9 @@ class Fit:
         q by variable; `fit["u"]` for short.
     iterations, accesses, seconds
         What the run took.
+    locals
+        Functions that work out q of the rows' own variables that were not stored; `fit["z"]` calls
+        them. They are not saved.
     diagnosis
         Where and why a run diverged, and which first step would have been safe; else None. It is
         not saved.
@@ -47,16 +54,25 @@ class Fit:
     accesses: int
     seconds: float
     diagnosis: Diagnosis | None = None
+    locals: Mapping[str, Callable[[], Posterior]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, run: Run, status: str, diagnosis: Diagnosis | None = None) -> Fit:
         """Gather the result of a run."""
-        posteriors = {
-            name: Posterior(name, v.dims, v.plate.shape, v.family, run.q.natural[name])
-            for name, v in run.network.hidden.items()
-        }
+        hidden = run.network.hidden
+
+        def posterior(name: str, natural: Array) -> Posterior:
+            v = hidden[name]
+            return Posterior(name, v.dims, v.plate.shape, v.family, natural)
+
+        def unstored(name: str) -> Posterior:
+            everything = np.arange(hidden[name].size)
+            return posterior(name, run.q.settled[name].natural(run.q, everything))
+
+        posteriors = {name: posterior(name, run.q.natural[name]) for name in run.q.natural}
         spent = (run.iteration, int(run.accesses), run.budget.seconds)
-        return cls(status, run.bound_terms, run.trace, posteriors, *spent, diagnosis)
+        asked = {name: partial(unstored, name) for name in run.q.settled}
+        return cls(status, run.bound_terms, run.trace, posteriors, *spent, diagnosis, asked)
 
     @property
     def bound(self) -> float:
@@ -64,8 +80,12 @@ class Fit:
         return sum(self.bound_terms.values())
 
     def __getitem__(self, name: str) -> Posterior:
+        if name in self.locals:
+            return self.locals[name]()
         if name not in self.posteriors:
-            raise KeyError(f"no hidden variable '{name}'; there are {list(self.posteriors)}")
+            raise KeyError(
+                f"no hidden variable '{name}'; there are {[*self.posteriors, *self.locals]}"
+            )
         return self.posteriors[name]
 
     def mean(self, name: str) -> Array:

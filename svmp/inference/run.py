@@ -83,7 +83,7 @@ class Run:
         self.full = isinstance(self.method, FullVB)
         self.safe = isinstance(self.method, FullVB | Growing)
         self.guard = Guard.of(self.network, self.q)
-        self.globals = [n for n in self.network.hidden if n not in self.network.locals]
+        self.globals = [n for n in self.q.natural if n not in self.network.locals]
         if self.window.last is None:
             self.window.last = {n: self.q.natural[n].copy() for n in self.globals}
 

@@ -17,10 +17,10 @@ from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
-from svmp.network.grid import Ints, ragged
+from svmp.network.grid import Grid, Ints, ragged
 from svmp.network.linear import Linear
 from svmp.network.model import Model
-from svmp.network.slot import Slot
+from svmp.network.slot import Product, Single, Slot
 from svmp.network.variable import Variable
 
 
@@ -79,7 +79,48 @@ class Edge:
     @cached_property
     def children(self) -> Ints:
         """How many rows depend on each element of the parent."""
-        return np.diff(self._key.indptr).astype(np.int64) // self.fan
+        return self.children_in(self.conditional.variable.rows)
+
+    def children_in(self, rows: Ints) -> Ints:
+        """Return how many of these rows depend on each element of the parent.
+
+        One row of every kind is looked at, so that a mixture's components, which read all rows,
+        need no list of them.
+        """
+        kind = self._kinds(rows)
+        times = np.bincount(kind, minlength=self._kind_grid.size)
+        some = self._one_of_each(np.flatnonzero(times))
+        elements, found = self._pairs(some)
+        if not isinstance(self.slot, Single | Product):
+            distinct = np.unique(elements * self._row_count + found)
+            elements, found = np.divmod(distinct, self._row_count)
+        if not self.choosing:
+            found = found // self.conditional.components
+        count = np.bincount(elements, times[self._kinds(found)], self.parent.size)
+        return count.astype(np.int64) // self.fan
+
+    @cached_property
+    def _kind_grid(self) -> Grid:
+        """The axes of the child along which the parent is read: all else is the same to it."""
+        plate, read = self.conditional.variable.plate, self.slot.labels(self.parent)
+        labels = tuple(label for label in plate.labels if label in read)
+        return Grid(labels, tuple(plate.length(label) for label in labels))
+
+    def _kinds(self, rows: Ints) -> Ints:
+        """Number rows so that those of one number depend on the same elements."""
+        plate, grid = self.conditional.variable.plate, self._kind_grid
+        kind = np.zeros(len(rows), dtype=np.int64)
+        for label in grid.labels:
+            kind += plate.coordinate(label, rows) * grid.stride(label)
+        return kind
+
+    def _one_of_each(self, kinds: Ints) -> Ints:
+        """Return a row of each kind."""
+        plate, grid = self.conditional.variable.plate, self._kind_grid
+        rows = np.zeros(len(kinds), dtype=np.int64)
+        for label in grid.labels:
+            rows += grid.coordinate(label, kinds) * plate.stride(label)
+        return rows
 
     def children_at(self, elements: Ints, owner: Ints, place: Ints) -> tuple[Ints, Ints]:
         """Return some children by their place among an element's: whose, and their rows."""
@@ -91,7 +132,8 @@ class Edge:
         """Number the parent's elements so that no two of one number meet in a sub-row."""
         if self.choosing:
             return None
-        rows = self.conditional.subrows(self.conditional.variable.rows)
+        kinds = np.unique(self._kinds(self.conditional.variable.rows))
+        rows = self.conditional.subrows(self._one_of_each(kinds))
         return self.slot.colours(self.parent, rows)
 
     def rows_of(self, elements: Ints) -> tuple[Ints, Ints]:
@@ -265,7 +307,7 @@ class Network:
         """Compute E[mu] of every row once, for an algorithm that is going to read them all."""
         for variable in (*self.hidden.values(), *self.observed.values()):
             slot = variable.conditional.slots.get("mu")
-            if isinstance(slot, Linear):
+            if isinstance(slot, Linear) and self.settling(q, variable.name) is None:
                 q.means.pop(variable.name, None)
                 conditional = variable.conditional
                 means = np.zeros(variable.size * conditional.components)
@@ -288,11 +330,24 @@ class Network:
                 q.means[child][rows] += slot.shift(q, variable, elements[owner], rows, change)
         q.natural[name][elements] = natural
         q.moments[name][elements] = after
+        for tally in q.tallies.values():
+            tally.stale = True
+
+    def settling(self, q: Beliefs, table: str) -> str | None:
+        """Return the variable whose tally has the messages of a table, if one has."""
+        return next((name for name, s in q.settled.items() if table in s.tables), None)
 
     def bound(self, q: Beliefs) -> dict[str, float]:
         """Return the exact bound as one term for each variable; their sum is the bound."""
+        q.settle()
+        settled: dict[str, float] = {}
+        for name, local in q.settled.items():
+            settled |= local.bound(q, q.tally(name, None, None))
         terms = {}
         for name, variable in (*self.hidden.items(), *self.observed.items()):
+            if name in settled:
+                terms[name] = settled[name]
+                continue
             total = 0.0
             step = variable.conditional.chunk(variable.family.size)
             for start in range(0, len(variable.rows), step):

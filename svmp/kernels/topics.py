@@ -1,0 +1,148 @@
+"""The loops of topics: z_t ~ Categorical(theta_d), w_t ~ Categorical(phi_z), with z worked out.
+
+Tokens of one document with the same word have the same q(z), so that they are one pair (d, w)
+with a count. With a = exp E[log theta_d] and b = exp E[log phi_w], its topics have the shares
+
+    q(z = k) = a_k b_k / s,    s = sum_k a_k b_k,
+
+and all that the rest of the network needs is the weight n_dw / s of the pair: what the document
+says to theta_d is a_k sum_w (n_dw / s) b_k, and what the word says to phi is
+b_k sum_d (n_dw / s) a_k. Both are sums over a document's or a word's pairs, in their order, so
+that they have the same bits on any number of threads. There is no array of tokens by topics. The
+plain twin is network/lookup.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numba import prange
+
+from svmp.families.family import Array
+from svmp.kernels.special import exp
+from svmp.network.grid import Ints
+
+FAST = {"contract", "reassoc", "nsz"}
+jit: Any = numba.njit(cache=True, fastmath=FAST, error_model="numpy")
+parallel: Any = numba.njit(cache=True, parallel=True, fastmath=FAST, error_model="numpy")
+
+TINY = 1e-200
+"""A smaller s has lost digits to underflow, and the pair's shares are taken in logarithms."""
+
+
+@parallel
+def exponentials(logs: Array, out: Array, largest: Array) -> None:
+    """Write exp(log - largest) of each line, and the largest of it."""
+    for i in prange(len(logs)):
+        top = -np.inf
+        for k in range(logs.shape[1]):
+            top = max(top, logs[i, k])
+        largest[i] = top
+        for k in range(logs.shape[1]):
+            out[i, k] = exp(logs[i, k] - top)
+
+
+@jit
+def log_shares(a: Array, b: Array, out: Array) -> float:
+    """Write q(z) of a pair from E[log theta_d] and E[log phi_w]; return the log of s."""
+    top, total = -np.inf, 0.0
+    for k in range(len(a)):
+        top = max(top, a[k] + b[k])
+    for k in range(len(a)):
+        out[k] = exp(a[k] + b[k] - top)
+        total += out[k]
+    for k in range(len(a)):
+        out[k] /= total
+    return top + np.log(total)
+
+
+@parallel
+def read_documents(
+    cuts: Ints,
+    starts: Ints,
+    word: Ints,
+    count: Array,
+    log_theta: Array,
+    theta: Array,
+    theta_top: Array,
+    log_phi: Array,
+    phi: Array,
+    phi_top: Array,
+    weight: Array,
+    to_theta: Array,
+    evidence: Array,
+) -> None:
+    """Weigh every pair, and add up what each document's pairs say to its theta, and log s.
+
+    A negative weight marks a pair whose shares are taken in logarithms.
+    """
+    topics = theta.shape[1]
+    for block in prange(len(cuts) - 1):
+        shares = np.empty(topics)
+        for d in range(cuts[block], cuts[block + 1]):
+            a, out = theta[d], to_theta[d]
+            out[:] = 0.0
+            total = 0.0
+            for e in range(starts[d], starts[d + 1]):
+                b = phi[word[e]]
+                s = 0.0
+                for k in range(topics):
+                    s += a[k] * b[k]
+                if s > TINY:
+                    weight[e] = count[e] / s
+                    for k in range(topics):
+                        out[k] += weight[e] * b[k]
+                    total += count[e] * (np.log(s) + phi_top[word[e]] + theta_top[d])
+                else:
+                    weight[e] = -1.0
+            for k in range(topics):
+                out[k] *= a[k]
+            for e in range(starts[d], starts[d + 1]):
+                if weight[e] < 0:
+                    total += count[e] * log_shares(log_theta[d], log_phi[word[e]], shares)
+                    for k in range(topics):
+                        out[k] += count[e] * shares[k]
+            evidence[d] = total
+
+
+@parallel
+def read_words(
+    cuts: Ints,
+    starts: Ints,
+    pair: Ints,
+    document: Ints,
+    count: Array,
+    log_theta: Array,
+    theta: Array,
+    log_phi: Array,
+    phi: Array,
+    weight: Array,
+    to_phi: Array,
+) -> None:
+    """Add up what the pairs of each word say to its entries of phi."""
+    topics = theta.shape[1]
+    for block in prange(len(cuts) - 1):
+        shares = np.empty(topics)
+        for w in range(cuts[block], cuts[block + 1]):
+            out = to_phi[w]
+            out[:] = 0.0
+            lost = 0
+            for i in range(starts[w], starts[w + 1]):
+                e = pair[i]
+                a = theta[document[e]]
+                if weight[e] < 0:
+                    lost += 1
+                else:
+                    for k in range(topics):
+                        out[k] += weight[e] * a[k]
+            for k in range(topics):
+                out[k] *= phi[w, k]
+            if lost > 0:
+                for i in range(starts[w], starts[w + 1]):
+                    e = pair[i]
+                    if weight[e] < 0:
+                        log_shares(log_theta[document[e]], log_phi[w], shares)
+                        for k in range(topics):
+                            out[k] += count[e] * shares[k]

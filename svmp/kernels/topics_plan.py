@@ -1,0 +1,212 @@
+"""Which Categoricals the loops of topics serve, and what they count for them.
+
+A plan holds for z_t ~ Categorical(theta[d]) that chooses the probabilities of an observed
+Categorical, w_t ~ Categorical(phi_z), the same phi for all rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from svmp.families.family import Array
+from svmp.kernels import topics
+from svmp.kernels.plan import threads_for
+from svmp.kernels.unstored import Unstored, blocks
+from svmp.network.beliefs import Beliefs
+from svmp.network.grid import Ints
+from svmp.network.lookup import Lookup
+from svmp.network.network import Edge, Network
+from svmp.network.slot import Fixed, Single, Slot
+
+
+class Bag(NamedTuple):
+    """Some tokens as pairs of a document and a word, by document and by word.
+
+    Attributes
+    ----------
+    documents, words
+        The elements of theta and the categories that occur.
+    starts, word, times
+        Where each document's pairs begin; of each pair, the place of its word and how often.
+    word_starts, pair, document
+        Where each word's pairs begin; which they are; of each pair, the place of its document.
+    """
+
+    documents: Ints
+    words: Ints
+    starts: Ints
+    word: Ints
+    times: Array
+    word_starts: Ints
+    pair: Ints
+    document: Ints
+
+    @classmethod
+    def of(cls, document: Ints, word: Ints, categories: int) -> Bag:
+        """Collect tokens."""
+        pairs, count = np.unique(document * categories + word, return_counts=True)
+        document, word = np.divmod(pairs, categories)
+        documents, document = np.unique(document, return_inverse=True)
+        words, word = np.unique(word, return_inverse=True)
+        shape = (len(words), len(documents))
+        number = np.arange(len(pairs), dtype=np.int32)
+        by_word = sparse.csr_array((number, (word, document)), shape=shape)
+        return cls(
+            documents,
+            words,
+            np.searchsorted(document, np.arange(len(documents) + 1)).astype(np.int64),
+            word.astype(np.int32),
+            count.astype(np.float64),
+            by_word.indptr.astype(np.int64),
+            by_word.data,
+            document.astype(np.int32),
+        )
+
+
+class Counts(NamedTuple):
+    """What some tokens say: to theta by document, to phi by word, and the sum of log s."""
+
+    bag: Bag
+    to_theta: Array
+    to_phi: Array
+    evidence: float
+
+
+@dataclass(frozen=True, eq=False)
+class Topics(Unstored):
+    """A Categorical that the loops serve."""
+
+    @classmethod
+    def of(cls, network: Network, name: str) -> Topics | None:
+        """Return the plan for a hidden variable, or None where the loops do not serve it."""
+        z, edges = network.hidden[name], network.edges[name]
+        if name not in network.locals or len(edges) != 1 or not edges[0].choosing:
+            return None
+        words = edges[0].conditional
+        if not isinstance(words, Lookup) or z.conditional.selector is not None:
+            return None
+        weights, topics = z.conditional.slots["p"], words.slots["p"]
+        served = is_shared(weights) or isinstance(weights, Single)
+        if not served or not is_by_component(topics, words.component_axis, words.components):
+            return None
+        return cls(z, tuple(edges))
+
+    @property
+    def _words(self) -> Lookup:
+        (edge,) = self.edges
+        assert isinstance(edge.conditional, Lookup)
+        return edge.conditional
+
+    @cached_property
+    def _document(self) -> Ints:
+        """The element of theta of every token."""
+        slot, tokens = self.variable.conditional.slots["p"], np.arange(self.variable.size)
+        return slot.reader.element(tokens, tokens) if isinstance(slot, Single) else 0 * tokens
+
+    @cached_property
+    def _word(self) -> Ints:
+        """The word of every token; one past the last category where it is missing."""
+        table = self._words.variable
+        assert table.observed is not None
+        word = np.full(self.variable.size, self._words.family.size)
+        token, row = self.edges[0].pairs_in(table.rows)
+        word[token] = table.observed[row]
+        return word
+
+    @cached_property
+    def _everything(self) -> Bag:
+        return Bag.of(self._document, self._word, self._words.family.size + 1)
+
+    @cached_property
+    def _topic_elements(self) -> Ints:
+        """The element of phi of each topic."""
+        return component_elements(self._words.slots["p"], self._words.components)
+
+    def _log_theta(self, q: Beliefs, documents: Ints) -> Array:
+        slot = self.variable.conditional.slots["p"]
+        if isinstance(slot, Single):
+            return q.moments[slot.reader.variable.name][documents]
+        return slot.moments(q, np.zeros(len(documents), dtype=np.int64))
+
+    def _log_phi(self, q: Beliefs, words: Ints) -> Array:
+        """E[log phi] by word and topic; zero for a missing word, which says nothing."""
+        slot = self._words.slots["p"]
+        logs = slot.moments(q, np.arange(self._words.components))
+        there = words < self._words.family.size
+        found = np.zeros((len(words), self._words.components))
+        found[there] = logs.T[words[there]]
+        return found
+
+    def count(self, q: Beliefs, elements: Ints | None) -> Counts:
+        bag = self._everything
+        if elements is not None:
+            categories = self._words.family.size + 1
+            bag = Bag.of(self._document[elements], self._word[elements], categories)
+        log_theta, log_phi = self._log_theta(q, bag.documents), self._log_phi(q, bag.words)
+        theta, phi = np.empty_like(log_theta), np.empty_like(log_phi)
+        theta_top, phi_top = np.empty(len(theta)), np.empty(len(phi))
+        weight, evidence = np.empty(len(bag.times)), np.empty(len(theta))
+        to_theta, to_phi = np.empty_like(theta), np.empty_like(phi)
+        with threads_for(len(weight) * theta.shape[1]):
+            topics.exponentials(log_theta, theta, theta_top)
+            topics.exponentials(log_phi, phi, phi_top)
+            topics.read_documents(
+                blocks(bag.starts), bag.starts, bag.word, bag.times, log_theta, theta, theta_top,
+                log_phi, phi, phi_top, weight, to_theta, evidence,
+            )  # fmt: skip
+            topics.read_words(
+                blocks(bag.word_starts), bag.word_starts, bag.pair, bag.document, bag.times,
+                log_theta, theta, log_phi, phi, weight, to_phi,
+            )  # fmt: skip
+        return Counts(bag, to_theta, to_phi, float(evidence.sum()))
+
+    def message(self, q: Beliefs, tally: Counts, edge: Edge, elements: Ints) -> Array:
+        out = np.zeros((len(elements), edge.parent.family.size))
+        if edge.conditional is self.variable.conditional:
+            documents = tally.bag.documents
+            place = np.minimum(np.searchsorted(documents, elements), len(documents) - 1)
+            here = documents[place] == elements
+            out[here] = tally.to_theta[place[here]]
+        else:
+            topic = np.full(edge.parent.size, -1)
+            topic[self._topic_elements] = np.arange(len(self._topic_elements))
+            there = tally.bag.words < edge.parent.family.size
+            found = np.flatnonzero(topic[elements] >= 0)
+            said = tally.to_phi[there].T[topic[elements[found]]]
+            out[found[:, None], tally.bag.words[there]] = said
+        return out
+
+    def bound(self, q: Beliefs, tally: Counts) -> dict[str, float]:
+        likelihood = float(np.vdot(tally.to_phi, self._log_phi(q, tally.bag.words)))
+        own, table = self.tables
+        return {own: tally.evidence - likelihood, table: likelihood}
+
+
+def is_shared(slot: Slot) -> bool:
+    """Return whether a parameter is known and the same for all rows."""
+    return isinstance(slot, Fixed) and not slot.varies and is_finite(slot)
+
+
+def is_finite(slot: Fixed) -> bool:
+    """Return whether no probability is 0."""
+    return bool(np.isfinite(slot.statistics.values).all())
+
+
+def is_by_component(slot: Slot, axis: str | None, components: int) -> bool:
+    """Return whether a parameter depends on the component alone, on another element for each."""
+    if isinstance(slot, Fixed):
+        return slot.statistics.axes == (axis,) and is_finite(slot)
+    if not isinstance(slot, Single) or slot.reader.labels != {axis}:
+        return False
+    return len(np.unique(component_elements(slot, components))) == components
+
+
+def component_elements(slot: Slot, components: int) -> Ints:
+    """Return the element that each component reads at a row, and so at all."""
+    numbers = np.arange(components)
+    return slot.reader.element(numbers, numbers) if isinstance(slot, Single) else numbers
