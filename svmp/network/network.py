@@ -64,9 +64,14 @@ class Edge:
 
     def pairs_in(self, rows: Ints) -> tuple[Ints, Ints]:
         """List every (element, row) among these rows, by element."""
-        elements, found = self._pairs(rows)
-        distinct = np.unique(elements * self._row_count + found)
-        return distinct // self._row_count, distinct % self._row_count
+        return self._distinct(*self._pairs(rows))
+
+    def _distinct(self, elements: Ints, rows: Ints) -> tuple[Ints, Ints]:
+        """Sort pairs, and keep one of each."""
+        pairs = np.sort(elements * self._row_count + rows)
+        if not isinstance(self.slot, Single | Product):  # those read an element once
+            pairs = pairs[np.flatnonzero(np.diff(pairs, prepend=-1))]
+        return np.divmod(pairs, self._row_count)
 
     @cached_property
     def _key(self) -> sparse.csr_array:
@@ -90,10 +95,7 @@ class Edge:
         kind = self._kinds(rows)
         times = np.bincount(kind, minlength=self._kind_grid.size)
         some = self._one_of_each(np.flatnonzero(times))
-        elements, found = self._pairs(some)
-        if not isinstance(self.slot, Single | Product):
-            distinct = np.unique(elements * self._row_count + found)
-            elements, found = np.divmod(distinct, self._row_count)
+        elements, found = self.pairs_in(some)
         if not self.choosing:
             found = found // self.conditional.components
         count = np.bincount(elements, times[self._kinds(found)], self.parent.size)
@@ -132,7 +134,7 @@ class Edge:
         """Number the parent's elements so that no two of one number meet in a sub-row."""
         if self.choosing:
             return None
-        kinds = np.unique(self._kinds(self.conditional.variable.rows))
+        kinds = np.flatnonzero(np.bincount(self._kinds(self.conditional.variable.rows)))
         rows = self.conditional.subrows(self._one_of_each(kinds))
         return self.slot.colours(self.parent, rows)
 
