@@ -30,7 +30,7 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
 
 FORMAT = 1
-COUNTERS = ("iteration", "accesses", "rollbacks", "damping", "moved", "bound_at")
+COUNTERS = ("iteration", "accesses", "rollbacks", "damping", "moved", "bound_at", "settling")
 KNOWN: dict[str, Any] = {
     c.__name__: c
     for c in (

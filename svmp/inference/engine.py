@@ -6,7 +6,8 @@ For each hidden x_i, with rows_i those that the algorithm draws among its N_i ch
     lambda_i     <- (1 - rho_i) lambda_i + rho_i lambda_i_temp
 
 in option (a) at once, in option (b) at the end of the iteration. Full VB reads all rows with
-unit steps, which is equation (5).
+unit steps, which is equation (5). Where groups of rows are drawn, as documents, the variables that
+belong to them alone come first, and are optimised outright.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from svmp.errors import ImproperError, ModelError
-from svmp.families.family import Array
+from svmp.families.family import Array, dot
 from svmp.inference.fused import fused_update
-from svmp.inference.rows import AllRows, Draw
+from svmp.inference.grouped import DrawnGroups
+from svmp.inference.rows import AllRows, Draw, by_colour
 from svmp.inference.selection import Selection
-from svmp.inference.settled import children, settled_message, take_turn
+from svmp.inference.settled import drawn_children, settled_message, take_turn
 from svmp.inference.steps import Look, Steps
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
@@ -30,6 +32,11 @@ from svmp.network.variable import Variable
 
 MEMORY = 0.1
 """Weight of the newest gradient in the running statistics that a policy may ask for."""
+REST = 1e-3
+"""A group is at rest when a pass moves its q by at most so many nats an element: for a Normal, by
+a thirtieth of its standard deviation, which is little beside the noise of drawing groups."""
+MOST_PASSES = 100
+"""Passes over a group at most, as in Hoffman et al.'s own code; few need more than thirty."""
 
 
 @dataclass
@@ -52,13 +59,14 @@ def iterate(
 ) -> Pass:
     """Update every hidden variable once, in place; the variables of the rows drawn go first."""
     draw, done, together = selection.draw(network, seed, iteration), Pass(), []
-    rule = Rule(network, q, steps, iteration, selection.option)
     q.settle()
+    settle_groups(network, q, draw, done)
+    rule = Rule(network, q, draw, steps, iteration, selection.option)
     for name in update_order(network, selection.order):
         if name in q.settled:
             done.accesses += take_turn(network, q, draw, name)
             continue
-        at_once = selection.option == "a" or name in network.locals
+        at_once = selection.option == "a" or name in draw.locals
         fused = fused_update(network, q, draw, rule, name, at_once, done)
         updates = [fused] if fused else proposals(network, q, draw, rule, name, done)
         for elements, natural in updates:
@@ -80,18 +88,61 @@ def proposals(
         target = message_sum(network, q, draw, name, elements, done)
         read = draw.read(name, elements)
         rho = rule(name, elements, read, target)[:, None]
-        done.note(name in network.locals, rho, read)
+        done.note(name in draw.locals, rho, read)
         yield elements, (1 - rho) * q.natural[name][elements] + rho * target
 
 
-def settle_locals(network: Network, q: Beliefs) -> None:
-    """Optimise the variables of all rows, of which an algorithm that draws leaves some behind."""
-    everything, done = AllRows(network), Pass()
+def settle_locals(network: Network, q: Beliefs, over: str | None = None) -> Pass:
+    """Optimise the variables of all rows, of which an algorithm that draws leaves some behind.
+
+    So it does with those of all groups, where it draws elements of the dim `over`.
+    """
+    everything = AllRows(network) if over is None else DrawnGroups.all(network, over)
+    done = Pass()
+    settle_groups(network, q, everything, done)
     for name in (n for n in network.locals if n not in q.settled):
         for elements in everything.groups(name):
-            natural = message_sum(network, q, everything, name, elements, done)
-            check_domain(network.hidden[name], elements, natural)
+            optimise(network, q, everything, name, elements, done)
+    return done
+
+
+def settle_groups(network: Network, q: Beliefs, draw: Draw, done: Pass) -> None:
+    """Optimise the variables of the drawn groups by coordinate ascent, until each group rests.
+
+    They are found anew from near their prior: what they were before does not matter.
+    """
+    if not isinstance(draw, DrawnGroups):
+        return
+    division, active = draw.division, draw.drawn
+    for number, (name, variable) in enumerate(network.hidden.items()):
+        if name in division.group:
+            elements = division.rows(name, active)
+            prior = np.array(network.prior(q, name, elements))
+            natural = variable.family.at(elements).start(prior, np.random.default_rng([number, 5]))
             network.move(q, name, elements, natural)
+    for _ in range(MOST_PASSES):
+        moved = np.zeros(division.count)
+        for name in division.locals:
+            for elements in by_colour(network, name, division.rows(name, active)):
+                change = optimise(network, q, draw, name, elements, done)
+                moved += np.bincount(division.group[name][elements], change, division.count)
+        active = active[moved[active] > REST * division.sizes[active]]
+        if not len(active):
+            return
+
+
+def optimise(
+    network: Network, q: Beliefs, draw: Draw, name: str, elements: Ints, done: Pass
+) -> Array:
+    """Give elements the optimum for the rows they read; return how far each moved.
+
+    That is the symmetrised KL between old and new, in nats.
+    """
+    before, moments = q.natural[name][elements], q.moments[name][elements]
+    natural = message_sum(network, q, draw, name, elements, done)
+    check_domain(network.hidden[name], elements, natural)
+    network.move(q, name, elements, natural)
+    return dot(natural - before, q.moments[name][elements] - moments)
 
 
 def message_sum(
@@ -103,7 +154,7 @@ def message_sum(
         local = network.settling(q, edge.conditional.variable.name)
         if local is not None:
             natural += settled_message(q, draw, local, edge, elements)
-            done.accesses += int(children(draw, edge)[elements].sum())
+            done.accesses += int(drawn_children(draw, edge)[elements].sum())
             continue
         owner, rows, scale = draw.rows(edge, elements)
         natural += scale[:, None] * edge.message(q, elements, owner, rows)
@@ -117,13 +168,14 @@ class Rule:
 
     network: Network
     q: Beliefs
+    draw: Draw
     steps: Steps
     iteration: int
     option: str
 
     def __call__(self, name: str, elements: Ints, read: Ints, target: Array | None = None) -> Array:
         """Return rho of each element."""
-        if name in self.network.locals:
+        if name in self.draw.locals:
             return np.ones(len(elements))
         gradient = square = None
         if target is not None and getattr(self.steps, "statistics", False):
@@ -131,9 +183,9 @@ class Rule:
         look = Look(
             name,
             self.iteration,
-            self.network.child_counts[name][elements],
+            self.draw.children(name, elements),
             read,
-            self.network.coupling[name] if self.option == "b" else 0,
+            self.draw.coupling[name] if self.option == "b" else 0,
             gradient,
             square,
         )

@@ -53,8 +53,9 @@ def fit(
     model
         The declared network.
     method
-        The algorithm: `FullVB()`, `Children(...)`, `Batch(...)` or `Growing(...)`. By default it is
-        chosen from the child counts, see docs/steps.md.
+        The algorithm: `FullVB()`, `Children(...)`, `Batch(...)`, `Batch(..., over="doc")` for
+        minibatches of documents or other groups, or `Growing(...)`. By default it is chosen from
+        the child counts, see docs/steps.md.
     steps
         How far an update moves: a step policy, as `RobbinsMonro(...)`, or a function from a `Look`
         to steps. By default unit steps under `FullVB` and `Growing`, and `Nodewise()` elsewhere.

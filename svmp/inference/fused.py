@@ -8,6 +8,7 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference.draws import sample_each
+from svmp.inference.grouped import DrawnGroups
 from svmp.inference.rows import AllRows, Draw, DrawnBatch, DrawnChildren, Sampled
 from svmp.kernels.plan import Drawn, Plan, Shared, Work, by_key
 from svmp.network.beliefs import Beliefs
@@ -32,6 +33,8 @@ def fused_update(
 
     Where a new value is seen at once, q has it already.
     """
+    if isinstance(draw, DrawnGroups):
+        return None
     edges = network.edges[name]
     plan = q.loops.get(edges[0].conditional.variable.name) if len(edges) == 1 else None
     if not isinstance(plan, Plan) or edges[0].slot is not plan.linear:

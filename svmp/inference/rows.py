@@ -5,7 +5,7 @@ The engine asks a `Draw` for both. What the rows mean it does not know; nor does
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -31,6 +31,22 @@ class Rows(NamedTuple):
 
 class Draw(Protocol):
     """The rows of one iteration."""
+
+    network: Network
+
+    @property
+    def locals(self) -> Collection[str]:
+        """Variables that are optimised outright, before all others."""
+        return self.network.locals
+
+    @property
+    def coupling(self) -> dict[str, int]:
+        """For each variable, how many other elements share a row with one and are not local."""
+        return self.network.coupling
+
+    def children(self, name: str, elements: Ints) -> Ints:
+        """Return N_i of each element: among how many children it draws."""
+        return self.network.child_counts[name][elements]
 
     def groups(self, name: str) -> list[Ints]:
         """Return the elements of a variable to update, those that can go together at a time."""

@@ -53,8 +53,9 @@ class Run:
         How far it is.
     damping
         By how much the policy's steps are reduced, after rollbacks.
-    bound_terms, bound_at
-        The last exact bound, and the accesses at which it was computed.
+    bound_terms, bound_at, settling
+        The last exact bound, the accesses at which it was computed, and those that it took to
+        settle all groups for it.
     """
 
     network: Network
@@ -74,6 +75,7 @@ class Run:
     moved: float = 0.0
     bound_terms: dict[str, float] = field(default_factory=dict)
     bound_at: int = -1
+    settling: int = 0
     trace: Trace = field(default_factory=Trace)
     window: Window = field(default_factory=Window)
     alarm: Alarm | None = None
@@ -83,7 +85,10 @@ class Run:
         self.full = isinstance(self.method, FullVB)
         self.safe = isinstance(self.method, FullVB | Growing)
         self.guard = Guard.of(self.network, self.q)
-        self.globals = [n for n in self.q.natural if n not in self.network.locals]
+        self.over = getattr(self.method, "over", None)
+        groups = {} if self.over is None else self.network.divided(self.over).group
+        settled = {*self.network.locals, *groups}
+        self.globals = [n for n in self.q.natural if n not in settled]
         if self.window.last is None:
             self.window.last = {n: self.q.natural[n].copy() for n in self.globals}
 
@@ -175,12 +180,14 @@ class Run:
         if self.bound_every is not None:
             return self.iteration % self.bound_every == 0
         rows = sum(len(v.rows) for v in self.network.observed.values())
-        return self.full or self.accesses - max(self.bound_at, 0) >= BOUND_SHARE * rows
+        cost = rows + self.settling
+        return self.full or self.accesses - max(self.bound_at, 0) >= BOUND_SHARE * cost
 
     def measure(self, done: Pass | None = None) -> None:
         """Compute the exact bound of q, and add a row to the trace."""
         if not self.full:
-            settle_locals(self.network, self.q)
+            settling = settle_locals(self.network, self.q, self.over)
+            self.settling = 0 if self.over is None else settling.accesses
         self.bound_terms, self.bound_at = self.network.bound(self.q), self.accesses
         if done is not None:
             self.guard.keep(self.q)

@@ -12,7 +12,9 @@ from typing import Literal, Protocol
 import numpy as np
 
 from svmp.errors import ModelError
+from svmp.inference.grouped import DrawnGroups, draw_groups
 from svmp.inference.rows import AllRows, Draw, DrawnBatch, DrawnChildren, Sampled
+from svmp.network.given import text
 from svmp.network.grid import Ints
 from svmp.network.network import Network
 
@@ -107,25 +109,39 @@ class Batch(Selection):
 
     Variables that have no observed children, such as hyper-parameters, read all their children.
 
+    With `over`, the name of a dim, it is `size` elements of that dim that are drawn, each with all
+    of its rows: documents, say, as Hoffman, Blei, Wang & Paisley (2013) do. The variables that
+    belong to them alone (a document's shares of topics, its tokens' topics) are optimised first,
+    by coordinate ascent until they rest. Then every global variable is updated, with the messages
+    of the drawn rows scaled by the number of groups over that of groups drawn.
+
     Parameters
     ----------
     size
-        How many observations are drawn.
+        How many observations are drawn; with `over`, how many elements of that dim.
     option
         "a": a new value is seen at once; "b": at the end of the iteration, all together.
     order
         Names of the hidden variables in the order of their updates.
+    over
+        The dim whose elements are drawn, instead of observations.
     """
 
     size: int
     option: Option = "a"
     order: Sequence[str] | None = None
+    over: str | None = None
 
     def __post_init__(self) -> None:
         check_option(self.option)
         check_count("size", self.size)
+        if self.over is not None:
+            text(self.over, "over")
 
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
+        if self.over is not None:
+            division = network.divided(self.over)
+            return DrawnGroups(network, division, draw_groups(division, self.size, seed, iteration))
         return DrawnBatch(network, self.size, seed, iteration)
 
 

@@ -27,7 +27,7 @@ def find_settled(
     Where every element draws rows of its own, rows meet variables at different times, and q of
     each is kept; so is one for which there is a start.
     """
-    if not isinstance(method, FullVB | Growing | Batch):
+    if not isinstance(method, FullVB | Growing | Batch) or getattr(method, "over", None):
         return {}
     plans = {name: Topics.of(network, name) for name in network.hidden if name not in init}
     return {name: plan for name, plan in plans.items() if plan is not None}
@@ -36,7 +36,7 @@ def find_settled(
 def take_turn(network: Network, q: Beliefs, draw: Draw, name: str) -> int:
     """Let a settled variable follow the others; return how many rows it reads."""
     q.settle(name)
-    return sum(int(children(draw, edge).sum()) for edge in network.edges[name])
+    return sum(int(drawn_children(draw, edge).sum()) for edge in network.edges[name])
 
 
 def settled_message(q: Beliefs, draw: Draw, local: str, edge: Edge, elements: Ints) -> Array:
@@ -49,7 +49,7 @@ def settled_message(q: Beliefs, draw: Draw, local: str, edge: Edge, elements: In
     return message
 
 
-def children(draw: Draw, edge: Edge) -> Ints:
+def drawn_children(draw: Draw, edge: Edge) -> Ints:
     """Return how many of the rows drawn depend on each element."""
     if isinstance(draw, AllRows) or edge not in draw.pairs:  # type: ignore[attr-defined]
         return edge.children

@@ -34,7 +34,8 @@ class Look:
     variable, iteration
         The variable's name, and the number of the iteration, from 1.
     children, read
-        N_i and |rows_i|: how many children each element has, and how many it reads now.
+        N_i and |rows_i|: how many children each element has, and how many it reads now. Under
+        `Batch(size, over=dim)` groups are drawn, and so it is D groups and S that are read.
     coupling
         How many other elements share a row with each and move at the same time: 0 in option (a).
     gradient, square

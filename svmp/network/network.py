@@ -6,6 +6,7 @@ table are children of which element; all that inference asks is the sum of their
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,7 @@ from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
+from svmp.network.division import Division, divide
 from svmp.network.grid import Grid, Ints, ragged
 from svmp.network.linear import Linear
 from svmp.network.model import Model
@@ -177,6 +179,7 @@ class Network:
         variables = list(model.variables.values())
         self.model = model
         self.samples: dict[tuple[int, float], Any] = {}
+        self._divisions: dict[str, Division] = {}
         self.hidden = {v.name: v for v in variables if v.hidden}
         self.observed = {v.name: v for v in variables if not v.hidden}
         self.edges: dict[str, list[Edge]] = {name: [] for name in self.hidden}
@@ -237,6 +240,10 @@ class Network:
 
         Variables of the rows themselves do not count: they are optimised before all others.
         """
+        return self.coupling_beside(self.locals)
+
+    def coupling_beside(self, settled: Collection[str]) -> dict[str, int]:
+        """Return the coupling of each variable where some are optimised before all others."""
         coupling = {}
         for name, edges in self.edges.items():
             widths = [
@@ -244,13 +251,19 @@ class Network:
                     s.width(p)
                     for s in e.conditional.slots.values()
                     for p in s.variables
-                    if p.hidden and p.name not in self.locals
+                    if p.hidden and p.name not in settled
                 )
                 for e in edges
                 if not e.choosing
             ]
             coupling[name] = max([w - 1 for w in widths], default=0)
         return coupling
+
+    def divided(self, dim: str) -> Division:
+        """Return what belongs to each element of a dim."""
+        if dim not in self._divisions:
+            self._divisions[dim] = divide(self, dim)
+        return self._divisions[dim]
 
     def draw_keys(self, name: str) -> Ints:
         """Return for each element the first one that has the same children by its place in a sum.

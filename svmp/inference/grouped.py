@@ -1,0 +1,86 @@
+"""A batch of groups: documents, users, schools, each with all of its rows.
+
+The variables of the groups that are drawn read all of their rows. What S of D groups say of a
+global variable counts D / S times, and so is right on average over the draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from svmp.inference.draws import sample_each
+from svmp.inference.rows import Draw, Rows, among
+from svmp.network.division import Division
+from svmp.network.grid import Ints
+from svmp.network.network import Edge, Network
+
+
+def draw_groups(division: Division, size: int, seed: int, iteration: int) -> Ints:
+    """Return `size` distinct groups in ascending order, every set of them equally likely."""
+    everyone = np.array([division.count])
+    number = len(division.network.hidden)  # a stream of its own, after the variables'
+    anyone = np.zeros(1, dtype=np.int64)
+    take = np.minimum([size], everyone)
+    return np.sort(sample_each(seed, iteration, number, anyone, everyone, take))
+
+
+@dataclass(frozen=True)
+class DrawnGroups(Draw):
+    """Some groups with all that belongs to them; tables that belong to none are read in full.
+
+    `groups` has the elements that are left to update once the groups' own variables are settled.
+    """
+
+    network: Network
+    division: Division
+    drawn: Ints
+
+    @classmethod
+    def all(cls, network: Network, dim: str) -> DrawnGroups:
+        """Return every group of a dim."""
+        division = network.divided(dim)
+        return cls(network, division, np.arange(division.count))
+
+    @cached_property
+    def locals(self) -> Collection[str]:
+        return {*self.network.locals, *self.division.locals}
+
+    @property
+    def coupling(self) -> dict[str, int]:
+        return self.division.coupling
+
+    def groups(self, name: str) -> list[Ints]:
+        return [] if name in self.division.group else self.network.groups[name]
+
+    @cached_property
+    def _pairs(self) -> dict[Edge, tuple[Ints, Ints]]:
+        """For each edge from a global variable to a divided table, its (element, row) pairs."""
+        return {
+            edge: edge.pairs_in(self.division.rows(table, self.drawn))
+            for name, edges in self.network.edges.items()
+            for edge in edges
+            for table in [edge.conditional.variable.name]
+            if name not in self.division.group and table in self.division.group
+        }
+
+    def rows(self, edge: Edge, elements: Ints) -> Rows:
+        if edge not in self._pairs:
+            return Rows(*edge.rows_of(elements), np.ones(len(elements)))
+        scale = np.full(len(elements), self.division.count / len(self.drawn))
+        return Rows(*among(self._pairs[edge], elements), scale)
+
+    def children(self, name: str, elements: Ints) -> Ints:
+        """Return how many groups there are, for elements with a child in any: those are drawn."""
+        return self._counts(name, elements, self.division.count)
+
+    def read(self, name: str, elements: Ints) -> Ints:
+        return self._counts(name, elements, len(self.drawn))
+
+    def _counts(self, name: str, elements: Ints, groups: int) -> Ints:
+        drawn = [e.children[elements] for e in self.network.edges[name] if e in self._pairs]
+        sampled = np.any(drawn, axis=0) if drawn else False
+        return np.where(sampled, groups, self.network.child_counts[name][elements])

@@ -1,0 +1,111 @@
+"""Runs over batches of groups: where they get to, what they return, and that they resume."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import svmp
+from svmp.inference.engine import settle_locals
+from svmp.network.network import Network
+
+from .test_groups import NETWORKS, on_networks, options, ratings, topics
+from .tools import begin
+
+HOFFMAN = svmp.RobbinsMonro(kappa=0.7, tau=1)
+
+
+@pytest.fixture(scope="module")
+def documents() -> svmp.Model:
+    return topics(documents=120, k=4, words=40, length=25)
+
+
+def test_one_pass_over_the_documents_is_ahead_of_as_many_accesses_of_full_vb(documents):
+    full = svmp.fit(documents, svmp.FullVB(), max_sweeps=8, tol=0)
+    method = svmp.Batch(10, over="doc")
+    fit = svmp.fit(documents, method, steps=HOFFMAN, bound_every=12, max_sweeps=8, tol=0)
+    after = fit.trace["iteration"].tolist().index(12)  # 12 batches are one pass
+    sweeps = fit.trace["accesses"][after] / full.accesses * 8
+    assert sweeps < 8
+    assert fit.trace["bound"][after] > full.trace["bound"][0]
+    assert fit.trace["bound"][after] > full.trace["bound"][int(np.ceil(sweeps)) - 1]
+    assert fit.bound > full.bound
+
+
+@on_networks
+@options
+def test_node_wise_steps_do_not_diverge(name, option):
+    model, over, _ = NETWORKS[name]
+    fit = svmp.fit(model(), svmp.Batch(2, option, over=over), max_sweeps=30, tol=0)
+    assert fit.status == "budget"
+    assert fit.trace["rollbacks"][-1] == 0
+    assert fit.bound > fit.trace["bound"][0]
+    assert all(np.isfinite(q.natural).all() for q in fit.posteriors.values())
+
+
+def test_what_is_returned_is_settled_in_every_group(documents):
+    """The bound is that of q, and settling once more neither moves q nor the bound."""
+    fit = svmp.fit(documents, svmp.Batch(10, over="doc"), steps=HOFFMAN, max_sweeps=2)
+    network = Network(documents)
+    q = begin(network)
+    for name, posterior in fit.posteriors.items():
+        q.natural[name] = posterior.natural.copy()
+        q.moments[name] = posterior.moments.reshape(q.moments[name].shape)
+    assert sum(network.bound(q).values()) == pytest.approx(fit.bound, rel=1e-12)
+    settle_locals(network, q, "doc")
+    assert np.array_equal(q.natural["theta"], fit["theta"].natural)
+
+
+@options
+def test_a_run_over_groups_converges_to_where_full_vb_rests(option):
+    """With all groups in the batch it is coordinate ascent by another order of updates."""
+    model = NETWORKS["regression"][0]()
+    full = svmp.fit(model, svmp.FullVB(), tol=1e-10)
+    method = svmp.Batch(5, option, over="group")
+    fit = svmp.fit(model, method, steps=svmp.Constant(0.5), tol=1e-8, max_sweeps=5000)
+    assert fit.status == "converged"
+    assert fit.bound == pytest.approx(full.bound, abs=1e-3)
+    assert fit.mean("b") == pytest.approx(full.mean("b"), abs=1e-3)
+
+
+@options
+@pytest.mark.parametrize("name", ["topics", "ratings by user", "regression"])
+def test_a_stopped_run_goes_on_to_the_same_bits(name, option, tmp_path):
+    model, over, _ = NETWORKS[name]
+    network, path = model(), tmp_path / "run"
+    method = svmp.Batch(2, option, over=over)
+    whole = svmp.fit(network, method, steps=HOFFMAN, max_sweeps=20, tol=0)
+    svmp.fit(network, method, steps=HOFFMAN, max_sweeps=7, tol=0, checkpoint=path, every=1)
+    resumed = svmp.fit(network, resume=path, max_sweeps=20)
+    assert resumed.bound == whole.bound
+    assert (resumed.iterations, resumed.accesses) == (whole.iterations, whole.accesses)
+    for variable in whole.posteriors:
+        assert np.array_equal(whole[variable].natural, resumed[variable].natural)
+
+
+def test_the_bound_can_be_computed_at_any_time_without_changing_the_run(documents):
+    method = svmp.Batch(10, over="doc")
+    often, never = (
+        svmp.fit(documents, method, steps=HOFFMAN, max_sweeps=2, tol=0, bound_every=n)
+        for n in (1, 10**9)
+    )
+    assert len(often.trace) > len(never.trace)
+    assert np.array_equal(often["theta"].natural, never["theta"].natural)
+
+
+@pytest.mark.parametrize("model", [topics, ratings], ids=["topics", "ratings"])
+def test_steps_that_are_too_long_are_called_so(model):
+    over = "doc" if model is topics else "user"
+    steps = svmp.Constant(4.0, force=True)
+    fit = svmp.fit(model(), svmp.Batch(1, over=over), steps=steps, max_sweeps=100)
+    assert fit.status == "diverged"
+    assert fit.diagnosis is not None
+    assert fit.diagnosis.variable == ("phi" if model is topics else "v")
+    assert fit.diagnosis.safe_rho1 is not None
+    assert np.isfinite(fit.bound)
+    assert all(q.family.in_domain(q.natural).all() for q in fit.posteriors.values())
+
+
+def test_grow_does_not_go_with_batches():
+    with pytest.raises(svmp.ModelError, match="goes with Children"):
+        svmp.fit(topics(), svmp.Batch(2, over="doc"), steps=svmp.Grow())
