@@ -23,7 +23,7 @@ from svmp.inference.fused import fused_update
 from svmp.inference.grouped import DrawnGroups
 from svmp.inference.rows import AllRows, Draw, by_colour
 from svmp.inference.selection import Selection
-from svmp.inference.settled import drawn_children, settled_message, take_turn
+from svmp.inference.settled import settle_documents, settled_message, take_turn
 from svmp.inference.steps import Look, Steps
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
@@ -115,11 +115,14 @@ def settle_groups(network: Network, q: Beliefs, draw: Draw, done: Pass) -> None:
         return
     division, active = draw.division, draw.drawn
     for number, (name, variable) in enumerate(network.hidden.items()):
-        if name in division.group:
+        if name in division.group and name not in q.settled:
             elements = division.rows(name, active)
             prior = np.array(network.prior(q, name, elements))
             natural = variable.family.at(elements).start(prior, np.random.default_rng([number, 5]))
             network.move(q, name, elements, natural)
+    if q.settled:
+        done.accesses += settle_documents(network, q, draw, REST, MOST_PASSES)
+        return
     for _ in range(MOST_PASSES):
         moved = np.zeros(division.count)
         for name in division.locals:
@@ -153,8 +156,9 @@ def message_sum(
     for edge in network.edges[name]:
         local = network.settling(q, edge.conditional.variable.name)
         if local is not None:
-            natural += settled_message(q, draw, local, edge, elements)
-            done.accesses += int(drawn_children(draw, edge)[elements].sum())
+            message, read = settled_message(q, draw, local, edge, elements)
+            natural += message
+            done.accesses += read
             continue
         owner, rows, scale = draw.rows(edge, elements)
         natural += scale[:, None] * edge.message(q, elements, owner, rows)

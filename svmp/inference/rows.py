@@ -56,6 +56,14 @@ class Draw(Protocol):
         """Return the rows of one table that the elements read."""
         ...
 
+    def drawn_rows(self, table: str) -> Ints | None:
+        """Return the rows of a table that were drawn for all, or None where that is every row."""
+        return None
+
+    def scale(self, name: str, elements: Ints) -> Array:
+        """Return N_i / |rows_i| of each element, for rows that were drawn for all."""
+        return np.ones(len(elements))
+
     def read(self, name: str, elements: Ints) -> Ints:
         """Return how many children each element reads."""
         ...
@@ -104,6 +112,9 @@ class Sampled(Draw):
         if name in self.network.locals:
             return by_colour(self.network, name, self.tables[name])
         return self.network.groups[name]
+
+    def drawn_rows(self, table: str) -> Ints | None:
+        return self.tables.get(table)
 
     def rows(self, edge: Edge, elements: Ints) -> Rows:
         if edge not in self.pairs:
@@ -278,8 +289,10 @@ class DrawnBatch(Draw):
             return Rows(*edge.rows_of(elements), np.ones(len(elements)))
         return Rows(*among(self.pairs[edge], elements), self.scale(edge.parent.name, elements))
 
+    def drawn_rows(self, table: str) -> Ints | None:
+        return self.tables.get(table)
+
     def scale(self, name: str, elements: Ints) -> Array:
-        """Return N_i / |D_i| over the tables that are drawn from."""
         drawn, children = self._counts(name, elements)
         return children / np.maximum(drawn, 1)
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-import numpy as np
-
 from svmp.families.family import Array
+from svmp.inference.grouped import DrawnGroups
 from svmp.inference.rows import AllRows, Draw, DrawnBatch, Sampled
 from svmp.inference.selection import Batch, FullVB, Growing, Selection
 from svmp.kernels.topics_plan import Topics
-from svmp.network.beliefs import Beliefs, Settled
+from svmp.network.beliefs import Beliefs, Settled, Tally
 from svmp.network.grid import Ints
 from svmp.network.network import Edge, Network
 
@@ -27,30 +26,50 @@ def find_settled(
     Where every element draws rows of its own, rows meet variables at different times, and q of
     each is kept; so is one for which there is a start.
     """
-    if not isinstance(method, FullVB | Growing | Batch) or getattr(method, "over", None):
+    if not isinstance(method, FullVB | Growing | Batch):
         return {}
     plans = {name: Topics.of(network, name) for name in network.hidden if name not in init}
-    return {name: plan for name, plan in plans.items() if plan is not None}
+    found = {name: plan for name, plan in plans.items() if plan is not None}
+    over = getattr(method, "over", None)
+    if over is not None and not all(p.divides(network.divided(over)) for p in found.values()):
+        return {}
+    return dict(found)
 
 
 def take_turn(network: Network, q: Beliefs, draw: Draw, name: str) -> int:
     """Let a settled variable follow the others; return how many rows it reads."""
     q.settle(name)
-    return sum(int(drawn_children(draw, edge).sum()) for edge in network.edges[name])
+    if isinstance(draw, DrawnGroups):  # it came first, with its group
+        return 0
+    drawn = draw.pairs if isinstance(draw, Sampled | DrawnBatch) else None
+    edges = network.edges[name]
+    return sum(int((e.children if drawn is None else drawn.children(e)).sum()) for e in edges)
 
 
-def settled_message(q: Beliefs, draw: Draw, local: str, edge: Edge, elements: Ints) -> Array:
-    """Return the scaled sum of the messages of the rows drawn, from their tally."""
-    rows = draw.tables.get(local) if isinstance(draw, Sampled | DrawnBatch) else None
-    tally = q.tally(local, None if rows is None else draw, rows)
-    message = q.settled[local].message(q, tally, edge, elements)
-    if isinstance(draw, DrawnBatch):
-        message *= draw.scale(edge.parent.name, elements)[:, None]
-    return message
+def settled_message(
+    q: Beliefs, draw: Draw, local: str, edge: Edge, elements: Ints
+) -> tuple[Array, int]:
+    """Return the scaled sum of the messages of the rows drawn, and how many they are."""
+    key = None if isinstance(draw, AllRows) else draw
+    tally, plan = q.tally(local, key, lambda: draw.drawn_rows(local)), q.settled[local]
+    message = plan.message(q, tally, edge, elements)
+    scale = draw.scale(edge.parent.name, elements)
+    return message * scale[:, None], plan.reads(tally, edge, elements)
 
 
-def drawn_children(draw: Draw, edge: Edge) -> Ints:
-    """Return how many of the rows drawn depend on each element."""
-    if isinstance(draw, AllRows) or edge not in draw.pairs:  # type: ignore[attr-defined]
-        return edge.children
-    return np.asarray(draw.pairs.children(edge))  # type: ignore[attr-defined]
+def settle_documents(
+    network: Network, q: Beliefs, draw: DrawnGroups, rest: float, most: int
+) -> int:
+    """Bring the drawn documents to rest, from where they are; return how many rows were read."""
+    read = 0
+    for local, plan in q.settled.items():
+        assert isinstance(plan, Topics)
+        weights = plan.weights
+        if weights is not None and weights.name in draw.division.group:
+            documents = draw.division.rows(weights.name, draw.drawn)
+            prior = network.prior(q, weights.name, documents)
+            natural, bag, passes = plan.settle(q, documents, prior, rest, most)
+            network.move(q, weights.name, documents, natural)
+            q.tallies[local] = Tally(draw, plan.count_pairs(q, bag))
+            read += plan.accesses(bag, passes)
+    return read

@@ -33,6 +33,14 @@ TINY = 1e-200
 
 
 @parallel
+def by_word(moments: Array, elements: Ints, words: Ints, out: Array) -> None:
+    """Write E[log phi] by word and topic; zero for a missing word, which says nothing."""
+    for i in prange(len(words)):
+        for k in range(len(elements)):
+            out[i, k] = moments[elements[k], words[i]] if words[i] < moments.shape[1] else 0.0
+
+
+@parallel
 def exponentials(logs: Array, out: Array, largest: Array) -> None:
     """Write exp(log - largest) of each line, and the largest of it."""
     for i in prange(len(logs)):

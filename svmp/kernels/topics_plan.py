@@ -11,17 +11,23 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from svmp.families.family import Array
 from svmp.kernels import topics
+from svmp.kernels.documents import settle_documents
 from svmp.kernels.plan import threads_for
 from svmp.kernels.unstored import Unstored, blocks
 from svmp.network.beliefs import Beliefs
-from svmp.network.grid import Ints
+from svmp.network.division import Division
+from svmp.network.grid import Ints, ragged
 from svmp.network.lookup import Lookup
 from svmp.network.network import Edge, Network
 from svmp.network.slot import Fixed, Single, Slot
+from svmp.network.variable import Variable
+
+Small = NDArray[np.int32]
 
 
 class Bag(NamedTuple):
@@ -40,31 +46,43 @@ class Bag(NamedTuple):
     documents: Ints
     words: Ints
     starts: Ints
-    word: Ints
+    word: Small
     times: Array
     word_starts: Ints
-    pair: Ints
-    document: Ints
+    pair: Small
+    document: Small
 
     @classmethod
     def of(cls, document: Ints, word: Ints, categories: int) -> Bag:
         """Collect tokens."""
-        pairs, count = np.unique(document * categories + word, return_counts=True)
+        pairs, times = np.unique(document * categories + word, return_counts=True)
         document, word = np.divmod(pairs, categories)
-        documents, document = np.unique(document, return_inverse=True)
-        words, word = np.unique(word, return_inverse=True)
-        shape = (len(words), len(documents))
-        number = np.arange(len(pairs), dtype=np.int32)
-        by_word = sparse.csr_array((number, (word, document)), shape=shape)
-        return cls(
-            documents,
-            words,
-            np.searchsorted(document, np.arange(len(documents) + 1)).astype(np.int64),
-            word.astype(np.int32),
-            count.astype(np.float64),
-            by_word.indptr.astype(np.int64),
-            by_word.data,
-            document.astype(np.int32),
+        starts = np.flatnonzero(np.diff(document, prepend=-1))
+        starts = np.append(starts, len(pairs))
+        return cls._of(document[starts[:-1]], starts, word, times.astype(np.float64))
+
+    @classmethod
+    def _of(cls, documents: Ints, starts: Ints, word: Ints, times: Array) -> Bag:
+        """Sort pairs that are by document also by word."""
+        occurs = np.bincount(word) > 0
+        words, place = np.flatnonzero(occurs), np.cumsum(occurs, dtype=np.int32)[word] - 1
+        document = np.repeat(np.arange(len(documents), dtype=np.int32), np.diff(starts))
+        number = np.arange(len(word), dtype=np.int32)
+        by_word = sparse.csc_array((number, place, starts), shape=(len(words), len(documents)))
+        by_word = by_word.tocsr()
+        ends = by_word.indptr.astype(np.int64)
+        return cls(documents, words, starts, place, times, ends, by_word.data, document)
+
+    def part(self, documents: Ints) -> Bag:
+        """Return the pairs of some documents, those that have any."""
+        place = np.searchsorted(self.documents, documents)
+        place = place[place < len(self.documents)]
+        place = place[np.isin(self.documents[place], documents, assume_unique=True)]
+        sizes = self.starts[place + 1] - self.starts[place]
+        _, pairs = ragged(self.starts[place], sizes)
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        return Bag._of(
+            self.documents[place], starts, self.words[self.word[pairs]], self.times[pairs]
         )
 
 
@@ -136,17 +154,25 @@ class Topics(Unstored):
     def _log_phi(self, q: Beliefs, words: Ints) -> Array:
         """E[log phi] by word and topic; zero for a missing word, which says nothing."""
         slot = self._words.slots["p"]
-        logs = slot.moments(q, np.arange(self._words.components))
-        there = words < self._words.family.size
-        found = np.zeros((len(words), self._words.components))
-        found[there] = logs.T[words[there]]
+        if isinstance(slot, Single):
+            moments, elements = q.moments[slot.reader.variable.name], self._topic_elements
+        else:
+            elements = np.arange(self._words.components)
+            moments = slot.moments(q, elements)
+        found = np.empty((len(words), len(elements)))
+        with threads_for(found.size):
+            topics.by_word(moments, elements, words, found)
         return found
 
     def count(self, q: Beliefs, elements: Ints | None) -> Counts:
-        bag = self._everything
-        if elements is not None:
-            categories = self._words.family.size + 1
-            bag = Bag.of(self._document[elements], self._word[elements], categories)
+        if elements is None:
+            return self.count_pairs(q, self._everything)
+        categories = self._words.family.size + 1
+        bag = Bag.of(self._document[elements], self._word[elements], categories)
+        return self.count_pairs(q, bag)
+
+    def count_pairs(self, q: Beliefs, bag: Bag) -> Counts:
+        """Return what some pairs say."""
         log_theta, log_phi = self._log_theta(q, bag.documents), self._log_phi(q, bag.words)
         theta, phi = np.empty_like(log_theta), np.empty_like(log_phi)
         theta_top, phi_top = np.empty(len(theta)), np.empty(len(phi))
@@ -165,6 +191,51 @@ class Topics(Unstored):
             )  # fmt: skip
         return Counts(bag, to_theta, to_phi, float(evidence.sum()))
 
+    @property
+    def weights(self) -> Variable | None:
+        """The Dirichlet that the topics of the tokens are drawn from."""
+        (weights,) = self.variable.conditional.parents() or (None,)
+        return weights
+
+    def divides(self, division: Division) -> bool:
+        """Return whether a group has one theta and its tokens, or tokens alone."""
+        own = [self.variable.name]
+        weights = self.weights
+        if weights is not None and weights.name in division.group:
+            own.append(weights.name)
+            groups = division.group[weights.name]
+            if len(np.unique(groups)) < len(groups) or len(division.network.edges[own[1]]) > 1:
+                return False
+        return sorted(division.locals) == sorted(own)
+
+    def settle(
+        self, q: Beliefs, documents: Ints, prior: Array, rest: float, most: int
+    ) -> tuple[Array, Bag, Ints]:
+        """Return what theta of some documents comes to rest at, from where it is.
+
+        Also their pairs, and how many passes each of the documents in them took.
+        """
+        assert self.weights is not None
+        natural, bag = np.array(prior), self._everything.part(documents)
+        here = np.searchsorted(documents, bag.documents)
+        a = q.natural[self.weights.name][bag.documents] + 1
+        log_phi = self._log_phi(q, bag.words)
+        phi, top = np.empty_like(log_phi), np.empty(len(log_phi))
+        passes = np.zeros(len(bag.documents), dtype=np.int64)
+        with threads_for(most * len(bag.times) * a.shape[1]):
+            topics.exponentials(log_phi, phi, top)
+            settle_documents(
+                blocks(bag.starts), bag.starts, bag.word, bag.times, prior[here] + 1, a, log_phi,
+                phi, rest, most, passes,
+            )  # fmt: skip
+        natural[here] = a - 1
+        return natural, bag, passes
+
+    def accesses(self, bag: Bag, passes: Ints) -> int:
+        """Return how many rows so many passes read: tokens for theta, and words for the tokens."""
+        rows = bag.times * (1 + (bag.words[bag.word] < self._words.family.size))
+        return int(passes @ np.bincount(bag.document, rows, len(passes)))
+
     def message(self, q: Beliefs, tally: Counts, edge: Edge, elements: Ints) -> Array:
         out = np.zeros((len(elements), edge.parent.family.size))
         if edge.conditional is self.variable.conditional:
@@ -180,6 +251,13 @@ class Topics(Unstored):
             said = tally.to_phi[there].T[topic[elements[found]]]
             out[found[:, None], tally.bag.words[there]] = said
         return out
+
+    def reads(self, tally: Counts, edge: Edge, elements: Ints) -> int:
+        if edge.conditional is self.variable.conditional:
+            here = np.isin(tally.bag.documents[tally.bag.document], elements)
+            return int(tally.bag.times[here].sum())
+        there = tally.bag.words[tally.bag.word] < edge.parent.family.size
+        return int(tally.bag.times[there].sum()) * len(elements)
 
     def bound(self, q: Beliefs, tally: Counts) -> dict[str, float]:
         likelihood = float(np.vdot(tally.to_phi, self._log_phi(q, tally.bag.words)))

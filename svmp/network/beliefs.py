@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -48,6 +49,10 @@ class Settled(Protocol):
 
     def message(self, q: Beliefs, tally: Any, edge: Edge, elements: Ints) -> Array:
         """Return for some elements of a parent the sum of the messages of the rows counted."""
+        ...
+
+    def reads(self, tally: Any, edge: Edge, elements: Ints) -> int:
+        """Return how many rows some elements of a parent read, for that."""
         ...
 
     def bound(self, q: Beliefs, tally: Any) -> dict[str, float]:
@@ -108,11 +113,13 @@ class Beliefs:
             return self.settled[name].moments(self, elements)
         return self.moments[name][elements]
 
-    def tally(self, name: str, draw: Any, elements: Ints | None) -> Any:
-        """Return the tally of a settled variable over the rows of a draw; None means all rows."""
+    def tally(
+        self, name: str, draw: Any = None, elements: Callable[[], Ints | None] = lambda: None
+    ) -> Any:
+        """Return the tally of a settled variable over the elements of a draw; or over all."""
         known = self.tallies.get(name)
         if known is None or known.draw is not draw:
-            known = Tally(draw, self.settled[name].count(self, elements))
+            known = Tally(draw, self.settled[name].count(self, elements()))
             self.tallies[name] = known
         return known.sums
 

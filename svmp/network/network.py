@@ -357,7 +357,7 @@ class Network:
         q.settle()
         settled: dict[str, float] = {}
         for name, local in q.settled.items():
-            settled |= local.bound(q, q.tally(name, None, None))
+            settled |= local.bound(q, q.tally(name))
         terms = {}
         for name, variable in (*self.hidden.items(), *self.observed.items()):
             if name in settled:
