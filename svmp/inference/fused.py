@@ -10,6 +10,7 @@ from svmp.families.family import Array
 from svmp.inference.draws import sample_each
 from svmp.inference.grouped import DrawnGroups
 from svmp.inference.rows import AllRows, Draw, DrawnBatch, DrawnChildren, Sampled
+from svmp.inference.settled import settled_update
 from svmp.kernels.plan import Drawn, Plan, Shared, Work, by_key
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints, ragged
@@ -33,13 +34,17 @@ def fused_update(
 
     Where a new value is seen at once, q has it already.
     """
+    if getattr(rule.steps, "statistics", False):
+        return None
+    if q.settled and network.edges[name]:
+        update = settled_update(network, q, draw, rule, name, at_once, done)
+        if update is not None:
+            return update
     if isinstance(draw, DrawnGroups):
         return None
     edges = network.edges[name]
     plan = q.loops.get(edges[0].conditional.variable.name) if len(edges) == 1 else None
     if not isinstance(plan, Plan) or edges[0].slot is not plan.linear:
-        return None
-    if getattr(rule.steps, "statistics", False):
         return None
     if name in network.locals and not isinstance(draw, AllRows):  # only those of drawn rows move
         return None

@@ -7,6 +7,9 @@ the tally that was taken at its turn, as they would read a stored q.
 from __future__ import annotations
 
 from collections.abc import Container
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference.grouped import DrawnGroups
@@ -16,6 +19,9 @@ from svmp.kernels.topics_plan import Topics
 from svmp.network.beliefs import Beliefs, Settled, Tally
 from svmp.network.grid import Ints
 from svmp.network.network import Edge, Network
+
+if TYPE_CHECKING:
+    from svmp.inference.engine import Pass, Rule
 
 
 def find_settled(
@@ -46,12 +52,37 @@ def take_turn(network: Network, q: Beliefs, draw: Draw, name: str) -> int:
     return sum(int((e.children if drawn is None else drawn.children(e)).sum()) for e in edges)
 
 
+def tally_of(q: Beliefs, draw: Draw, local: str) -> Any:
+    """Return the tally of the rows drawn."""
+    key = None if isinstance(draw, AllRows) else draw
+    return q.tally(local, key, lambda: draw.drawn_rows(local))
+
+
+def settled_update(
+    network: Network, q: Beliefs, draw: Draw, rule: Rule, name: str, at_once: bool, done: Pass
+) -> tuple[Ints, Array] | None:
+    """Update all topics at once, as `fused_update` does; None for any other variable."""
+    local = network.settling(q, network.edges[name][0].conditional.variable.name)
+    plan = None if local is None else q.settled[local]
+    if not isinstance(plan, Topics) or not plan.serves(network, name):
+        return None
+    elements = plan.topics
+    rho = rule(name, elements, read := draw.read(name, elements))
+    tally, scale = tally_of(q, draw, str(local)), draw.scale(name, elements)
+    prior = np.array(network.prior(q, name, elements))
+    natural = plan.update(q, tally, prior, np.array(rho), scale, at_once)
+    if at_once:
+        q.went_stale()
+    done.note(False, rho, read)
+    done.accesses += plan.reads(tally, network.edges[name][0], elements)
+    return elements, natural[elements]
+
+
 def settled_message(
     q: Beliefs, draw: Draw, local: str, edge: Edge, elements: Ints
 ) -> tuple[Array, int]:
     """Return the scaled sum of the messages of the rows drawn, and how many they are."""
-    key = None if isinstance(draw, AllRows) else draw
-    tally, plan = q.tally(local, key, lambda: draw.drawn_rows(local)), q.settled[local]
+    tally, plan = tally_of(q, draw, local), q.settled[local]
     message = plan.message(q, tally, edge, elements)
     scale = draw.scale(edge.parent.name, elements)
     return message * scale[:, None], plan.reads(tally, edge, elements)
@@ -68,8 +99,8 @@ def settle_documents(
         if weights is not None and weights.name in draw.division.group:
             documents = draw.division.rows(weights.name, draw.drawn)
             prior = network.prior(q, weights.name, documents)
-            natural, bag, passes = plan.settle(q, documents, prior, rest, most)
+            natural, counts, rows = plan.settle(q, documents, prior, rest, most)
             network.move(q, weights.name, documents, natural)
-            q.tallies[local] = Tally(draw, plan.count_pairs(q, bag))
-            read += plan.accesses(bag, passes)
+            q.tallies[local] = Tally(draw, counts)
+            read += rows
     return read

@@ -3,8 +3,7 @@
 A pass is theta_d -> q(z) -> theta_d, with the pairs and shares of kernels/topics.py. A document's
 part of exp E[log phi] is copied into a small tile, topic by topic in float32, so that both halves
 of a pass stream through it: s over the pairs, then what the pairs say to each topic. Single
-precision moves where a document comes to rest by a millionth of its size; sums that leave this
-loop are taken again, in double precision.
+precision moves where a document comes to rest by a millionth of its size.
 """
 
 from __future__ import annotations
@@ -102,8 +101,12 @@ def settle_documents(
     rest: float,
     most: int,
     passes: Ints,
+    exponential: Array,
+    pair_weight: Array,
 ) -> None:
     """Optimise the concentrations of each theta_d, in place; write how many passes it took.
+
+    Also exp E[log theta_d] up to a factor, and the weights of the pairs for it.
 
     A document of n tokens is at rest when a pass moves its n + 1 elements by at most `rest` nats
     each, as a symmetrised KL. For q(z) and for theta_d that is the change of E[log theta_d] times
@@ -153,3 +156,9 @@ def settle_documents(
                 if step > 0 and moved <= rest * size:
                     passes[d] = step + 1
                     break
+            for k in range(topics):
+                exponential[d, k] = own[k] / top
+                theta[k] = exponential[d, k]
+            weigh(tile, theta, count, weight)
+            for e in range(first, last):
+                pair_weight[e] = weight[e - first] if weight[e - first] > 0 else -1.0

@@ -68,3 +68,34 @@ def exp_digamma(x: float) -> float:
     """exp(psi(x)) for x > 0, with no logarithm; as good as 0 below x = 1/700."""
     y, t = digamma_parts(x)
     return y * exp(-t)
+
+
+@exact
+def log(x: float) -> float:
+    """Log of a positive normal float: of its exponent, and twice the artanh of its fraction."""
+    bits = np.float64(x).view(np.int64)
+    upper = (bits - np.int64(0x3FE6A09E667F3BCD)) >> np.int64(52)  # of x / sqrt(1/2)
+    n = np.int64(upper + np.int64(0x4338000000000000)).view(np.float64) - ROUND
+    m = np.int64(bits - (upper << np.int64(52))).view(np.float64)  # between sqrt(1/2) and sqrt(2)
+    s = (m - 1) / (m + 1)
+    j = s * s
+    p = 1.0 / 23
+    p = p * j + 1.0 / 21
+    p = p * j + 1.0 / 19
+    p = p * j + 1.0 / 17
+    p = p * j + 1.0 / 15
+    p = p * j + 1.0 / 13
+    p = p * j + 1.0 / 11
+    p = p * j + 1.0 / 9
+    p = p * j + 1.0 / 7
+    p = p * j + 1.0 / 5
+    p = p * j + 1.0 / 3
+    p = 2 * s + 2 * s * j * p
+    return n * 0.69314718036912381649 + (n * 1.90821492927058770002e-10 + p)
+
+
+@exact
+def digamma(x: float) -> float:
+    """psi(x) for x > 0."""
+    y, t = digamma_parts(x)
+    return log(y) - t

@@ -21,7 +21,7 @@ import numpy as np
 from numba import prange
 
 from svmp.families.family import Array
-from svmp.kernels.special import exp
+from svmp.kernels.special import digamma, exp, log
 from svmp.network.grid import Ints
 
 FAST = {"contract", "reassoc", "nsz"}
@@ -33,23 +33,33 @@ TINY = 1e-200
 
 
 @parallel
-def by_word(moments: Array, elements: Ints, words: Ints, out: Array) -> None:
-    """Write E[log phi] by word and topic; zero for a missing word, which says nothing."""
+def by_word(
+    moments: Array, elements: Ints, words: Ints, logs: Array, out: Array, top: Array
+) -> None:
+    """Write E[log phi] by word and topic, exp(log - largest) of each word, and the largest.
+
+    A missing word has zeros: it says nothing.
+    """
     for i in prange(len(words)):
+        largest = -np.inf
         for k in range(len(elements)):
-            out[i, k] = moments[elements[k], words[i]] if words[i] < moments.shape[1] else 0.0
+            logs[i, k] = moments[elements[k], words[i]] if words[i] < moments.shape[1] else 0.0
+            largest = max(largest, logs[i, k])
+        top[i] = largest
+        for k in range(len(elements)):
+            out[i, k] = exp(logs[i, k] - largest)
 
 
 @parallel
-def exponentials(logs: Array, out: Array, largest: Array) -> None:
+def exponentials(logs: Array, out: Array, top: Array) -> None:
     """Write exp(log - largest) of each line, and the largest of it."""
     for i in prange(len(logs)):
-        top = -np.inf
+        largest = -np.inf
         for k in range(logs.shape[1]):
-            top = max(top, logs[i, k])
-        largest[i] = top
+            largest = max(largest, logs[i, k])
+        top[i] = largest
         for k in range(logs.shape[1]):
-            out[i, k] = exp(logs[i, k] - top)
+            out[i, k] = exp(logs[i, k] - largest)
 
 
 @jit
@@ -63,7 +73,7 @@ def log_shares(a: Array, b: Array, out: Array) -> float:
         total += out[k]
     for k in range(len(a)):
         out[k] /= total
-    return top + np.log(total)
+    return top + log(total)
 
 
 @parallel
@@ -102,7 +112,7 @@ def read_documents(
                     weight[e] = count[e] / s
                     for k in range(topics):
                         out[k] += weight[e] * b[k]
-                    total += count[e] * (np.log(s) + phi_top[word[e]] + theta_top[d])
+                    total += count[e] * (log(s) + phi_top[word[e]] + theta_top[d])
                 else:
                     weight[e] = -1.0
             for k in range(topics):
@@ -154,3 +164,54 @@ def read_words(
                         log_shares(log_theta[document[e]], log_phi[w], shares)
                         for k in range(topics):
                             out[k] += count[e] * shares[k]
+
+
+WORDS = 64
+"""So many words at a time, what they say stays in the cache while it is read topic by topic."""
+
+
+@jit
+def mean_logs(natural: Array, out: Array) -> float:
+    """Write psi of each concentration, and return their sum."""
+    total = 0.0
+    for w in range(len(natural)):
+        total += natural[w] + 1
+        out[w] = digamma(natural[w] + 1)
+    return total
+
+
+@parallel
+def update_topics(
+    elements: Ints,
+    place: Ints,
+    to_phi: Array,
+    scale: Array,
+    rho: Array,
+    prior: Array,
+    natural: Array,
+    moments: Array,
+) -> None:
+    """Move phi by a step towards what the words say, with its moments; in place.
+
+    `place` has the line of `to_phi` for each word, or -1. Sums of concentrations are added up
+    block by block, so that they have the same bits on any number of threads.
+    """
+    topics, words = len(elements), natural.shape[1]
+    blocks = (words + WORDS - 1) // WORDS
+    sums = np.zeros((blocks, topics))
+    for block in prange(blocks):
+        first, last = block * WORDS, min(words, (block + 1) * WORDS)
+        for k in range(topics):
+            lam, mean_log = natural[elements[k], first:last], moments[elements[k], first:last]
+            own, told = 1 - rho[k], rho[k] * scale[k]
+            for w in range(first, last):
+                said = to_phi[place[w], k] if place[w] >= 0 else 0.0
+                lam[w - first] = own * lam[w - first] + rho[k] * prior[k, w] + told * said
+            sums[block, k] = mean_logs(lam, mean_log)
+    for k in prange(topics):
+        total = 0.0
+        for block in range(blocks):
+            total += sums[block, k]
+        shift = digamma(total)
+        for w in range(words):
+            moments[elements[k], w] -= shift

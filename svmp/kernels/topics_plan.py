@@ -86,8 +86,19 @@ class Bag(NamedTuple):
         )
 
 
+class Table(NamedTuple):
+    """E[log phi] by word and topic, exp of it up to the largest of a word, and that."""
+
+    logs: Array
+    exponentials: Array
+    top: Array
+
+
 class Counts(NamedTuple):
-    """What some tokens say: to theta by document, to phi by word, and the sum of log s."""
+    """What some tokens say: to theta by document, to phi by word, and the sum of log s.
+
+    Of documents that were brought to rest, only what they say to phi.
+    """
 
     bag: Bag
     to_theta: Array
@@ -140,8 +151,15 @@ class Topics(Unstored):
     def _everything(self) -> Bag:
         return Bag.of(self._document, self._word, self._words.family.size + 1)
 
+    def serves(self, network: Network, name: str) -> bool:
+        """Return whether a variable is phi, with no other children than the words."""
+        slot = self._words.slots["p"]
+        if not isinstance(slot, Single) or slot.reader.variable.name != name:
+            return False
+        return len(network.edges[name]) == 1 and slot.reader.variable.size == len(self.topics)
+
     @cached_property
-    def _topic_elements(self) -> Ints:
+    def topics(self) -> Ints:
         """The element of phi of each topic."""
         return component_elements(self._words.slots["p"], self._words.components)
 
@@ -151,18 +169,18 @@ class Topics(Unstored):
             return q.moments[slot.reader.variable.name][documents]
         return slot.moments(q, np.zeros(len(documents), dtype=np.int64))
 
-    def _log_phi(self, q: Beliefs, words: Ints) -> Array:
-        """E[log phi] by word and topic; zero for a missing word, which says nothing."""
+    def _table(self, q: Beliefs, words: Ints) -> Table:
         slot = self._words.slots["p"]
         if isinstance(slot, Single):
-            moments, elements = q.moments[slot.reader.variable.name], self._topic_elements
+            moments, elements = q.moments[slot.reader.variable.name], self.topics
         else:
             elements = np.arange(self._words.components)
             moments = slot.moments(q, elements)
-        found = np.empty((len(words), len(elements)))
-        with threads_for(found.size):
-            topics.by_word(moments, elements, words, found)
-        return found
+        shape = (len(words), len(elements))
+        table = Table(np.empty(shape), np.empty(shape), np.empty(len(words)))
+        with threads_for(table.logs.size):
+            topics.by_word(moments, elements, words, *table)
+        return table
 
     def count(self, q: Beliefs, elements: Ints | None) -> Counts:
         if elements is None:
@@ -173,23 +191,27 @@ class Topics(Unstored):
 
     def count_pairs(self, q: Beliefs, bag: Bag) -> Counts:
         """Return what some pairs say."""
-        log_theta, log_phi = self._log_theta(q, bag.documents), self._log_phi(q, bag.words)
-        theta, phi = np.empty_like(log_theta), np.empty_like(log_phi)
-        theta_top, phi_top = np.empty(len(theta)), np.empty(len(phi))
+        log_theta, phi = self._log_theta(q, bag.documents), self._table(q, bag.words)
+        theta, top = np.empty_like(log_theta), np.empty(len(log_theta))
         weight, evidence = np.empty(len(bag.times)), np.empty(len(theta))
-        to_theta, to_phi = np.empty_like(theta), np.empty_like(phi)
+        to_theta = np.empty_like(theta)
         with threads_for(len(weight) * theta.shape[1]):
-            topics.exponentials(log_theta, theta, theta_top)
-            topics.exponentials(log_phi, phi, phi_top)
+            topics.exponentials(log_theta, theta, top)
             topics.read_documents(
-                blocks(bag.starts), bag.starts, bag.word, bag.times, log_theta, theta, theta_top,
-                log_phi, phi, phi_top, weight, to_theta, evidence,
+                blocks(bag.starts), bag.starts, bag.word, bag.times, log_theta, theta, top, *phi,
+                weight, to_theta, evidence,
             )  # fmt: skip
+        to_phi = self._to_phi(bag, log_theta, theta, phi, weight)
+        return Counts(bag, to_theta, to_phi, float(evidence.sum()))
+
+    def _to_phi(self, bag: Bag, log_theta: Array, theta: Array, phi: Table, weight: Array) -> Array:
+        to_phi = np.empty_like(phi.logs)
+        with threads_for(len(weight) * theta.shape[1]):
             topics.read_words(
                 blocks(bag.word_starts), bag.word_starts, bag.pair, bag.document, bag.times,
-                log_theta, theta, log_phi, phi, weight, to_phi,
+                log_theta, theta, phi.logs, phi.exponentials, weight, to_phi,
             )  # fmt: skip
-        return Counts(bag, to_theta, to_phi, float(evidence.sum()))
+        return to_phi
 
     @property
     def weights(self) -> Variable | None:
@@ -210,28 +232,27 @@ class Topics(Unstored):
 
     def settle(
         self, q: Beliefs, documents: Ints, prior: Array, rest: float, most: int
-    ) -> tuple[Array, Bag, Ints]:
-        """Return what theta of some documents comes to rest at, from where it is.
+    ) -> tuple[Array, Counts, int]:
+        """Bring theta of some documents to rest for the phi that there is, from where it is.
 
-        Also their pairs, and how many passes each of the documents in them took.
+        Return its natural parameters, what the tokens then say to phi, and the rows read.
         """
         assert self.weights is not None
         natural, bag = np.array(prior), self._everything.part(documents)
         here = np.searchsorted(documents, bag.documents)
         a = q.natural[self.weights.name][bag.documents] + 1
-        log_phi = self._log_phi(q, bag.words)
-        phi, top = np.empty_like(log_phi), np.empty(len(log_phi))
+        phi, theta, weight = self._table(q, bag.words), np.empty_like(a), np.empty(len(bag.times))
         passes = np.zeros(len(bag.documents), dtype=np.int64)
-        with threads_for(most * len(bag.times) * a.shape[1]):
-            topics.exponentials(log_phi, phi, top)
+        with threads_for(most * len(weight) * a.shape[1]):
             settle_documents(
-                blocks(bag.starts), bag.starts, bag.word, bag.times, prior[here] + 1, a, log_phi,
-                phi, rest, most, passes,
+                blocks(bag.starts), bag.starts, bag.word, bag.times, prior[here] + 1, a, phi.logs,
+                phi.exponentials, rest, most, passes, theta, weight,
             )  # fmt: skip
         natural[here] = a - 1
-        return natural, bag, passes
+        to_phi = self._to_phi(bag, self.weights.family.moments(a - 1), theta, phi, weight)
+        return natural, Counts(bag, np.zeros((0, 0)), to_phi, np.nan), self._reading(bag, passes)
 
-    def accesses(self, bag: Bag, passes: Ints) -> int:
+    def _reading(self, bag: Bag, passes: Ints) -> int:
         """Return how many rows so many passes read: tokens for theta, and words for the tokens."""
         rows = bag.times * (1 + (bag.words[bag.word] < self._words.family.size))
         return int(passes @ np.bincount(bag.document, rows, len(passes)))
@@ -245,12 +266,30 @@ class Topics(Unstored):
             out[here] = tally.to_theta[place[here]]
         else:
             topic = np.full(edge.parent.size, -1)
-            topic[self._topic_elements] = np.arange(len(self._topic_elements))
+            topic[self.topics] = np.arange(len(self.topics))
             there = tally.bag.words < edge.parent.family.size
             found = np.flatnonzero(topic[elements] >= 0)
             said = tally.to_phi[there].T[topic[elements[found]]]
             out[found[:, None], tally.bag.words[there]] = said
         return out
+
+    def update(
+        self, q: Beliefs, tally: Counts, prior: Array, rho: Array, scale: Array, at_once: bool
+    ) -> Array:
+        """Move phi towards what was counted; return the naturals, which are q's if seen at once."""
+        slot = self._words.slots["p"]
+        assert isinstance(slot, Single)
+        name = slot.reader.variable.name
+        natural, moments = q.natural[name], q.moments[name]
+        if not at_once:
+            natural, moments = natural.copy(), np.empty_like(moments)
+        place = np.full(self._words.family.size + 1, -1, dtype=np.int32)
+        place[tally.bag.words] = np.arange(len(tally.bag.words))
+        with threads_for(natural.size):
+            topics.update_topics(
+                self.topics, place, tally.to_phi, scale, rho, prior, natural, moments
+            )
+        return natural
 
     def reads(self, tally: Counts, edge: Edge, elements: Ints) -> int:
         if edge.conditional is self.variable.conditional:
@@ -260,7 +299,7 @@ class Topics(Unstored):
         return int(tally.bag.times[there].sum()) * len(elements)
 
     def bound(self, q: Beliefs, tally: Counts) -> dict[str, float]:
-        likelihood = float(np.vdot(tally.to_phi, self._log_phi(q, tally.bag.words)))
+        likelihood = float(np.vdot(tally.to_phi, self._table(q, tally.bag.words).logs))
         own, table = self.tables
         return {own: tally.evidence - likelihood, table: likelihood}
 

@@ -123,6 +123,11 @@ class Beliefs:
             self.tallies[name] = known
         return known.sums
 
+    def went_stale(self) -> None:
+        """Note that q has moved, and the tallies have not."""
+        for tally in self.tallies.values():
+            tally.stale = True
+
     def settle(self, name: str | None = None) -> None:
         """Forget the tallies (or one) that were taken before q moved."""
         for key in [k for k, t in self.tallies.items() if t.stale and name in (None, k)]:

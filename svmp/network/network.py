@@ -345,8 +345,7 @@ class Network:
                 q.means[child][rows] += slot.shift(q, variable, elements[owner], rows, change)
         q.natural[name][elements] = natural
         q.moments[name][elements] = after
-        for tally in q.tallies.values():
-            tally.stale = True
+        q.went_stale()
 
     def settling(self, q: Beliefs, table: str) -> str | None:
         """Return the variable whose tally has the messages of a table, if one has."""

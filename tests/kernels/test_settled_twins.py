@@ -17,6 +17,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import svmp
+from svmp.inference import engine
 from svmp.inference.engine import settle_locals
 from svmp.inference.settled import find_settled
 from svmp.network.beliefs import Beliefs
@@ -121,6 +122,30 @@ def test_what_is_not_stored_is_what_its_twin_stores(kind, label):
 @pytest.mark.parametrize("name", ["07"])
 def test_what_is_not_stored_is_what_its_twin_stores_on_the_gallery(name, label):
     assert both(gallery()[name], 3, *METHODS[label])
+
+
+@pytest.mark.parametrize("option", "ab")
+def test_documents_come_to_rest_where_their_twins_do(monkeypatch, option):
+    """With passes to the last digit; single precision is good for six."""
+    monkeypatch.setattr(engine, "REST", 1e-13)
+    monkeypatch.setattr(engine, "MOST_PASSES", 2000)
+    method, steps = svmp.Batch(3, option=option, over="document"), svmp.Nodewise()
+
+    @settings(max_examples=15, phases=[Phase.generate], deadline=None)
+    @given(topics(), st.integers(0, 2**16))
+    def check(model: svmp.Model, seed: int) -> None:
+        network = Network(model)
+        divided = any("document" in v.dims for v in model.variables.values())
+        if not divided or len(model.variables["w"].rows) == 1:  # phi of one word is local as well
+            return
+        plain = anywhere(network, seed)
+        fused = unstored(network, plain, method)
+        assert fused.settled
+        for q in (plain, fused):
+            advance(network, q, method, 2, steps)
+        assert_same(fused, plain, 1e-4, fused.natural)
+
+    check()
 
 
 def test_shares_that_underflow_are_taken_in_logarithms():
