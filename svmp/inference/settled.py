@@ -15,6 +15,7 @@ from svmp.families.family import Array
 from svmp.inference.grouped import DrawnGroups
 from svmp.inference.rows import AllRows, Draw, DrawnBatch, Sampled
 from svmp.inference.selection import Batch, FullVB, Growing, Selection
+from svmp.kernels.mixture_plan import Mixtures
 from svmp.kernels.topics_plan import Topics
 from svmp.network.beliefs import Beliefs, Settled, Tally
 from svmp.network.grid import Ints
@@ -34,12 +35,19 @@ def find_settled(
     """
     if not isinstance(method, FullVB | Growing | Batch):
         return {}
-    plans = {name: Topics.of(network, name) for name in network.hidden if name not in init}
-    found = {name: plan for name, plan in plans.items() if plan is not None}
+    found: dict[str, Settled] = {}
+    for name in network.hidden:
+        plan = Topics.of(network, name) or Mixtures.of(network, name)
+        whole = name in network.locals or isinstance(method, FullVB)  # its rows come as one
+        if plan is not None and whole and name not in init:
+            found[name] = plan
     over = getattr(method, "over", None)
-    if over is not None and not all(p.divides(network.divided(over)) for p in found.values()):
-        return {}
-    return dict(found)
+    if over is None:
+        return found
+    divided = all(
+        isinstance(p, Topics) and p.divides(network.divided(over)) for p in found.values()
+    )
+    return found if divided else {}
 
 
 def take_turn(network: Network, q: Beliefs, draw: Draw, name: str) -> int:
