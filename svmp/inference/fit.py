@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -117,8 +116,7 @@ def fit(
     update_order(network, method.order)
 
     def begin() -> Beliefs:
-        given = init if isinstance(init, Mapping) else getattr(init, "posteriors", {})
-        settled = find_settled(network, method, given) if kernels else {}
+        settled = find_settled(network, method, init) if kernels else {}
         q = start(network, int(seed), init, settled)
         q.loops.update(find_loops(network) if kernels else {})
         return q

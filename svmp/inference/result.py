@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.inference import files
 from svmp.inference.diagnosis import Diagnosis
-from svmp.inference.posterior import Posterior
+from svmp.inference.posterior import Posterior, Posteriors
 from svmp.inference.run import Run
 from svmp.inference.trace import Trace
 
@@ -35,12 +34,10 @@ class Fit:
         The run, with a row for each time that the exact bound was computed; under full VB that is
         every iteration.
     posteriors
-        q by variable; `fit["u"]` for short.
+        q by variable; `fit["u"]` for short. That of a row's own variable may be worked out only
+        when it is asked for.
     iterations, accesses, seconds
         What the run took.
-    locals
-        Functions that work out q of the rows' own variables that were not stored; `fit["z"]` calls
-        them. They are not saved.
     diagnosis
         Where and why a run diverged, and which first step would have been safe; else None. It is
         not saved.
@@ -49,12 +46,11 @@ class Fit:
     status: str
     bound_terms: dict[str, float]
     trace: Trace
-    posteriors: dict[str, Posterior]
+    posteriors: Mapping[str, Posterior]
     iterations: int
     accesses: int
     seconds: float
     diagnosis: Diagnosis | None = None
-    locals: Mapping[str, Callable[[], Posterior]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, run: Run, status: str, diagnosis: Diagnosis | None = None) -> Fit:
@@ -69,10 +65,10 @@ class Fit:
             everything = np.arange(hidden[name].size)
             return posterior(name, run.q.settled[name].natural(run.q, everything))
 
-        posteriors = {name: posterior(name, run.q.natural[name]) for name in run.q.natural}
+        stored = {name: posterior(name, run.q.natural[name]) for name in run.q.natural}
+        posteriors = Posteriors(list(hidden), stored, unstored) if run.q.settled else stored
         spent = (run.iteration, int(run.accesses), run.budget.seconds)
-        asked = {name: partial(unstored, name) for name in run.q.settled}
-        return cls(status, run.bound_terms, run.trace, posteriors, *spent, diagnosis, asked)
+        return cls(status, run.bound_terms, run.trace, posteriors, *spent, diagnosis)
 
     @property
     def bound(self) -> float:
@@ -80,12 +76,8 @@ class Fit:
         return sum(self.bound_terms.values())
 
     def __getitem__(self, name: str) -> Posterior:
-        if name in self.locals:
-            return self.locals[name]()
         if name not in self.posteriors:
-            raise KeyError(
-                f"no hidden variable '{name}'; there are {[*self.posteriors, *self.locals]}"
-            )
+            raise KeyError(f"no hidden variable '{name}'; there are {list(self.posteriors)}")
         return self.posteriors[name]
 
     def mean(self, name: str) -> Array:

@@ -6,13 +6,14 @@ the tally that was taken at its turn, as they would read a stored q.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference.grouped import DrawnGroups
+from svmp.inference.posterior import Posterior, Posteriors
 from svmp.inference.rows import AllRows, Draw, DrawnBatch, Sampled
 from svmp.inference.selection import Batch, FullVB, Growing, Selection
 from svmp.kernels.mixture_plan import Mixtures
@@ -25,21 +26,21 @@ if TYPE_CHECKING:
     from svmp.inference.engine import Pass, Rule
 
 
-def find_settled(
-    network: Network, method: Selection, init: Container[str] = ()
-) -> dict[str, Settled]:
+def find_settled(network: Network, method: Selection, init: Any = None) -> dict[str, Settled]:
     """Return the local variables that need not be stored under an algorithm.
 
     Where every element draws rows of its own, rows meet variables at different times, and q of
-    each is kept; so is one for which there is a start.
+    each is kept; so is one that starts at values of the user's.
     """
+    given = init if isinstance(init, Mapping) and not isinstance(init, Posteriors) else {}
     if not isinstance(method, FullVB | Growing | Batch):
         return {}
     found: dict[str, Settled] = {}
     for name in network.hidden:
         plan = Topics.of(network, name) or Mixtures.of(network, name)
         whole = name in network.locals or isinstance(method, FullVB)  # its rows come as one
-        if plan is not None and whole and name not in init:
+        follows = isinstance(given.get(name), Posterior | None)
+        if plan is not None and whole and follows:
             found[name] = plan
     over = getattr(method, "over", None)
     if over is None:

@@ -27,15 +27,18 @@ BLOCK = 16 * TILE
 """Rows whose sums are added up before they join the others."""
 
 
+# Arrays are passed whole, with the rows in use: the compiler must see that they are contiguous.
+
+
 @jit
-def normalise(logits: Array) -> float:
+def normalise(logits: Array, rows: int, top: Array, total: Array) -> float:
     """Turn l into probabilities, column by column; return the summed logs of what they add to."""
-    components, rows = logits.shape
-    top, total = logits[0].copy(), np.zeros(rows)
-    for k in range(1, components):
+    top[:] = logits[0]
+    total[:] = 0.0
+    for k in range(1, len(logits)):
         for b in range(rows):
             top[b] = max(top[b], logits[k, b])
-    for k in range(components):
+    for k in range(len(logits)):
         for b in range(rows):
             logits[k, b] = exp(logits[k, b] - top[b])
             total[b] += logits[k, b]
@@ -43,45 +46,54 @@ def normalise(logits: Array) -> float:
     for b in range(rows):
         evidence += top[b] + log(total[b])
         total[b] = 1 / total[b]
-    for k in range(components):
+    for k in range(len(logits)):
         for b in range(rows):
             logits[k, b] *= total[b]
     return evidence
 
 
 @jit
-def take_away(tile: Array, mean: Array, out: Array) -> None:
+def take_away(tile: Array, rows: int, mean: Array, out: Array) -> None:
     """Write x - m."""
     for i in range(len(tile)):
-        for b in range(tile.shape[1]):
+        for b in range(rows):
             out[i, b] = tile[i, b] - mean[i]
 
 
 @jit
-def distance(apart: Array, root: Array, white: Array, out: Array) -> None:
+def distance(apart: Array, rows: int, root: Array, white: Array, out: Array) -> None:
     """Write the square of each column times the root of a matrix: lower, or the diagonal's."""
     out[:] = 0.0
     full = root.shape[1] > 1
     for i in range(len(apart)):
         if full:
-            white[:] = 0.0
-            for j in range(i, len(apart)):
-                for b in range(len(out)):
-                    white[b] += root[j, i] * apart[j, b]
-            for b in range(len(out)):
-                out[b] += white[b] * white[b]
+            a = root[i, i]
+            for b in range(rows):
+                white[b] = a * apart[i, b]
+            for j in range(i + 1, len(apart)):
+                a = root[j, i]
+                for b in range(rows):
+                    white[b] += a * apart[j, b]
         else:
-            for b in range(len(out)):
-                out[b] += root[i, 0] * root[i, 0] * apart[i, b] * apart[i, b]
+            a = root[i, 0]
+            for b in range(rows):
+                white[b] = a * apart[i, b]
+        for b in range(rows):
+            out[b] += white[b] * white[b]
 
 
 @jit
-def add_up(apart: Array, share: Array, times: Array, first: Array, second: Array) -> None:
-    """Add the shares times x - m, and times its square: the lower half, or the diagonal."""
+def add_up(
+    apart: Array, rows: int, share: Array, times: Array, first: Array, second: Array
+) -> float:
+    """Add the shares times x - m, and times its square: the lower half, or the diagonal.
+
+    Return the sum of the shares.
+    """
     full = second.shape[1] > 1
     for i in range(len(apart)):
         linear = square = 0.0
-        for b in range(len(share)):
+        for b in range(rows):
             times[b] = share[b] * apart[i, b]
             linear += times[b]
             square += times[b] * apart[i, b]
@@ -90,9 +102,13 @@ def add_up(apart: Array, share: Array, times: Array, first: Array, second: Array
         if full:
             for j in range(i):
                 product = 0.0
-                for b in range(len(share)):
+                for b in range(rows):
                     product += times[b] * apart[j, b]
                 second[i, j] += product
+    total = 0.0
+    for b in range(rows):
+        total += share[b]
+    return total
 
 
 @parallel
@@ -111,21 +127,21 @@ def read_rows(
     components, size = mean.shape
     for block in prange(len(evidence)):
         tile, apart = np.empty((size, TILE)), np.empty((size, TILE))
-        shares, white, squares = np.empty((components, TILE)), np.empty(TILE), np.empty(TILE)
+        shares = np.empty((components, TILE))
+        some, more = np.empty(TILE), np.empty(TILE)
         for start in range(block * BLOCK, min(len(rows), (block + 1) * BLOCK), TILE):
             count = min(TILE, len(rows) - start)
             for b in range(count):
                 for i in range(size):
                     tile[i, b] = x[rows[start + b], i]
-            some, gap = tile[:, :count], apart[:, :count]
             for k in range(components):
-                take_away(some, mean[k], gap)
-                distance(gap, root[k], white[:count], squares[:count])
+                take_away(tile, count, mean[k], apart)
+                distance(apart, count, root[k], some, shares[k])
                 for b in range(count):
-                    shares[k, b] = constant[k] - 0.5 * squares[b]
-            evidence[block] += normalise(shares[:, :count])
+                    shares[k, b] = constant[k] - 0.5 * shares[k, b]
+            evidence[block] += normalise(shares, count, some, more)
             for k in range(components):
-                share = shares[k, :count]
-                total[block, k] += share.sum()
-                take_away(some, mean[k], gap)
-                add_up(gap, share, white[:count], first[block, k], second[block, k])
+                take_away(tile, count, mean[k], apart)
+                total[block, k] += add_up(
+                    apart, count, shares[k], some, first[block, k], second[block, k]
+                )
