@@ -302,7 +302,7 @@ def test_what_was_worked_out_is_saved_and_starts_another(tmp_path):
         more = svmp.fit(gallery()["05"], svmp.FullVB(), init=init, max_sweeps=1)
         assert isinstance(more.posteriors, Posteriors)
         assert more.bound >= fit.bound
-    with pytest.raises(KeyError, match="no hidden variable 'y'; there are .*'z'"):
+    with pytest.raises(KeyError, match=r"no hidden variable 'y'; there are .*'z'"):
         fit["y"]
 
 
