@@ -40,17 +40,17 @@ def locals_of(network: Network, local: str, table: str, rows: Ints) -> tuple[Int
     return elements, places[first]
 
 
-def aside(q: Beliefs, elements: Mapping[str, Ints]) -> Beliefs:
+def aside(network: Network, q: Beliefs, elements: Mapping[str, Ints]) -> Beliefs:
     """Return a q of its own for some elements of local variables, that shares all the others.
 
     Elements that are not named have zeros, which take no memory until they are written.
     """
     natural, moments = dict(q.natural), dict(q.moments)
     for name, some in elements.items():
-        for arrays in (natural, moments):
-            whole = arrays[name]
-            arrays[name] = np.zeros(whole.shape)
-            arrays[name][some] = whole[some]
+        variable = network.hidden[name]
+        for arrays, values in ((natural, q.natural_at(name, some)), (moments, q.at(name, some))):
+            arrays[name] = np.zeros((variable.size, variable.family.size))
+            arrays[name][some] = values
     return Beliefs(natural, moments, loops=q.loops)
 
 

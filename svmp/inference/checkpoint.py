@@ -257,7 +257,10 @@ class Saved:
         run.trace = Trace({name: columns[name].tolist() for name in self.about["columns"]})
         run.guard.start = self.about["guard"]
         run.guard.sound = Beliefs(
-            self._of("sound"), {**run.q.moments, **self._of("sound_moments")}, loops=run.q.loops
+            self._of("sound"),
+            {**run.q.moments, **self._of("sound_moments")},
+            loops=run.q.loops,
+            settled=run.q.settled,
         )
         run.budget.began = time.perf_counter() - self.about["seconds"]
 

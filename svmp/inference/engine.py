@@ -24,6 +24,7 @@ from svmp.inference.grouped import DrawnGroups
 from svmp.inference.joint import Block
 from svmp.inference.rows import AllRows, Draw, by_colour
 from svmp.inference.selection import Selection
+from svmp.inference.settled import settle_documents, settled_message, take_turn
 from svmp.inference.steps import Look, Steps
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
@@ -66,9 +67,13 @@ def iterate(
     """Update every hidden variable once, in place; the variables of the rows drawn go first."""
     draw, together = selection.draw(network, seed, iteration), []
     done = Pass(fresh=draw.fresh)
+    q.settle()
     settle_groups(network, q, draw, done)
     rule = Rule(network, q, draw, steps, iteration, selection.option)
     for name in update_order(network, selection.order):
+        if name in q.settled:
+            done.accesses += take_turn(network, q, draw, name)
+            continue
         at_once = selection.option == "a" or name in draw.locals
         fused = fused_update(network, q, draw, rule, name, selection, done)
         if fused:
@@ -107,7 +112,7 @@ def settle_locals(network: Network, q: Beliefs, draw: Draw | None = None) -> Pas
     """
     draw, done = draw or AllRows(network), Pass()
     settle_groups(network, q, draw, done)
-    for name in network.locals:
+    for name in (n for n in network.locals if n not in q.settled):
         for elements in draw.groups(name):
             optimise(network, q, draw, name, elements, done)
     return done
@@ -122,11 +127,14 @@ def settle_groups(network: Network, q: Beliefs, draw: Draw, done: Pass) -> None:
         return
     division, active = draw.division, draw.drawn
     for number, (name, variable) in enumerate(network.hidden.items()):
-        if name in division.group:
+        if name in division.group and name not in q.settled:
             elements = division.rows(name, active)
             prior = np.array(network.prior(q, name, elements))
             natural = variable.family.at(elements).start(prior, np.random.default_rng([number, 5]))
             network.move(q, name, elements, natural)
+    if q.settled:
+        done.accesses += settle_documents(network, q, draw, REST, MOST_PASSES)
+        return
     for _ in range(MOST_PASSES):
         moved = np.zeros(division.count)
         for name in division.locals:
@@ -158,6 +166,12 @@ def message_sum(
     """Return lambda_temp: the prior's message and the scaled sum of those of the rows drawn."""
     natural = np.array(network.prior(q, name, elements))
     for edge in network.edges[name]:
+        local = network.settling(q, edge.conditional.variable.name)
+        if local is not None:
+            message, read = settled_message(q, draw, local, edge, elements)
+            natural += message
+            done.accesses += read
+            continue
         owner, rows, scale = draw.rows(edge, elements)
         natural += scale[:, None] * edge.message(q, elements, owner, rows)
         done.accesses += len(rows) // edge.fan

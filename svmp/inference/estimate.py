@@ -93,7 +93,7 @@ class Estimator:
                 )
                 for local in network.locals
             }
-            q = aside(q, elements)
+            q = aside(network, q, elements)
             settle(network, q, elements)
         total = variance = 0.0
         for table, rows in sample.items():

@@ -21,6 +21,7 @@ from svmp.inference.progress import report_to
 from svmp.inference.result import Fit
 from svmp.inference.run import Run
 from svmp.inference.selection import Selection
+from svmp.inference.settled import find_settled
 from svmp.inference.start import Init, check_finite, start
 from svmp.inference.steps import Steps
 from svmp.inference.stopping import Budget, catch_interrupt
@@ -129,7 +130,8 @@ def fit(
     update_order(network, method.order)
 
     def begin() -> Beliefs:
-        q = start(network, int(seed), init)
+        settled = find_settled(network, method, init) if kernels else {}
+        q = start(network, int(seed), init, settled)
         q.loops.update(find_loops(network) if kernels else {})
         return q
 

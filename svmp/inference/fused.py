@@ -11,6 +11,7 @@ from svmp.inference.draws import sample_each
 from svmp.inference.grouped import DrawnGroups
 from svmp.inference.rows import AllRows, Draw, DrawnBatch, DrawnChildren, Sampled
 from svmp.inference.selection import Selection
+from svmp.inference.settled import settled_update
 from svmp.kernels.plan import Drawn, Plan, Work
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
@@ -40,24 +41,28 @@ def fused_update(
 
     Where a new value is seen at once, q has it already.
     """
+    if getattr(rule.steps, "statistics", False):
+        return None
+    local = name in network.locals
+    at_once = selection.option == "a" or local
+    if q.settled and network.edges[name]:
+        update = settled_update(network, q, draw, rule, name, at_once, done)
+        if update is not None:
+            return update
     if isinstance(draw, DrawnGroups):
         return None
     edges = network.edges[name]
     plan = q.loops.get(edges[0].conditional.variable.name) if len(edges) == 1 else None
     if not isinstance(plan, Plan) or edges[0].slot is not plan.linear:
         return None
-    if getattr(rule.steps, "statistics", False):
-        return None
-    if name in network.locals and not isinstance(draw, AllRows):  # only those of drawn rows move
+    if local and not isinstance(draw, AllRows):  # only those of drawn rows move
         return None
     work = share_out(network, plan, name, draw)
     width = plan.operand(name).width
     elements = (work.keys[:, None] * width + np.arange(width)).ravel()
     rho = np.ascontiguousarray(rule(name, work.keys * width, work.read))
     prior = network.prior(q, name, elements)
-    local = name in network.locals
-    at_once, joint = selection.option == "a" or local, selection.joint and not local
-    natural = plan.update(q, name, work, prior, rho, at_once, joint)
+    natural = plan.update(q, name, work, prior, rho, at_once, selection.joint and not local)
     done.note(False, rho, work.read)
     done.accesses += int(work.read.sum()) * width
     return elements, natural[elements]

@@ -12,8 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
+from svmp.families.family import Array
 from svmp.inference.draws import sample_each
-from svmp.inference.rows import Draw, Rows, among
+from svmp.inference.rows import Draw, Pairs, Rows, among
 from svmp.network.division import Division
 from svmp.network.grid import Ints
 from svmp.network.network import Edge, Network
@@ -62,21 +63,28 @@ class DrawnGroups(Draw):
         return [] if name in self.division.group else self.network.groups[name]
 
     @cached_property
-    def _pairs(self) -> dict[Edge, tuple[Ints, Ints]]:
+    def _pairs(self) -> Pairs:
         """For each edge from a global variable to a divided table, its (element, row) pairs."""
-        return {
-            edge: edge.pairs_in(self.division.rows(table, self.drawn))
-            for name, edges in self.network.edges.items()
-            for edge in edges
-            for table in [edge.conditional.variable.name]
-            if name not in self.division.group and table in self.division.group
-        }
+        return Pairs(
+            {table: self.division.rows(table, self.drawn) for table in self.division.group}
+        )
+
+    def _is_drawn(self, edge: Edge) -> bool:
+        """Whether an edge leads from a global variable to a divided table."""
+        group = self.division.group
+        return edge.parent.name not in group and edge.conditional.variable.name in group
 
     def rows(self, edge: Edge, elements: Ints) -> Rows:
-        if edge not in self._pairs:
+        if not self._is_drawn(edge):
             return Rows(*edge.rows_of(elements), np.ones(len(elements)))
-        scale = np.full(len(elements), self.division.count / len(self.drawn))
+        scale = self.scale(edge.parent.name, elements)
         return Rows(*among(self._pairs[edge], elements), scale)
+
+    def drawn_rows(self, table: str) -> Ints | None:
+        return self.division.rows(table, self.drawn) if table in self.division.group else None
+
+    def scale(self, name: str, elements: Ints) -> Array:
+        return np.full(len(elements), self.division.count / len(self.drawn))
 
     def children(self, name: str, elements: Ints) -> Ints:
         """Return how many groups there are, for elements with a child in any: those are drawn."""
@@ -86,6 +94,6 @@ class DrawnGroups(Draw):
         return self._counts(name, elements, len(self.drawn))
 
     def _counts(self, name: str, elements: Ints, groups: int) -> Ints:
-        drawn = [e.children[elements] for e in self.network.edges[name] if e in self._pairs]
+        drawn = [e.children[elements] for e in self.network.edges[name] if self._is_drawn(e)]
         sampled = np.any(drawn, axis=0) if drawn else False
         return np.where(sampled, groups, self.network.child_counts[name][elements])

@@ -88,7 +88,7 @@ class HeldOut:
 
     def score(self, q: Beliefs) -> float:
         """Return the mean over held-out rows of what they would add to the bound of q."""
-        q = aside(q, self.elements)
+        q = aside(self.rows, q, self.elements)
         turns = sum(len(Only(self.rows, self.own).groups(name)) for name in self.own)
         score = -np.inf
         for _ in range(PASSES):

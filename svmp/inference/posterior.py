@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -81,3 +82,41 @@ class Posterior:
 
     def __repr__(self) -> str:
         return f"<q({self.name}): {type(self.family).__name__}, dims {self.dims}>"
+
+
+@dataclass(frozen=True, eq=False)
+class Posteriors(Mapping[str, Posterior]):
+    """q by variable, some of it worked out when it is first asked for.
+
+    Attributes
+    ----------
+    names
+        The hidden variables, as declared.
+    stored
+        q of those that are there.
+    make
+        Works out that of any other.
+    """
+
+    names: list[str]
+    stored: Mapping[str, Posterior]
+    make: Callable[[str], Posterior]
+    _made: dict[str, Posterior] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Posterior:
+        if name in self.stored:
+            return self.stored[name]
+        if name not in self.names:
+            raise KeyError(name)
+        if name not in self._made:
+            self._made[name] = self.make(name)
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference import files
 from svmp.inference.diagnosis import Diagnosis
-from svmp.inference.posterior import Posterior
+from svmp.inference.posterior import Posterior, Posteriors
 from svmp.inference.run import Run
 from svmp.inference.trace import Trace
 
@@ -35,7 +38,8 @@ class Fit:
         The run, with a row for each time that the bound was computed; under full VB that is every
         iteration. `bound_se` is 0 where `bound` is exact, and the standard error of an estimate.
     posteriors
-        q by variable; `fit["u"]` for short.
+        q by variable; `fit["u"]` for short. That of a row's own variable may be worked out only
+        when it is asked for.
     iterations, accesses, seconds
         What the run took.
     diagnosis
@@ -46,7 +50,7 @@ class Fit:
     status: str
     bound_terms: dict[str, float]
     trace: Trace
-    posteriors: dict[str, Posterior]
+    posteriors: Mapping[str, Posterior]
     iterations: int
     accesses: int
     seconds: float
@@ -55,10 +59,18 @@ class Fit:
     @classmethod
     def of(cls, run: Run, status: str, diagnosis: Diagnosis | None = None) -> Fit:
         """Gather the result of a run."""
-        posteriors = {
-            name: Posterior(name, v.dims, v.plate.shape, v.family, run.q.natural[name])
-            for name, v in run.network.hidden.items()
-        }
+        hidden = run.network.hidden
+
+        def posterior(name: str, natural: Array) -> Posterior:
+            v = hidden[name]
+            return Posterior(name, v.dims, v.plate.shape, v.family, natural)
+
+        def unstored(name: str) -> Posterior:
+            everything = np.arange(hidden[name].size)
+            return posterior(name, run.q.settled[name].natural(run.q, everything))
+
+        stored = {name: posterior(name, run.q.natural[name]) for name in run.q.natural}
+        posteriors = Posteriors(list(hidden), stored, unstored) if run.q.settled else stored
         spent = (run.iteration, int(run.accesses), run.budget.seconds)
         return cls(status, run.bound_terms, run.trace, posteriors, *spent, diagnosis)
 

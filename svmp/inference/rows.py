@@ -61,6 +61,14 @@ class Draw(Protocol):
         """Return the rows of one table that the elements read."""
         ...
 
+    def drawn_rows(self, table: str) -> Ints | None:
+        """Return the rows of a table that were drawn for all, or None where that is every row."""
+        return None
+
+    def scale(self, name: str, elements: Ints) -> Array:
+        """Return N_i / |rows_i| of each element, for rows that were drawn for all."""
+        return np.ones(len(elements))
+
     def read(self, name: str, elements: Ints) -> Ints:
         """Return how many children each element reads."""
         ...
@@ -105,27 +113,29 @@ class Sampled(Draw):
         return with_locals(self.network, tables, self.share, (self.seed,))
 
     @cached_property
-    def _pairs(self) -> dict[Edge, tuple[Ints, Ints]]:
-        return drawn_pairs(self.network, self.tables)
+    def pairs(self) -> Pairs:
+        """For each edge to a sampled table, its (element, row) pairs, by element."""
+        return Pairs(self.tables)
 
     def groups(self, name: str) -> list[Ints]:
         if name in self.network.locals:
             return by_colour(self.network, name, self.tables[name])
         return self.network.groups[name]
 
+    def drawn_rows(self, table: str) -> Ints | None:
+        return self.tables.get(table)
+
     def rows(self, edge: Edge, elements: Ints) -> Rows:
-        if edge not in self._pairs:
+        if edge not in self.pairs:
             return Rows(*edge.rows_of(elements), np.ones(len(elements)))
-        return Rows(*among(self._pairs[edge], elements), np.ones(len(elements)))
+        return Rows(*among(self.pairs[edge], elements), np.ones(len(elements)))
 
     def read(self, name: str, elements: Ints) -> Ints:
-        return sum(
-            (
-                np.bincount(self.rows(e, elements).owner, minlength=len(elements)) // e.fan
-                for e in self.network.edges[name]
-            ),
-            np.zeros(len(elements), dtype=np.int64),
-        )
+        read = np.zeros(len(elements), dtype=np.int64)
+        for edge in self.network.edges[name]:
+            drawn = self.pairs.children(edge) if edge in self.pairs else edge.children
+            read += drawn[elements]
+        return read
 
 
 def by_colour(network: Network, name: str, elements: Ints) -> list[Ints]:
@@ -151,14 +161,27 @@ def with_locals(
     return tables
 
 
-def drawn_pairs(network: Network, tables: dict[str, Ints]) -> dict[Edge, tuple[Ints, Ints]]:
-    """Return for each edge to a drawn table its (element, row) pairs, by element."""
-    return {
-        edge: edge.pairs_in(tables[edge.conditional.variable.name])
-        for edges in network.edges.values()
-        for edge in edges
-        if edge.conditional.variable.name in tables
-    }
+class Pairs(dict[Edge, tuple[Ints, Ints]]):
+    """For each edge to a drawn table its (element, row) pairs, by element, listed when asked."""
+
+    def __init__(self, tables: dict[str, Ints]) -> None:
+        super().__init__()
+        self.tables = tables
+        self._children: dict[Edge, Ints] = {}
+
+    def __contains__(self, edge: object) -> bool:
+        return isinstance(edge, Edge) and edge.conditional.variable.name in self.tables
+
+    def __missing__(self, edge: Edge) -> tuple[Ints, Ints]:
+        self[edge] = edge.pairs_in(self.tables[edge.conditional.variable.name])
+        return self[edge]
+
+    def children(self, edge: Edge) -> Ints:
+        """Return how many of the drawn rows depend on each element."""
+        if edge not in self._children:
+            rows = self.tables[edge.conditional.variable.name]
+            self._children[edge] = edge.children_in(rows)
+        return self._children[edge]
 
 
 def among(pairs: tuple[Ints, Ints], elements: Ints) -> tuple[Ints, Ints]:
@@ -249,9 +272,9 @@ class DrawnBatch(Draw):
         return with_locals(self.network, tables, share, (self.seed, self.iteration))
 
     @cached_property
-    def pairs(self) -> dict[Edge, tuple[Ints, Ints]]:
+    def pairs(self) -> Pairs:
         """For each edge to a drawn table, its (element, row) pairs, by element."""
-        return drawn_pairs(self.network, self.tables)
+        return Pairs(self.tables)
 
     def _drawn_edges(self, name: str) -> list[Edge]:
         return [e for e in self.network.edges[name] if e in self.pairs]
@@ -262,7 +285,7 @@ class DrawnBatch(Draw):
             return by_colour(self.network, name, self.tables[name])
         if not edges:
             return self.network.groups[name]
-        touched = np.concatenate([self.pairs[e][0] for e in edges])
+        touched = np.concatenate([np.flatnonzero(self.pairs.children(e)) for e in edges])
         return by_colour(self.network, name, np.union1d(touched, self._childless(name)))
 
     def _childless(self, name: str) -> Ints:
@@ -273,18 +296,21 @@ class DrawnBatch(Draw):
     def rows(self, edge: Edge, elements: Ints) -> Rows:
         if edge not in self.pairs:
             return Rows(*edge.rows_of(elements), np.ones(len(elements)))
-        drawn, children = self._counts(edge.parent.name, elements)
-        return Rows(*among(self.pairs[edge], elements), children / np.maximum(drawn, 1))
+        return Rows(*among(self.pairs[edge], elements), self.scale(edge.parent.name, elements))
+
+    def drawn_rows(self, table: str) -> Ints | None:
+        return self.tables.get(table)
+
+    def scale(self, name: str, elements: Ints) -> Array:
+        drawn, children = self._counts(name, elements)
+        return children / np.maximum(drawn, 1)
 
     def _counts(self, name: str, elements: Ints) -> tuple[Ints, Ints]:
         """Return |D_i| and N_i over the tables that are drawn from."""
         drawn = np.zeros(len(elements), dtype=np.int64)
         children = np.zeros(len(elements), dtype=np.int64)
         for edge in self._drawn_edges(name):
-            everyone = self.pairs[edge][0]
-            found = np.searchsorted(everyone, elements, side="right")
-            found = found - np.searchsorted(everyone, elements, side="left")
-            drawn += found // edge.fan
+            drawn += self.pairs.children(edge)[elements]
             children += edge.children[elements]
         return drawn, children
 

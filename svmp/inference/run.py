@@ -97,7 +97,7 @@ class Run:
         self.estimator = None if self.over is not None else Estimator.of(self.network)
         groups = {} if self.over is None else self.network.divided(self.over).group
         settled = {*self.network.locals, *groups}
-        self.globals = [n for n in self.network.hidden if n not in settled]
+        self.globals = [n for n in self.q.natural if n not in settled]
         if self.window.last is None:
             self.window.last = {n: self.q.natural[n].copy() for n in self.globals}
 

@@ -12,7 +12,7 @@ from svmp.families.family import Array
 from svmp.families.matrix import is_symmetric
 from svmp.inference.engine import check_domain
 from svmp.inference.posterior import Posterior
-from svmp.network.beliefs import Beliefs
+from svmp.network.beliefs import Beliefs, Settled
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints
 from svmp.network.lookup import Lookup
@@ -26,18 +26,25 @@ Init = Mapping[str, Any]
 """By variable: its mean (or probabilities), standard parameters by name, or a Posterior."""
 
 
-def start(network: Network, seed: int, init: Init | Fit | None = None) -> Beliefs:
-    """Return a starting point for q, the same for the same seed."""
+def start(
+    network: Network,
+    seed: int,
+    init: Init | Fit | None = None,
+    settled: Mapping[str, Settled] | None = None,
+) -> Beliefs:
+    """Return a starting point for q, the same for the same seed; what is settled needs none."""
     init = getattr(init, "posteriors", {} if init is None else init)
     if not isinstance(init, Mapping):
         raise ModelError(f"init must be a dict by variable or a Fit, not {type(init).__name__}")
     unknown = [name for name in init if name not in network.hidden]
     if unknown:
         raise ModelError(f"init names {unknown}, which are not hidden variables")
-    q = Beliefs()
+    q = Beliefs(settled=dict(settled or {}))
     for name, variable in network.observed_parents.items():  # their moments never change
         q.moments[name] = variable.conditional.child(q, variable.rows)
     for index, (name, variable) in enumerate(network.hidden.items()):
+        if name in q.settled:
+            continue
         rng = np.random.default_rng([seed, index])
         everything = np.arange(variable.size)
         prior = np.array(network.prior(q, name, everything))
@@ -145,17 +152,15 @@ def seed_components(
     chosen = rng.choice(candidates, count, replace=False)
     component, rows = edge.rows_of(chosen)
     subrows = rows * conditional.components + component
-    sure = np.zeros((count, conditional.components))
-    sure[np.arange(count), np.arange(count)] = 1.0
-    unsure = q.moments[chooser.name][chosen]
-    q.moments[chooser.name][chosen] = sure
+    sure = np.zeros((chooser.size, conditional.components))  # memory is taken where it is read
+    sure[chosen, np.arange(count)] = 1.0
+    certain = Beliefs(q.natural, {**q.moments, chooser.name: sure}, loops=q.loops)
     for slot in conditional.slots.values():
         for parent in slot.variables:
             if parent.hidden and parent.name not in init:
                 elements, where = slot.pairs(parent, subrows)
                 if len(np.unique(elements)) >= count:
-                    _add_rows(network, q, Edge(parent, conditional), elements, where)
-    q.moments[chooser.name][chosen] = unsure
+                    _add_rows(network, certain, Edge(parent, conditional), elements, where)
 
 
 def _add_rows(network: Network, q: Beliefs, edge: Edge, elements: Ints, rows: Ints) -> None:

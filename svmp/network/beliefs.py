@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from svmp.families.family import Array
 from svmp.network.grid import Ints
+
+if TYPE_CHECKING:
+    from svmp.network.network import Edge
 
 
 class Loop(Protocol):
@@ -23,6 +27,52 @@ class Loop(Protocol):
         ...
 
 
+class Settled(Protocol):
+    """A Categorical of the rows whose q is not stored: at any moment the best one for the others.
+
+    It is worked out row by row, as often as it is needed; what a compiled loop keeps of it is a
+    tally, the sums over rows that its messages are made of.
+    """
+
+    @property
+    def tables(self) -> list[str]:
+        """Return the tables whose messages come from the tally: its own, and its children's."""
+        ...
+
+    def natural(self, q: Beliefs, elements: Ints) -> Array:
+        """Return the natural parameters of some elements."""
+        ...
+
+    def moments(self, q: Beliefs, elements: Ints) -> Array:
+        """Return the probabilities of some elements."""
+        ...
+
+    def count(self, q: Beliefs, elements: Ints | None) -> Any:
+        """Return the tally of some elements, or of all."""
+        ...
+
+    def message(self, q: Beliefs, tally: Any, edge: Edge, elements: Ints) -> Array:
+        """Return for some elements of a parent the sum of the messages of the rows counted."""
+        ...
+
+    def reads(self, tally: Any, edge: Edge, elements: Ints) -> int:
+        """Return how many rows some elements of a parent read, for that."""
+        ...
+
+    def bound(self, q: Beliefs, tally: Any) -> dict[str, float]:
+        """Return the terms of the bound of its tables, from the tally of all rows."""
+        ...
+
+
+@dataclass
+class Tally:
+    """What was counted: the draw whose rows they are (None: all rows), and whether q has moved."""
+
+    draw: Any
+    sums: Any
+    stale: bool = False
+
+
 @dataclass
 class Beliefs:
     """The approximate posterior, fully factorised over elements.
@@ -35,6 +85,10 @@ class Beliefs:
         E[mu] of every row of some tables, where an algorithm that reads all rows keeps them.
     loops
         Compiled loops, by table, where there are any.
+    settled
+        Local variables that are not stored, by name. They are in neither `natural` nor `moments`.
+    tallies
+        The sums over rows of those variables, by name.
     gradient, square
         Running means of the natural gradient and its square, for step policies that ask.
     """
@@ -43,6 +97,8 @@ class Beliefs:
     moments: dict[str, Array] = field(default_factory=dict)
     means: dict[str, Array] = field(default_factory=dict)
     loops: dict[str, Loop] = field(default_factory=dict)
+    settled: dict[str, Settled] = field(default_factory=dict)
+    tallies: dict[str, Tally] = field(default_factory=dict)
     gradient: dict[str, Array] = field(default_factory=dict)
     square: dict[str, Array] = field(default_factory=dict)
 
@@ -51,9 +107,41 @@ class Beliefs:
         arrays = {
             f.name: {k: v.copy() for k, v in vars(self)[f.name].items()}
             for f in fields(self)
-            if f.name != "loops"
+            if f.name not in ("loops", "settled", "tallies")
         }
-        return Beliefs(loops=self.loops, **arrays)
+        return Beliefs(loops=self.loops, settled=self.settled, **arrays)
+
+    def at(self, name: str, elements: Ints) -> Array:
+        """Return the moments of some elements of a variable, stored or not."""
+        if name in self.settled:
+            return self.settled[name].moments(self, elements)
+        return self.moments[name][elements]
+
+    def natural_at(self, name: str, elements: Ints) -> Array:
+        """Return the natural parameters of some elements of a variable, stored or not."""
+        if name in self.settled:
+            return self.settled[name].natural(self, elements)
+        return self.natural[name][elements]
+
+    def tally(
+        self, name: str, draw: Any = None, elements: Callable[[], Ints | None] = lambda: None
+    ) -> Any:
+        """Return the tally of a settled variable over the elements of a draw; or over all."""
+        known = self.tallies.get(name)
+        if known is None or known.draw is not draw:
+            known = Tally(draw, self.settled[name].count(self, elements()))
+            self.tallies[name] = known
+        return known.sums
+
+    def went_stale(self) -> None:
+        """Note that q has moved, and the tallies have not."""
+        for tally in self.tallies.values():
+            tally.stale = True
+
+    def settle(self, name: str | None = None) -> None:
+        """Forget the tallies (or one) that were taken before q moved."""
+        for key in [k for k, t in self.tallies.items() if t.stale and name in (None, k)]:
+            del self.tallies[key]
 
     def remember_gradient(
         self, name: str, elements: Ints, target: Array, weight: float

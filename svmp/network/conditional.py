@@ -140,7 +140,7 @@ class Conditional:
         """Return the moments of the child at each row: its statistics where it is observed."""
         variable = self.variable
         if variable.observed is None:
-            return q.moments[variable.name][rows]
+            return q.at(variable.name, rows)
         return variable.family.at(rows).statistics(variable.observed[rows])
 
     def subrows(self, rows: Ints) -> Ints:

@@ -237,7 +237,13 @@ class Linear(Slot):
         return elements, where
 
     def labels(self, variable: Variable) -> set[str]:
-        return set().union(*(r.labels for t in self.terms if (r := t.reader(variable)) is not None))
+        found: set[str] = set()
+        for term in self.terms:
+            reader = term.reader(variable)
+            if reader is not None:
+                design = () if term.design is None else term.design.axes  # it says who is read
+                found |= reader.labels | {str(axis) for axis in design}
+        return found
 
     def width(self, variable: Variable) -> int:
         widths = []

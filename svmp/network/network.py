@@ -19,10 +19,10 @@ from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.division import Division, divide
-from svmp.network.grid import Ints, ragged
+from svmp.network.grid import Grid, Ints, ragged
 from svmp.network.linear import Linear
 from svmp.network.model import Model
-from svmp.network.slot import Slot
+from svmp.network.slot import Product, Single, Slot
 from svmp.network.variable import Variable
 
 
@@ -66,9 +66,14 @@ class Edge:
 
     def pairs_in(self, rows: Ints) -> tuple[Ints, Ints]:
         """List every (element, row) among these rows, by element."""
-        elements, found = self._pairs(rows)
-        distinct = np.unique(elements * self._row_count + found)
-        return distinct // self._row_count, distinct % self._row_count
+        return self._distinct(*self._pairs(rows))
+
+    def _distinct(self, elements: Ints, rows: Ints) -> tuple[Ints, Ints]:
+        """Sort pairs, and keep one of each."""
+        pairs = np.sort(elements * self._row_count + rows)
+        if not isinstance(self.slot, Single | Product):  # those read an element once
+            pairs = pairs[np.flatnonzero(np.diff(pairs, prepend=-1))]
+        return np.divmod(pairs, self._row_count)
 
     @cached_property
     def _bases(self) -> Ints | None:
@@ -80,15 +85,16 @@ class Edge:
     def _base(self, elements: Ints) -> Ints:
         return elements if self._bases is None else self._bases[elements]
 
+    def _first_pairs(self, rows: Ints) -> tuple[Ints, Ints]:
+        """List the distinct (element, row) pairs, of elements with the same rows the first's."""
+        if self._bases is None:
+            return self.pairs_in(rows)
+        return self.slot.first_pairs(self.parent, self.conditional.subrows(rows))
+
     @cached_property
     def _key(self) -> sparse.csr_array:
         """The rows of each element, or of those that stand for others."""
-        rows = self.conditional.variable.rows
-        if self._bases is None:
-            elements, rows = self._pairs(rows)
-        else:
-            rows = self.conditional.subrows(rows)
-            elements, rows = self.slot.first_pairs(self.parent, rows)
+        elements, rows = self._first_pairs(self.conditional.variable.rows)
         shape = (self.parent.size, self._row_count)
         key = sparse.csr_array((np.ones(len(rows), dtype=np.int8), (elements, rows)), shape=shape)
         key.sum_duplicates()
@@ -97,8 +103,45 @@ class Edge:
     @cached_property
     def children(self) -> Ints:
         """How many rows depend on each element of the parent."""
-        counts = np.diff(self._key.indptr).astype(np.int64) // self.fan
-        return counts if self._bases is None else counts[self._bases]
+        return self.children_in(self.conditional.variable.rows)
+
+    def children_in(self, rows: Ints) -> Ints:
+        """Return how many of these rows depend on each element of the parent.
+
+        One row of every kind is looked at, so that a mixture's components, which read all rows,
+        need no list of them.
+        """
+        kind = self._kinds(rows)
+        times = np.bincount(kind, minlength=self._kind_grid.size)
+        some = self._one_of_each(np.flatnonzero(times))
+        elements, found = self._first_pairs(some)
+        if not self.choosing:
+            found = found // self.conditional.components
+        count = np.bincount(elements, times[self._kinds(found)], self.parent.size)
+        return count[self._base(np.arange(self.parent.size))].astype(np.int64) // self.fan
+
+    @cached_property
+    def _kind_grid(self) -> Grid:
+        """The axes of the child along which the parent is read: all else is the same to it."""
+        plate, read = self.conditional.variable.plate, self.slot.labels(self.parent)
+        labels = tuple(label for label in plate.labels if label in read)
+        return Grid(labels, tuple(plate.length(label) for label in labels))
+
+    def _kinds(self, rows: Ints) -> Ints:
+        """Number rows so that those of one number depend on the same elements."""
+        plate, grid = self.conditional.variable.plate, self._kind_grid
+        kind = np.zeros(len(rows), dtype=np.int64)
+        for label in grid.labels:
+            kind += plate.coordinate(label, rows) * grid.stride(label)
+        return kind
+
+    def _one_of_each(self, kinds: Ints) -> Ints:
+        """Return a row of each kind."""
+        plate, grid = self.conditional.variable.plate, self._kind_grid
+        rows = np.zeros(len(kinds), dtype=np.int64)
+        for label in grid.labels:
+            rows += grid.coordinate(label, kinds) * plate.stride(label)
+        return rows
 
     def children_at(self, elements: Ints, owner: Ints, place: Ints) -> tuple[Ints, Ints]:
         """Return some children by their place among an element's: whose, and their rows."""
@@ -110,7 +153,8 @@ class Edge:
         """Number the parent's elements so that no two of one number meet in a sub-row."""
         if self.choosing:
             return None
-        rows = self.conditional.subrows(self.conditional.variable.rows)
+        kinds = np.flatnonzero(np.bincount(self._kinds(self.conditional.variable.rows)))
+        rows = self.conditional.subrows(self._one_of_each(kinds))
         return self.slot.colours(self.parent, rows)
 
     def rows_of(self, elements: Ints) -> tuple[Ints, Ints]:
@@ -296,7 +340,8 @@ class Network:
         """Compute E[mu] of every row once, for an algorithm that is going to read them all."""
         for variable in (*self.hidden.values(), *self.observed.values()):
             slot = variable.conditional.slots.get("mu")
-            if isinstance(slot, Linear) and variable.name not in q.loops:
+            fused = variable.name in q.loops or self.settling(q, variable.name) is not None
+            if isinstance(slot, Linear) and not fused:
                 q.means.pop(variable.name, None)
                 conditional = variable.conditional
                 means = np.zeros(variable.size * conditional.components)
@@ -320,13 +365,24 @@ class Network:
                 np.add.at(q.means[child], rows, shift)
         q.natural[name][elements] = natural
         q.moments[name][elements] = after
+        q.went_stale()
+
+    def settling(self, q: Beliefs, table: str) -> str | None:
+        """Return the variable whose tally has the messages of a table, if one has."""
+        return next((name for name, s in q.settled.items() if table in s.tables), None)
 
     def bound(self, q: Beliefs) -> dict[str, float]:
         """Return the exact bound as one term for each variable; their sum is the bound."""
+        q.settle()
+        settled: dict[str, float] = {}
+        for name, local in q.settled.items():
+            settled |= local.bound(q, q.tally(name))
         terms = {}
         for variable in (*self.hidden.values(), *self.observed.values()):
             loop = q.loops.get(variable.name)
-            total = None if loop is None else loop.bound_term(q)
+            total = settled.get(variable.name)
+            if total is None and loop is not None:
+                total = loop.bound_term(q)
             if total is None:
                 total = float(sum(p.sum() for p in self._parts(q, variable, variable.rows)))
             terms[variable.name] = total
@@ -347,4 +403,4 @@ class Network:
             if variable.observed is not None:
                 yield density + family.log_base(variable.observed[part])
             else:
-                yield density + family.free_entropy(q.natural[variable.name][part])
+                yield density + family.free_entropy(q.natural_at(variable.name, part))

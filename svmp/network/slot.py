@@ -125,7 +125,7 @@ class Single(Slot):
         return [self.reader.variable]
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
-        return q.moments[self.reader.variable.name][self.reader.element(rows, rows)]
+        return q.at(self.reader.variable.name, self.reader.element(rows, rows))
 
     def entry(self, q: Beliefs, rows: Ints, column: Ints) -> Array:
         """Return one of the expected statistics at each row."""

@@ -47,7 +47,8 @@ def test_node_wise_steps_do_not_diverge(name, option):
 
 def test_what_is_returned_is_settled_in_every_group(documents):
     """The bound is that of q, and settling once more neither moves q nor the bound."""
-    fit = svmp.fit(documents, svmp.Batch(10, over="doc"), steps=HOFFMAN, max_sweeps=2)
+    method = svmp.Batch(10, over="doc")
+    fit = svmp.fit(documents, method, steps=HOFFMAN, max_sweeps=2, kernels=False)
     network = Network(documents)
     q = begin(network)
     for name, posterior in fit.posteriors.items():
