@@ -7,11 +7,12 @@ factorised over all scalars, and with a covariance for each user and item.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Row, Unavailable, ask, iteration_seconds, main, show
+from common import Row, Unavailable, ask, iteration_seconds, main
 
 import svmp
 from svmp.study.netflix import Ratings, matrix_factorization, netflix_shaped
@@ -43,7 +44,7 @@ def compare(ratings: Ratings, factors: int, vectors: bool, folder: Path) -> Row:
         request = {"data": str(path), "sweeps": SWEEPS, "vectors": vectors}
         theirs = ask("bayespy", request, "bayespy_vmp")
     except Unavailable as reason:
-        return show(Row(what, against="BayesPy", note=str(reason)))
+        return Row(what, against="BayesPy", note=str(reason))
     model = (with_vectors if vectors else matrix_factorization)(ratings, factors)
     tau: Any = np.eye(factors) if vectors else 1.0
     init = {name: {"mu": mean, "tau": tau} for name, mean in means.items()}
@@ -51,17 +52,15 @@ def compare(ratings: Ratings, factors: int, vectors: bool, folder: Path) -> Row:
     apart = abs(fit.bound / theirs["bound"] - 1)
     assert apart < AGREE, f"the bounds are {apart:.1e} apart"
     mine = iteration_seconds(model, svmp.FullVB(), svmp.Constant(1.0), 2 * SWEEPS, init=init)
-    return show(Row(what, mine, theirs["seconds"], "BayesPy", wanted=1 / 100))
+    return Row(what, mine, theirs["seconds"], "BayesPy", wanted=1 / 100)
 
 
-def measure(quick: bool) -> list[Row]:
+def measure(quick: bool) -> Iterator[Row]:
     ratings = netflix_shaped(0.01 if quick else 0.1)
     with tempfile.TemporaryDirectory() as folder:
-        return [
-            compare(ratings, factors, vectors, Path(folder))
-            for vectors in (False, True)
-            for factors in ((5,) if quick else (5, 20))
-        ]
+        for vectors in (False, True):
+            for factors in (5,) if quick else (5, 20):
+                yield compare(ratings, factors, vectors, Path(folder))
 
 
 if __name__ == "__main__":

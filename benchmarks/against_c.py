@@ -7,11 +7,12 @@ bound is that of a sweep with it less that of a sweep without.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from alone import alone
-from common import THREADS, Row, in_turn, iteration_seconds, main, seconds, show
+from common import THREADS, Row, in_turn, iteration_seconds, main, seconds
 from plain import Plain, compiled
 
 import svmp
@@ -72,8 +73,8 @@ def full_vb(c: Any, ratings: Ratings, factors: int, rounds: int) -> list[Row]:
                 wanted=1.3,
             )
         ),
-        show(Row(f"sweep and bound, {where}", least["both"], in_c, "plain C")),
-        show(Row(f"exact bound, {where}", bound, least["bound in C"], "plain C")),
+        Row(f"sweep and bound, {where}", least["both"], in_c, "plain C"),
+        Row(f"exact bound, {where}", bound, least["bound in C"], "plain C"),
     ]
 
 
@@ -112,18 +113,21 @@ def algorithm_1(c: Any, ratings: Ratings, C: int, rounds: int, factors: int = 5)
     note = "" if apart(fit, plain) < AGREE else "the draws are not the same"
     least = in_turn({"C": plain_steps, "svmp": steps}, rounds)
     what = f"iteration of Algorithm 1, C = {C}, K = {factors}"
-    return show(Row(what, least["svmp"], least["C"], "plain C", wanted=1.5, note=note))
+    return Row(what, least["svmp"], least["C"], "plain C", wanted=1.5, note=note)
 
 
-def measure(quick: bool) -> list[Row]:
-    scale, rounds = (0.05, 2) if quick else (1.0, 5)
+def measure(quick: bool) -> Iterator[Row]:
+    scale, rounds = (0.05, 2) if quick else (1.0, 3)
     c, ratings = compiled(), netflix_shaped(scale)
     c.set_threads(THREADS)
-    rows = [row for factors in (5, 32, 64) for row in full_vb(c, ratings, factors, rounds)]
-    rows += [algorithm_1(c, ratings, C, rounds) for C in (1, 5, 20)]
-    least = in_turn({str(n): lambda n=n: alone(scale, threads=n)["seconds"] for n in (2, 1)}, 2)
+    for factors in (5, 32, 64):
+        yield from full_vb(c, ratings, factors, rounds)
+    for C in (1, 5, 20):
+        yield algorithm_1(c, ratings, C, rounds)
+    ways = {str(n): lambda n=n: alone(scale, threads=n)["seconds"] for n in (2, 1)}
+    least = in_turn(ways, 2)
     what = "full VB sweep, K = 32, two threads"
-    return [*rows, show(Row(what, least["2"], least["1"], "svmp, one thread", wanted=0.6))]
+    yield Row(what, least["2"], least["1"], "svmp, one thread", wanted=0.6)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from common import Row, Unavailable, ask, main, show
+from common import Row, Unavailable, ask, main
 
 import svmp
 from svmp.study.netflix import Ratings, matrix_factorization, netflix_shaped
@@ -32,7 +33,7 @@ def time_to(ratings: Ratings, target: float, limit: float) -> float | None:
     return declared + float(fit.trace["seconds"][reached[0]]) if len(reached) else None
 
 
-def measure(quick: bool) -> list[Row]:
+def measure(quick: bool) -> Iterator[Row]:
     ratings = netflix_shaped(0.05 if quick else 1.0)
     time_to(netflix_shaped(0.01), 0.0, 1.0)  # compiles
     what = f"time to the same bound, K = {FACTORS}, {len(ratings.rating):,} ratings"
@@ -48,12 +49,13 @@ def measure(quick: bool) -> list[Row]:
         try:
             curves = [ask("numpyro", {**request, "rate": x}, "numpyro_svi")["curve"] for x in RATES]
         except Unavailable as reason:
-            return [show(Row(what, against="NumPyro SVI", note=str(reason)))]
+            yield Row(what, against="NumPyro SVI", note=str(reason))
+            return
     target = max(bound for curve in curves for _, bound in curve)
     theirs = next(s for curve in curves for s, bound in curve if bound == target)
     mine = time_to(ratings, target, 2 * theirs)
     note = f"bound {target:,.0f}"
-    return [show(Row(what, mine, theirs, "NumPyro SVI", wanted=1 / 20, note=note))]
+    yield Row(what, mine, theirs, "NumPyro SVI", wanted=1 / 20, note=note)
 
 
 if __name__ == "__main__":

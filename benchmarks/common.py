@@ -1,6 +1,6 @@
 """What the benchmarks share: machine facts, timing in turn, peers in their own environments, JSON.
 
-A benchmark is a script with a function `measure(quick)` that returns rows; `main(measure)` runs it,
+A benchmark is a script with a function `measure(quick)` that yields rows; `main(measure)` runs it,
 prints the rows and writes them to results/<script>.json, or .quick/<script>.json with --quick.
 """
 
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -195,27 +195,29 @@ def machine() -> dict[str, Any]:
     }
 
 
-def main(measure: Callable[[bool], list[Row]], doc: str | None) -> None:
-    """Run a benchmark as a script."""
+def main(measure: Callable[[bool], Iterable[Row]], doc: str | None) -> None:
+    """Run a benchmark as a script; what is measured is kept if it is stopped."""
     parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
     quick = parser.parse_args().quick
-    name, facts = Path(sys.argv[0]).stem, machine()
-    rows = measure(quick)
     folder = QUICK if quick else RESULTS
     folder.mkdir(exist_ok=True)
-    result = {
-        "title": (doc or name).splitlines()[0],
-        "machine": facts,
-        "rows": [{**asdict(row), "ratio": row.ratio} for row in rows],
+    path = folder / f"{Path(sys.argv[0]).stem}.json"
+    result: dict[str, Any] = {
+        "title": (doc or "").splitlines()[0],
+        "machine": machine(),
+        "rows": [],
     }
-    (folder / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+    for row in measure(quick):
+        print(describe(row), flush=True)
+        result["rows"].append({**asdict(row), "ratio": row.ratio})
+        path.write_text(json.dumps(result, indent=1) + "\n")
 
 
-def show(row: Row) -> Row:
-    """Print a row as soon as it is there, and return it."""
+def describe(row: Row) -> str:
+    """Return a row in words."""
     ratio = "" if row.ratio is None else f"  ratio {row.ratio:.3g}"
     wanted = "" if row.wanted is None else f" (wanted: at most {row.wanted:.3g})"
-    figures = [f"{x:.4g} {row.unit}" for x in (row.svmp, row.other) if x is not None]
-    print(f"{row.what}, {row.against}: {' / '.join(figures)}{ratio}{wanted} {row.note}", flush=True)
-    return row
+    names = (("svmp", row.svmp), (row.against, row.other))
+    figures = [f"{name} {x:.4g} {row.unit}" for name, x in names if x is not None]
+    return f"{row.what}: {', '.join(figures) or row.against}{ratio}{wanted} {row.note}".rstrip()

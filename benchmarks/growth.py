@@ -6,31 +6,26 @@ were given. A figure is divided by what one million takes, times the millions.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from alone import alone
-from common import Row, main, show
+from common import Row, main
 
 MILLIONS = (1, 10, 100)
 MOST_GB = 8.0
 
 
-def measure(quick: bool) -> list[Row]:
-    rows = []
+def measure(quick: bool) -> Iterator[Row]:
     one: dict[str, float] = {}
     for millions in (0.05, 0.1) if quick else MILLIONS:
         found = alone(millions, sweeps=3)
         one = one or {name: x / millions for name, x in found.items()}
-        what = f"{millions} million ratings, K = 32"
-        against = f"{millions} times one million"
-        rows += [
-            Row(f"sweep, {what}", found["seconds"], one["seconds"] * millions, against),
-            Row(f"peak memory, {what}", found["peak_GB"], one["peak_GB"] * millions, against, "GB"),
-        ]
+        what, against = f"{millions} million ratings, K = 32", f"{millions} times one million"
+        seconds, peak = found["seconds"], found["peak_GB"]
+        yield Row(f"sweep, {what}", seconds, one["seconds"] * millions, against)
+        yield Row(f"peak memory, {what}", peak, one["peak_GB"] * millions, against, "GB")
         if millions == MILLIONS[-1]:
-            most = "8 GB"
-            rows.append(Row(f"peak memory, {what}", found["peak_GB"], MOST_GB, most, "GB", 1.0))
-        for row in rows[-2:]:
-            show(row)
-    return rows
+            yield Row(f"peak memory, {what}", peak, MOST_GB, "the limit", "GB", 1.0)
 
 
 if __name__ == "__main__":

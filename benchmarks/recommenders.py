@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import DATA, THREADS, Row, Unavailable, ask, main, show
+from common import DATA, THREADS, Row, Unavailable, ask, main
 
 import svmp
 
@@ -35,6 +35,7 @@ OTHERS = {
     "Cornac MF": ("cornac", "cornac_mf", {"lambda": 0.02, "rate": 0.01, "iterations": 20}),
     "Surprise SVD": ("surprise", "surprise_svd", {"lambda": 0.1, "rate": 0.005, "iterations": 20}),
 }
+SAME = {"threads": THREADS, "seed": 0}
 LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 NEAR = 0.0005
 PATIENCE = 2.0
@@ -112,52 +113,41 @@ def first_at(curve: Curve, target: float) -> float | None:
     return next((s for s, error in curve if error <= target), None)
 
 
-def compare(curve: Curve, peers: Mapping[str, Curve | str], factors: int) -> list[Row]:
-    rows = []
+def compare(curve: Curve, peers: Mapping[str, Curve | str], factors: int) -> Iterator[Row]:
     for name, other in peers.items():
-        what = (
-            f"{'time to equal' if name in BAYESIAN else 'equal time,'} held-out RMSE, K = {factors}"
-        )
+        kind = "time to equal held-out RMSE" if name in BAYESIAN else "held-out RMSE at equal time"
+        what = f"{kind}, K = {factors}"
         if isinstance(other, str):
-            rows.append(Row(what, against=name, note=other))
+            yield Row(what, against=name, note=other)
         elif name in BAYESIAN:
             target = other[-1][1] + NEAR
             mine, its = first_at(curve, target), first_at(other, target)
             note = f"RMSE {target:.4f}"
             if mine is None:
                 note += f"; svmp's least is {min(e for _, e in curve):.4f}, in {curve[-1][0]:.0f} s"
-            rows.append(Row(what, mine, its, name, wanted=1 / 3, note=note))
+            yield Row(what, mine, its, name, wanted=1 / 3, note=note)
         else:
             limit, error = other[-1]
             best = min((e for s, e in curve if s <= limit), default=None)
             note = f"after {limit:.1f} s"
             if best is None:
                 note += f"; svmp's first, after {curve[0][0]:.1f} s, is {curve[0][1]:.4f}"
-            rows.append(Row(what, best, error, name, "RMSE", 1.0, note))
-    return rows
+            yield Row(what, best, error, name, "RMSE", 1.0, note)
 
 
-def measure(quick: bool) -> list[Row]:
-    data, rows = split(0.05 if quick else 1.0), []
+def measure(quick: bool) -> Iterator[Row]:
+    data = split(0.05 if quick else 1.0)
     svmp.fit(network(split(0.01), 2), max_sweeps=2, progress=False)  # compiles
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ratings.npz"
         np.savez(path, **data)
         for factors in (5,) if quick else (5, 32):
-            request = {
-                "data": str(path),
-                "factors": factors,
-                "threads": THREADS,
-                "seed": 0,
-                "sizes": sizes(data),
-            }
+            request = {"data": str(path), "sizes": sizes(data), "factors": factors, **SAME}
             peers = theirs({**BAYESIAN, **OTHERS}, request)
             curves = [c for c in peers.values() if not isinstance(c, str)]
             enough = PATIENCE * max((c[-1][0] for c in curves), default=1.0)
             target = min((c[-1][1] for c in curves), default=0.0)
-            curve = ours(data, factors, enough, target)
-            rows += [show(row) for row in compare(curve, peers, factors)]
-    return rows
+            yield from compare(ours(data, factors, enough, target), peers, factors)
 
 
 if __name__ == "__main__":

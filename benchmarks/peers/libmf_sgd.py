@@ -15,6 +15,8 @@ def measure(request):
         k=request["factors"],
         nr_threads=request["threads"],
         nr_iters=request["iterations"],
+        lambda_p1=0.0,
+        lambda_q1=0.0,
         lambda_p2=request["lambda"],
         lambda_q2=request["lambda"],
         quiet=True,
