@@ -63,16 +63,9 @@ def full_vb(c: Any, ratings: Ratings, factors: int, rounds: int) -> list[Row]:
     bound = max(least["both"] - least["sweep"], 0.0)
     in_c = least["sweep in C"] + least["bound in C"]
     where = f"K = {factors}"
+    mine, theirs = least["sweep"], least["sweep in C"]
     return [
-        show(
-            Row(
-                f"full VB sweep, {where}",
-                least["sweep"],
-                least["sweep in C"],
-                "plain C",
-                wanted=1.3,
-            )
-        ),
+        Row(f"full VB sweep, {where}", mine, theirs, "plain C", wanted=1.3),
         Row(f"sweep and bound, {where}", least["both"], in_c, "plain C"),
         Row(f"exact bound, {where}", bound, least["bound in C"], "plain C"),
     ]

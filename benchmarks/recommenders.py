@@ -31,7 +31,7 @@ BAYESIAN = {
 }
 OTHERS = {
     "cmfrec": ("cmfrec", "cmfrec_als", {"lambda": 10.0}),
-    "LIBMF": ("libmf", "libmf_sgd", {"lambda": 0.05, "iterations": 20}),
+    "LIBMF": ("libmf", "libmf_sgd", {"lambda": 0.1, "iterations": 20}),
     "Cornac MF": ("cornac", "cornac_mf", {"lambda": 0.02, "rate": 0.01, "iterations": 20}),
     "Surprise SVD": ("surprise", "surprise_svd", {"lambda": 0.1, "rate": 0.005, "iterations": 20}),
 }
