@@ -30,6 +30,9 @@ HERE = Path(__file__).parent
 DATA = HERE.parents[1] / "shared" / "data"
 RESULTS, QUICK = HERE / "results", HERE / ".quick"
 THREADS = len(os.sched_getaffinity(0))
+LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+Curve = list[tuple[float, float]]
+"""Seconds, and the error after them."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,25 @@ def iteration_seconds(
         **{"max_sweeps": iterations, **options},
     )
     return clock.least
+
+
+def ladder(
+    run: Callable[[int], svmp.Fit], error: Callable[[svmp.Fit], float], enough: float, goal: float
+) -> Curve:
+    """Return (seconds, error) of runs of more and more sweeps, until one is good or long enough."""
+    curve: Curve = []
+    for sweeps in LADDER:
+        began = time.perf_counter()
+        fit = run(sweeps)
+        curve.append((time.perf_counter() - began, error(fit)))
+        if curve[-1][1] <= goal or curve[-1][0] > enough or fit.status == "converged":
+            break
+    return curve
+
+
+def first_at(curve: Curve, goal: float) -> float | None:
+    """Return the seconds after which a curve is at the goal."""
+    return next((seconds for seconds, error in curve if error <= goal), None)
 
 
 class Unavailable(Exception):

@@ -12,17 +12,14 @@ noise, of both kinds of biases and, by factor, of u and v (ARD).
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import DATA, THREADS, Row, Unavailable, ask, main
+from common import DATA, THREADS, Curve, Row, Unavailable, ask, first_at, ladder, main
 
 import svmp
-
-Curve = list[tuple[float, float]]
 
 BAYESIAN = {
     "SMURFF": ("smurff", "smurff_gibbs", {"burnin": 20, "samples": 80}),
@@ -36,7 +33,6 @@ OTHERS = {
     "Surprise SVD": ("surprise", "surprise_svd", {"lambda": 0.1, "rate": 0.005, "iterations": 20}),
 }
 SAME = {"threads": THREADS, "seed": 0}
-LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 NEAR = 0.0005
 PATIENCE = 2.0
 """svmp's curve goes on for at most so many times the slowest peer's time."""
@@ -84,18 +80,6 @@ def held_out(fit: svmp.Fit, data: Mapping[str, Any]) -> float:
     return float(np.sqrt(np.mean((np.clip(guess, rating.min(), rating.max()) - rating) ** 2)))
 
 
-def ours(data: Mapping[str, Any], factors: int, enough: float, target: float) -> Curve:
-    """Return (seconds, RMSE) of longer and longer runs, until one is as good or long enough."""
-    curve: Curve = []
-    for sweeps in LADDER:
-        began = time.perf_counter()
-        fit = svmp.fit(network(data, factors), max_sweeps=sweeps, progress=False)
-        curve.append((time.perf_counter() - began, held_out(fit, data)))
-        if curve[-1][1] <= target or curve[-1][0] > enough or fit.status == "converged":
-            break
-    return curve
-
-
 def theirs(peers: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Curve | str]:
     """Return every peer's curve, or why it has none."""
     found: dict[str, Curve | str] = {}
@@ -107,10 +91,6 @@ def theirs(peers: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Cu
             found[name] = str(reason)
         print(f"  {name}: {found[name] if isinstance(found[name], str) else found[name][-1]}")
     return found
-
-
-def first_at(curve: Curve, target: float) -> float | None:
-    return next((s for s, error in curve if error <= target), None)
 
 
 def compare(curve: Curve, peers: Mapping[str, Curve | str], factors: int) -> Iterator[Row]:
@@ -147,7 +127,12 @@ def measure(quick: bool) -> Iterator[Row]:
             curves = [c for c in peers.values() if not isinstance(c, str)]
             enough = PATIENCE * max((c[-1][0] for c in curves), default=1.0)
             target = min((c[-1][1] for c in curves), default=0.0)
-            yield from compare(ours(data, factors, enough, target), peers, factors)
+
+            def run(sweeps: int, factors: int = factors) -> svmp.Fit:
+                return svmp.fit(network(data, factors), max_sweeps=sweeps, progress=False)
+
+            curve = ladder(run, lambda fit: held_out(fit, data), enough, target)
+            yield from compare(curve, peers, factors)
 
 
 if __name__ == "__main__":
