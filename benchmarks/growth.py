@@ -19,13 +19,13 @@ def measure(quick: bool) -> Iterator[Row]:
     one: dict[str, float] = {}
     for millions in (0.05, 0.1) if quick else MILLIONS:
         found = alone(millions, sweeps=3)
-        one = one or {name: x / millions for name, x in found.items()}
         what, against = f"{millions} million ratings, K = 32", f"{millions} times one million"
-        seconds, peak = found["seconds"], found["peak_GB"]
-        yield Row(f"sweep, {what}", seconds, one["seconds"] * millions, against)
-        yield Row(f"peak memory, {what}", peak, one["peak_GB"] * millions, against, "GB")
+        for name, unit, figure in (("sweep", "s", "seconds"), ("peak memory", "GB", "peak_GB")):
+            other = one[figure] * millions if one else None
+            yield Row(f"{name}, {what}", found[figure], other, against if one else "", unit)
+        one = one or {name: x / millions for name, x in found.items()}
         if millions == 100:
-            yield Row(f"peak memory, {what}", peak, MOST_GB, "the limit", "GB", 1.0)
+            yield Row(f"peak memory, {what}", found["peak_GB"], MOST_GB, "the limit", "GB", 1.0)
 
 
 if __name__ == "__main__":
