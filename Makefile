@@ -41,8 +41,8 @@ test: lint dot ## formatting, lint, types and all but the slow tests
 test-all: lint dot ## the same with the slow tests
 	$(PYTEST) $(ARGS)
 
-bench: $(STAMP) ## count divergences of node-wise steps (hours; fewer with ARGS="--seeds 0 --factors 5")
-	@$(BIN)/python benchmarks/no_divergence.py $(ARGS)
+bench: $(STAMP) ## run the benchmarks (hours; some with ARGS="against_c growth", small with ARGS=--quick)
+	@$(BIN)/python benchmarks/run.py $(ARGS)
 
 docs: gallery ## same as gallery
 
@@ -63,7 +63,7 @@ format: $(STAMP) ## format the code and apply the safe lint fixes
 	$(BIN)/ruff format .
 
 clean: ## remove .venv, caches and build output
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) benchmarks/.envs benchmarks/.quick .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Graphviz, which the tests of drawing to SVG need: installed where this user can do it.

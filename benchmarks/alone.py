@@ -1,0 +1,74 @@
+"""Sweeps of full VB in a process of their own: seconds of the quickest, and peak memory.
+
+Asked in JSON on standard input for so many million ratings, factors and sweeps; answers in JSON.
+The ratings are drawn a million at a time, each million by other users of the same 16,015 items, as
+in the whole of the Netflix data.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+from common import iteration_seconds
+
+import svmp
+from svmp.study.netflix import ITEMS, RATINGS, USERS, Ratings, matrix_factorization
+
+
+def ratings(millions: float, seed: int = 0) -> Ratings:
+    """Draw ratings in chunks, into arrays that are as large as they will be."""
+    share = min(millions, 1.0)
+    chunks = range(round(millions / share))
+    users, count = round(USERS * share), round(RATINGS * share)
+    user, item = (np.empty(len(chunks) * count, np.int32) for _ in range(2))
+    rating = np.empty(len(user), np.float32)
+    popularity = (np.arange(ITEMS) + 20.0) ** -0.9
+    level = 0.45 * np.random.default_rng(seed).standard_normal(ITEMS)
+    for chunk in chunks:
+        rng, part = np.random.default_rng([seed, chunk]), slice(chunk * count, (chunk + 1) * count)
+        activity = np.exp(1.1 * rng.standard_normal(users))
+        user[part] = chunk * users + rng.choice(users, count, p=activity / activity.sum())
+        item[part] = rng.choice(ITEMS, count, p=popularity / popularity.sum())
+        score = 3.6 + level[item[part]] + rng.standard_normal(count)
+        rating[part] = np.clip(np.rint(score), 1, 5)
+    return Ratings(user, item, rating, len(chunks) * users, ITEMS)
+
+
+def peak_GB() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def sweeps(millions: float, factors: int, sweeps: int) -> dict[str, float]:
+    imports = peak_GB()
+    model = matrix_factorization(ratings(millions), factors)
+    data = peak_GB()
+    seconds = iteration_seconds(model, svmp.FullVB(), svmp.Constant(1.0), sweeps)
+    return {"seconds": seconds, "imports_GB": imports, "data_GB": data, "peak_GB": peak_GB()}
+
+
+def alone(millions: float, factors: int = 32, sweeps: int = 6, threads: int = 0) -> dict[str, Any]:
+    """Run sweeps in a new process, with as many threads as there are cores if none are named."""
+    path = os.pathsep.join(p for p in sys.path if p)
+    environment = {**os.environ, "PYTHONPATH": path}
+    if threads:
+        environment["NUMBA_NUM_THREADS"] = str(threads)
+    request = {"millions": millions, "factors": factors, "sweeps": sweeps}
+    done = subprocess.run(
+        [sys.executable, __file__],
+        input=json.dumps(request),
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+if __name__ == "__main__":
+    print(json.dumps(sweeps(**json.load(sys.stdin))))

@@ -1,0 +1,45 @@
+"""Run the benchmarks one after the other, and write their tables into docs/performance.md.
+
+    python benchmarks/run.py                        # all: hours
+    python benchmarks/run.py against_c growth       # some
+    python benchmarks/run.py --quick                # small sizes, to see that they run
+
+A benchmark that fails is named at the end, and does not keep the others from running.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import table
+
+HERE = Path(__file__).parent
+HELPERS = {"alone", "common", "no_divergence", "plain", "run", "table"}
+
+
+def main() -> None:
+    every = sorted(p.stem for p in HERE.glob("*.py") if p.stem not in HELPERS)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help=f"some of {', '.join(every)}; by default all")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that they run")
+    settings = parser.parse_args()
+    unknown = sorted(set(settings.names) - set(every))
+    if unknown:
+        parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(every)}")
+    failed = []
+    for name in settings.names or every:
+        print(f"== {name}", flush=True)
+        quick = ["--quick"] if settings.quick else []
+        if subprocess.run([sys.executable, HERE / f"{name}.py", *quick]).returncode:
+            failed.append(name)
+    if not settings.quick:
+        table.main()
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()
