@@ -19,7 +19,7 @@ import numpy as np
 
 from svmp.errors import ImproperError, ModelError
 from svmp.families.family import Array, dot
-from svmp.inference.fused import fused_update
+from svmp.inference.fused import fused_update, noise_message
 from svmp.inference.grouped import DrawnGroups
 from svmp.inference.joint import Block
 from svmp.inference.rows import AllRows, Draw, by_colour
@@ -171,6 +171,11 @@ def message_sum(
             message, read = settled_message(q, draw, local, edge, elements)
             natural += message
             done.accesses += read
+            continue
+        noise = noise_message(q, draw, edge, elements)
+        if noise is not None:
+            natural += noise[0]
+            done.accesses += noise[1]
             continue
         owner, rows, scale = draw.rows(edge, elements)
         natural += scale[:, None] * edge.message(q, elements, owner, rows)

@@ -25,6 +25,7 @@ from svmp.inference.settled import find_settled
 from svmp.inference.start import Init, check_finite, start
 from svmp.inference.steps import Steps
 from svmp.inference.stopping import Budget, catch_interrupt
+from svmp.kernels.threads import use_threads
 from svmp.network.beliefs import Beliefs
 from svmp.network.model import Model
 from svmp.network.network import Network
@@ -45,6 +46,7 @@ def fit(
     held_out: Mapping[str, Any] | None = None,
     progress: bool | None = None,
     kernels: bool = True,
+    threads: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     every: str | int = "30s",
     resume: str | os.PathLike[str] | None = None,
@@ -90,6 +92,9 @@ def fit(
     kernels
         Whether compiled loops may do the updates that they know; the result is the same up to
         rounding.
+    threads
+        On how many threads they run; by default as the environment variable `SVMP_THREADS` says, or
+        as many as there are cores. The bits are the same.
 
     checkpoint, every
         A file to which the run is written from time to time: "30s", "5m", "2h", or a number of
@@ -138,7 +143,8 @@ def fit(
     budget = Budget(max_sweeps, max_accesses, max_seconds)
     diagnosis = None
     # Numbers that overflow are refused by name, as soon as a parameter or a density has them.
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+    with quiet, use_threads(threads, tell=progress is not False):
         q = begin()
         run = Run(network, q, method, steps, int(seed), tol, budget, persistent, bound_every, held)
         check_finite(network, q, run.guard.rows)

@@ -15,7 +15,8 @@ from svmp.inference.settled import settled_update
 from svmp.kernels.plan import Drawn, Plan, Work
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
-from svmp.network.network import Network
+from svmp.network.network import Edge, Network
+from svmp.network.slot import Single
 
 if TYPE_CHECKING:
     from svmp.inference.engine import Pass, Rule
@@ -100,3 +101,23 @@ def share_out(network: Network, plan: Plan, name: str, draw: Draw) -> Work:
             keys = np.flatnonzero((read > 0) | (counts == 0))
             return Work(batch, keys, (counts / np.maximum(read, 1))[keys], read[keys])
     raise AssertionError(f"no loop for a {type(draw).__name__}")
+
+
+def noise_message(q: Beliefs, draw: Draw, edge: Edge, elements: Ints) -> tuple[Array, int] | None:
+    """Return what the rows drawn say about their precision, scaled, and how many are read.
+
+    None where no loop serves it.
+    """
+    table, slot = edge.conditional.variable.name, edge.slot
+    plan = q.loops.get(table)
+    if not isinstance(plan, Plan) or not isinstance(slot, Single) or plan.noise is None:
+        return None
+    if isinstance(draw, DrawnChildren | DrawnGroups):
+        return None
+    rows = draw.drawn_rows(table)
+    keyed = plan.all_rows(plan.noise) if rows is None else plan.keyed(plan.noise, rows)
+    message, counts = plan.noise_messages(q, keyed), keyed.end - keyed.begin
+    if not slot.varies:
+        counts = counts.sum(keepdims=True)
+    scale = np.ones(len(elements)) if rows is None else draw.scale(edge.parent.name, elements)
+    return scale[:, None] * message[elements], int(counts[elements].sum())

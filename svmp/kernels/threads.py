@@ -1,0 +1,72 @@
+"""How many threads the compiled loops use, and a word while they are compiled.
+
+The bits are the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral
+from typing import Any
+
+import numba
+from numba.core import event
+
+from svmp.errors import ModelError
+
+VARIABLE = "SVMP_THREADS"
+"""The environment variable with the number of threads, where `fit` is not given one."""
+NOTICE = "svmp: compiling loops for this machine, which happens once; later runs start at once"
+
+_told = False
+
+
+def number_of_threads(wanted: Any = None) -> int:
+    """Return the threads to use: as asked, as the environment says, or as many as there are cores.
+
+    >>> number_of_threads(1)
+    1
+    >>> number_of_threads(0)
+    Traceback (most recent call last):
+    svmp.errors.ModelError: threads must be a whole number of at least 1, not 0
+    """
+    most = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    name: str = "threads"
+    if wanted is None:
+        if not (text := os.environ.get(VARIABLE, "").strip()):
+            return most
+        name, wanted = VARIABLE, int(text) if text.isdecimal() else text
+    if isinstance(wanted, bool) or not isinstance(wanted, Integral) or int(wanted) < 1:
+        raise ModelError(f"{name} must be a whole number of at least 1, not {wanted}")
+    return min(int(wanted), most)
+
+
+@contextmanager
+def use_threads(wanted: Any, tell: bool) -> Iterator[None]:
+    """Run loops on so many threads; `tell` on stderr when they have to be compiled first."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(number_of_threads(wanted))
+    try:
+        with event.install_listener("numba:compile", _Announce(tell)):
+            yield
+    finally:
+        numba.set_num_threads(before)
+
+
+class _Announce(event.Listener):
+    """Says once that a compilation has begun."""
+
+    def __init__(self, tell: bool) -> None:
+        self.tell = tell
+
+    def on_start(self, event: Any) -> None:
+        global _told
+        if self.tell and not _told:
+            _told = True
+            print(NOTICE, file=sys.stderr)
+
+    def on_end(self, event: Any) -> None:
+        pass

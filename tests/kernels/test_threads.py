@@ -1,0 +1,92 @@
+"""Threads: as asked, as the environment says, and the same bits; a word when loops are compiled."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numba
+import numpy as np
+import pytest
+
+import svmp
+from svmp.kernels import threads
+from svmp.study.netflix import matrix_factorization, netflix_shaped
+
+needs_two = pytest.mark.skipif(
+    numba.config.NUMBA_NUM_THREADS < 2, reason="this machine has one core"
+)
+
+
+@needs_two
+@pytest.mark.parametrize(
+    "method",
+    [None, svmp.FullVB(), svmp.Children(3), svmp.Batch(5000, "b")],
+    ids=["default", "full VB", "algorithm 1", "algorithm 2"],
+)
+def test_the_bits_are_the_same_for_any_number_of_threads(method):
+    model = matrix_factorization(netflix_shaped(0.05), 6)
+    one, two = (
+        svmp.fit(model, method, max_sweeps=3, tol=0, threads=n, progress=False) for n in (1, 2)
+    )
+    assert one.bound == two.bound
+    for name in "uv":
+        assert np.array_equal(one.mean(name), two.mean(name))
+        assert np.array_equal(one.var(name), two.var(name))
+
+
+def test_the_environment_says_how_many(monkeypatch):
+    monkeypatch.setenv(threads.VARIABLE, "1")
+    assert threads.number_of_threads() == 1
+    assert threads.number_of_threads(2) == min(2, numba.config.NUMBA_NUM_THREADS)
+    monkeypatch.setenv(threads.VARIABLE, " ")
+    assert threads.number_of_threads() == numba.config.NUMBA_NUM_THREADS
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "two"])
+def test_strange_numbers_are_refused(wrong):
+    with pytest.raises(svmp.ModelError, match="threads must be a whole number"):
+        threads.number_of_threads(wrong)
+
+
+def test_a_strange_environment_is_refused(monkeypatch):
+    monkeypatch.setenv(threads.VARIABLE, "many")
+    with pytest.raises(svmp.ModelError, match="SVMP_THREADS must be a whole number"):
+        threads.number_of_threads()
+
+
+def test_what_was_set_before_is_set_again():
+    before = numba.get_num_threads()
+    with threads.use_threads(1, tell=False):
+        assert numba.get_num_threads() == 1
+    assert numba.get_num_threads() == before
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_compilation_is_announced_once(capsys, monkeypatch, wanted):
+    monkeypatch.setattr(threads, "_told", False)
+    with threads.use_threads(None, tell=wanted):
+        for number in (1, 2):
+            numba.njit(eval(f"lambda x: x + {number}"))(1)
+    assert capsys.readouterr().err.count(threads.NOTICE) == wanted
+
+
+SMALL = """
+import time, numpy as np, svmp
+began = time.perf_counter()
+with svmp.Model(coords={"user": 30, "item": 20, "factor": 2}) as model:
+    u = svmp.Normal("u", mu=0, tau=1, dims=("user", "factor"))
+    v = svmp.Normal("v", mu=0, tau=1, dims=("item", "factor"))
+    user, item = np.arange(200) % 30, np.arange(200) % 20
+    svmp.Normal("r", mu=svmp.dot(u[user], v[item]), tau=1, observed=np.ones(200, np.float32))
+svmp.fit(model, max_sweeps=1)
+"""
+
+
+def test_a_second_process_compiles_nothing():
+    """The loops of the first are found on disk, so no line says that they are compiled."""
+    runs = [
+        subprocess.run([sys.executable, "-c", SMALL], capture_output=True, text=True, check=True)
+        for _ in range(2)
+    ]
+    assert threads.NOTICE not in runs[1].stderr
