@@ -1,0 +1,76 @@
+"""Elements of one sum settled together: where coordinate ascent over them comes to rest."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import svmp
+from svmp.inference.engine import Pass, Rule, iterate, proposals
+from svmp.inference.joint import Block
+from svmp.inference.rows import AllRows
+from svmp.network.network import Network
+from tests.network.tools import anywhere, bound, copy
+
+from .tools import GALLERY, advance, assert_same, begin, gallery
+
+UNIT = svmp.Constant(1.0)
+with_and_without = pytest.mark.parametrize("kernels", [True, False], ids=["kernels", "plain"])
+
+
+def ratings(noise: str = "known") -> svmp.Model:
+    rng = np.random.default_rng(4)
+    user, item = rng.integers(8, size=90), rng.integers(6, size=90)
+    with svmp.Model(coords={"user": 9, "item": 6, "factor": 4}) as model:
+        u = svmp.Normal("u", mu=0, tau=1, dims=("user", "factor"))
+        v = svmp.Normal("v", mu=0.3, tau=2, dims=("item", "factor"))
+        b = svmp.Normal("b", mu=0, tau=1, dims="item")
+        tau = 1.5 if noise == "known" else svmp.Gamma("tau", alpha=2, beta=1, dims="item")[item]
+        mu = 0.5 * svmp.dot(u[user], v[item]) + b[item]
+        svmp.Normal("r", mu=mu, tau=tau, observed=rng.normal(1, 1, 90))
+    return model
+
+
+@pytest.mark.parametrize("noise", ["known", "by item"])
+@pytest.mark.parametrize("name", ["u", "v"])
+def test_it_is_where_coordinate_ascent_over_the_factors_rests(name, noise):
+    network = Network(ratings(noise))
+    q = anywhere(network, 1)
+    everything, rule = AllRows(network), Rule(network, q, AllRows(network), UNIT, 1, "a")
+    block = Block.of(network, name)
+    assert block is not None
+    done = Pass()
+    elements, settled = block.proposal(q, everything, rule, done)
+    assert done.accesses == network.child_counts[name].sum()
+    for _ in range(300):
+        for group, natural in proposals(network, q, everything, rule, name, Pass()):
+            network.move(q, name, group, natural)
+    np.testing.assert_allclose(settled, q.natural[name][elements], rtol=1e-9, atol=1e-9)
+
+
+@with_and_without
+@pytest.mark.parametrize("name", GALLERY)
+def test_the_bound_never_falls(name, kernels):
+    network = Network(gallery()[name])
+    q = begin(network, kernels)
+    before = -np.inf
+    for iteration in range(1, 8):
+        iterate(network, q, svmp.Growing(1.0), UNIT, 0, iteration)
+        now = bound(network, q)
+        assert now >= before - 1e-9 * abs(now)
+        before = now
+
+
+def test_a_variable_in_two_tables_takes_its_elements_one_after_the_other():
+    rng = np.random.default_rng(0)
+    user = rng.integers(5, size=30)
+    with svmp.Model(coords={"user": 5, "factor": 3}) as model:
+        u = svmp.Normal("u", mu=0, tau=1, dims=("user", "factor"))
+        w = svmp.Normal("w", mu=0, tau=1, dims="factor")
+        svmp.Normal("x", mu=svmp.dot(u[user], w), tau=1, observed=rng.normal(size=30))
+        svmp.Normal("y", mu=svmp.dot(u[user], w), tau=2, observed=rng.normal(size=30))
+    network = Network(model)
+    assert Block.of(network, "u") is None
+    start = anywhere(network, 2)
+    full = advance(network, copy(start), svmp.FullVB())
+    assert_same(advance(network, copy(start), svmp.Growing(1.0)), full, 1e-12)
