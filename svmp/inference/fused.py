@@ -13,6 +13,7 @@ from svmp.inference.rows import AllRows, Draw, DrawnBatch, DrawnChildren, Sample
 from svmp.inference.selection import Selection
 from svmp.inference.settled import settled_update
 from svmp.kernels.plan import Drawn, Plan, Work
+from svmp.kernels.vectors_plan import VectorPlan
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.network import Edge, Network
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 def find_loops(network: Network) -> dict[str, Plan]:
     """Return the plans of the tables that the loops serve."""
     variables = (*network.hidden.values(), *network.observed.values())
-    plans = {v.name: Plan.of(v.conditional) for v in variables}
+    plans = {v.name: Plan.of(v.conditional) or VectorPlan.of(v.conditional) for v in variables}
     return {name: plan for name, plan in plans.items() if plan is not None}
 
 
@@ -89,10 +90,10 @@ def share_out(network: Network, plan: Plan, name: str, draw: Draw) -> Work:
             take = draw.most(name, counts)
             number = list(network.hidden).index(name)
             scale = counts / np.maximum(take, 1)
-            if not draw.share_draw:
+            if not (draw.share_draw or isinstance(plan, VectorPlan)):
                 drawn = Drawn(draw.seed, draw.iteration, number, take)
                 return Work(every, keys, scale, take, drawn)
-            first = keys * plan.operand(name).width  # the element whose stream all factors share
+            first = keys * plan.operand(name).width  # the element whose stream all of a key share
             chosen = sample_each(draw.seed, draw.iteration, number, first, counts, take)
             return Work(every.at(every.begin.repeat(take) + chosen, take), keys, scale, take)
         case DrawnBatch():

@@ -166,17 +166,34 @@ class Plan:
             return None
         terms = tuple(t for t in linear.terms if not is_number(t))
         names = [r.variable.name for t in terms for r in t.readers]
-        if not terms or len(set(names)) < len(names) or not all(map(served, terms)):
+        if not terms or len(set(names)) < len(names) or not all(map(cls.serves, terms)):
             return None
         columns: list[Column] = []
         operands = []
         for number, term in enumerate(terms):
             for reader in term.readers:
-                width = term.scope.slots.size
+                width = term.scope.slots.size if reader.carried else 1
                 column = place_of(Column.of(reader, width), columns)
                 operands.append(Operand(reader, number, width, column))
         intercept = sum(t.scale for t in linear.terms if is_number(t))
         return cls(conditional, linear, terms, tuple(operands), tuple(columns), intercept)
+
+    @classmethod
+    def serves(cls, term: LinearTerm) -> bool:
+        """Whether a term is a product, perhaps with a coefficient, over one axis at most."""
+        slots = term.scope.slots.labels
+        if term.design is not None or len(slots) > 1 or not term.scope.slots.size:
+            return False
+        if any(set(slots) & set(map(str, c.axes)) for c in term.constants):
+            return False
+        plain = bool(term.readers) and not any(r.keyed_by_slots for r in term.readers)
+        return plain and all(cls.reads(r, slots) for r in term.readers)
+
+    @staticmethod
+    def reads(reader: Reader, slots: tuple[str, ...]) -> bool:
+        """Whether an operand is Normals, one for each slot."""
+        every = reader.carried == set(slots) and (not slots or reader.index[-1] == slots[0])
+        return dimension(reader.variable) == 1 and every
 
     def operand(self, name: str) -> Operand:
         """Return the operand of that name."""
@@ -193,12 +210,15 @@ class Plan:
         exact = np.abs(values).max(initial=0) < 2**24
         return np.float32 if exact and centre <= CENTRED * spread else np.float64
 
+    def packed(self, q: Beliefs, operand: Operand) -> Array:
+        """Return K means and then K second moments of each key of an operand."""
+        return q.moments[operand.name].reshape(-1, operand.width, 2).transpose(0, 2, 1)
+
     def mean(self, q: Beliefs, own: int | None, dtype: Precision) -> Mean:
         """Return the mean as the loops read it, for rows by the key of one column."""
         packed = []
         for operand in self.operands:
-            moments = q.moments[operand.name].reshape(-1, operand.width, 2)
-            packed.append(moments.transpose(0, 2, 1).astype(dtype).ravel())
+            packed.append(self.packed(q, operand).astype(dtype).ravel())
         others = [c for c in range(len(self.columns)) if c != own]
         scaled = np.array([bool(t.constants) for t in self.terms])
         return Mean(
@@ -273,14 +293,22 @@ class Plan:
         nobody, nothing = np.zeros(0, dtype=np.int64), np.zeros(1)
         table = Rows(nobody, nobody, columns, nothing, nothing, lines)
         with threads_for(len(rows)):
-            return multilinear.row_moments(table, self.mean(q, None, np.float64))
+            return self.row_moments(q, table, self.mean(q, None, np.float64))
+
+    def row_moments(self, q: Beliefs, rows: Rows, mean: Mean) -> Array:
+        """Return the same of rows as the loops read them."""
+        return multilinear.row_moments(rows, mean)
 
     def squared_residuals(self, q: Beliefs, keyed: Keyed, column: int) -> Array:
         """Sum of E[(y - mu)^2] over the rows of each key of a column, for observed y."""
         keys = np.arange(len(keyed.begin))
         rows, mean = self.rows(q, keyed, keys), self.mean(q, column, np.float64)
         with threads_for(rows.columns.shape[1] * len(self.operands)):
-            return multilinear.squared_residuals(rows, mean, keys)
+            return self.row_squares(q, rows, mean, keys)
+
+    def row_squares(self, q: Beliefs, rows: Rows, mean: Mean, keys: Ints) -> Array:
+        """Return the same of rows as the loops read them."""
+        return multilinear.squared_residuals(rows, mean, keys)
 
     @cached_property
     def noise(self) -> int | None:
@@ -369,22 +397,6 @@ class Plan:
 def is_number(term: LinearTerm) -> bool:
     """Whether a term is the same number in every row."""
     return not term.readers and not term.constants and term.design is None
-
-
-def served(term: LinearTerm) -> bool:
-    """Whether a term is a product of Normals, perhaps with a coefficient, over one axis at most."""
-    slots = term.scope.slots.labels
-    if term.design is not None or len(slots) > 1 or not term.readers or not term.scope.slots.size:
-        return False
-    if any(set(slots) & set(map(str, c.axes)) for c in term.constants):
-        return False
-    return all(
-        dimension(r.variable) == 1
-        and not r.keyed_by_slots
-        and r.carried == set(slots)
-        and (not slots or r.index[-1] == slots[0])
-        for r in term.readers
-    )
 
 
 def place_of(column: Column, columns: list[Column]) -> int:
