@@ -13,18 +13,19 @@ belong to them alone come first, and are optimised outright.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from svmp.errors import ImproperError, ModelError
 from svmp.families.family import Array, dot
-from svmp.inference.fused import fused_update, noise_message
+from svmp.inference.fused import fused_update
 from svmp.inference.grouped import DrawnGroups
 from svmp.inference.joint import Block
+from svmp.inference.messages import Pass, message_sum
 from svmp.inference.rows import AllRows, Draw, by_colour
 from svmp.inference.selection import Selection
-from svmp.inference.settled import settle_documents, settled_message, take_turn
+from svmp.inference.settled import settle_documents, take_turn
 from svmp.inference.steps import Look, Steps
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
@@ -40,25 +41,6 @@ REST = 1e-3
 a thirtieth of its standard deviation, which is little beside the noise of drawing groups."""
 MOST_PASSES = 100
 """Passes over a group at most, so that one that is slow to rest does not hold up the others."""
-
-
-@dataclass
-class Pass:
-    """What one iteration did: rows accessed, the most that one element read, and the steps.
-
-    `fresh` has the rows of the groups that were drawn, if it was groups.
-    """
-
-    accesses: int = 0
-    most: int = 0
-    steps: list[Array] = field(default_factory=list)
-    fresh: dict[str, Ints] = field(default_factory=dict)
-
-    def note(self, local: bool, rho: Array, read: Ints) -> None:
-        """Remember the steps of variables other than the rows' own."""
-        if not local:
-            self.steps.append(rho)
-            self.most = max(self.most, int(read.max(initial=0)))
 
 
 def iterate(
@@ -158,29 +140,6 @@ def optimise(
     check_domain(network.hidden[name], elements, natural)
     network.move(q, name, elements, natural)
     return dot(natural - before, q.moments[name][elements] - moments)
-
-
-def message_sum(
-    network: Network, q: Beliefs, draw: Draw, name: str, elements: Ints, done: Pass
-) -> Array:
-    """Return lambda_temp: the prior's message and the scaled sum of those of the rows drawn."""
-    natural = np.array(network.prior(q, name, elements))
-    for edge in network.edges[name]:
-        local = network.settling(q, edge.conditional.variable.name)
-        if local is not None:
-            message, read = settled_message(q, draw, local, edge, elements)
-            natural += message
-            done.accesses += read
-            continue
-        noise = noise_message(q, draw, edge, elements)
-        if noise is not None:
-            natural += noise[0]
-            done.accesses += noise[1]
-            continue
-        owner, rows, scale = draw.rows(edge, elements)
-        natural += scale[:, None] * edge.message(q, elements, owner, rows)
-        done.accesses += len(rows) // edge.fan
-    return natural
 
 
 @dataclass(frozen=True)

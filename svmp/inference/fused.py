@@ -20,7 +20,8 @@ from svmp.network.network import Edge, Network
 from svmp.network.slot import Single
 
 if TYPE_CHECKING:
-    from svmp.inference.engine import Pass, Rule
+    from svmp.inference.engine import Rule
+    from svmp.inference.messages import Pass
 
 
 def find_loops(network: Network) -> dict[str, Plan]:

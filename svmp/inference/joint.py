@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from svmp.families.family import Array, stack
+from svmp.inference.messages import Pass, message_sum
 from svmp.inference.rows import Draw
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK
@@ -21,7 +22,7 @@ from svmp.network.linear import Linear, LinearTerm, dimension
 from svmp.network.network import Edge, Network
 
 if TYPE_CHECKING:
-    from svmp.inference.engine import Pass, Rule
+    from svmp.inference.engine import Rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +53,6 @@ class Block:
 
     def proposal(self, q: Beliefs, draw: Draw, rule: Rule, done: Pass) -> tuple[Ints, Array]:
         """Return every element, and its natural parameter once all have come to rest."""
-        from svmp.inference.engine import message_sum
-
         name, width = self.edge.parent.name, self.elements.shape[1]
         read = draw.read(name, self.elements[:, 0])
         rho = rule(name, self.elements[:, 0], read)

@@ -10,11 +10,12 @@ from typing import Literal
 import numpy as np
 
 from svmp.errors import ImproperError
-from svmp.inference.engine import Pass, iterate, settle_locals
+from svmp.inference.engine import iterate, settle_locals
 from svmp.inference.estimate import Estimator
 from svmp.inference.grouped import DrawnGroups
 from svmp.inference.guard import Alarm, Guard
 from svmp.inference.held_out import HeldOut
+from svmp.inference.messages import Pass
 from svmp.inference.selection import FullVB, Growing, Selection
 from svmp.inference.steps import Look, Steps
 from svmp.inference.stopping import Budget, Interrupt, Window

@@ -23,7 +23,8 @@ from svmp.network.grid import Ints
 from svmp.network.network import Edge, Network
 
 if TYPE_CHECKING:
-    from svmp.inference.engine import Pass, Rule
+    from svmp.inference.engine import Rule
+    from svmp.inference.messages import Pass
 
 
 def find_settled(network: Network, method: Selection, init: Any = None) -> dict[str, Settled]:

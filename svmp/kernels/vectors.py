@@ -1,4 +1,4 @@
-"""The loops of a Normal whose mean is a sum of dot products of vectors, each with a full covariance.
+"""The loops of a Normal whose mean is a sum of dot products of vectors with full covariances.
 
     mu_e = sum over terms t of c_te * sum_k prod over operands f of x_f[key_f(e)]_k
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import prange  # type: ignore[attr-defined]
+from numba import prange
 from numpy.typing import NDArray
 
 from svmp.families.family import Array

@@ -11,8 +11,9 @@ from scipy.special import digamma
 
 import svmp
 from svmp.inference import engine
-from svmp.inference.engine import Pass, iterate, message_sum, settle_locals
+from svmp.inference.engine import iterate, settle_locals
 from svmp.inference.grouped import DrawnGroups, draw_groups
+from svmp.inference.messages import Pass, message_sum
 from svmp.network.network import Network
 from tests.network.tools import anywhere, copy, optimum
 

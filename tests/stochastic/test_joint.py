@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.inference.engine import Pass, Rule, iterate, proposals
+from svmp.inference.engine import Rule, iterate, proposals
 from svmp.inference.joint import Block
+from svmp.inference.messages import Pass
 from svmp.inference.rows import AllRows
 from svmp.network.network import Network
 from tests.network.tools import anywhere, bound, copy

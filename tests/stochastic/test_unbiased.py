@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import svmp
 from svmp.inference import rows as rows_module
-from svmp.inference.engine import Pass, message_sum
+from svmp.inference.messages import Pass, message_sum
 from svmp.network.network import Network
 from tests.network.networks import KINDS, of_kind
 from tests.network.tools import anywhere, optimum
