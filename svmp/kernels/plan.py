@@ -280,7 +280,7 @@ class Plan:
         keys = np.arange(len(keyed.begin))
         rows, mean = self.rows(q, keyed, keys), self.mean(q, column, np.float64)
         with threads_for(rows.columns.shape[1] * len(self.operands)):
-            return multilinear.squared_residuals(rows, mean, keys)
+            return multilinear.squared_residuals(rows, mean, keys, numba.get_num_threads())
 
     @cached_property
     def noise(self) -> int | None:
@@ -348,15 +348,17 @@ class Plan:
             drawn = work.drawn._replace(most=work.drawn.most[few])
             to, rows = part(few)
             with threads_for(int(drawn.most.sum()) * operand.width):
-                multilinear.update_drawn(to, *drawn, rows, mean, natural, q.moments[name])
+                threads = numba.get_num_threads()
+                multilinear.update_drawn(to, *drawn, rows, mean, threads, natural, q.moments[name])
         if not few.all():
             to, rows = part(~(few | many))
             with threads_for(int(counts.sum()) * operand.width):
+                threads = numba.get_num_threads()
                 if joint:
-                    multilinear.update_jointly(to, rows, mean, natural, q.moments[name])
+                    multilinear.update_jointly(to, rows, mean, threads, natural, q.moments[name])
                 else:
                     longest = int((rows.end - rows.begin).max(initial=0)) // LINE + 3
-                    room = (numba.get_num_threads(), longest * LINE * (operand.width + 1))
+                    room = (threads, longest * LINE * (operand.width + 1))
                     scratch = np.empty(room, dtype=self.precision)
                     multilinear.update_in_turn(to, rows, mean, scratch, natural, q.moments[name])
         if many.any():
