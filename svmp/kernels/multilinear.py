@@ -98,6 +98,16 @@ class Mean(NamedTuple):
     intercept: float
 
 
+@bare
+def pack(moments: Array, width: int, packed: Array) -> None:
+    """Write for each key K means and then K second moments."""
+    for key in range(len(moments) // width):
+        at, start = np.uintp(key * width), np.uintp(2 * key * width)
+        for k in range(np.uintp(width)):
+            packed[start + k] = moments[at + k, 0]
+            packed[start + np.uintp(width) + k] = moments[at + k, 1]
+
+
 @inline
 def place(mean: Mean, rows: Rows, term: int, operand: int, own: int, e: int) -> Any:
     """Return where the moments of an operand at a row begin; unsigned, as no place is negative."""
@@ -358,7 +368,7 @@ class Receiver(NamedTuple):
     keys, scale, rho
         The keys, by what the messages of each are multiplied, and its step.
     prior
-        Natural parameters of the prior, K for each key.
+        Natural parameters of the prior, K for each key, or one for all.
     at_once, joint
         Whether a new value is seen at once, and whether the K elements are settled together.
     """
@@ -382,6 +392,16 @@ def follow(natural: Array, moments: Array, at: int) -> float:
     return mean
 
 
+@inline
+def blend(
+    to: Receiver, m: int, i: int, at: int, linear: float, square: float, natural: Array
+) -> None:
+    """Move an element by a step towards its prior and what the rows say."""
+    prior, step = to.prior[min(i, np.uintp(len(to.prior) - 1))], to.rho[m]
+    natural[at, 0] = (1 - step) * natural[at, 0] + step * (prior[0] + linear)
+    natural[at, 1] = (1 - step) * natural[at, 1] + step * (prior[1] + square)
+
+
 @jit
 def settle(
     to: Receiver,
@@ -398,8 +418,9 @@ def settle(
     at, step, scale = to.keys[m] * width, to.rho[m], to.scale[m] * weight
     means, together = np.empty(width), False
     for k in range(width):
-        linear[k] = to.prior[m * width + k, 0] + scale * linear[k]
-        square[k] = scale * square[k] - 2 * to.prior[m * width + k, 1]
+        prior = to.prior[min(m * width + k, len(to.prior) - 1)]
+        linear[k] = prior[0] + scale * linear[k]
+        square[k] = scale * square[k] - 2 * prior[1]
         means[k] = linear[k]
     if to.joint:
         system = np.empty((width, width))
@@ -528,7 +549,7 @@ def update_in_turn(
             turn(lines, width, tile, stride, np.uintp(start))
         change = residual.dtype.type(0)
         before = tile
-        step, scale = to.rho[m], to.scale[m] * weight
+        scale = to.scale[m] * weight
         for k in range(width):
             slope = tile[k * stride : k * stride + whole]
             inner = power = residual.dtype.type(0)
@@ -536,11 +557,8 @@ def update_in_turn(
                 residual[e] -= change * before[e]
                 inner += slope[e] * residual[e]
                 power += slope[e] * slope[e]
-            prior = to.prior[np.uintp(m) * width + k]
-            total = prior[0] + scale * (inner + power * moments[at + k, 0])
-            natural[at + k, 0] = (1 - step) * natural[at + k, 0] + step * total
-            total = prior[1] - 0.5 * scale * square[k]
-            natural[at + k, 1] = (1 - step) * natural[at + k, 1] + step * total
+            linear = scale * (inner + power * moments[at + k, 0])
+            blend(to, m, np.uintp(m) * width + k, at + k, linear, -0.5 * scale * square[k], natural)
             if to.at_once:
                 change = residual.dtype.type(follow(natural, moments, at + k) - old[k])
                 before = slope
@@ -571,7 +589,7 @@ def update_drawn(
         take = min(most[m], count)
         chosen, room = picks[thread], rooms[thread]
         x, slopes, others, spare = room[0], room[1], room[2], room[3]
-        scale, step = count / max(take, 1), to.rho[m]
+        scale = count / max(take, 1)
         begin = np.uintp(own) * width
         for k in range(width):
             x[k] = moments[begin + k, 0]
@@ -593,11 +611,8 @@ def update_drawn(
                 rest(mean, rows, term, own, e, 1, others, spare)
                 linear += weight * slope * (rows.target[e] - others[0] - inner + slope * x[k])
                 square += weight * second
-            prior = to.prior[np.uintp(m) * width + k]
-            total = prior[0] + scale * linear
-            natural[at, 0] = (1 - step) * natural[at, 0] + step * total
-            total = prior[1] - 0.5 * scale * square
-            natural[at, 1] = (1 - step) * natural[at, 1] + step * total
+            i = np.uintp(m) * width + k
+            blend(to, m, i, at, scale * linear, -0.5 * scale * square, natural)
             if to.at_once:
                 x[k] = follow(natural, moments, at)
 

@@ -193,17 +193,24 @@ class Plan:
         exact = np.abs(values).max(initial=0) < 2**24
         return np.float32 if exact and centre <= CENTRED * spread else np.float64
 
-    def mean(self, q: Beliefs, own: int | None, dtype: Precision) -> Mean:
-        """Return the mean as the loops read it, for rows by the key of one column."""
-        packed = []
-        for operand in self.operands:
-            moments = q.moments[operand.name].reshape(-1, operand.width, 2)
-            packed.append(moments.transpose(0, 2, 1).astype(dtype).ravel())
+    def mean(
+        self, q: Beliefs, own: int | None, dtype: Precision, without: str | None = None
+    ) -> Mean:
+        """Return the mean as the loops read it, for rows by the key of one column.
+
+        One operand can be left out: that which is updated has no need of its own moments.
+        """
+        sizes = [0 if o.name == without else 2 * o.reader.variable.size for o in self.operands]
+        ends = np.cumsum(sizes)
+        packed = np.empty(ends[-1], dtype=dtype)
+        for operand, size, end in zip(self.operands, sizes, ends, strict=True):
+            if size:
+                multilinear.pack(q.moments[operand.name], operand.width, packed[end - size : end])
         others = [c for c in range(len(self.columns)) if c != own]
         scaled = np.array([bool(t.constants) for t in self.terms])
         return Mean(
-            np.concatenate(packed),
-            np.cumsum([0, *(len(p) for p in packed[:-1])]),
+            packed,
+            ends - sizes,
             np.array([OWN if o.column == own else others.index(o.column) for o in self.operands]),
             np.searchsorted([o.term for o in self.operands], np.arange(len(self.terms) + 1)),
             np.array([t.scope.slots.size for t in self.terms]),
@@ -331,16 +338,16 @@ class Plan:
         """Blend in what the rows say; return the naturals, which are q's own if seen at once."""
         operand = self.operand(name)
         natural = q.natural[name] if at_once else q.natural[name].copy()
-        mean = self.mean(q, operand.column, self.precision)
+        mean = self.mean(q, operand.column, self.precision, without=name)
         where = (operand.term, self.operands.index(operand))
-        prior = prior.reshape(-1, operand.width, 2)
         counts = (work.keyed.end - work.keyed.begin)[work.keys]
         few = np.zeros(len(counts), dtype=bool) if work.drawn is None else work.drawn.most < counts
         many = ~few & (counts > LONG)
 
         def part(chosen: NDArray[np.bool_]) -> tuple[Receiver, Rows]:
-            m = np.flatnonzero(chosen)
-            own = np.ascontiguousarray(prior[m]).reshape(-1, 2)
+            m = slice(None) if chosen.all() else np.flatnonzero(chosen)
+            own = prior if len(prior) == 1 else prior.reshape(-1, operand.width, 2)[m]
+            own = np.require(own, requirements=["C", "W"]).reshape(-1, 2)
             to = Receiver(*where, work.keys[m], work.scale[m], rho[m], own, at_once, joint)
             return to, self.rows(q, work.keyed, work.keys[m])
 
