@@ -64,7 +64,8 @@ class Normal(Family):
         return np.zeros(np.shape(x))
 
     def in_domain(self, natural: Array) -> Bools:
-        return np.isfinite(natural).all(axis=-1) & (natural[..., 1] < 0)
+        finite = np.isfinite(natural)
+        return finite[..., 0] & finite[..., 1] & (natural[..., 1] < 0)
 
     def in_support(self, x: ArrayLike) -> Bools:
         return np.isfinite(np.asarray(x, dtype=np.float64))

@@ -62,13 +62,18 @@ def fused_update(
         return None
     work = share_out(network, plan, name, draw)
     width = plan.operand(name).width
-    elements = (work.keys[:, None] * width + np.arange(width)).ravel()
-    rho = np.ascontiguousarray(rule(name, work.keys * width, work.read))
-    prior = network.prior(q, name, elements)
+    whole = len(work.keys) == work.keyed.begin.size
+    if whole:
+        elements = np.arange(len(work.keys) * width)
+    else:
+        elements = (work.keys[:, None] * width + np.arange(width)).ravel()
+    rho = np.array(rule(name, work.keys * width, work.read))
+    alike = not any(slot.varies for slot in network.hidden[name].conditional.all_slots())
+    prior = network.prior(q, name, elements[:1] if alike else elements)
     natural = plan.update(q, name, work, prior, rho, at_once, selection.joint and not local)
     done.note(False, rho, work.read)
     done.accesses += int(work.read.sum()) * width
-    return elements, natural[elements]
+    return elements, natural if whole else natural[elements]
 
 
 def share_out(network: Network, plan: Plan, name: str, draw: Draw) -> Work:

@@ -32,9 +32,12 @@ from svmp.inference.draws import sample, stream_key
 from svmp.network.grid import Ints
 
 FAST = {"contract", "reassoc", "nsz"}
-jit: Any = numba.njit(cache=True, fastmath=FAST, error_model="numpy")
-inline: Any = numba.njit(cache=True, fastmath=FAST, error_model="numpy", forceinline=True)
-parallel: Any = numba.njit(cache=True, parallel=True, fastmath=FAST, error_model="numpy")
+njit: Any = numba.njit
+parallel = njit(cache=True, parallel=True, fastmath=FAST, error_model="numpy")
+jit = njit(cache=True, fastmath=FAST, error_model="numpy")
+bare = njit(cache=True, fastmath=FAST, error_model="numpy", _nrt=False)
+"""What allocates nothing counts no references, of which `Mean` and `Rows` hold a dozen a call."""
+inline = njit(cache=True, fastmath=FAST, error_model="numpy", _nrt=False, forceinline=True)
 
 TILE = 64
 """Rows of a tile from which sums are made: K = 64 factors of them fit the first cache."""
@@ -95,12 +98,22 @@ class Mean(NamedTuple):
     intercept: float
 
 
+@bare
+def pack(moments: Array, width: int, packed: Array) -> None:
+    """Write for each key K means and then K second moments."""
+    for key in range(len(moments) // width):
+        at, start = np.uintp(key * width), np.uintp(2 * key * width)
+        for k in range(np.uintp(width)):
+            packed[start + k] = moments[at + k, 0]
+            packed[start + np.uintp(width) + k] = moments[at + k, 1]
+
+
 @inline
-def place(mean: Mean, rows: Rows, term: int, operand: int, own: int, e: int) -> int:
-    """Return where the moments of an operand at a row begin."""
+def place(mean: Mean, rows: Rows, term: int, operand: int, own: int, e: int) -> Any:
+    """Return where the moments of an operand at a row begin; unsigned, as no place is negative."""
     column = mean.column[operand]
     key = own if column == OWN else rows.columns[column, e]
-    return mean.start[operand] + 2 * mean.width[term] * key
+    return np.uintp(mean.start[operand] + 2 * mean.width[term] * key)
 
 
 @inline
@@ -111,49 +124,69 @@ def coefficient(mean: Mean, rows: Rows, term: int, e: int) -> float:
 
 
 @inline
-def product(
-    mean: Mean, rows: Rows, term: int, skip: int, own: int, e: int, a: Array, square: Array
-) -> None:
-    """Write E[a] and E[a^2] of the product of a term's operands but one, for each of K slots."""
-    width, packed = mean.width[term], mean.packed
-    c = coefficient(mean, rows, term, e)
-    for k in range(width):
-        a[k] = c
-        square[k] = c * c
-    for operand in range(mean.first[term], mean.first[term + 1]):
-        if operand != skip:
-            at = place(mean, rows, term, operand, own, e)
-            for k in range(width):
-                a[k] *= packed[at + k]
-            for k in range(width):
-                square[k] *= packed[at + width + k]
+def partner_of(mean: Mean, term: int, operand: int) -> int:
+    """Return the one by which an operand is multiplied, or -1 where it is by more or by less."""
+    first = mean.first[term]
+    pair = mean.first[term + 1] - first == 2 and mean.line[term] < 0 and mean.scale[term] == 1
+    return 2 * first + 1 - operand if pair else -1
 
 
 @inline
-def rest(mean: Mean, rows: Rows, skip: int, own: int, e: int, a: Array) -> float:
-    """Return E[mu] of a row without one term."""
-    total = mean.intercept
-    for term in range(len(mean.width)):
-        if term == skip:
-            continue
-        width = mean.width[term]
-        for operand in range(mean.first[term], mean.first[term + 1]):
-            at = place(mean, rows, term, operand, own, e)
-            if operand == mean.first[term]:
-                for k in range(width):
-                    a[k] = mean.packed[at + k]
-            else:
-                for k in range(width):
-                    a[k] *= mean.packed[at + k]
-        inner = a[0]
-        for k in range(1, width):
-            inner += a[k]
-        total += coefficient(mean, rows, term, e) * inner
+def product(mean: Mean, rows: Rows, term: int, operand: int, own: int, e: int, room: Array) -> None:
+    """Write K times E[a] and then K times E[a^2], a being what an operand is multiplied by."""
+    width, packed = np.uintp(mean.width[term]), mean.packed
+    c = packed.dtype.type(coefficient(mean, rows, term, e))
+    for k in range(width):
+        room[k] = c
+        room[width + k] = c * c
+    for other in range(mean.first[term], mean.first[term + 1]):
+        if other != operand:
+            at = place(mean, rows, term, other, own, e)
+            for k in range(2 * width):
+                room[k] *= packed[at + k]
+
+
+@inline
+def dot(a: Array, at: int, b: Array, start: int, width: int) -> Any:
+    """Return the inner product of K numbers of one array and K of another."""
+    total = a.dtype.type(0)
+    for k in range(width):
+        total += a[at + k] * b[start + k]
     return total
 
 
 @inline
-def fill(
+def rest(
+    mean: Mean, rows: Rows, skip: int, own: int, first: int, count: int, out: Array, room: Array
+) -> None:
+    """Write E[mu] of some rows without one term."""
+    packed = mean.packed
+    for i in range(count):
+        out[i] = mean.intercept
+    for term in range(len(mean.width)):
+        if term != skip:
+            last, width = mean.first[term + 1] - 1, np.uintp(mean.width[term])
+            partner = partner_of(mean, term, last)
+            for i in range(count):
+                at = place(mean, rows, term, last, own, first + i)
+                if partner >= 0:
+                    other = place(mean, rows, term, partner, own, first + i)
+                    out[i] += dot(packed, at, packed, other, width)
+                else:
+                    product(mean, rows, term, last, own, first + i, room)
+                    out[i] += dot(packed, at, room, np.uintp(0), width)
+
+
+@inline
+def take(source: Array, at: int, width: int, root: float, line: Array, square: Array) -> None:
+    """Copy the K slopes of a row, times a number, and add up their second moments."""
+    for k in range(width):
+        line[k] = root * source[at + k]
+        square[k] += root * root * source[at + width + k]
+
+
+@inline
+def gather(
     mean: Mean,
     rows: Rows,
     term: int,
@@ -161,106 +194,78 @@ def fill(
     own: int,
     first: int,
     count: int,
-    tile: Array,
-    stride: int,
+    lines: Array,
     target: Array,
     square: Array,
     room: Array,
 ) -> None:
-    """Gather rows: slopes factor by factor, the target without the other terms, and sum w E[a^2].
+    """Read at most LINE rows: their slopes, their targets without other terms, and sum w E[a^2].
 
-    Where rows have weights, slopes and targets are multiplied by their roots. `room` holds K
-    numbers for each of a few rows.
+    Where rows have weights, slopes and targets are multiplied by their roots. Lines that are left
+    over become 0. `room` has two lines of twice the largest K.
     """
-    width, packed, weighted = mean.width[term], mean.packed, len(rows.weight) > 1
-    alone = len(mean.width) == 1
-    begin, end = mean.first[term], mean.first[term + 1]
-    lines, second, added = room[:LINE], room[LINE], room[LINE + 1]
-    other = room[LINE + 2]
-    pair = end - begin == 2 and mean.line[term] < 0
-    partner = begin if operand != begin else begin + 1
-    column = mean.column[min(partner, end - 1)]
-    base, scale = mean.start[min(partner, end - 1)], mean.scale[term]
-    for start in range(0, count, LINE):
-        here = min(LINE, count - start)
-        added[:] = 0
-        for i in range(here):
-            e = first + start + i
-            line = lines[i]
-            if pair:
-                key = own if column == OWN else rows.columns[column, e]
-                at = base + 2 * width * key
-                for k in range(width):
-                    line[k] = scale * packed[at + k]
-                for k in range(width):
-                    second[k] = scale * scale * packed[at + width + k]
-            else:
-                product(mean, rows, term, operand, own, e, line, second)
-            if alone:
-                target[start + i] = rows.target[e] - mean.intercept
-            else:
-                target[start + i] = rows.target[e] - rest(mean, rows, term, own, e, other)
-            if weighted:
-                root = np.sqrt(rows.weight[e])
-                target[start + i] *= root
-                for k in range(width):
-                    line[k] *= root
-                    second[k] *= rows.weight[e]
-            for k in range(width):
-                added[k] += second[k]
+    width, real = np.uintp(mean.width[term]), mean.packed.dtype.type
+    partner, weighted = partner_of(mean, term, operand), len(rows.weight) > 1
+    added, spare = room[0], room[1]
+    rest(mean, rows, term, own, first, count, target, spare)
+    for k in range(width):
+        added[k] = 0
+    for i in range(count):
+        e = first + i
+        root = real(np.sqrt(rows.weight[e])) if weighted else real(1)
+        if partner >= 0:
+            at = place(mean, rows, term, partner, own, e)
+            take(mean.packed, at, width, root, lines[i], added)
+        else:
+            product(mean, rows, term, operand, own, e, spare)
+            take(spare, np.uintp(0), width, root, lines[i], added)
+        target[i] = root * (rows.target[e] - target[i])
+    for i in range(count, LINE):
+        target[i] = 0
         for k in range(width):
-            at = k * stride + start
-            for i in range(here):
-                tile[at + i] = lines[i, k]
-            square[k] += added[k]
+            lines[i, k] = 0
+    for k in range(width):
+        square[k] += added[k]
 
 
-@jit
-def add_outer(tile: Array, count: int, gram: Array) -> None:
-    """Add a a^T of the rows of a tile, four by four factors at a time, above the diagonal."""
-    for k in range(0, len(gram), 4):
-        for m in range(k, len(gram), 4):
-            s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = tile[0, 0] * 0
-            s20 = s21 = s22 = s23 = s30 = s31 = s32 = s33 = tile[0, 0] * 0
+@inline
+def turn(lines: Array, width: int, tile: Array, stride: int, start: int) -> None:
+    """Write the slopes of LINE rows factor by factor."""
+    for k in range(width):
+        at = k * stride + start
+        for i in range(np.uintp(LINE)):
+            tile[at + i] = lines[i, k]
+
+
+@bare
+def add_outer(tile: Array, stride: int, count: int, gram: Array) -> None:
+    """Add a a^T of the rows of a tile, four by two factors at a time, below the diagonal."""
+    for k in range(0, len(gram), 2):
+        a, b = tile[k * stride :], tile[(k + 1) * stride :]
+        for m in range(k // 4 * 4, len(gram), 4):
+            w, x = tile[m * stride :], tile[(m + 1) * stride :]
+            y, z = tile[(m + 2) * stride :], tile[(m + 3) * stride :]
+            aw = ax = ay = az = bw = bx = by = bz = tile.dtype.type(0)
             for e in range(count):
-                a, b, c, d = tile[k, e], tile[k + 1, e], tile[k + 2, e], tile[k + 3, e]
-                x, y, z, w = tile[m, e], tile[m + 1, e], tile[m + 2, e], tile[m + 3, e]
-                s00 += a * x
-                s01 += a * y
-                s02 += a * z
-                s03 += a * w
-                s10 += b * x
-                s11 += b * y
-                s12 += b * z
-                s13 += b * w
-                s20 += c * x
-                s21 += c * y
-                s22 += c * z
-                s23 += c * w
-                s30 += d * x
-                s31 += d * y
-                s32 += d * z
-                s33 += d * w
-            top, upper, lower, bottom = gram[k], gram[k + 1], gram[k + 2], gram[k + 3]
-            top[m] += s00
-            top[m + 1] += s01
-            top[m + 2] += s02
-            top[m + 3] += s03
-            upper[m] += s10
-            upper[m + 1] += s11
-            upper[m + 2] += s12
-            upper[m + 3] += s13
-            lower[m] += s20
-            lower[m + 1] += s21
-            lower[m + 2] += s22
-            lower[m + 3] += s23
-            bottom[m] += s30
-            bottom[m + 1] += s31
-            bottom[m + 2] += s32
-            bottom[m + 3] += s33
+                aw += a[e] * w[e]
+                ax += a[e] * x[e]
+                ay += a[e] * y[e]
+                az += a[e] * z[e]
+                bw += b[e] * w[e]
+                bx += b[e] * x[e]
+                by += b[e] * y[e]
+                bz += b[e] * z[e]
+            gram[m, k] += aw
+            gram[m + 1, k] += ax
+            gram[m + 2, k] += ay
+            gram[m + 3, k] += az
+            gram[m, k + 1] += bw
+            gram[m + 1, k + 1] += bx
+            gram[m + 2, k + 1] += by
+            gram[m + 3, k + 1] += bz
 
 
-@jit
+@bare
 def add_sums(
     mean: Mean,
     rows: Rows,
@@ -272,61 +277,86 @@ def add_sums(
     gram: Array,
     linear: Array,
     square: Array,
+    tile: Array,
+    room: Array,
 ) -> None:
-    """Add the three sums of some rows of one key; `gram` is K by K rounded up to fours."""
-    width = mean.width[term]
-    tile = np.zeros((len(gram), TILE), mean.packed.dtype)
-    flat = tile.reshape(len(gram) * TILE)
-    target = np.empty(TILE, mean.packed.dtype)
-    room = np.empty((LINE + 3, mean.width.max()), mean.packed.dtype)
+    """Add the three sums of some rows of one key; `gram` is K by K rounded up to fours.
+
+    `tile` has room for TILE rows of as many factors and their targets, and ends with zeros.
+    """
+    width, stride = np.uintp(mean.width[term]), np.uintp(TILE)
+    target = tile[len(gram) * TILE :]
     for start in range(first, last, TILE):
         count = min(TILE, last - start)
-        fill(mean, rows, term, operand, own, start, count, flat, TILE, target, square, room)
+        for line in range(0, count, LINE):
+            here = min(LINE, count - line)
+            gather(
+                mean,
+                rows,
+                term,
+                operand,
+                own,
+                start + line,
+                here,
+                room[2:],
+                target[line:],
+                square,
+                room,
+            )
+            turn(room[2:], width, tile, stride, np.uintp(line))
+        whole = np.uintp((count + LINE - 1) // LINE * LINE)
         for k in range(width):
-            total = target[0] * 0
-            for e in range(count):
-                total += tile[k, e] * target[e]
-            linear[k] += total
-        add_outer(tile, count, gram)
+            linear[k] += dot(tile, k * stride, target, np.uintp(0), whole)
+        add_outer(tile, TILE, whole, gram)
 
 
-@jit
-def blend(natural: Array, step: float, linear: float, square: float) -> None:
-    """Move a natural parameter by a step towards what the rows say."""
-    natural[0] = (1 - step) * natural[0] + step * linear
-    natural[1] = (1 - step) * natural[1] + step * square
+@bare
+def factorise(matrix: Array) -> bool:
+    """Replace the lower triangle by its Cholesky factor; return whether it has one."""
+    count = len(matrix)
+    for j in range(count):
+        row = matrix[j]
+        square = row[j]
+        for k in range(j):
+            square -= row[k] * row[k]
+        if not square > 0:
+            return False
+        row[j] = np.sqrt(square)
+        inverse = 1 / row[j]
+        whole = j + 1 + (count - j - 1) // 4 * 4
+        for i in range(j + 1, whole, 4):  # four rows share what is read of this one
+            w, x, y, z = matrix[i], matrix[i + 1], matrix[i + 2], matrix[i + 3]
+            a, b, c, d = w[j], x[j], y[j], z[j]
+            for k in range(j):
+                a -= w[k] * row[k]
+                b -= x[k] * row[k]
+                c -= y[k] * row[k]
+                d -= z[k] * row[k]
+            w[j], x[j], y[j], z[j] = a * inverse, b * inverse, c * inverse, d * inverse
+        for i in range(whole, count):
+            w = matrix[i]
+            a = w[j]
+            for k in range(j):
+                a -= w[k] * row[k]
+            w[j] = a * inverse
+    return True
 
 
-@jit
-def follow(natural: Array, moments: Array) -> None:
-    """Give a Normal the moments of its natural parameter."""
-    moments[0] = -0.5 * natural[0] / natural[1]
-    moments[1] = moments[0] * moments[0] - 0.5 / natural[1]
-
-
-@jit
+@bare
 def solve(matrix: Array, vector: Array) -> bool:
     """Solve a system in place by Cholesky's method; return whether it is positive definite."""
-    count = len(vector)
-    for i in range(count):
-        for j in range(i + 1):
-            total = matrix[i, j]
-            for k in range(j):
-                total -= matrix[i, k] * matrix[j, k]
-            if i > j:
-                matrix[i, j] = total / matrix[j, j]
-            elif total > 0:
-                matrix[i, i] = np.sqrt(total)
-            else:
-                return False
-    for i in range(count):
+    if not factorise(matrix):
+        return False
+    for i in range(len(vector)):
+        row, total = matrix[i], vector[i]
         for k in range(i):
-            vector[i] -= matrix[i, k] * vector[k]
-        vector[i] /= matrix[i, i]
-    for i in range(count - 1, -1, -1):
-        vector[i] /= matrix[i, i]
+            total -= row[k] * vector[k]
+        vector[i] = total / row[i]
+    for i in range(len(vector) - 1, -1, -1):
+        row = matrix[i]
+        found = vector[i] = vector[i] / row[i]
         for k in range(i):
-            vector[k] -= matrix[i, k] * vector[i]
+            vector[k] -= row[k] * found
     return True
 
 
@@ -338,7 +368,7 @@ class Receiver(NamedTuple):
     keys, scale, rho
         The keys, by what the messages of each are multiplied, and its step.
     prior
-        Natural parameters of the prior, K for each key.
+        Natural parameters of the prior, K for each key, or one for all.
     at_once, joint
         Whether a new value is seen at once, and whether the K elements are settled together.
     """
@@ -353,54 +383,101 @@ class Receiver(NamedTuple):
     joint: bool
 
 
+@inline
+def follow(natural: Array, moments: Array, at: int) -> float:
+    """Give a Normal the moments of its natural parameter; return its mean."""
+    mean = -0.5 * natural[at, 0] / natural[at, 1]
+    moments[at, 0] = mean
+    moments[at, 1] = mean * mean - 0.5 / natural[at, 1]
+    return mean
+
+
+@inline
+def blend(
+    to: Receiver, m: int, i: int, at: int, linear: float, square: float, natural: Array
+) -> None:
+    """Move an element by a step towards its prior and what the rows say."""
+    prior, step = to.prior[min(i, np.uintp(len(to.prior) - 1))], to.rho[m]
+    natural[at, 0] = (1 - step) * natural[at, 0] + step * (prior[0] + linear)
+    natural[at, 1] = (1 - step) * natural[at, 1] + step * (prior[1] + square)
+
+
 @jit
 def settle(
-    to: Receiver, m: int, gram: Array, linear: Array, square: Array, natural: Array, moments: Array
+    to: Receiver,
+    m: int,
+    weight: float,
+    gram: Array,
+    linear: Array,
+    square: Array,
+    natural: Array,
+    moments: Array,
 ) -> None:
     """Update the K elements of a key from the three sums of its rows."""
     width = len(linear)
-    at, step, scale = to.keys[m] * width, to.rho[m], to.scale[m]
-    prior = to.prior[m * width : (m + 1) * width]
+    at, step, scale = to.keys[m] * width, to.rho[m], to.scale[m] * weight
+    means, together = np.empty(width), False
     for k in range(width):
-        linear[k] = prior[k, 0] + scale * linear[k]
-        square[k] = scale * square[k] - 2 * prior[k, 1]
-        for j in range(k, width):
-            gram[k, j] *= scale
-            gram[j, k] = gram[k, j]
-    together = False
+        prior = to.prior[min(m * width + k, len(to.prior) - 1)]
+        linear[k] = prior[0] + scale * linear[k]
+        square[k] = scale * square[k] - 2 * prior[1]
+        means[k] = linear[k]
     if to.joint:
-        system, means = gram[:width, :width].copy(), linear.copy()
+        system = np.empty((width, width))
         for k in range(width):
-            system[k, k] = square[k]
+            row, found = system[k], gram[k]
+            for j in range(k):
+                row[j] = scale * found[j]
+            row[k] = square[k]
         together = solve(system, means)
-    if not together:  # one after the other
-        means = moments[at : at + width, 0].copy()
+    if not together:
+        for k in range(width):
+            means[k] = moments[at + k, 0]
     for k in range(width):
         total = square[k] * means[k]
-        if not together:
-            total = linear[k] + gram[k, k] * means[k]
+        if not together:  # one after the other
+            total = linear[k]
             for j in range(width):
-                total -= gram[k, j] * means[j]
-        blend(natural[at + k], step, total, -0.5 * square[k])
+                if j != k:
+                    total -= scale * gram[max(j, k), min(j, k)] * means[j]
+        natural[at + k, 0] = (1 - step) * natural[at + k, 0] + step * total
+        natural[at + k, 1] = (1 - step) * natural[at + k, 1] - 0.5 * step * square[k]
         if to.at_once:
-            follow(natural[at + k], moments[at + k])
-            means[k] = moments[at + k, 0]
+            means[k] = follow(natural, moments, at + k)
 
 
 @parallel
-def update_jointly(to: Receiver, rows: Rows, mean: Mean, natural: Array, moments: Array) -> None:
+def update_jointly(
+    to: Receiver, rows: Rows, mean: Mean, threads: int, natural: Array, moments: Array
+) -> None:
     """Update each key from the three sums of its rows; `natural` and `moments` change in place."""
     width = mean.width[to.term]
     padded = (width + 3) // 4 * 4
     weight = rows.weight[0] if len(rows.weight) == 1 else 1.0
+    sums = np.empty((threads, padded + 2, padded))
+    tiles = np.zeros((threads, (padded + 1) * TILE), mean.packed.dtype)
+    rooms = np.empty((threads, LINE + 2, 2 * mean.width.max()), mean.packed.dtype)
     for m in prange(len(to.keys)):
-        gram, linear, square = np.zeros((padded, padded)), np.zeros(width), np.zeros(width)
+        thread = get_thread_id()
+        mine = sums[thread]
+        mine[:] = 0
+        gram, linear, square = mine[:padded], mine[padded, :width], mine[padded + 1, :width]
         first, last = rows.begin[m], rows.end[m]
-        add_sums(mean, rows, to.term, to.operand, to.keys[m], first, last, gram, linear, square)
-        gram *= weight
-        linear *= weight
-        square *= weight
-        settle(to, m, gram, linear, square, natural, moments)
+        add_sums(
+            mean,
+            rows,
+            to.term,
+            to.operand,
+            to.keys[m],
+            first,
+            last,
+            gram,
+            linear,
+            square,
+            tiles[thread],
+            rooms[thread],
+        )
+        settle(to, m, weight, gram, linear, square, natural, moments)
 
 
 @parallel
@@ -414,8 +491,7 @@ def update_long(
     first, last = rows.begin[m], rows.end[m]
     block = max(LONG // 4, (last - first) // 256 + 1)
     blocks = (last - first + block - 1) // block
-    grams, linears = np.zeros((blocks, padded, padded)), np.zeros((blocks, width))
-    squares = np.zeros((blocks, width))
+    sums = np.zeros((blocks, padded + 2, padded))
     for b in prange(blocks):
         start = first + b * block
         end = min(last, start + block)
@@ -427,15 +503,16 @@ def update_long(
             to.keys[m],
             start,
             end,
-            grams[b],
-            linears[b],
-            squares[b],
+            sums[b, :padded],
+            sums[b, padded, :width],
+            sums[b, padded + 1, :width],
+            np.zeros((padded + 1) * TILE, mean.packed.dtype),
+            np.empty((LINE + 2, 2 * mean.width.max()), mean.packed.dtype),
         )
     for b in range(1, blocks):
-        grams[0] += grams[b]
-        linears[0] += linears[b]
-        squares[0] += squares[b]
-    settle(to, m, weight * grams[0], weight * linears[0], weight * squares[0], natural, moments)
+        sums[0] += sums[b]
+    gram, linear, square = sums[0, :padded], sums[0, padded, :width], sums[0, padded + 1, :width]
+    settle(to, m, weight, gram, linear, square, natural, moments)
 
 
 @parallel
@@ -446,43 +523,44 @@ def update_in_turn(
 
     `scratch` has room for the tile of the longest key, once for each thread.
     """
-    width, widest = mean.width[to.term], mean.width.max()
+    width, threads = np.uintp(mean.width[to.term]), len(scratch)
     weight = rows.weight[0] if len(rows.weight) == 1 else 1.0
+    rooms = np.empty((threads, LINE + 3, 2 * mean.width.max()), mean.packed.dtype)
+    squares = np.empty((threads, width))
     for m in prange(len(to.keys)):
-        own, first = to.keys[m], rows.begin[m]
+        thread, own, first = get_thread_id(), to.keys[m], rows.begin[m]
         count = rows.end[m] - first
-        stride = ((count + LINE - 1) // LINE | 1) * LINE  # factors fall into different cache sets
-        mine = scratch[get_thread_id()]
-        tile, residual = mine[: width * stride], mine[width * stride : width * stride + count]
-        room = np.empty((LINE + 3, widest), mean.packed.dtype)
-        square = np.zeros(width)
-        fill(
-            mean, rows, to.term, to.operand, own, first, count, tile, stride, residual, square, room
-        )
+        whole = np.uintp((count + LINE - 1) // LINE * LINE)
+        stride = whole | np.uintp(LINE)  # factors fall into different cache sets
+        room, square = rooms[thread], squares[thread]
+        residual, tile = scratch[thread, :whole], scratch[thread, whole:]
+        lines, old = room[2 : LINE + 2], room[LINE + 2]
         at = own * width
         for k in range(width):
-            slope, old = tile[k * stride :], tile.dtype.type(moments[at + k, 0])
-            for e in range(count):
-                residual[e] -= old * slope[e]
+            square[k] = 0
+            old[k] = moments[at + k, 0]
+        for start in range(0, count, LINE):
+            here, part = min(LINE, count - start), residual[start : start + LINE]
+            gather(
+                mean, rows, to.term, to.operand, own, first + start, here, lines, part, square, room
+            )
+            for i in range(LINE):
+                part[i] -= dot(lines[i], np.uintp(0), old, np.uintp(0), width)
+            turn(lines, width, tile, stride, np.uintp(start))
         change = residual.dtype.type(0)
         before = tile
+        scale = to.scale[m] * weight
         for k in range(width):
-            slope, old = tile[k * stride :], moments[at + k, 0]
+            slope = tile[k * stride : k * stride + whole]
             inner = power = residual.dtype.type(0)
-            for e in range(count):
+            for e in range(whole):
                 residual[e] -= change * before[e]
                 inner += slope[e] * residual[e]
                 power += slope[e] * slope[e]
-            prior, step, scale = to.prior[m * width + k], to.rho[m], to.scale[m] * weight
-            blend(
-                natural[at + k],
-                step,
-                prior[0] + scale * (inner + power * old),
-                prior[1] - 0.5 * scale * square[k],
-            )
+            linear = scale * (inner + power * moments[at + k, 0])
+            blend(to, m, np.uintp(m) * width + k, at + k, linear, -0.5 * scale * square[k], natural)
             if to.at_once:
-                follow(natural[at + k], moments[at + k])
-                change = residual.dtype.type(moments[at + k, 0] - old)
+                change = residual.dtype.type(follow(natural, moments, at + k) - old[k])
                 before = slope
 
 
@@ -495,88 +573,109 @@ def update_drawn(
     most: Ints,
     rows: Rows,
     mean: Mean,
+    threads: int,
     natural: Array,
     moments: Array,
 ) -> None:
     """Update each element of each key from rows of its own, drawn anew: Algorithm 1."""
     stream = stream_key(seed, iteration, variable)
-    width, widest = mean.width[to.term], mean.width.max()
+    width, packed, term, operand = np.uintp(mean.width[to.term]), mean.packed, to.term, to.operand
+    partner, weighted = partner_of(mean, term, operand), len(rows.weight) > 1
+    rooms = np.empty((threads, 4, 2 * mean.width.max()), packed.dtype)
+    picks = np.empty((threads, most.max()), dtype=np.int64)
     for m in prange(len(to.keys)):
-        own, first = to.keys[m], rows.begin[m]
+        thread, own, first = get_thread_id(), to.keys[m], rows.begin[m]
         count = rows.end[m] - first
         take = min(most[m], count)
-        chosen = np.empty(take, dtype=np.int64)
-        slope, second = np.empty(width), np.empty(width)
-        other = np.empty(widest)
+        chosen, room = picks[thread], rooms[thread]
+        x, slopes, others, spare = room[0], room[1], room[2], room[3]
         scale = count / max(take, 1)
+        begin = np.uintp(own) * width
         for k in range(width):
-            at = own * width + k
+            x[k] = moments[begin + k, 0]
+        for k in range(width):
+            at: Any = begin + k
             sample(stream, at, count, take, chosen)
             linear = square = 0.0
             for i in range(take):
                 e = first + chosen[i]
-                weight = rows.weight[e] if len(rows.weight) > 1 else rows.weight[0]
-                product(mean, rows, to.term, to.operand, own, e, slope, second)
-                residual = rows.target[e] - rest(mean, rows, to.term, own, e, other)
-                for j in range(width):
-                    residual -= slope[j] * moments[own * width + j, 0]
-                linear += weight * slope[k] * (residual + slope[k] * moments[at, 0])
-                square += weight * second[k]
-            prior = to.prior[m * width + k]
-            blend(
-                natural[at], to.rho[m], prior[0] + scale * linear, prior[1] - 0.5 * scale * square
-            )
+                weight = rows.weight[e] if weighted else rows.weight[0]
+                if partner >= 0:
+                    where = place(mean, rows, term, partner, own, e)
+                    inner = dot(packed, where, x, np.uintp(0), width)
+                    slope, second = packed[where + k], packed[where + width + k]
+                else:
+                    product(mean, rows, term, operand, own, e, slopes)
+                    inner = dot(slopes, np.uintp(0), x, np.uintp(0), width)
+                    slope, second = slopes[k], slopes[width + k]
+                rest(mean, rows, term, own, e, 1, others, spare)
+                linear += weight * slope * (rows.target[e] - others[0] - inner + slope * x[k])
+                square += weight * second
+            i = np.uintp(m) * width + k
+            blend(to, m, i, at, scale * linear, -0.5 * scale * square, natural)
             if to.at_once:
-                follow(natural[at], moments[at])
+                x[k] = follow(natural, moments, at)
+
+
+@inline
+def spread(a: Array, at: int, b: Array, start: int, width: int) -> tuple[float, float]:
+    """E and var of the sum of K independent products, from K means and K second moments each."""
+    first = second = 0.0
+    for k in range(width):
+        inner = a[at + k] * b[start + k]
+        first += inner
+        second += a[at + width + k] * b[start + width + k] - inner * inner
+    return first, second
+
+
+@inline
+def moments_of(
+    mean: Mean, rows: Rows, own: int, first: int, count: int, out: Array, room: Array
+) -> None:
+    """Write E and var of the means of some rows; terms are independent, and so are their slots."""
+    for i in range(count):
+        out[i, 0] = mean.intercept
+        out[i, 1] = 0
+    for term in range(len(mean.width)):
+        last, width = mean.first[term + 1] - 1, np.uintp(mean.width[term])
+        partner = partner_of(mean, term, last)
+        for i in range(count):
+            at = place(mean, rows, term, last, own, first + i)
+            if partner >= 0:
+                other = place(mean, rows, term, partner, own, first + i)
+                expected, variance = spread(mean.packed, at, mean.packed, other, width)
+            else:
+                product(mean, rows, term, last, own, first + i, room)
+                expected, variance = spread(mean.packed, at, room, np.uintp(0), width)
+            out[i, 0] += expected
+            out[i, 1] += variance
 
 
 @parallel
 def row_moments(rows: Rows, mean: Mean) -> Array:
     """E[mu] and E[mu^2] of each row."""
-    count, widest = rows.columns.shape[1], mean.width.max()
+    count = rows.columns.shape[1]
     out = np.empty((count, 2))
     for block in prange((count + TILE - 1) // TILE):
-        a, square = np.empty(widest), np.empty(widest)
-        for e in range(block * TILE, min(count, (block + 1) * TILE)):
-            out[e, 0], out[e, 1] = moments_of(mean, rows, 0, e, a, square)
+        room, first = np.empty(2 * mean.width.max()), block * TILE
+        found = out[first : first + TILE]
+        moments_of(mean, rows, 0, first, len(found), found, room)
+        for i in range(len(found)):
+            found[i, 1] += found[i, 0] * found[i, 0]
     return out
 
 
-@inline
-def moments_of(
-    mean: Mean, rows: Rows, own: int, e: int, a: Array, square: Array
-) -> tuple[float, float]:
-    """E[mu] and E[mu^2] of one row; slots of a term are independent, and so are terms."""
-    total, variance = mean.intercept, 0.0
-    for term in range(len(mean.width)):
-        begin, width = mean.first[term], mean.width[term]
-        if mean.first[term + 1] - begin == 2 and mean.line[term] < 0:
-            left = place(mean, rows, term, begin, own, e)
-            right = place(mean, rows, term, begin + 1, own, e)
-            first = second = 0.0
-            for k in range(width):
-                inner = mean.packed[left + k] * mean.packed[right + k]
-                first += inner
-                second -= inner * inner
-            for k in range(width, 2 * width):
-                second += mean.packed[left + k] * mean.packed[right + k]
-            total += mean.scale[term] * first
-            variance += mean.scale[term] ** 2 * second
-            continue
-        product(mean, rows, term, -1, own, e, a, square)
-        for k in range(width):
-            total += a[k]
-            variance += square[k] - a[k] * a[k]
-    return total, total * total + variance
-
-
 @parallel
-def squared_residuals(rows: Rows, mean: Mean, keys: Ints) -> Array:
+def squared_residuals(rows: Rows, mean: Mean, keys: Ints, threads: int) -> Array:
     """Sum of E[(y - mu)^2] over the rows of each key, for known y."""
-    out, widest = np.zeros(len(keys)), mean.width.max()
+    out = np.empty(len(keys))
+    rooms, founds = np.empty((threads, 2 * mean.width.max())), np.empty((threads, LINE, 2))
     for m in prange(len(keys)):
-        a, square = np.empty(widest), np.empty(widest)
-        for e in range(rows.begin[m], rows.end[m]):
-            first, second = moments_of(mean, rows, keys[m], e, a, square)
-            out[m] += (rows.target[e] - first) ** 2 + (second - first * first)
+        room, found, total = rooms[get_thread_id()], founds[get_thread_id()], 0.0
+        for first in range(rows.begin[m], rows.end[m], LINE):
+            count = min(LINE, rows.end[m] - first)
+            moments_of(mean, rows, keys[m], first, count, found, room)
+            for i in range(count):
+                total += (rows.target[first + i] - found[i, 0]) ** 2 + found[i, 1]
+        out[m] = total
     return out

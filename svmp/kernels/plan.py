@@ -210,20 +210,31 @@ class Plan:
         exact = np.abs(values).max(initial=0) < 2**24
         return np.float32 if exact and centre <= CENTRED * spread else np.float64
 
-    def packed(self, q: Beliefs, operand: Operand) -> Array:
-        """Return K means and then K second moments of each key of an operand."""
-        return q.moments[operand.name].reshape(-1, operand.width, 2).transpose(0, 2, 1)
+    def pack(self, q: Beliefs, operand: Operand, out: Numbers) -> None:
+        """Write K means and then K second moments of each key of an operand."""
+        multilinear.pack(q.moments[operand.name], operand.width, out)
 
-    def mean(self, q: Beliefs, own: int | None, dtype: Precision) -> Mean:
-        """Return the mean as the loops read it, for rows by the key of one column."""
-        packed = []
-        for operand in self.operands:
-            packed.append(self.packed(q, operand).astype(dtype).ravel())
+    def mean(
+        self, q: Beliefs, own: int | None, dtype: Precision, without: str | None = None
+    ) -> Mean:
+        """Return the mean as the loops read it, for rows by the key of one column.
+
+        One operand can be left out: that which is updated has no need of its own moments.
+        """
+        sizes = [
+            0 if o.name == without else 2 * dimension(o.reader.variable) * o.reader.variable.size
+            for o in self.operands
+        ]
+        ends = np.cumsum(sizes)
+        packed = np.empty(ends[-1], dtype=dtype)
+        for operand, size, end in zip(self.operands, sizes, ends, strict=True):
+            if size:
+                self.pack(q, operand, packed[end - size : end])
         others = [c for c in range(len(self.columns)) if c != own]
         scaled = np.array([bool(t.constants) for t in self.terms])
         return Mean(
-            np.concatenate(packed),
-            np.cumsum([0, *(len(p) for p in packed[:-1])]),
+            packed,
+            ends - sizes,
             np.array([OWN if o.column == own else others.index(o.column) for o in self.operands]),
             np.searchsorted([o.term for o in self.operands], np.arange(len(self.terms) + 1)),
             np.array([t.scope.slots.size for t in self.terms]),
@@ -308,7 +319,7 @@ class Plan:
 
     def row_squares(self, q: Beliefs, rows: Rows, mean: Mean, keys: Ints) -> Array:
         """Return the same of rows as the loops read them."""
-        return multilinear.squared_residuals(rows, mean, keys)
+        return multilinear.squared_residuals(rows, mean, keys, numba.get_num_threads())
 
     @cached_property
     def noise(self) -> int | None:
@@ -359,16 +370,16 @@ class Plan:
         """Blend in what the rows say; return the naturals, which are q's own if seen at once."""
         operand = self.operand(name)
         natural = q.natural[name] if at_once else q.natural[name].copy()
-        mean = self.mean(q, operand.column, self.precision)
+        mean = self.mean(q, operand.column, self.precision, without=name)
         where = (operand.term, self.operands.index(operand))
-        prior = prior.reshape(-1, operand.width, 2)
         counts = (work.keyed.end - work.keyed.begin)[work.keys]
         few = np.zeros(len(counts), dtype=bool) if work.drawn is None else work.drawn.most < counts
         many = ~few & (counts > LONG)
 
         def part(chosen: NDArray[np.bool_]) -> tuple[Receiver, Rows]:
-            m = np.flatnonzero(chosen)
-            own = np.ascontiguousarray(prior[m]).reshape(-1, 2)
+            m = slice(None) if chosen.all() else np.flatnonzero(chosen)
+            own = prior if len(prior) == 1 else prior.reshape(-1, operand.width, 2)[m]
+            own = np.require(own, requirements=["C", "W"]).reshape(-1, 2)
             to = Receiver(*where, work.keys[m], work.scale[m], rho[m], own, at_once, joint)
             return to, self.rows(q, work.keyed, work.keys[m])
 
@@ -376,15 +387,17 @@ class Plan:
             drawn = work.drawn._replace(most=work.drawn.most[few])
             to, rows = part(few)
             with threads_for(int(drawn.most.sum()) * operand.width):
-                multilinear.update_drawn(to, *drawn, rows, mean, natural, q.moments[name])
+                threads = numba.get_num_threads()
+                multilinear.update_drawn(to, *drawn, rows, mean, threads, natural, q.moments[name])
         if not few.all():
             to, rows = part(~(few | many))
             with threads_for(int(counts.sum()) * operand.width):
+                threads = numba.get_num_threads()
                 if joint:
-                    multilinear.update_jointly(to, rows, mean, natural, q.moments[name])
+                    multilinear.update_jointly(to, rows, mean, threads, natural, q.moments[name])
                 else:
                     longest = int((rows.end - rows.begin).max(initial=0)) // LINE + 3
-                    room = (numba.get_num_threads(), longest * LINE * (operand.width + 1))
+                    room = (threads, longest * LINE * (operand.width + 1))
                     scratch = np.empty(room, dtype=self.precision)
                     multilinear.update_in_turn(to, rows, mean, scratch, natural, q.moments[name])
         if many.any():

@@ -14,7 +14,7 @@ from svmp.families.mvnormal import MvNormal
 from svmp.families.normal import Normal
 from svmp.kernels import vectors
 from svmp.kernels.multilinear import Mean, Rows
-from svmp.kernels.plan import Operand, Plan, Precision, Work, threads_for
+from svmp.kernels.plan import Numbers, Operand, Plan, Precision, Work, threads_for
 from svmp.kernels.vectors import Cross, Receiver
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints, ragged
@@ -37,9 +37,10 @@ class VectorPlan(Plan):
         whole = reader.index[-1] == slots[0] and not reader.carried
         return isinstance(reader.variable.family, MvNormal) and whole
 
-    def packed(self, q: Beliefs, operand: Operand) -> Array:
+    def pack(self, q: Beliefs, operand: Operand, out: Numbers) -> None:
         k, moments = dimension(operand.reader.variable), q.moments[operand.name]
-        return np.concatenate([moments[:, :k], moments[:, k :: k + 1]], axis=1)
+        both = out.reshape(len(moments), 2 * k)
+        both[:, :k], both[:, k:] = moments[:, :k], moments[:, k :: k + 1]
 
     def cross(self, q: Beliefs, dtype: Precision) -> Cross:
         """Return the cross moments of all operands as the loops read them."""
@@ -70,7 +71,8 @@ class VectorPlan(Plan):
         """Blend in what the rows say, as `Plan.update`; the entries of a vector are one anyway."""
         operand = self.operand(name)
         natural = q.natural[name] if at_once else q.natural[name].copy()
-        to = Receiver(work.keys, work.scale, rho, np.ascontiguousarray(prior), at_once)
+        own = np.require(np.broadcast_to(prior, (len(rho), prior.shape[1])), requirements="CW")
+        to = Receiver(work.keys, work.scale, rho, own, at_once)
         with threads_for(int(work.read.sum()) * prior.shape[1]):
             sums = self.message_sums(q, operand, work)
             vectors.settle(to, dimension(operand.reader.variable), sums, natural, q.moments[name])
