@@ -180,6 +180,15 @@ def message_sums(
     return out
 
 
+@inline
+def inner(left: Array, right: Array) -> float:
+    """Return the inner product of two vectors."""
+    total = 0.0
+    for k in range(len(left)):
+        total += left[k] * right[k]
+    return total
+
+
 @jit
 def follow(natural: Array, moments: Array, width: int) -> None:
     """Give an MvNormal the moments of its natural parameter; nan if its tau is not positive."""
@@ -195,16 +204,11 @@ def follow(natural: Array, moments: Array, width: int) -> None:
         line = whitener[j]
         line[j] = 1 / root[j, j]
         for i in range(j + 1, width):
-            total = 0.0
-            for k in range(j, i):
-                total -= root[i, k] * line[k]
-            line[i] = total / root[i, i]
+            line[i] = -inner(root[i, j:i], line[j:i]) / root[i, i]
     moments[:width] = mean
     for i in range(width):
         for j in range(i, width):
-            total = mean[i] * mean[j]
-            for k in range(j, width):
-                total += whitener[i, k] * whitener[j, k]
+            total = mean[i] * mean[j] + inner(whitener[i, j:], whitener[j, j:])
             moments[width + i * width + j] = total
             moments[width + j * width + i] = total
 
@@ -255,15 +259,9 @@ def moments_of_pair(
         left, right = packed[at : at + 2 * width], packed[to : to + 2 * width]
         at, to = cross.start[f] + pairs * i, cross.start[g] + pairs * j
         above, beside = crossed[at : at + pairs], crossed[to : to + pairs]
-        inner = square = twice = 0.0
-        for k in range(width):
-            inner += left[k] * right[k]
-        for k in range(width, 2 * width):
-            square += left[k] * right[k]
-        for k in range(pairs):
-            twice += above[k] * beside[k]
-        out[e - first, 0] = scale * inner
-        out[e - first, 1] = scale * scale * (square + 2 * twice)
+        square = inner(left[width:], right[width:]) + 2 * inner(above, beside)
+        out[e - first, 0] = scale * inner(left[:width], right[:width])
+        out[e - first, 1] = scale * scale * square
 
 
 @jit
