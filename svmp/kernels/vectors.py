@@ -151,32 +151,45 @@ def add_product(
             total[2 * width + j] += weight * both[j]
 
 
+@jit
+def add_rows(
+    mean: Mean,
+    cross: Cross,
+    rows: Rows,
+    term: int,
+    operand: int,
+    own: int,
+    begin: int,
+    end: int,
+    total: Array,
+) -> None:
+    """Add the three sums of some rows of one key: small blocks as they are, and those in double."""
+    dtype, widest = mean.packed.dtype, mean.width.max()
+    room = np.empty((3, widest * widest), dtype)
+    block, pulls = np.empty(len(total), dtype), np.empty(TILE, dtype)
+    pair, partner = is_pair(mean, term), 2 * mean.first[term] + 1 - operand
+    for first in range(begin, end, TILE):
+        last = min(first + TILE, end)
+        block[:] = 0
+        pull(mean, rows, term, own, first, last, room[0], pulls)
+        if pair:
+            add_partner(mean, cross, rows, term, partner, own, first, last, pulls, block)
+        else:
+            add_product(mean, cross, rows, term, operand, own, first, last, pulls, room, block)
+        for j in range(len(total)):
+            total[j] += block[j]
+
+
 @parallel
 def message_sums(
     term: int, operand: int, keys: Ints, rows: Rows, mean: Mean, cross: Cross
 ) -> Array:
-    """Sum w E[a] (y - E[rest]), w E[a_k^2] and w E[a_j a_k] over the rows of each key.
-
-    Rows are added up in the data's precision in small blocks, and the blocks in double.
-    """
-    width, widest = mean.width[term], mean.width.max()
-    size, dtype = 2 * width + width * (width - 1) // 2, mean.packed.dtype
-    pair, partner = is_pair(mean, term), 2 * mean.first[term] + 1 - operand
-    out = np.zeros((len(keys), size))
+    """Sum w E[a] (y - E[rest]), w E[a_k^2] and w E[a_j a_k] over the rows of each key."""
+    width = mean.width[term]
+    out = np.zeros((len(keys), 2 * width + width * (width - 1) // 2))
     for m in prange(len(keys)):
-        own, total = keys[m], out[m]
-        block, pulls = np.empty(size, dtype), np.empty(TILE, dtype)
-        room = np.empty((3, widest * widest), dtype)
-        for first in range(rows.begin[m], rows.end[m], TILE):
-            last = min(first + TILE, rows.end[m])
-            block[:] = 0
-            pull(mean, rows, term, own, first, last, room[0], pulls)
-            if pair:
-                add_partner(mean, cross, rows, term, partner, own, first, last, pulls, block)
-            else:
-                add_product(mean, cross, rows, term, operand, own, first, last, pulls, room, block)
-            for j in range(size):
-                total[j] += block[j]
+        begin, end = rows.begin[m], rows.end[m]
+        add_rows(mean, cross, rows, term, operand, keys[m], begin, end, out[m])
     return out
 
 
@@ -192,23 +205,30 @@ def inner(left: Array, right: Array) -> float:
 @jit
 def follow(natural: Array, moments: Array, width: int) -> None:
     """Give an MvNormal the moments of its natural parameter; nan if its tau is not positive."""
-    root, mean = np.empty((width, width)), natural[:width].copy()
+    root, mean = np.empty((width, width)), np.empty(width)
     for i in range(width):
+        mean[i] = natural[i]
         for j in range(width):
             root[i, j] = -natural[width + i * width + j] - natural[width + j * width + i]
     if not solve(root, mean):  # which leaves the lower Cholesky root
-        moments[:] = np.nan
+        for j in range(len(moments)):
+            moments[j] = np.nan
         return
     whitener = np.empty((width, width))  # the transposed inverse of the root, by row
     for j in range(width):
         line = whitener[j]
         line[j] = 1 / root[j, j]
         for i in range(j + 1, width):
-            line[i] = -inner(root[i, j:i], line[j:i]) / root[i, i]
-    moments[:width] = mean
+            total = 0.0
+            for k in range(j, i):
+                total -= root[i, k] * line[k]
+            line[i] = total / root[i, i]
     for i in range(width):
+        moments[i] = mean[i]
         for j in range(i, width):
-            total = mean[i] * mean[j] + inner(whitener[i, j:], whitener[j, j:])
+            total = mean[i] * mean[j]
+            for k in range(j, width):
+                total += whitener[i, k] * whitener[j, k]
             moments[width + i * width + j] = total
             moments[width + j * width + i] = total
 
@@ -223,25 +243,30 @@ class Receiver(NamedTuple):
     at_once: bool
 
 
+@jit
+def blend(own: Array, step: float, scale: float, prior: Array, sums: Array, width: int) -> None:
+    """Move a natural parameter by a step towards what the rows say."""
+    for j in range(len(own)):
+        own[j] = (1 - step) * own[j] + step * prior[j]
+    place = 2 * width
+    for k in range(width):
+        own[k] += step * scale * sums[k]
+        own[width + k * (width + 1)] -= 0.5 * step * scale * sums[width + k]
+        for j in range(k + 1, width):
+            cross = 0.5 * step * scale * sums[place]
+            own[width + k * width + j] -= cross
+            own[width + j * width + k] -= cross
+            place += 1
+
+
 @parallel
 def settle(to: Receiver, width: int, sums: Array, natural: Array, moments: Array) -> None:
     """Update each key from the sums of its rows; `natural` and `moments` change in place."""
     for m in prange(len(to.keys)):
-        own, prior, said = natural[to.keys[m]], to.prior[m], sums[m]
-        step, scale = to.rho[m], to.scale[m]
-        place = 2 * width
-        for j in range(width + width * width):
-            own[j] = (1 - step) * own[j] + step * prior[j]
-        for k in range(width):
-            own[k] += step * scale * said[k]
-            own[width + k * (width + 1)] -= 0.5 * step * scale * said[width + k]
-            for j in range(k + 1, width):
-                cross = 0.5 * step * scale * said[place]
-                own[width + k * width + j] -= cross
-                own[width + j * width + k] -= cross
-                place += 1
+        key = to.keys[m]
+        blend(natural[key], to.rho[m], to.scale[m], to.prior[m], sums[m], width)
         if to.at_once:
-            follow(own, moments[to.keys[m]], width)
+            follow(natural[key], moments[key], width)
 
 
 @jit
@@ -282,8 +307,13 @@ def moments_of_product(
     for e in range(first, last):
         product(mean, rows, term, -1, own, e, slope, square)
         cross_product(mean, cross, rows, term, -1, own, e, both)
-        out[e - first, 0] = slope[:width].sum()
-        out[e - first, 1] = square[:width].sum() + 2 * both[: width * (width - 1) // 2].sum()
+        total = total_square = 0.0
+        for k in range(width):
+            total += slope[k]
+            total_square += square[k]
+        for j in range(width * (width - 1) // 2):
+            total_square += 2 * both[j]
+        out[e - first, 0], out[e - first, 1] = total, total_square
 
 
 @jit
@@ -293,7 +323,8 @@ def moments_of(
     """Write E[mu] and Var[mu] of some rows; terms are independent."""
     widest = mean.width.max()
     room, one = np.empty((3, widest * widest)), np.empty((last - first, 2))
-    out[:, 0], out[:, 1] = mean.intercept, 0
+    for e in range(last - first):
+        out[e, 0], out[e, 1] = mean.intercept, 0
     for term in range(len(mean.width)):
         if is_pair(mean, term):
             moments_of_pair(mean, cross, rows, term, own, first, last, one)
@@ -317,17 +348,23 @@ def row_moments(rows: Rows, mean: Mean, cross: Cross) -> Array:
     return out
 
 
+@jit
+def squares_of(mean: Mean, cross: Cross, rows: Rows, own: int, begin: int, end: int) -> float:
+    """Sum of E[(y - mu)^2] over some rows of one key, for known y."""
+    moments, total = np.empty((TILE, 2)), 0.0
+    for first in range(begin, end, TILE):
+        last = min(first + TILE, end)
+        moments_of(mean, cross, rows, own, first, last, moments[: last - first])
+        for e in range(first, last):
+            gap = rows.target[e] - moments[e - first, 0]
+            total += gap * gap + moments[e - first, 1]
+    return total
+
+
 @parallel
 def squared_residuals(rows: Rows, mean: Mean, cross: Cross, keys: Ints) -> Array:
     """Sum of E[(y - mu)^2] over the rows of each key, for known y."""
     out = np.zeros(len(keys))
     for m in prange(len(keys)):
-        moments, total = np.empty((TILE, 2)), 0.0
-        for first in range(rows.begin[m], rows.end[m], TILE):
-            last = min(first + TILE, rows.end[m])
-            moments_of(mean, cross, rows, keys[m], first, last, moments[: last - first])
-            for e in range(first, last):
-                gap = rows.target[e] - moments[e - first, 0]
-                total += gap * gap + moments[e - first, 1]
-        out[m] = total
+        out[m] = squares_of(mean, cross, rows, keys[m], rows.begin[m], rows.end[m])
     return out
