@@ -394,7 +394,7 @@ def follow(natural: Array, moments: Array, at: int) -> float:
 
 @inline
 def blend(
-    to: Receiver, m: int, i: int, at: int, linear: float, square: float, natural: Array
+    to: Receiver, m: int, i: Any, at: int, linear: float, square: float, natural: Array
 ) -> None:
     """Move an element by a step towards its prior and what the rows say."""
     prior, step = to.prior[min(i, np.uintp(len(to.prior) - 1))], to.rho[m]
@@ -611,8 +611,8 @@ def update_drawn(
                 rest(mean, rows, term, own, e, 1, others, spare)
                 linear += weight * slope * (rows.target[e] - others[0] - inner + slope * x[k])
                 square += weight * second
-            i = np.uintp(m) * width + k
-            blend(to, m, i, at, scale * linear, -0.5 * scale * square, natural)
+            entry = np.uintp(m) * width + k
+            blend(to, m, entry, at, scale * linear, -0.5 * scale * square, natural)
             if to.at_once:
                 x[k] = follow(natural, moments, at)
 

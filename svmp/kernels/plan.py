@@ -221,10 +221,15 @@ class Plan:
 
         One operand can be left out: that which is updated has no need of its own moments.
         """
-        sizes = [
-            0 if o.name == without else 2 * dimension(o.reader.variable) * o.reader.variable.size
-            for o in self.operands
-        ]
+        sizes = np.array(
+            [
+                0
+                if o.name == without
+                else 2 * dimension(o.reader.variable) * o.reader.variable.size
+                for o in self.operands
+            ],
+            dtype=np.int64,
+        )
         ends = np.cumsum(sizes)
         packed = np.empty(ends[-1], dtype=dtype)
         for operand, size, end in zip(self.operands, sizes, ends, strict=True):

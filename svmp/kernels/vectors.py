@@ -1,4 +1,4 @@
-"""The loops of a Normal whose mean is a sum of dot products of vectors with full covariances.
+"""The loops of a Normal whose mean has dot products of vectors, each with a full covariance.
 
     mu_e = sum over terms t of c_te * sum_k prod over operands f of x_f[key_f(e)]_k
 
@@ -50,91 +50,165 @@ class Cross(NamedTuple):
 
 
 @inline
-def cross_place(
-    mean: Mean, cross: Cross, rows: Rows, term: int, operand: int, own: int, e: int
-) -> int:
-    """Return where the cross moments of an operand at a row begin."""
-    column, width = mean.column[operand], mean.width[term]
-    key = own if column == OWN else rows.columns[column, e]
-    return cross.start[operand] + width * (width - 1) // 2 * key
+def is_pair(mean: Mean, term: int) -> bool:
+    """Whether a term is the dot product of two operands, and no coefficient differs by row."""
+    return mean.first[term + 1] - mean.first[term] == 2 and mean.line[term] < 0
 
 
 @inline
-def add_cross(
+def cross_product(
+    mean: Mean, cross: Cross, rows: Rows, term: int, skip: int, own: int, e: int, out: Array
+) -> None:
+    """Write E[a_j a_k] of j < k, with a the product of a term's operands but one."""
+    width, packed = mean.width[term], cross.packed
+    pairs = width * (width - 1) // 2
+    c = coefficient(mean, rows, term, e)
+    for j in range(pairs):
+        out[j] = c * c
+    for operand in range(mean.first[term], mean.first[term + 1]):
+        if operand != skip:
+            column = mean.column[operand]
+            key = own if column == OWN else rows.columns[column, e]
+            at = cross.start[operand] + pairs * key
+            line = packed[at : at + pairs]
+            for j in range(pairs):
+                out[j] *= line[j]
+
+
+@jit
+def pull(
+    mean: Mean, rows: Rows, term: int, own: int, first: int, last: int, room: Array, out: Array
+) -> None:
+    """Write w (y - E[rest]) of some rows of one key."""
+    target, weight = rows.target, rows.weight
+    rest(mean, rows, term, own, first, last - first, out, room)
+    for e in range(first, last):
+        out[e - first] = (target[e] - out[e - first]) * weight[e if len(weight) > 1 else 0]
+
+
+@jit
+def add_partner(
     mean: Mean,
     cross: Cross,
     rows: Rows,
     term: int,
-    skip: int,
+    partner: int,
     own: int,
-    e: int,
-    weight: float,
+    first: int,
+    last: int,
+    pulls: Array,
+    total: Array,
+) -> None:
+    """Add the three sums of some rows of one key, where the slopes are those of one operand."""
+    width, packed, crossed = mean.width[term], mean.packed, cross.packed
+    columns, weights, pairs = rows.columns, rows.weight, width * (width - 1) // 2
+    linear, square, beside = total[:width], total[width : 2 * width], total[2 * width :]
+    column, scale = mean.column[partner], mean.scale[term]
+    start, cross_start = mean.start[partner], cross.start[partner]
+    for e in range(first, last):
+        key = own if column == OWN else columns[column, e]
+        at, weight = start + 2 * width * key, weights[e if len(weights) > 1 else 0] * scale * scale
+        slope, second = packed[at : at + width], packed[at + width : at + 2 * width]
+        both = crossed[cross_start + pairs * key : cross_start + pairs * (key + 1)]
+        residual = scale * pulls[e - first]
+        for k in range(width):
+            linear[k] += residual * slope[k]
+        for k in range(width):
+            square[k] += weight * second[k]
+        for j in range(pairs):
+            beside[j] += weight * both[j]
+
+
+@jit
+def add_product(
+    mean: Mean,
+    cross: Cross,
+    rows: Rows,
+    term: int,
+    operand: int,
+    own: int,
+    first: int,
+    last: int,
+    pulls: Array,
     room: Array,
     total: Array,
 ) -> None:
-    """Add w E[a_j a_k] of j < k, with a the product of a term's operands but one."""
-    c = coefficient(mean, rows, term, e)
-    factor = room.dtype.type(weight * c * c)
-    begin, end = mean.first[term], mean.first[term + 1]
-    if end - begin == 2 and skip >= 0:
-        at = cross_place(mean, cross, rows, term, begin + end - 1 - skip, own, e)
+    """Add the three sums of some rows of one key, where the slopes are any product."""
+    width, weights = mean.width[term], rows.weight
+    slopes, both = room[0], room[1]
+    for e in range(first, last):
+        weight = weights[e if len(weights) > 1 else 0]
+        product(mean, rows, term, operand, own, e, slopes)
+        cross_product(mean, cross, rows, term, operand, own, e, both)
+        for k in range(width):
+            total[k] += pulls[e - first] * slopes[k]
+            total[width + k] += weight * slopes[width + k]
+        for j in range(width * (width - 1) // 2):
+            total[2 * width + j] += weight * both[j]
+
+
+@jit
+def add_rows(
+    mean: Mean,
+    cross: Cross,
+    rows: Rows,
+    term: int,
+    operand: int,
+    own: int,
+    begin: int,
+    end: int,
+    total: Array,
+) -> None:
+    """Add the three sums of some rows of one key: small blocks as they are, and those in double."""
+    dtype, widest = mean.packed.dtype, mean.width.max()
+    room = np.empty((2, widest * (widest + 1)), dtype)
+    block, pulls = np.empty(len(total), dtype), np.empty(TILE, dtype)
+    pair, partner = is_pair(mean, term), 2 * mean.first[term] + 1 - operand
+    for first in range(begin, end, TILE):
+        last = min(first + TILE, end)
+        block[:] = 0
+        pull(mean, rows, term, own, first, last, room[0], pulls)
+        if pair:
+            add_partner(mean, cross, rows, term, partner, own, first, last, pulls, block)
+        else:
+            add_product(mean, cross, rows, term, operand, own, first, last, pulls, room, block)
         for j in range(len(total)):
-            total[j] += factor * cross.packed[at + j]
-        return
-    for j in range(len(total)):
-        room[j] = factor
-    for operand in range(begin, end):
-        if operand != skip:
-            at = cross_place(mean, cross, rows, term, operand, own, e)
-            for j in range(len(total)):
-                room[j] *= cross.packed[at + j]
-    for j in range(len(total)):
-        total[j] += room[j]
+            total[j] += block[j]
 
 
 @parallel
 def message_sums(
     term: int, operand: int, keys: Ints, rows: Rows, mean: Mean, cross: Cross
 ) -> Array:
-    """Sum w E[a] (y - E[rest]), w E[a_k^2] and w E[a_j a_k] over the rows of each key.
-
-    Rows are added up in the data's precision in small blocks, and the blocks in double.
-    """
-    width, widest = mean.width[term], mean.width.max()
-    pairs, dtype = width * (width - 1) // 2, mean.packed.dtype
-    weighted = len(rows.weight) > 1
-    out = np.zeros((len(keys), 2 * width + pairs))
+    """Sum w E[a] (y - E[rest]), w E[a_k^2] and w E[a_j a_k] over the rows of each key."""
+    width = mean.width[term]
+    out = np.zeros((len(keys), 2 * width + width * (width - 1) // 2))
     for m in prange(len(keys)):
-        own, last = keys[m], rows.end[m]
-        slope, second, other = np.empty(width, dtype), np.empty(width, dtype), np.empty(widest)
-        block, room = np.empty(2 * width + pairs, dtype), np.empty(pairs, dtype)
-        for start in range(rows.begin[m], last, TILE):
-            block[:] = 0
-            for e in range(start, min(start + TILE, last)):
-                weight = rows.weight[e if weighted else 0]
-                product(mean, rows, term, operand, own, e, slope, second)
-                residual = rows.target[e] - rest(mean, rows, term, own, e, other)
-                pull = block.dtype.type(weight * residual)
-                for k in range(width):
-                    block[k] += pull * slope[k]
-                    block[width + k] += weight * second[k]
-                add_cross(
-                    mean, cross, rows, term, operand, own, e, weight, room, block[2 * width :]
-                )
-            for j in range(len(block)):
-                out[m, j] += block[j]
+        begin, end = rows.begin[m], rows.end[m]
+        add_rows(mean, cross, rows, term, operand, keys[m], begin, end, out[m])
     return out
+
+
+@inline
+def inner(left: Array, right: Array) -> float:
+    """Return the inner product of two vectors."""
+    total = 0.0
+    for k in range(len(left)):
+        total += left[k] * right[k]
+    return total
 
 
 @jit
 def follow(natural: Array, moments: Array, width: int) -> None:
     """Give an MvNormal the moments of its natural parameter; nan if its tau is not positive."""
-    root, mean = np.empty((width, width)), natural[:width].copy()
+    root, mean = np.empty((width, width)), np.empty(width)
     for i in range(width):
+        mean[i] = natural[i]
         for j in range(width):
             root[i, j] = -natural[width + i * width + j] - natural[width + j * width + i]
     if not solve(root, mean):  # which leaves the lower Cholesky root
-        moments[:] = np.nan
+        for j in range(len(moments)):
+            moments[j] = np.nan
         return
     whitener = np.empty((width, width))  # the transposed inverse of the root, by row
     for j in range(width):
@@ -145,8 +219,8 @@ def follow(natural: Array, moments: Array, width: int) -> None:
             for k in range(j, i):
                 total -= root[i, k] * line[k]
             line[i] = total / root[i, i]
-    moments[:width] = mean
     for i in range(width):
+        moments[i] = mean[i]
         for j in range(i, width):
             total = mean[i] * mean[j]
             for k in range(j, width):
@@ -165,70 +239,128 @@ class Receiver(NamedTuple):
     at_once: bool
 
 
+@jit
+def blend(own: Array, step: float, scale: float, prior: Array, sums: Array, width: int) -> None:
+    """Move a natural parameter by a step towards what the rows say."""
+    for j in range(len(own)):
+        own[j] = (1 - step) * own[j] + step * prior[j]
+    place = 2 * width
+    for k in range(width):
+        own[k] += step * scale * sums[k]
+        own[width + k * (width + 1)] -= 0.5 * step * scale * sums[width + k]
+        for j in range(k + 1, width):
+            cross = 0.5 * step * scale * sums[place]
+            own[width + k * width + j] -= cross
+            own[width + j * width + k] -= cross
+            place += 1
+
+
 @parallel
 def settle(to: Receiver, width: int, sums: Array, natural: Array, moments: Array) -> None:
     """Update each key from the sums of its rows; `natural` and `moments` change in place."""
     for m in prange(len(to.keys)):
-        own, prior, said = natural[to.keys[m]], to.prior[m], sums[m]
-        step, scale = to.rho[m], to.scale[m]
-        place = 2 * width
-        for j in range(width + width * width):
-            own[j] = (1 - step) * own[j] + step * prior[j]
-        for k in range(width):
-            own[k] += step * scale * said[k]
-            own[width + k * (width + 1)] -= 0.5 * step * scale * said[width + k]
-            for j in range(k + 1, width):
-                cross = 0.5 * step * scale * said[place]
-                own[width + k * width + j] -= cross
-                own[width + j * width + k] -= cross
-                place += 1
+        key = to.keys[m]
+        blend(natural[key], to.rho[m], to.scale[m], to.prior[m], sums[m], width)
         if to.at_once:
-            follow(own, moments[to.keys[m]], width)
+            follow(natural[key], moments[key], width)
 
 
-@inline
-def moments_of(
-    mean: Mean, cross: Cross, rows: Rows, own: int, e: int, a: Array, square: Array, room: Array
-) -> tuple[float, float]:
-    """E[mu] and Var[mu] of one row; terms are independent."""
-    total, variance = mean.intercept, 0.0
-    for term in range(len(mean.width)):
-        width = mean.width[term]
-        pairs = width * (width - 1) // 2
-        product(mean, rows, term, -1, own, e, a, square)
-        room[1, :pairs] = 0
-        add_cross(mean, cross, rows, term, -1, own, e, 1.0, room[0], room[1, :pairs])
-        first = second = 0.0
+@jit
+def moments_of_pair(
+    mean: Mean, cross: Cross, rows: Rows, term: int, own: int, first: int, last: int, out: Array
+) -> None:
+    """Write E[t] and E[t^2] of a term that is a dot product, for some rows."""
+    width, packed, crossed = mean.width[term], mean.packed, cross.packed
+    columns, pairs, scale = rows.columns, width * (width - 1) // 2, mean.scale[term]
+    f, g = mean.first[term], mean.first[term] + 1
+    for e in range(first, last):
+        i = own if mean.column[f] == OWN else columns[mean.column[f], e]
+        j = own if mean.column[g] == OWN else columns[mean.column[g], e]
+        at, to = mean.start[f] + 2 * width * i, mean.start[g] + 2 * width * j
+        left, right = packed[at : at + 2 * width], packed[to : to + 2 * width]
+        at, to = cross.start[f] + pairs * i, cross.start[g] + pairs * j
+        above, beside = crossed[at : at + pairs], crossed[to : to + pairs]
+        square = inner(left[width:], right[width:]) + 2 * inner(above, beside)
+        out[e - first, 0] = scale * inner(left[:width], right[:width])
+        out[e - first, 1] = scale * scale * square
+
+
+@jit
+def moments_of_product(
+    mean: Mean,
+    cross: Cross,
+    rows: Rows,
+    term: int,
+    own: int,
+    first: int,
+    last: int,
+    room: Array,
+    out: Array,
+) -> None:
+    """Write E[t] and E[t^2] of any term, for some rows."""
+    width = mean.width[term]
+    slopes, both = room[0], room[1]
+    for e in range(first, last):
+        product(mean, rows, term, -1, own, e, slopes)
+        cross_product(mean, cross, rows, term, -1, own, e, both)
+        total = total_square = 0.0
         for k in range(width):
-            first += a[k]
-            second += square[k]
-        for j in range(pairs):
-            second += 2 * room[1, j]
-        total += first
-        variance += second - first * first
-    return total, variance
+            total += slopes[k]
+            total_square += slopes[width + k]
+        for j in range(width * (width - 1) // 2):
+            total_square += 2 * both[j]
+        out[e - first, 0], out[e - first, 1] = total, total_square
+
+
+@jit
+def moments_of(
+    mean: Mean, cross: Cross, rows: Rows, own: int, first: int, last: int, out: Array
+) -> None:
+    """Write E[mu] and Var[mu] of some rows; terms are independent."""
+    widest = mean.width.max()
+    room, one = np.empty((2, widest * (widest + 1))), np.empty((last - first, 2))
+    for e in range(last - first):
+        out[e, 0], out[e, 1] = mean.intercept, 0
+    for term in range(len(mean.width)):
+        if is_pair(mean, term):
+            moments_of_pair(mean, cross, rows, term, own, first, last, one)
+        else:
+            moments_of_product(mean, cross, rows, term, own, first, last, room, one)
+        for e in range(last - first):
+            out[e, 0] += one[e, 0]
+            out[e, 1] += one[e, 1] - one[e, 0] * one[e, 0]
 
 
 @parallel
 def row_moments(rows: Rows, mean: Mean, cross: Cross) -> Array:
     """E[mu] and E[mu^2] of each row."""
-    count, widest = rows.columns.shape[1], mean.width.max()
+    count = rows.columns.shape[1]
     out = np.empty((count, 2))
     for block in prange((count + TILE - 1) // TILE):
-        a, square, room = np.empty(widest), np.empty(widest), np.empty((2, widest * widest))
-        for e in range(block * TILE, min(count, (block + 1) * TILE)):
-            first, variance = moments_of(mean, cross, rows, 0, e, a, square, room)
-            out[e, 0], out[e, 1] = first, first * first + variance
+        first, last = block * TILE, min(count, (block + 1) * TILE)
+        moments_of(mean, cross, rows, 0, first, last, out[first:last])
+        for e in range(first, last):
+            out[e, 1] += out[e, 0] * out[e, 0]
     return out
+
+
+@jit
+def squares_of(mean: Mean, cross: Cross, rows: Rows, own: int, begin: int, end: int) -> float:
+    """Sum of E[(y - mu)^2] over some rows of one key, for known y."""
+    moments, total = np.empty((TILE, 2)), 0.0
+    for first in range(begin, end, TILE):
+        last = min(first + TILE, end)
+        moments_of(mean, cross, rows, own, first, last, moments[: last - first])
+        for e in range(first, last):
+            gap = rows.target[e] - moments[e - first, 0]
+            total += gap * gap + moments[e - first, 1]
+    return total
 
 
 @parallel
 def squared_residuals(rows: Rows, mean: Mean, cross: Cross, keys: Ints) -> Array:
     """Sum of E[(y - mu)^2] over the rows of each key, for known y."""
-    out, widest = np.zeros(len(keys)), mean.width.max()
+    out = np.zeros(len(keys))
     for m in prange(len(keys)):
-        a, square, room = np.empty(widest), np.empty(widest), np.empty((2, widest * widest))
-        for e in range(rows.begin[m], rows.end[m]):
-            first, variance = moments_of(mean, cross, rows, keys[m], e, a, square, room)
-            out[m] += (rows.target[e] - first) ** 2 + variance
+        out[m] = squares_of(mean, cross, rows, keys[m], rows.begin[m], rows.end[m])
     return out

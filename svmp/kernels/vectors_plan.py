@@ -71,7 +71,9 @@ class VectorPlan(Plan):
         """Blend in what the rows say, as `Plan.update`; the entries of a vector are one anyway."""
         operand = self.operand(name)
         natural = q.natural[name] if at_once else q.natural[name].copy()
-        own = np.require(np.broadcast_to(prior, (len(rho), prior.shape[1])), requirements="CW")
+        own = np.require(
+            np.broadcast_to(prior, (len(rho), prior.shape[1])), requirements=["C", "W"]
+        )
         to = Receiver(work.keys, work.scale, rho, own, at_once)
         with threads_for(int(work.read.sum()) * prior.shape[1]):
             sums = self.message_sums(q, operand, work)
