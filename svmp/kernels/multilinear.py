@@ -34,7 +34,6 @@ from svmp.network.grid import Ints
 FAST = {"contract", "reassoc", "nsz"}
 njit: Any = numba.njit
 parallel = njit(cache=True, parallel=True, fastmath=FAST, error_model="numpy")
-jit = njit(cache=True, fastmath=FAST, error_model="numpy")
 bare = njit(cache=True, fastmath=FAST, error_model="numpy", _nrt=False)
 """What allocates nothing counts no references, of which `Mean` and `Rows` hold a dozen a call."""
 inline = njit(cache=True, fastmath=FAST, error_model="numpy", _nrt=False, forceinline=True)
