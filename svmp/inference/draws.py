@@ -13,6 +13,7 @@ import numpy as np
 
 from svmp.network.grid import Ints
 
+njit: Any = numba.njit
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 LINEAR_SEARCH = 24
 """Up to so many draws, looking through those made costs less than walking over all children."""
@@ -43,7 +44,7 @@ def below(state: np.uint64, bound: int) -> Any:
     return np.int64((high * limit + ((low * limit) >> np.uint64(32))) >> np.uint64(32))
 
 
-@numba.njit(cache=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def sample(key: np.uint64, element: int, children: int, take: int, out: Ints) -> None:
     """Write `take` distinct numbers below `children` to `out`, every set equally likely."""
     state = mix(key + np.uint64(element) * GOLDEN)

@@ -12,8 +12,9 @@ import numpy as np
 from numba import prange
 
 from svmp.families.family import Array
+from svmp.kernels.compiling import jit, parallel
 from svmp.kernels.special import digamma_parts, exp_digamma
-from svmp.kernels.topics import jit, log_shares, parallel
+from svmp.kernels.topics import log_shares
 from svmp.network.grid import Ints
 
 TINY = 1e-30

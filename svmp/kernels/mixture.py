@@ -17,8 +17,8 @@ import numpy as np
 from numba import prange
 
 from svmp.families.family import Array
+from svmp.kernels.compiling import jit, parallel
 from svmp.kernels.special import exp, log
-from svmp.kernels.topics import jit, parallel
 from svmp.network.grid import Ints
 
 TILE = 128

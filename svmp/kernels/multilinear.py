@@ -22,22 +22,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numba import get_thread_id, prange  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
 from svmp.families.family import Array
 from svmp.inference.draws import sample, stream_key
+from svmp.kernels.compiling import bare, inline, parallel
 from svmp.network.grid import Ints
-
-FAST = {"contract", "reassoc", "nsz"}
-njit: Any = numba.njit
-parallel = njit(cache=True, parallel=True, fastmath=FAST, error_model="numpy")
-jit = njit(cache=True, fastmath=FAST, error_model="numpy")
-bare = njit(cache=True, fastmath=FAST, error_model="numpy", _nrt=False)
-"""What allocates nothing counts no references, of which `Mean` and `Rows` hold a dozen a call."""
-inline = njit(cache=True, fastmath=FAST, error_model="numpy", _nrt=False, forceinline=True)
 
 TILE = 64
 """Rows of a tile from which sums are made: K = 64 factors of them fit the first cache."""
@@ -98,6 +90,32 @@ class Mean(NamedTuple):
     intercept: float
 
 
+class Receiver(NamedTuple):
+    """Who is updated: an operand of a term, how far, and by what besides the rows.
+
+    Attributes
+    ----------
+    term, operand, width
+        The term, which of all operands it is, and its K.
+    keys, scale, rho
+        The keys, by what the messages of each are multiplied, and its step.
+    prior
+        Natural parameters of the prior, K for each key, or one for all.
+    at_once, joint
+        Whether a new value is seen at once, and whether the K elements are settled together.
+    """
+
+    term: int
+    operand: int
+    width: int
+    keys: Ints
+    scale: Array
+    rho: Array
+    prior: Array
+    at_once: bool
+    joint: bool
+
+
 @bare
 def pack(moments: Array, width: int, packed: Array) -> None:
     """Write for each key K means and then K second moments."""
@@ -108,12 +126,25 @@ def pack(moments: Array, width: int, packed: Array) -> None:
             packed[start + np.uintp(width) + k] = moments[at + k, 1]
 
 
+class Reader(NamedTuple):
+    """Where the moments of an operand are: its column, where it begins, and how many a key has."""
+
+    column: int
+    start: int
+    size: int
+
+
 @inline
-def place(mean: Mean, rows: Rows, term: int, operand: int, own: int, e: int) -> Any:
+def reader(mean: Mean, term: int, operand: int) -> Reader:
+    """Return how an operand of a term is read."""
+    return Reader(mean.column[operand], mean.start[operand], 2 * mean.width[term])
+
+
+@inline
+def place(of: Reader, rows: Rows, own: int, e: int) -> Any:
     """Return where the moments of an operand at a row begin; unsigned, as no place is negative."""
-    column = mean.column[operand]
-    key = own if column == OWN else rows.columns[column, e]
-    return np.uintp(mean.start[operand] + 2 * mean.width[term] * key)
+    key = own if of.column == OWN else rows.columns[of.column, e]
+    return np.uintp(of.start + of.size * key)
 
 
 @inline
@@ -141,7 +172,7 @@ def product(mean: Mean, rows: Rows, term: int, operand: int, own: int, e: int, r
         room[width + k] = c * c
     for other in range(mean.first[term], mean.first[term + 1]):
         if other != operand:
-            at = place(mean, rows, term, other, own, e)
+            at = place(reader(mean, term, other), rows, own, e)
             for k in range(2 * width):
                 room[k] *= packed[at + k]
 
@@ -166,11 +197,12 @@ def rest(
     for term in range(len(mean.width)):
         if term != skip:
             last, width = mean.first[term + 1] - 1, np.uintp(mean.width[term])
-            partner = partner_of(mean, term, last)
+            partner, this = partner_of(mean, term, last), reader(mean, term, last)
+            that = reader(mean, term, partner)
             for i in range(count):
-                at = place(mean, rows, term, last, own, first + i)
+                at = place(this, rows, own, first + i)
                 if partner >= 0:
-                    other = place(mean, rows, term, partner, own, first + i)
+                    other = place(that, rows, own, first + i)
                     out[i] += dot(packed, at, packed, other, width)
                 else:
                     product(mean, rows, term, last, own, first + i, room)
@@ -206,7 +238,7 @@ def gather(
     """
     width, real = np.uintp(mean.width[term]), mean.packed.dtype.type
     partner, weighted = partner_of(mean, term, operand), len(rows.weight) > 1
-    added, spare = room[0], room[1]
+    other, added, spare = reader(mean, term, partner), room[0], room[1]
     rest(mean, rows, term, own, first, count, target, spare)
     for k in range(width):
         added[k] = 0
@@ -214,7 +246,7 @@ def gather(
         e = first + i
         root = real(np.sqrt(rows.weight[e])) if weighted else real(1)
         if partner >= 0:
-            at = place(mean, rows, term, partner, own, e)
+            at = place(other, rows, own, e)
             take(mean.packed, at, width, root, lines[i], added)
         else:
             product(mean, rows, term, operand, own, e, spare)
@@ -269,41 +301,32 @@ def add_outer(tile: Array, stride: int, count: int, gram: Array) -> None:
 def add_sums(
     mean: Mean,
     rows: Rows,
-    term: int,
-    operand: int,
-    own: int,
+    to: Receiver,
+    m: int,
     first: int,
     last: int,
-    gram: Array,
-    linear: Array,
-    square: Array,
+    sums: Array,
     tile: Array,
     room: Array,
 ) -> None:
-    """Add the three sums of some rows of one key; `gram` is K by K rounded up to fours.
+    """Make the three sums of some rows of one key.
 
-    `tile` has room for TILE rows of as many factors and their targets, and ends with zeros.
+    `sums` has lines of K rounded up to fours: as many for the sum of a a^T, as many for the system
+    that is made of it, and one each for the other two sums and the solution. `tile` has room for
+    TILE rows of as many factors and their targets, and begins as zeros.
     """
-    width, stride = np.uintp(mean.width[term]), np.uintp(TILE)
-    target = tile[len(gram) * TILE :]
+    width, padded, stride = np.uintp(mean.width[to.term]), sums.shape[1], np.uintp(TILE)
+    gram, linear, square = sums[:padded], sums[2 * padded], sums[2 * padded + 1]
+    lines, target = room[2:], tile[padded * TILE :]
+    gram[:] = 0
+    linear[:] = 0
+    square[:] = 0
     for start in range(first, last, TILE):
         count = min(TILE, last - start)
-        for line in range(0, count, LINE):
-            here = min(LINE, count - line)
-            gather(
-                mean,
-                rows,
-                term,
-                operand,
-                own,
-                start + line,
-                here,
-                room[2:],
-                target[line:],
-                square,
-                room,
-            )
-            turn(room[2:], width, tile, stride, np.uintp(line))
+        for i in range(0, count, LINE):
+            here, at, part = min(LINE, count - i), start + i, target[i:]
+            gather(mean, rows, to.term, to.operand, to.keys[m], at, here, lines, part, square, room)
+            turn(lines, width, tile, stride, np.uintp(i))
         whole = np.uintp((count + LINE - 1) // LINE * LINE)
         for k in range(width):
             linear[k] += dot(tile, k * stride, target, np.uintp(0), whole)
@@ -360,35 +383,13 @@ def solve(matrix: Array, vector: Array) -> bool:
     return True
 
 
-class Receiver(NamedTuple):
-    """Who is updated: an operand of a term, how far, and by what besides the rows.
-
-    Attributes
-    ----------
-    keys, scale, rho
-        The keys, by what the messages of each are multiplied, and its step.
-    prior
-        Natural parameters of the prior, K for each key, or one for all.
-    at_once, joint
-        Whether a new value is seen at once, and whether the K elements are settled together.
-    """
-
-    term: int
-    operand: int
-    keys: Ints
-    scale: Array
-    rho: Array
-    prior: Array
-    at_once: bool
-    joint: bool
-
-
 @inline
 def follow(natural: Array, moments: Array, at: int) -> float:
     """Give a Normal the moments of its natural parameter; return its mean."""
-    mean = -0.5 * natural[at, 0] / natural[at, 1]
+    variance = -0.5 / natural[at, 1]
+    mean = variance * natural[at, 0]
     moments[at, 0] = mean
-    moments[at, 1] = mean * mean - 0.5 / natural[at, 1]
+    moments[at, 1] = mean * mean + variance
     return mean
 
 
@@ -402,34 +403,28 @@ def blend(
     natural[at, 1] = (1 - step) * natural[at, 1] + step * (prior[1] + square)
 
 
-@jit
+@bare
 def settle(
-    to: Receiver,
-    m: int,
-    weight: float,
-    gram: Array,
-    linear: Array,
-    square: Array,
-    natural: Array,
-    moments: Array,
+    to: Receiver, m: int, weight: float, sums: Array, natural: Array, moments: Array
 ) -> None:
     """Update the K elements of a key from the three sums of its rows."""
-    width = len(linear)
+    padded, width = sums.shape[1], to.width
+    gram, system = sums[:padded], sums[padded : padded + width]
+    linear, square, means = sums[2 * padded], sums[2 * padded + 1], sums[2 * padded + 2]
     at, step, scale = to.keys[m] * width, to.rho[m], to.scale[m] * weight
-    means, together = np.empty(width), False
     for k in range(width):
         prior = to.prior[min(m * width + k, len(to.prior) - 1)]
         linear[k] = prior[0] + scale * linear[k]
         square[k] = scale * square[k] - 2 * prior[1]
         means[k] = linear[k]
+    together = False
     if to.joint:
-        system = np.empty((width, width))
         for k in range(width):
             row, found = system[k], gram[k]
             for j in range(k):
                 row[j] = scale * found[j]
             row[k] = square[k]
-        together = solve(system, means)
+        together = solve(system, means[:width])
     if not together:
         for k in range(width):
             means[k] = moments[at + k, 0]
@@ -446,38 +441,26 @@ def settle(
             means[k] = follow(natural, moments, at + k)
 
 
+@inline
+def padded_width(mean: Mean, term: int) -> int:
+    """Return K rounded up to fours, in which the sums of a a^T are made."""
+    return (mean.width[term] + 3) // 4 * 4
+
+
 @parallel
 def update_jointly(
     to: Receiver, rows: Rows, mean: Mean, threads: int, natural: Array, moments: Array
 ) -> None:
     """Update each key from the three sums of its rows; `natural` and `moments` change in place."""
-    width = mean.width[to.term]
-    padded = (width + 3) // 4 * 4
+    padded = padded_width(mean, to.term)
     weight = rows.weight[0] if len(rows.weight) == 1 else 1.0
-    sums = np.empty((threads, padded + 2, padded))
+    sums = np.empty((threads, 2 * padded + 3, padded))
     tiles = np.zeros((threads, (padded + 1) * TILE), mean.packed.dtype)
     rooms = np.empty((threads, LINE + 2, 2 * mean.width.max()), mean.packed.dtype)
     for m in prange(len(to.keys)):
-        thread = get_thread_id()
-        mine = sums[thread]
-        mine[:] = 0
-        gram, linear, square = mine[:padded], mine[padded, :width], mine[padded + 1, :width]
-        first, last = rows.begin[m], rows.end[m]
-        add_sums(
-            mean,
-            rows,
-            to.term,
-            to.operand,
-            to.keys[m],
-            first,
-            last,
-            gram,
-            linear,
-            square,
-            tiles[thread],
-            rooms[thread],
-        )
-        settle(to, m, weight, gram, linear, square, natural, moments)
+        t = get_thread_id()
+        add_sums(mean, rows, to, m, rows.begin[m], rows.end[m], sums[t], tiles[t], rooms[t])
+        settle(to, m, weight, sums[t], natural, moments)
 
 
 @parallel
@@ -485,83 +468,130 @@ def update_long(
     to: Receiver, m: int, rows: Rows, mean: Mean, natural: Array, moments: Array
 ) -> None:
     """Update a key with very many rows: blocks of them in parallel, then their sum in order."""
-    width = mean.width[to.term]
-    padded = (width + 3) // 4 * 4
+    padded = padded_width(mean, to.term)
     weight = rows.weight[0] if len(rows.weight) == 1 else 1.0
     first, last = rows.begin[m], rows.end[m]
     block = max(LONG // 4, (last - first) // 256 + 1)
     blocks = (last - first + block - 1) // block
-    sums = np.zeros((blocks, padded + 2, padded))
+    sums = np.empty((blocks, 2 * padded + 3, padded))
     for b in prange(blocks):
         start = first + b * block
-        end = min(last, start + block)
-        add_sums(
-            mean,
-            rows,
-            to.term,
-            to.operand,
-            to.keys[m],
-            start,
-            end,
-            sums[b, :padded],
-            sums[b, padded, :width],
-            sums[b, padded + 1, :width],
-            np.zeros((padded + 1) * TILE, mean.packed.dtype),
-            np.empty((LINE + 2, 2 * mean.width.max()), mean.packed.dtype),
-        )
+        tile = np.zeros((padded + 1) * TILE, mean.packed.dtype)
+        room = np.empty((LINE + 2, 2 * mean.width.max()), mean.packed.dtype)
+        add_sums(mean, rows, to, m, start, min(last, start + block), sums[b], tile, room)
     for b in range(1, blocks):
         sums[0] += sums[b]
-    gram, linear, square = sums[0, :padded], sums[0, padded, :width], sums[0, padded + 1, :width]
-    settle(to, m, weight, gram, linear, square, natural, moments)
+    settle(to, m, weight, sums[0], natural, moments)
+
+
+@bare
+def settle_in_turn(
+    to: Receiver,
+    m: int,
+    rows: Rows,
+    mean: Mean,
+    scratch: Array,
+    room: Array,
+    square: Array,
+    natural: Array,
+    moments: Array,
+) -> None:
+    """Update the elements of a key one after the other, with the residuals beside the tile."""
+    width, own, first = np.uintp(mean.width[to.term]), to.keys[m], rows.begin[m]
+    scale = to.scale[m] * (rows.weight[0] if len(rows.weight) == 1 else 1.0)
+    count = rows.end[m] - first
+    whole = np.uintp((count + LINE - 1) // LINE * LINE)
+    stride = whole | np.uintp(LINE)  # factors fall into different cache sets
+    residual, tile = scratch[:whole], scratch[whole:]
+    lines, old = room[2 : LINE + 2], room[LINE + 2]
+    at = np.uintp(own) * width
+    for k in range(width):
+        square[k] = 0
+        old[k] = moments[at + k, 0]
+    for start in range(0, count, LINE):
+        here, part = min(LINE, count - start), residual[start : start + LINE]
+        gather(mean, rows, to.term, to.operand, own, first + start, here, lines, part, square, room)
+        for i in range(LINE):
+            part[i] -= dot(lines[i], np.uintp(0), old, np.uintp(0), width)
+        turn(lines, width, tile, stride, np.uintp(start))
+    change, before = residual.dtype.type(0), tile
+    for k in range(width):
+        slope = tile[k * stride : k * stride + whole]
+        inner = power = residual.dtype.type(0)
+        for e in range(whole):
+            residual[e] -= change * before[e]
+            inner += slope[e] * residual[e]
+            power += slope[e] * slope[e]
+        linear = scale * (inner + power * moments[at + k, 0])
+        blend(to, m, np.uintp(m) * width + k, at + k, linear, -0.5 * scale * square[k], natural)
+        if to.at_once:
+            change = residual.dtype.type(follow(natural, moments, at + k) - old[k])
+            before = slope
 
 
 @parallel
 def update_in_turn(
     to: Receiver, rows: Rows, mean: Mean, scratch: Array, natural: Array, moments: Array
 ) -> None:
-    """Update the elements of each key one after the other, with the residuals beside the tile.
+    """Update each key, its elements one after the other.
 
     `scratch` has room for the tile of the longest key, once for each thread.
     """
-    width, threads = np.uintp(mean.width[to.term]), len(scratch)
-    weight = rows.weight[0] if len(rows.weight) == 1 else 1.0
-    rooms = np.empty((threads, LINE + 3, 2 * mean.width.max()), mean.packed.dtype)
-    squares = np.empty((threads, width))
+    rooms = np.empty((len(scratch), LINE + 3, 2 * mean.width.max()), mean.packed.dtype)
+    squares = np.empty((len(scratch), mean.width[to.term]))
     for m in prange(len(to.keys)):
-        thread, own, first = get_thread_id(), to.keys[m], rows.begin[m]
-        count = rows.end[m] - first
-        whole = np.uintp((count + LINE - 1) // LINE * LINE)
-        stride = whole | np.uintp(LINE)  # factors fall into different cache sets
-        room, square = rooms[thread], squares[thread]
-        residual, tile = scratch[thread, :whole], scratch[thread, whole:]
-        lines, old = room[2 : LINE + 2], room[LINE + 2]
-        at = own * width
-        for k in range(width):
-            square[k] = 0
-            old[k] = moments[at + k, 0]
-        for start in range(0, count, LINE):
-            here, part = min(LINE, count - start), residual[start : start + LINE]
-            gather(
-                mean, rows, to.term, to.operand, own, first + start, here, lines, part, square, room
-            )
-            for i in range(LINE):
-                part[i] -= dot(lines[i], np.uintp(0), old, np.uintp(0), width)
-            turn(lines, width, tile, stride, np.uintp(start))
-        change = residual.dtype.type(0)
-        before = tile
-        scale = to.scale[m] * weight
-        for k in range(width):
-            slope = tile[k * stride : k * stride + whole]
-            inner = power = residual.dtype.type(0)
-            for e in range(whole):
-                residual[e] -= change * before[e]
-                inner += slope[e] * residual[e]
-                power += slope[e] * slope[e]
-            linear = scale * (inner + power * moments[at + k, 0])
-            blend(to, m, np.uintp(m) * width + k, at + k, linear, -0.5 * scale * square[k], natural)
-            if to.at_once:
-                change = residual.dtype.type(follow(natural, moments, at + k) - old[k])
-                before = slope
+        t = get_thread_id()
+        settle_in_turn(to, m, rows, mean, scratch[t], rooms[t], squares[t], natural, moments)
+
+
+@bare
+def settle_drawn(
+    to: Receiver,
+    m: int,
+    stream: np.uint64,
+    most: int,
+    rows: Rows,
+    mean: Mean,
+    chosen: Ints,
+    room: Array,
+    natural: Array,
+    moments: Array,
+) -> None:
+    """Update the elements of a key one after the other, each from rows that it draws."""
+    packed, term, operand, own = mean.packed, to.term, to.operand, to.keys[m]
+    width, zero = np.uintp(mean.width[term]), np.uintp(0)
+    partner, weighted = partner_of(mean, term, operand), len(rows.weight) > 1
+    other, alone = reader(mean, term, partner), len(mean.width) == 1
+    x, slopes, others, spare = room[0], room[1], room[2], room[3]
+    others[0] = mean.intercept
+    first, count = rows.begin[m], rows.end[m] - rows.begin[m]
+    take = min(most, count)
+    scale = count / max(take, 1)
+    begin: Any = np.uintp(own) * width
+    for k in range(width):
+        x[k] = moments[begin + k, 0]
+    for k in range(width):
+        sample(stream, begin + k, count, take, chosen)
+        linear = square = 0.0
+        for i in range(take):
+            e = first + chosen[i]
+            weight = rows.weight[e] if weighted else rows.weight[0]
+            if partner >= 0:
+                at = place(other, rows, own, e)
+                inner = dot(packed, at, x, zero, width)
+                slope, second = packed[at + k], packed[at + width + k]
+            else:
+                product(mean, rows, term, operand, own, e, slopes)
+                inner = dot(slopes, zero, x, zero, width)
+                slope, second = slopes[k], slopes[width + k]
+            if not alone:
+                rest(mean, rows, term, own, e, 1, others, spare)
+            linear += weight * slope * (rows.target[e] - others[0] - inner + slope * x[k])
+            square += weight * second
+        linear, square = scale * linear, -0.5 * scale * square
+        blend(to, m, np.uintp(m) * width + k, begin + k, linear, square, natural)
+        if to.at_once:
+            x[k] = follow(natural, moments, begin + k)
 
 
 @parallel
@@ -579,42 +609,11 @@ def update_drawn(
 ) -> None:
     """Update each element of each key from rows of its own, drawn anew: Algorithm 1."""
     stream = stream_key(seed, iteration, variable)
-    width, packed, term, operand = np.uintp(mean.width[to.term]), mean.packed, to.term, to.operand
-    partner, weighted = partner_of(mean, term, operand), len(rows.weight) > 1
-    rooms = np.empty((threads, 4, 2 * mean.width.max()), packed.dtype)
+    rooms = np.empty((threads, 4, 2 * mean.width.max()), mean.packed.dtype)
     picks = np.empty((threads, most.max()), dtype=np.int64)
     for m in prange(len(to.keys)):
-        thread, own, first = get_thread_id(), to.keys[m], rows.begin[m]
-        count = rows.end[m] - first
-        take = min(most[m], count)
-        chosen, room = picks[thread], rooms[thread]
-        x, slopes, others, spare = room[0], room[1], room[2], room[3]
-        scale = count / max(take, 1)
-        begin = np.uintp(own) * width
-        for k in range(width):
-            x[k] = moments[begin + k, 0]
-        for k in range(width):
-            at: Any = begin + k
-            sample(stream, at, count, take, chosen)
-            linear = square = 0.0
-            for i in range(take):
-                e = first + chosen[i]
-                weight = rows.weight[e] if weighted else rows.weight[0]
-                if partner >= 0:
-                    where = place(mean, rows, term, partner, own, e)
-                    inner = dot(packed, where, x, np.uintp(0), width)
-                    slope, second = packed[where + k], packed[where + width + k]
-                else:
-                    product(mean, rows, term, operand, own, e, slopes)
-                    inner = dot(slopes, np.uintp(0), x, np.uintp(0), width)
-                    slope, second = slopes[k], slopes[width + k]
-                rest(mean, rows, term, own, e, 1, others, spare)
-                linear += weight * slope * (rows.target[e] - others[0] - inner + slope * x[k])
-                square += weight * second
-            entry = np.uintp(m) * width + k
-            blend(to, m, entry, at, scale * linear, -0.5 * scale * square, natural)
-            if to.at_once:
-                x[k] = follow(natural, moments, at)
+        t = get_thread_id()
+        settle_drawn(to, m, stream, most[m], rows, mean, picks[t], rooms[t], natural, moments)
 
 
 @inline
@@ -638,11 +637,12 @@ def moments_of(
         out[i, 1] = 0
     for term in range(len(mean.width)):
         last, width = mean.first[term + 1] - 1, np.uintp(mean.width[term])
-        partner = partner_of(mean, term, last)
+        partner, this = partner_of(mean, term, last), reader(mean, term, last)
+        that = reader(mean, term, partner)
         for i in range(count):
-            at = place(mean, rows, term, last, own, first + i)
+            at = place(this, rows, own, first + i)
             if partner >= 0:
-                other = place(mean, rows, term, partner, own, first + i)
+                other = place(that, rows, own, first + i)
                 expected, variance = spread(mean.packed, at, mean.packed, other, width)
             else:
                 product(mean, rows, term, last, own, first + i, room)

@@ -221,16 +221,9 @@ class Plan:
 
         One operand can be left out: that which is updated has no need of its own moments.
         """
-        sizes = np.array(
-            [
-                0
-                if o.name == without
-                else 2 * dimension(o.reader.variable) * o.reader.variable.size
-                for o in self.operands
-            ],
-            dtype=np.int64,
-        )
-        ends = np.cumsum(sizes)
+        variables = [o.reader.variable for o in self.operands]
+        sizes = [0 if v.name == without else 2 * dimension(v) * v.size for v in variables]
+        ends: Ints = np.cumsum(sizes)
         packed = np.empty(ends[-1], dtype=dtype)
         for operand, size, end in zip(self.operands, sizes, ends, strict=True):
             if size:
@@ -376,7 +369,7 @@ class Plan:
         operand = self.operand(name)
         natural = q.natural[name] if at_once else q.natural[name].copy()
         mean = self.mean(q, operand.column, self.precision, without=name)
-        where = (operand.term, self.operands.index(operand))
+        where = (operand.term, self.operands.index(operand), operand.width)
         counts = (work.keyed.end - work.keyed.begin)[work.keys]
         few = np.zeros(len(counts), dtype=bool) if work.drawn is None else work.drawn.most < counts
         many = ~few & (counts > LONG)

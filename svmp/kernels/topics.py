@@ -14,19 +14,13 @@ plain twin is network/lookup.py.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
 from numba import prange
 
 from svmp.families.family import Array
+from svmp.kernels.compiling import jit, parallel
 from svmp.kernels.special import digamma, exp, log
 from svmp.network.grid import Ints
-
-FAST = {"contract", "reassoc", "nsz"}
-jit: Any = numba.njit(cache=True, fastmath=FAST, error_model="numpy")
-parallel: Any = numba.njit(cache=True, parallel=True, fastmath=FAST, error_model="numpy")
 
 TINY = 1e-200
 """A smaller s has lost digits to underflow, and the pair's shares are taken in logarithms."""

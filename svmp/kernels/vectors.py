@@ -23,15 +23,13 @@ from numba import prange
 from numpy.typing import NDArray
 
 from svmp.families.family import Array
+from svmp.kernels.compiling import inline, jit, parallel
 from svmp.kernels.multilinear import (
     OWN,
     TILE,
     Mean,
     Rows,
     coefficient,
-    inline,
-    jit,
-    parallel,
     product,
     rest,
     solve,

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import svmp
 from svmp.inference.fused import find_loops
+from svmp.kernels.multilinear import LONG
 from svmp.kernels.plan import Plan
 from svmp.network.network import Network
 from tests.network.tools import anywhere, bound, copy
@@ -126,6 +127,18 @@ def test_a_constant_in_the_mean_counts_once(method):
     fit = svmp.fit(model, method, steps=steps, max_sweeps=200)
     exact = (y - 3.5).sum() / (1 + len(y))
     assert fit.mean("b") == pytest.approx(exact, rel=0.05 if steps is None else 1e-9)
+
+
+@pytest.mark.parametrize("method", [svmp.FullVB(), svmp.Growing(first=1.0)])
+def test_a_key_with_very_many_rows(method):
+    """y ~ Normal(b x, 1) with so many rows that they are read in blocks: b in closed form."""
+    x, noise = np.random.default_rng(0).normal(size=(2, LONG + 5_000))
+    y = 2 * x + noise
+    with svmp.Model() as model:
+        b = svmp.Normal("b", mu=0, tau=1)
+        svmp.Normal("y", mu=b * x, tau=1, observed=y)
+    fit = svmp.fit(model, method, steps=svmp.Constant(1.0), max_sweeps=2)
+    assert fit.mean("b") == pytest.approx(x @ y / (1 + x @ x), rel=1e-12)
 
 
 def plans(model: svmp.Model) -> set[str]:
