@@ -15,8 +15,9 @@ from svmp.inference.settled import settled_update
 from svmp.kernels.plan import Drawn, Plan, Work
 from svmp.kernels.vectors_plan import VectorPlan
 from svmp.network.beliefs import Beliefs
+from svmp.network.edge import Edge
 from svmp.network.grid import Ints
-from svmp.network.network import Edge, Network
+from svmp.network.network import Network
 from svmp.network.slot import Single
 
 if TYPE_CHECKING:

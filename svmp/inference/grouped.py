@@ -16,8 +16,9 @@ from svmp.families.family import Array
 from svmp.inference.draws import sample_each
 from svmp.inference.rows import Draw, Pairs, Rows, among
 from svmp.network.division import Division
+from svmp.network.edge import Edge
 from svmp.network.grid import Ints
-from svmp.network.network import Edge, Network
+from svmp.network.network import Network
 
 
 def draw_groups(division: Division, size: int, seed: int, iteration: int) -> Ints:

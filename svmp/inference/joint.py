@@ -17,9 +17,10 @@ from svmp.inference.messages import Pass, message_sum
 from svmp.inference.rows import Draw
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK
+from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.linear import Linear, LinearTerm, dimension
-from svmp.network.network import Edge, Network
+from svmp.network.network import Network
 
 if TYPE_CHECKING:
     from svmp.inference.engine import Rule

@@ -14,8 +14,9 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference.draws import sample_each
+from svmp.network.edge import Edge
 from svmp.network.grid import Ints, ragged
-from svmp.network.network import Edge, Network, by_value
+from svmp.network.network import Network, by_value
 
 
 class Rows(NamedTuple):

@@ -19,8 +19,9 @@ from svmp.inference.selection import Batch, FullVB, Growing, Selection
 from svmp.kernels.mixture_plan import Mixtures
 from svmp.kernels.topics_plan import Topics
 from svmp.network.beliefs import Beliefs, Settled, Tally
+from svmp.network.edge import Edge
 from svmp.network.grid import Ints
-from svmp.network.network import Edge, Network
+from svmp.network.network import Network
 
 if TYPE_CHECKING:
     from svmp.inference.engine import Rule

@@ -14,9 +14,10 @@ from svmp.inference.engine import check_domain
 from svmp.inference.posterior import Posterior
 from svmp.network.beliefs import Beliefs, Settled
 from svmp.network.conditional import Conditional
+from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.lookup import Lookup
-from svmp.network.network import Edge, Network
+from svmp.network.network import Network
 from svmp.network.variable import Variable
 
 if TYPE_CHECKING:

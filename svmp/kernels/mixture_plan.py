@@ -16,14 +16,15 @@ from svmp import factors
 from svmp.families.family import Array, stack
 from svmp.families.normal import LOG_2PI
 from svmp.kernels import mixture
-from svmp.kernels.plan import threads_for
+from svmp.kernels.threads import threads_for
 from svmp.kernels.unstored import Unstored
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
+from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.linear import Linear
 from svmp.network.matrices import Diagonal, Multiple
-from svmp.network.network import Edge, Network
+from svmp.network.network import Network
 from svmp.network.slot import Fixed, Product, Single, Slot
 
 

@@ -6,22 +6,23 @@ else goes the plain way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from svmp import factors
 from svmp.families.family import Array, stack
 from svmp.families.normal import LOG_2PI
-from svmp.kernels import multilinear
-from svmp.kernels.multilinear import LINE, LONG, OWN, Mean, Receiver, Rows
+from svmp.kernels import multilinear, terms
+from svmp.kernels.drawn import update_drawn
+from svmp.kernels.multilinear import LONG, Receiver
+from svmp.kernels.table import Column, Keyed, Numbers, by_key, place_of
+from svmp.kernels.terms import LINE, OWN, Mean, Rows
+from svmp.kernels.threads import threads_for
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints
@@ -30,41 +31,9 @@ from svmp.network.reader import Reader
 from svmp.network.slot import Single
 
 Precision = type[np.float32] | type[np.float64]
-Array32 = NDArray[np.int32]
-Numbers = NDArray[Any]
-"""Numbers of either precision."""
 
-SMALL = 20_000
-"""Below so many accesses, waking other threads costs more than they save."""
 CENTRED = 100.0
 """How many standard deviations from 0 data may lie whose rows are read in single precision."""
-
-
-@contextmanager
-def threads_for(accesses: int) -> Iterator[None]:
-    """Run small work on this thread alone; the bits are the same."""
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1 if accesses < SMALL else threads)
-    before = numba.set_parallel_chunksize(16)  # keys differ in length: who is done takes more
-    try:
-        yield
-    finally:
-        numba.set_num_threads(threads)
-        numba.set_parallel_chunksize(before)
-
-
-@dataclass(frozen=True, eq=False)
-class Column:
-    """A foreign key of a table: that of every row, and how many keys there are."""
-
-    key: Array32
-    size: int
-
-    @classmethod
-    def of(cls, reader: Reader, width: int) -> Column:
-        rows = np.arange(reader.scope.rows.size)
-        elements = reader.element(rows, np.zeros_like(rows))
-        return cls((elements // width).astype(np.int32), reader.variable.size // width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,44 +48,6 @@ class Operand:
     @property
     def name(self) -> str:
         return self.reader.variable.name
-
-
-@dataclass(frozen=True, eq=False)
-class Keyed:
-    """Rows of a table by one of their keys.
-
-    Attributes
-    ----------
-    rows
-        Their numbers, those of one key after another's; None if all stand so in the table.
-    begin, end
-        Where those of each key begin and end.
-    columns
-        Their other keys, a line for each column.
-    target
-        The observed values, or None where they are hidden.
-    coefficients
-        Those of the terms that have any, a line each.
-    """
-
-    rows: Ints | None
-    begin: Ints
-    end: Ints
-    columns: Array32
-    target: Numbers | None
-    coefficients: Numbers
-
-    def at(self, places: Ints, counts: Ints) -> Keyed:
-        """Return some of the rows, by place, and so many for each key."""
-        end = np.cumsum(counts)
-        return Keyed(
-            places if self.rows is None else self.rows[places],
-            end - counts,
-            end,
-            self.columns[:, places],
-            None if self.target is None else self.target[places],
-            self.coefficients[:, places],
-        )
 
 
 class Drawn(NamedTuple):
@@ -212,7 +143,7 @@ class Plan:
 
     def pack(self, q: Beliefs, operand: Operand, out: Numbers) -> None:
         """Write K means and then K second moments of each key of an operand."""
-        multilinear.pack(q.moments[operand.name], operand.width, out)
+        terms.pack(q.moments[operand.name], operand.width, out)
 
     def mean(
         self, q: Beliefs, own: int | None, dtype: Precision, without: str | None = None
@@ -306,7 +237,7 @@ class Plan:
 
     def row_moments(self, q: Beliefs, rows: Rows, mean: Mean) -> Array:
         """Return the same of rows as the loops read them."""
-        return multilinear.row_moments(rows, mean)
+        return terms.row_moments(rows, mean)
 
     def squared_residuals(self, q: Beliefs, keyed: Keyed, column: int) -> Array:
         """Sum of E[(y - mu)^2] over the rows of each key of a column, for observed y."""
@@ -317,7 +248,7 @@ class Plan:
 
     def row_squares(self, q: Beliefs, rows: Rows, mean: Mean, keys: Ints) -> Array:
         """Return the same of rows as the loops read them."""
-        return multilinear.squared_residuals(rows, mean, keys, numba.get_num_threads())
+        return terms.squared_residuals(rows, mean, keys, numba.get_num_threads())
 
     @cached_property
     def noise(self) -> int | None:
@@ -386,7 +317,7 @@ class Plan:
             to, rows = part(few)
             with threads_for(int(drawn.most.sum()) * operand.width):
                 threads = numba.get_num_threads()
-                multilinear.update_drawn(to, *drawn, rows, mean, threads, natural, q.moments[name])
+                update_drawn(to, *drawn, rows, mean, threads, natural, q.moments[name])
         if not few.all():
             to, rows = part(~(few | many))
             with threads_for(int(counts.sum()) * operand.width):
@@ -408,23 +339,3 @@ class Plan:
 def is_number(term: LinearTerm) -> bool:
     """Whether a term is the same number in every row."""
     return not term.readers and not term.constants and term.design is None
-
-
-def place_of(column: Column, columns: list[Column]) -> int:
-    """Return the number of a column among others, a new one if it is not there."""
-    for number, other in enumerate(columns):
-        if other.size == column.size and np.array_equal(other.key, column.key):
-            return number
-    columns.append(column)
-    return len(columns) - 1
-
-
-def by_key(keys: Array32, count: int) -> tuple[Ints, Ints | None]:
-    """Sort by key, keeping the order: where each key's begin, and the order if it is another."""
-    ends = np.cumsum(np.bincount(keys, minlength=count))
-    pointers = np.concatenate([[0], ends])
-    if (np.diff(keys) >= 0).all():
-        return pointers, None
-    rows = np.arange(len(keys), dtype=np.int32)
-    table = sparse.csr_array((rows, (keys, rows)), shape=(count, len(keys)))
-    return pointers, table.data

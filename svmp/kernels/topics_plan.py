@@ -17,13 +17,14 @@ from scipy import sparse
 from svmp.families.family import Array
 from svmp.kernels import topics
 from svmp.kernels.documents import settle_documents
-from svmp.kernels.plan import threads_for
+from svmp.kernels.threads import threads_for
 from svmp.kernels.unstored import Unstored, blocks
 from svmp.network.beliefs import Beliefs
 from svmp.network.division import Division
+from svmp.network.edge import Edge
 from svmp.network.grid import Ints, ragged
 from svmp.network.lookup import Lookup
-from svmp.network.network import Edge, Network
+from svmp.network.network import Network
 from svmp.network.slot import Fixed, Single, Slot
 from svmp.network.variable import Variable
 

@@ -9,8 +9,8 @@ from scipy.special import softmax
 
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs, Settled
+from svmp.network.edge import Edge
 from svmp.network.grid import Ints
-from svmp.network.network import Edge
 from svmp.network.variable import Variable
 
 

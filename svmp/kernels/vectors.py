@@ -7,7 +7,7 @@ is mu_e = a_e . x + rest_e, and its message to (x, x x^T) is, with its precision
 
     (w E[a] (y - E[rest]),  -w E[a a^T] / 2).
 
-Means and second moments are laid out as in multilinear.py, and are the diagonal of E[x x^T]. What
+Means and second moments are laid out as in terms.py, and are the diagonal of E[x x^T]. What
 makes a covariance full stands beside them: the cross moments E[x_j x_k] of j < k. No array has a
 line for each row. The plain twin is network/linear.py.
 
@@ -23,17 +23,9 @@ from numba import prange
 from numpy.typing import NDArray
 
 from svmp.families.family import Array
+from svmp.kernels.cholesky import solve
 from svmp.kernels.compiling import inline, jit, parallel
-from svmp.kernels.multilinear import (
-    OWN,
-    TILE,
-    Mean,
-    Rows,
-    coefficient,
-    product,
-    rest,
-    solve,
-)
+from svmp.kernels.terms import OWN, TILE, Mean, Rows, coefficient, product, rest
 from svmp.network.grid import Ints
 
 

@@ -13,8 +13,10 @@ from svmp.families.family import Array
 from svmp.families.mvnormal import MvNormal
 from svmp.families.normal import Normal
 from svmp.kernels import vectors
-from svmp.kernels.multilinear import Mean, Rows
-from svmp.kernels.plan import Numbers, Operand, Plan, Precision, Work, threads_for
+from svmp.kernels.plan import Operand, Plan, Precision, Work
+from svmp.kernels.table import Numbers
+from svmp.kernels.terms import Mean, Rows
+from svmp.kernels.threads import threads_for
 from svmp.kernels.vectors import Cross, Receiver
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints, ragged

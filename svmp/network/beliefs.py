@@ -12,7 +12,7 @@ from svmp.families.family import Array
 from svmp.network.grid import Ints
 
 if TYPE_CHECKING:
-    from svmp.network.network import Edge
+    from svmp.network.edge import Edge
 
 
 class Loop(Protocol):

@@ -1,0 +1,90 @@
+"""Algorithm 1 in a loop: each element of each key reads rows of its own, drawn anew.
+
+The twin is the plain path of the engine with `DrawnChildren`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import get_thread_id, prange  # type: ignore[attr-defined]
+
+from svmp.families.family import Array
+from svmp.inference.draws import sample, stream_key
+from svmp.kernels.compiling import bare, parallel
+from svmp.kernels.multilinear import Receiver, blend, follow
+from svmp.kernels.terms import Mean, Rows, dot, partner_of, place, product, reader, rest
+from svmp.network.grid import Ints
+
+
+@bare
+def settle_drawn(
+    to: Receiver,
+    m: int,
+    stream: np.uint64,
+    most: int,
+    rows: Rows,
+    mean: Mean,
+    chosen: Ints,
+    room: Array,
+    natural: Array,
+    moments: Array,
+) -> None:
+    """Update the elements of a key one after the other, each from rows that it draws."""
+    packed, term, operand, own = mean.packed, to.term, to.operand, to.keys[m]
+    width, zero = np.uintp(mean.width[term]), np.uintp(0)
+    partner, weighted = partner_of(mean, term, operand), len(rows.weight) > 1
+    other, alone = reader(mean, term, partner), len(mean.width) == 1
+    x, slopes, others, spare = room[0], room[1], room[2], room[3]
+    others[0] = mean.intercept
+    first, count = rows.begin[m], rows.end[m] - rows.begin[m]
+    take = min(most, count)
+    scale = count / max(take, 1)
+    begin: Any = np.uintp(own) * width
+    for k in range(width):
+        x[k] = moments[begin + k, 0]
+    for k in range(width):
+        sample(stream, begin + k, count, take, chosen)
+        linear = square = 0.0
+        for i in range(take):
+            e = first + chosen[i]
+            weight = rows.weight[e] if weighted else rows.weight[0]
+            if partner >= 0:
+                at = place(other, rows, own, e)
+                inner = dot(packed, at, x, zero, width)
+                slope, second = packed[at + k], packed[at + width + k]
+            else:
+                product(mean, rows, term, operand, own, e, slopes)
+                inner = dot(slopes, zero, x, zero, width)
+                slope, second = slopes[k], slopes[width + k]
+            if not alone:
+                rest(mean, rows, term, own, e, 1, others, spare)
+            linear += weight * slope * (rows.target[e] - others[0] - inner + slope * x[k])
+            square += weight * second
+        linear, square = scale * linear, -0.5 * scale * square
+        blend(to, m, np.uintp(m) * width + k, begin + k, linear, square, natural)
+        if to.at_once:
+            x[k] = follow(natural, moments, begin + k)
+
+
+@parallel
+def update_drawn(
+    to: Receiver,
+    seed: int,
+    iteration: int,
+    variable: int,
+    most: Ints,
+    rows: Rows,
+    mean: Mean,
+    threads: int,
+    natural: Array,
+    moments: Array,
+) -> None:
+    """Update each element of each key from rows of its own, drawn anew: Algorithm 1."""
+    stream = stream_key(seed, iteration, variable)
+    rooms = np.empty((threads, 4, 2 * mean.width.max()), mean.packed.dtype)
+    picks = np.empty((threads, most.max()), dtype=np.int64)
+    for m in prange(len(to.keys)):
+        t = get_thread_id()
+        settle_drawn(to, m, stream, most[m], rows, mean, picks[t], rooms[t], natural, moments)

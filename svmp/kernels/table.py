@@ -1,0 +1,89 @@
+"""The rows of a table by one of their foreign keys, sorted once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from svmp.network.grid import Ints
+from svmp.network.reader import Reader
+
+Array32 = NDArray[np.int32]
+Numbers = NDArray[Any]
+"""Numbers of either precision."""
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A foreign key of a table: that of every row, and how many keys there are."""
+
+    key: Array32
+    size: int
+
+    @classmethod
+    def of(cls, reader: Reader, width: int) -> Column:
+        rows = np.arange(reader.scope.rows.size)
+        elements = reader.element(rows, np.zeros_like(rows))
+        return cls((elements // width).astype(np.int32), reader.variable.size // width)
+
+
+@dataclass(frozen=True, eq=False)
+class Keyed:
+    """Rows of a table by one of their keys.
+
+    Attributes
+    ----------
+    rows
+        Their numbers, those of one key after another's; None if all stand so in the table.
+    begin, end
+        Where those of each key begin and end.
+    columns
+        Their other keys, a line for each column.
+    target
+        The observed values, or None where they are hidden.
+    coefficients
+        Those of the terms that have any, a line each.
+    """
+
+    rows: Ints | None
+    begin: Ints
+    end: Ints
+    columns: Array32
+    target: Numbers | None
+    coefficients: Numbers
+
+    def at(self, places: Ints, counts: Ints) -> Keyed:
+        """Return some of the rows, by place, and so many for each key."""
+        end = np.cumsum(counts)
+        return Keyed(
+            places if self.rows is None else self.rows[places],
+            end - counts,
+            end,
+            self.columns[:, places],
+            None if self.target is None else self.target[places],
+            self.coefficients[:, places],
+        )
+
+
+def place_of(column: Column, columns: list[Column]) -> int:
+    """Return the number of a column among others, a new one if it is not there."""
+    for number, other in enumerate(columns):
+        if other.size == column.size and np.array_equal(other.key, column.key):
+            return number
+    columns.append(column)
+    return len(columns) - 1
+
+
+def by_key(keys: Array32, count: int) -> tuple[Ints, Ints | None]:
+    """Sort by key, keeping the order: where each key's begin, and the order if it is another."""
+    ends = np.cumsum(np.bincount(keys, minlength=count))
+    pointers = np.concatenate([[0], ends])
+    if (np.diff(keys) >= 0).all():
+        return pointers, None
+    rows = np.arange(len(keys), dtype=np.int32)
+    table = sparse.csr_array((rows, (keys, rows)), shape=(count, len(keys)))
+    return pointers, table.data

@@ -1,0 +1,234 @@
+"""The mean of a Normal that is linear in each parent, row by row, as the loops read it.
+
+    mu_e = sum over terms t of c_te * sum_k prod over operands f of x_f[key_f(e), k]
+
+Rows stand those of one key after another's; the moments of all operands stand in one array. Here
+are E[mu] and E[mu^2] of rows, the products that one operand is multiplied by, and the squared
+residuals that the bound and the noise need. The plain twin is network/linear.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import get_thread_id, prange  # type: ignore[attr-defined]
+from numpy.typing import NDArray
+
+from svmp.families.family import Array
+from svmp.kernels.compiling import bare, inline, parallel
+from svmp.network.grid import Ints
+
+TILE = 64
+"""Rows of a tile from which sums are made: K = 64 factors of them fit the first cache."""
+LINE = 16
+"""Rows that are turned at a time from one after another to factor by factor."""
+OWN = -1
+"""The column of an operand that stands at the key whose rows are read."""
+
+
+class Rows(NamedTuple):
+    """Rows of a table, those of one key after another's.
+
+    Attributes
+    ----------
+    begin, end
+        Where the rows of each receiving key begin and end.
+    columns
+        The keys of every row, a line for each column.
+    target, weight, coefficients
+        The value of every row; its precision, or one number for all; the coefficients of terms
+        that have any, a line each.
+    """
+
+    begin: Ints
+    end: Ints
+    columns: NDArray[np.int32]
+    target: NDArray[Any]
+    weight: NDArray[Any]
+    coefficients: NDArray[Any]
+
+
+class Mean(NamedTuple):
+    """The terms of a mean, and the moments of all operands in one array.
+
+    Attributes
+    ----------
+    packed
+        Operand f at key i has K means and then K second moments from `start[f] + 2 K i` on.
+    start, column
+        By operand: where it begins in `packed`, and which column of the rows is its key.
+    first, width, line
+        By term: its first operand, its K, and its line among the coefficients, -1 for none.
+    scale
+        A number by which each term is multiplied.
+    intercept
+        A number that is added to all of them.
+    """
+
+    packed: NDArray[Any]
+    start: Ints
+    column: Ints
+    first: Ints
+    width: Ints
+    line: Ints
+    scale: NDArray[Any]
+    intercept: float
+
+
+@bare
+def pack(moments: Array, width: int, packed: Array) -> None:
+    """Write for each key K means and then K second moments."""
+    for key in range(len(moments) // width):
+        at, start = np.uintp(key * width), np.uintp(2 * key * width)
+        for k in range(np.uintp(width)):
+            packed[start + k] = moments[at + k, 0]
+            packed[start + np.uintp(width) + k] = moments[at + k, 1]
+
+
+class Reader(NamedTuple):
+    """Where the moments of an operand are: its column, where it begins, and how many a key has."""
+
+    column: int
+    start: int
+    size: int
+
+
+@inline
+def reader(mean: Mean, term: int, operand: int) -> Reader:
+    """Return how an operand of a term is read."""
+    return Reader(mean.column[operand], mean.start[operand], 2 * mean.width[term])
+
+
+@inline
+def place(of: Reader, rows: Rows, own: int, e: int) -> Any:
+    """Return where the moments of an operand at a row begin; unsigned, as no place is negative."""
+    key = own if of.column == OWN else rows.columns[of.column, e]
+    return np.uintp(of.start + of.size * key)
+
+
+@inline
+def coefficient(mean: Mean, rows: Rows, term: int, e: int) -> float:
+    """Return what a term is multiplied by at a row."""
+    line = mean.line[term]
+    return mean.scale[term] * (rows.coefficients[line, e] if line >= 0 else 1)
+
+
+@inline
+def partner_of(mean: Mean, term: int, operand: int) -> int:
+    """Return the one by which an operand is multiplied, or -1 where it is by more or by less."""
+    first = mean.first[term]
+    pair = mean.first[term + 1] - first == 2 and mean.line[term] < 0 and mean.scale[term] == 1
+    return 2 * first + 1 - operand if pair else -1
+
+
+@inline
+def product(mean: Mean, rows: Rows, term: int, operand: int, own: int, e: int, room: Array) -> None:
+    """Write K times E[a] and then K times E[a^2], a being what an operand is multiplied by."""
+    width, packed = np.uintp(mean.width[term]), mean.packed
+    c = packed.dtype.type(coefficient(mean, rows, term, e))
+    for k in range(width):
+        room[k] = c
+        room[width + k] = c * c
+    for other in range(mean.first[term], mean.first[term + 1]):
+        if other != operand:
+            at = place(reader(mean, term, other), rows, own, e)
+            for k in range(2 * width):
+                room[k] *= packed[at + k]
+
+
+@inline
+def dot(a: Array, at: int, b: Array, start: int, width: int) -> Any:
+    """Return the inner product of K numbers of one array and K of another."""
+    total = a.dtype.type(0)
+    for k in range(width):
+        total += a[at + k] * b[start + k]
+    return total
+
+
+@inline
+def rest(
+    mean: Mean, rows: Rows, skip: int, own: int, first: int, count: int, out: Array, room: Array
+) -> None:
+    """Write E[mu] of some rows without one term."""
+    packed = mean.packed
+    for i in range(count):
+        out[i] = mean.intercept
+    for term in range(len(mean.width)):
+        if term != skip:
+            last, width = mean.first[term + 1] - 1, np.uintp(mean.width[term])
+            partner, this = partner_of(mean, term, last), reader(mean, term, last)
+            that = reader(mean, term, partner)
+            for i in range(count):
+                at = place(this, rows, own, first + i)
+                if partner >= 0:
+                    other = place(that, rows, own, first + i)
+                    out[i] += dot(packed, at, packed, other, width)
+                else:
+                    product(mean, rows, term, last, own, first + i, room)
+                    out[i] += dot(packed, at, room, np.uintp(0), width)
+
+
+@inline
+def spread(a: Array, at: int, b: Array, start: int, width: int) -> tuple[float, float]:
+    """E and var of the sum of K independent products, from K means and K second moments each."""
+    first = second = 0.0
+    for k in range(width):
+        inner = a[at + k] * b[start + k]
+        first += inner
+        second += a[at + width + k] * b[start + width + k] - inner * inner
+    return first, second
+
+
+@inline
+def moments_of(
+    mean: Mean, rows: Rows, own: int, first: int, count: int, out: Array, room: Array
+) -> None:
+    """Write E and var of the means of some rows; terms are independent, and so are their slots."""
+    for i in range(count):
+        out[i, 0] = mean.intercept
+        out[i, 1] = 0
+    for term in range(len(mean.width)):
+        last, width = mean.first[term + 1] - 1, np.uintp(mean.width[term])
+        partner, this = partner_of(mean, term, last), reader(mean, term, last)
+        that = reader(mean, term, partner)
+        for i in range(count):
+            at = place(this, rows, own, first + i)
+            if partner >= 0:
+                other = place(that, rows, own, first + i)
+                expected, variance = spread(mean.packed, at, mean.packed, other, width)
+            else:
+                product(mean, rows, term, last, own, first + i, room)
+                expected, variance = spread(mean.packed, at, room, np.uintp(0), width)
+            out[i, 0] += expected
+            out[i, 1] += variance
+
+
+@parallel
+def row_moments(rows: Rows, mean: Mean) -> Array:
+    """E[mu] and E[mu^2] of each row."""
+    count = rows.columns.shape[1]
+    out = np.empty((count, 2))
+    for block in prange((count + TILE - 1) // TILE):
+        room, first = np.empty(2 * mean.width.max()), block * TILE
+        found = out[first : first + TILE]
+        moments_of(mean, rows, 0, first, len(found), found, room)
+        for i in range(len(found)):
+            found[i, 1] += found[i, 0] * found[i, 0]
+    return out
+
+
+@parallel
+def squared_residuals(rows: Rows, mean: Mean, keys: Ints, threads: int) -> Array:
+    """Sum of E[(y - mu)^2] over the rows of each key, for known y."""
+    out = np.empty(len(keys))
+    rooms, founds = np.empty((threads, 2 * mean.width.max())), np.empty((threads, LINE, 2))
+    for m in prange(len(keys)):
+        room, found, total = rooms[get_thread_id()], founds[get_thread_id()], 0.0
+        for first in range(rows.begin[m], rows.end[m], LINE):
+            count = min(LINE, rows.end[m] - first)
+            moments_of(mean, rows, keys[m], first, count, found, room)
+            for i in range(count):
+                total += (rows.target[first + i] - found[i, 0]) ** 2 + found[i, 1]
+        out[m] = total
+    return out

@@ -1,0 +1,163 @@
+"""An edge of the network: from a hidden variable to a table that depends on it.
+
+Its key says which rows of the table are children of which element; all that inference asks is the
+sum of their messages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from svmp.families.family import Array
+from svmp.network.beliefs import Beliefs
+from svmp.network.conditional import Conditional
+from svmp.network.grid import Grid, Ints, ragged
+from svmp.network.slot import Product, Single, Slot
+from svmp.network.variable import Variable
+
+
+@dataclass(frozen=True, eq=False)
+class Edge:
+    """From a hidden parent to the table of a child: its rows, sorted by the parent's element."""
+
+    parent: Variable
+    conditional: Conditional
+
+    @property
+    def choosing(self) -> bool:
+        """Whether the parent is the Categorical that chooses among the child's components."""
+        selector = self.conditional.selector
+        return selector is not None and self.parent in selector.variables
+
+    @property
+    def slot(self) -> Slot:
+        """Return the parameter of the child in which the parent stands."""
+        return self.conditional.slot_of(self.parent)[1]
+
+    @cached_property
+    def fan(self) -> int:
+        """How many sub-rows of one child depend on an element: all of them if it is shared."""
+        axis = self.conditional.component_axis
+        if axis is None or self.choosing or axis in self.slot.labels(self.parent):
+            return 1
+        return self.conditional.components
+
+    def _pairs(self, rows: Ints) -> tuple[Ints, Ints]:
+        """List (element, row) or (element, sub-row), some perhaps twice."""
+        if not self.choosing:
+            rows = self.conditional.subrows(rows)
+        return self.slot.pairs(self.parent, rows)
+
+    @property
+    def _row_count(self) -> int:
+        return self.conditional.variable.size * (
+            1 if self.choosing else self.conditional.components
+        )
+
+    def pairs_in(self, rows: Ints) -> tuple[Ints, Ints]:
+        """List every (element, row) among these rows, by element."""
+        return self._distinct(*self._pairs(rows))
+
+    def _distinct(self, elements: Ints, rows: Ints) -> tuple[Ints, Ints]:
+        """Sort pairs, and keep one of each."""
+        pairs = np.sort(elements * self._row_count + rows)
+        if not isinstance(self.slot, Single | Product):  # those read an element once
+            pairs = pairs[np.flatnonzero(np.diff(pairs, prepend=-1))]
+        return np.divmod(pairs, self._row_count)
+
+    @cached_property
+    def _bases(self) -> Ints | None:
+        """For each element the first one of its sum, which has the same rows."""
+        if self.choosing or not self.slot.shares_rows(self.parent):
+            return None
+        return self.slot.base(self.parent, np.arange(self.parent.size))
+
+    def _base(self, elements: Ints) -> Ints:
+        return elements if self._bases is None else self._bases[elements]
+
+    def _first_pairs(self, rows: Ints) -> tuple[Ints, Ints]:
+        """List the distinct (element, row) pairs, of elements with the same rows the first's."""
+        if self._bases is None:
+            return self.pairs_in(rows)
+        return self.slot.first_pairs(self.parent, self.conditional.subrows(rows))
+
+    @cached_property
+    def _key(self) -> sparse.csr_array:
+        """The rows of each element, or of those that stand for others."""
+        elements, rows = self._first_pairs(self.conditional.variable.rows)
+        shape = (self.parent.size, self._row_count)
+        key = sparse.csr_array((np.ones(len(rows), dtype=np.int8), (elements, rows)), shape=shape)
+        key.sum_duplicates()
+        return key
+
+    @cached_property
+    def children(self) -> Ints:
+        """How many rows depend on each element of the parent."""
+        return self.children_in(self.conditional.variable.rows)
+
+    def children_in(self, rows: Ints) -> Ints:
+        """Return how many of these rows depend on each element of the parent.
+
+        One row of every kind is looked at, so that a mixture's components, which read all rows,
+        need no list of them.
+        """
+        kind = self._kinds(rows)
+        times = np.bincount(kind, minlength=self._kind_grid.size)
+        some = self._one_of_each(np.flatnonzero(times))
+        elements, found = self._first_pairs(some)
+        if not self.choosing:
+            found = found // self.conditional.components
+        count = np.bincount(elements, times[self._kinds(found)], self.parent.size)
+        return count[self._base(np.arange(self.parent.size))].astype(np.int64) // self.fan
+
+    @cached_property
+    def _kind_grid(self) -> Grid:
+        """The axes of the child along which the parent is read: all else is the same to it."""
+        plate, read = self.conditional.variable.plate, self.slot.labels(self.parent)
+        labels = tuple(label for label in plate.labels if label in read)
+        return Grid(labels, tuple(plate.length(label) for label in labels))
+
+    def _kinds(self, rows: Ints) -> Ints:
+        """Number rows so that those of one number depend on the same elements."""
+        plate, grid = self.conditional.variable.plate, self._kind_grid
+        kind = np.zeros(len(rows), dtype=np.int64)
+        for label in grid.labels:
+            kind += plate.coordinate(label, rows) * grid.stride(label)
+        return kind
+
+    def _one_of_each(self, kinds: Ints) -> Ints:
+        """Return a row of each kind."""
+        plate, grid = self.conditional.variable.plate, self._kind_grid
+        rows = np.zeros(len(kinds), dtype=np.int64)
+        for label in grid.labels:
+            rows += grid.coordinate(label, kinds) * plate.stride(label)
+        return rows
+
+    def children_at(self, elements: Ints, owner: Ints, place: Ints) -> tuple[Ints, Ints]:
+        """Return some children by their place among an element's: whose, and their rows."""
+        starts = self._key.indptr[self._base(elements)[owner]] + place * self.fan
+        which, place = ragged(starts, np.full(len(starts), self.fan))
+        return owner[which], self._key.indices[place].astype(np.int64)
+
+    def colours(self) -> Ints | None:
+        """Number the parent's elements so that no two of one number meet in a sub-row."""
+        if self.choosing:
+            return None
+        kinds = np.flatnonzero(np.bincount(self._kinds(self.conditional.variable.rows)))
+        rows = self.conditional.subrows(self._one_of_each(kinds))
+        return self.slot.colours(self.parent, rows)
+
+    def rows_of(self, elements: Ints) -> tuple[Ints, Ints]:
+        """Return every row of these elements, and whose it is by position."""
+        elements = self._base(elements)
+        starts = self._key.indptr[elements].astype(np.int64)
+        owner, place = ragged(starts, self._key.indptr[elements + 1] - starts)
+        return owner, self._key.indices[place].astype(np.int64)
+
+    def message(self, q: Beliefs, elements: Ints, owner: Ints, rows: Ints) -> Array:
+        """Return for each element the sum of the messages of its rows."""
+        return self.conditional.message_sum(q, self.parent, elements, owner, rows)
