@@ -29,7 +29,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) (about a minute the first time) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -q -c constraints.txt $(BUILD)
-	@$(BIN)/python -m pip install -q -c constraints.txt --use-pep517 --no-build-isolation -e '.[test,plot]'
+	@$(BIN)/python -m pip install -q -c constraints.txt --use-pep517 --no-build-isolation -e '.[test,study,serve]'
 	@touch $@
 
 demo: $(STAMP) ## run the demonstration
