@@ -22,7 +22,7 @@ from svmp.families.family import Array, dot
 from svmp.inference.fused import fused_update
 from svmp.inference.grouped import DrawnGroups
 from svmp.inference.joint import Block
-from svmp.inference.messages import Pass, message_sum
+from svmp.inference.messages import Pass, message_sum, touch
 from svmp.inference.rows import AllRows, Draw, by_colour
 from svmp.inference.selection import Selection
 from svmp.inference.settled import settle_documents, take_turn
@@ -49,6 +49,7 @@ def iterate(
     """Update every hidden variable once, in place; the variables of the rows drawn go first."""
     draw, together = selection.draw(network, seed, iteration), []
     done = Pass(fresh=draw.fresh)
+    q.touched.clear()
     q.settle()
     settle_groups(network, q, draw, done)
     rule = Rule(network, q, draw, steps, iteration, selection.option)
@@ -79,12 +80,14 @@ def proposals(
     network: Network, q: Beliefs, draw: Draw, rule: Rule, name: str, done: Pass
 ) -> Iterator[Update]:
     """Yield the new natural parameters of elements that can be updated together, group by group."""
+    touch(network, q, draw, name)
     for elements in draw.groups(name):
         target = message_sum(network, q, draw, name, elements, done)
         read = draw.read(name, elements)
         rho = rule(name, elements, read, target)[:, None]
         done.note(name in draw.locals, rho, read)
         yield elements, (1 - rho) * q.natural[name][elements] + rho * target
+    q.touched.clear()
 
 
 def settle_locals(network: Network, q: Beliefs, draw: Draw | None = None) -> Pass:
