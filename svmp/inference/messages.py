@@ -7,6 +7,7 @@ so the bound, which is at least as high at the end of the turn as it was at its 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -39,14 +40,20 @@ class Pass:
             self.most = max(self.most, int(read.max(initial=0)))
 
 
-def touch(network: Network, q: Beliefs, draw: Draw, name: str) -> None:
+def in_turn(
+    network: Network, q: Beliefs, draw: Draw, name: str, groups: list[Ints]
+) -> Iterator[Ints]:
+    """Yield the groups of a variable's elements, with the same tangents for all of them."""
+    touch(network, q, draw, name, groups)
+    yield from groups
+    q.touched.clear()
+
+
+def touch(network: Network, q: Beliefs, draw: Draw, name: str, groups: list[Ints]) -> None:
     """Fix where the tangents touch for the turn of a variable whose elements meet in rows."""
     q.touched.clear()
     edges = [e for e in network.edges[name] if e.conditional.factor.convex and not e.choosing]
-    groups = draw.groups(name) if edges else []
-    if len(groups) < 2:
-        return
-    for edge in edges:
+    for edge in edges if len(groups) > 1 else []:
         conditional, table = edge.conditional, edge.conditional.variable
         rows = np.unique(np.concatenate([draw.rows(edge, some).rows for some in groups]))
         moments = np.zeros((table.size * conditional.components, 2))
