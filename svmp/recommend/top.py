@@ -1,0 +1,87 @@
+"""The n best items of every user, in blocks of users, so that memory stays bounded."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+import numba
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+
+from svmp.kernels.compiling import parallel
+from svmp.recommend.side import Floats, Side, score_all, variance_all
+
+CELLS = 8_000_000
+"""About how many scores there are at a time."""
+BLOCK = 256
+"""How many users are scored together, and share a draw of the items, at most."""
+Explore = Literal["thompson", "ucb"] | None
+
+
+def scorer(items: Side, explore: Explore, width: float, seed: int) -> Callable[..., Floats]:
+    """Return the function that scores a block of users, by its number, against all items."""
+    if explore is None:
+        return lambda block, users: score_all(users, items)
+    if explore == "ucb":
+        return lambda block, users: (
+            score_all(users, items) + np.float32(width) * np.sqrt(variance_all(users, items))
+        )
+
+    def thompson(block: int, users: Side) -> Floats:
+        rng = np.random.default_rng([seed, block])
+        return score_all(users.draw(rng), items.draw(rng))
+
+    return thompson
+
+
+@parallel
+def best(scores, n, begin, seen, places, values):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Write the places and values of the n best scores of each row, best first.
+
+    A row's scores at `seen[begin[row]:begin[row + 1]]` are left out. Of two equal scores the first
+    is better. Where there are fewer than n, the place is -1.
+    """
+    for row in numba.prange(len(scores)):
+        line, place, value = scores[row], places[row], values[row]
+        for e in range(begin[row], begin[row + 1]):
+            line[seen[e]] = -np.inf
+        count, least = 0, np.float32(-np.inf)
+        for column in range(len(line)):
+            x = line[column]
+            if x <= least:
+                continue
+            spot = min(count, n - 1)
+            while spot > 0 and value[spot - 1] < x:
+                place[spot], value[spot] = place[spot - 1], value[spot - 1]
+                spot -= 1
+            place[spot], value[spot] = column, x
+            count = min(count + 1, n)
+            if count == n:
+                least = value[n - 1]
+
+
+@parallel
+def rank(scores, begin, seen, row, column, ranks):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Write the rank of some cells, from 1, among the scores of their row that were not seen."""
+    for r in numba.prange(len(scores)):
+        for e in range(begin[r], begin[r + 1]):
+            scores[r, seen[e]] = -np.inf
+    for cell in numba.prange(len(row)):
+        line, place = scores[row[cell]], column[cell]
+        x = line[place]
+        better = 0
+        for other in range(len(line)):
+            better += line[other] > x or (line[other] == x and other < place)
+        ranks[cell] = better + 1
+
+
+def shown(blocks: Sequence[int], progress: bool | None) -> Iterable[int]:
+    """Show how far it is, by default on a terminal and if there is much to do."""
+    if progress is None:
+        progress = sys.stderr.isatty() and len(blocks) > 20
+    if not progress:
+        return blocks
+    return track(blocks, "recommending", console=Console(stderr=True), transient=True)
