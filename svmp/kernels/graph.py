@@ -64,9 +64,7 @@ def odds(weights: Array) -> Odds:
 
 
 @bare
-def add_others(
-    state: np.uint64, table: Odds, seen: NDArray[np.int64], mark: int, out: Any
-) -> None:
+def add_others(state: np.uint64, table: Odds, seen: NDArray[np.int64], mark: int, out: Any) -> None:
     """Fill `out` with items that are not marked as seen, marking them."""
     items, left = len(table.keep), TRIES * len(out)
     for i in range(len(out)):

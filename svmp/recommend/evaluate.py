@@ -15,7 +15,6 @@ from svmp.recommend import metrics
 from svmp.recommend.baselines import Popularity, biases
 from svmp.recommend.factors import FactorModel
 from svmp.recommend.rating import RatingModel
-from svmp.recommend.side import score_all
 from svmp.recommend.top import BLOCK, CELLS, rank
 
 if TYPE_CHECKING:
@@ -175,7 +174,7 @@ def ranks(
     model: FactorModel, users: NDArray[np.int64], user: NDArray[np.int64], item: NDArray[np.int64]
 ) -> metrics.Ranks:
     """Return where items stand among all that their users have not rated; all by keys."""
-    items, size = model.items_.side, max(1, min(BLOCK, CELLS // len(model.items_)))
+    size = max(1, min(BLOCK, CELLS // len(model.items_)))
     place = np.searchsorted(users, user)
     order = np.argsort(place, kind="stable")
     found, shown = np.empty(len(user), np.int64), np.empty(len(users), np.int64)
@@ -184,10 +183,10 @@ def ranks(
         begin, seen = model.history_.items(some)
         first, last = np.searchsorted(place[order], [start, start + len(some)])
         cells = order[first:last]
-        scores = np.ascontiguousarray(score_all(model.users_.at(some), items))
+        scores = np.ascontiguousarray(model.scores(model.users_.at(some)))
         out = np.empty(len(cells), np.int64)
         rank(scores, begin, seen, place[cells] - start, item[cells], out)
-        found[cells], shown[start : start + len(some)] = out, len(items) - np.diff(begin)
+        found[cells], shown[start : start + len(some)] = out, len(model.items_) - np.diff(begin)
     return metrics.Ranks(place, found, shown)
 
 
