@@ -1,7 +1,7 @@
 """The network of ratings: r = a_user + b_item + u_user . v_item + noise.
 
-Biases and factors are Normal around 0. Their precisions are learned, one for all users' biases, one
-for all items', and one for each factor of users and of items; so is that of the noise.
+Biases and factors are Normal around 0. Their precisions are learned: one for all users' biases, one
+for all items', one for each factor of users and of items; so is that of the noise.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from svmp import families
+from svmp.inference.result import Fit
 from svmp.network.distributions import Gamma, MvNormal, Normal
 from svmp.network.expressions import diag, dot
 from svmp.network.model import Model
@@ -22,6 +24,15 @@ SHAPE = 4.0
 """Of the precision of each user's noise: as if four pairs of ratings had been seen."""
 
 
+SHARE = 0.1
+"""How much of the variance of ratings factors explain, as it is guessed before any is seen."""
+
+
+def guess(factors: int) -> float:
+    """Return the precision of factors that explain the expected share of ratings of variance 1."""
+    return float(np.sqrt(factors / SHARE))
+
+
 def network(ratings: Ratings, factors: int, covariance: Covariance, noise: Noise) -> Model:
     """Declare the network of ratings whose mean is 0 and whose variance is 1."""
     sizes = {"user": ratings.users, "item": ratings.items, "factor": factors}
@@ -31,20 +42,27 @@ def network(ratings: Ratings, factors: int, covariance: Covariance, noise: Noise
             tau: Any = Gamma("noise", alpha=SHAPE, beta=SHAPE * level, dims="user")[ratings.user]
         else:
             tau = Gamma("noise", alpha=1, beta=1)
-        a = Normal("a", mu=0, tau=Gamma("of_a", alpha=1, beta=1), dims="user")
-        b = Normal("b", mu=0, tau=Gamma("of_b", alpha=1, beta=1), dims="item")
-        of_u = Gamma("of_u", alpha=1, beta=1, dims="factor")
-        of_v = Gamma("of_v", alpha=1, beta=1, dims="factor")
-        if covariance == "full":
-            u: Any = MvNormal("u", mu=0, tau=diag(of_u), dims=("user", "factor"))
-            v: Any = MvNormal("v", mu=0, tau=diag(of_v), dims=("item", "factor"))
-        else:
-            u = Normal("u", mu=0, tau=of_u, dims=("user", "factor"))
-            v = Normal("v", mu=0, tau=of_v, dims=("item", "factor"))
-        user, item = ratings.user, ratings.item
-        mean = a[user] + b[item] + dot(u[user], v[item])
+        mean = (
+            Normal("a", mu=0, tau=Gamma("of_a", alpha=1, beta=1), dims="user")[ratings.user]
+            + Normal("b", mu=0, tau=Gamma("of_b", alpha=1, beta=1), dims="item")[ratings.item]
+        )
+        if factors:
+            u = _factors("u", "user", ratings.users, factors, covariance)
+            v = _factors("v", "item", ratings.items, factors, covariance)
+            mean = mean + dot(u[ratings.user], v[ratings.item])
         Normal("r", mu=mean, tau=tau, observed=ratings.rating)
     return model
+
+
+def _factors(name: str, dim: str, size: int, factors: int, covariance: Covariance) -> Any:
+    """Declare factors; the guess of their precisions weighs as much as what they turn out to be.
+
+    A precision that is learned without such a guess grows without end where factors are weak.
+    """
+    weight = size / 2
+    tau: Any = Gamma(f"of_{name}", alpha=weight, beta=weight / guess(factors), dims="factor")
+    kind: Any = MvNormal if covariance == "full" else Normal
+    return kind(name, mu=0, tau=diag(tau) if covariance == "full" else tau, dims=(dim, "factor"))
 
 
 def continued(ratings: Ratings, users: Side, items: Side, precision: Any) -> Model:
@@ -54,26 +72,33 @@ def continued(ratings: Ratings, users: Side, items: Side, precision: Any) -> Mod
     """
     sizes = {"user": ratings.users, "item": ratings.items, "factor": users.factors}
     with Model(coords=sizes) as model:
-        a = Normal("a", mu=users.bias, tau=1 / users.bias_var, dims="user")
-        b = Normal("b", mu=items.bias, tau=1 / items.bias_var, dims="item")
-        kind: Any = MvNormal if users.full else Normal
-        u, v = (
-            kind(name, mu=side.mean, tau=side.precision(), dims=(what, "factor"))
-            for name, side, what in (("u", users, "user"), ("v", items, "item"))
+        mean = (
+            Normal("a", mu=users.bias, tau=1 / users.bias_var, dims="user")[ratings.user]
+            + Normal("b", mu=items.bias, tau=1 / items.bias_var, dims="item")[ratings.item]
         )
-        user, item = ratings.user, ratings.item
-        mean = a[user] + b[item] + dot(u[user], v[item])
+        if users.factors:
+            kind: Any = MvNormal if users.full else Normal
+            u, v = (
+                kind(name, mu=side.mean, tau=side.precision(), dims=(dim, "factor"))
+                for name, side, dim in (("u", users, "user"), ("v", items, "item"))
+            )
+            mean = mean + dot(u[ratings.user], v[ratings.item])
         Normal("r", mu=mean, tau=precision, observed=ratings.rating)
     return model
 
 
-def sides(fit: Any) -> tuple[Side, Side]:
+def sides(fit: Fit) -> tuple[Side, Side]:
     """Return users and items under the q of a fit."""
-    return _side(fit["a"], fit["u"]), _side(fit["b"], fit["v"])
+    return _side(fit, "a", "u"), _side(fit, "b", "v")
 
 
-def _side(bias: Any, factors: Any) -> Side:
-    full = "tau" in factors.parameters and factors.parameters["tau"].ndim == 3
-    cov = np.linalg.inv(factors.tau) if full else factors.var
-    arrays = bias.mean, bias.var, factors.mean, cov
+def _side(fit: Fit, bias: str, factors: str) -> Side:
+    q = fit[bias]
+    if factors in fit.posteriors:
+        full = isinstance(fit[factors].family, families.MvNormal)
+        cov = np.linalg.inv(fit[factors].tau) if full else fit[factors].var
+        arrays = q.mean, q.var, fit.mean(factors), cov
+    else:
+        nothing = np.zeros((len(q.mean), 0))
+        arrays = q.mean, q.var, nothing, nothing
     return Side(*(np.ascontiguousarray(array, np.float32) for array in arrays))

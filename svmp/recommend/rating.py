@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import ModelError
-from svmp.inference.fit import fit as fit_network
 from svmp.inference.result import Fit
 from svmp.ratings import Ratings, read_ratings
 from svmp.ratings.columns import Columns
@@ -19,8 +18,9 @@ from svmp.recommend.factors import FactorModel, Person
 from svmp.recommend.files import Arrays, need
 from svmp.recommend.fold import Conditional, Explanation
 from svmp.recommend.history import History
-from svmp.recommend.network import Covariance, Noise, network, sides
-from svmp.recommend.side import Floats, Keys, Known, Side, score
+from svmp.recommend.learn import learn
+from svmp.recommend.network import Covariance, Noise
+from svmp.recommend.side import Floats, Keys, Known, score
 from svmp.recommend.spread import GRID, Spread
 from svmp.recommend.state import array
 from svmp.recommend.update import taken_in
@@ -47,19 +47,21 @@ class RatingModel(FactorModel):
         The least and the greatest rating: predictions are kept within; by default those of the
         data.
     calibrate
-        The share of the ratings, at most 20,000, that is first held out to learn how far ratings
-        fall from their predictions, and then taken in by `update`. 0 trusts q as it is.
+        The share of the ratings, at most 20,000, that is first held out, to stop the run where
+        their error is least and to learn how far ratings fall from their predictions, and then
+        taken in as by `update`. 0 does without.
     columns, duplicates
         How to read data, see `svmp.ratings.read_ratings`.
     seed, max_sweeps, tol, threads, progress
-        For `svmp.fit`, which does the inference under its default policy.
+        For `svmp.fit`, which does the inference.
 
     Attributes
     ----------
     users_, items_
         Ids and q of all users and items, `history_` what they have rated.
     fit_
-        How the run ended: `status`, `bound`, `trace`. It is not saved.
+        How the run ended: `status`, `bound`, `trace`. It is not saved. `sweeps_` is how many sweeps
+        it took.
     spread_
         How far ratings fall from their predictions.
 
@@ -74,6 +76,7 @@ class RatingModel(FactorModel):
     range_: tuple[float, float]
     spread_: Spread
     fit_: Fit | None
+    sweeps_: float | None
 
     def __init__(
         self,
@@ -82,7 +85,7 @@ class RatingModel(FactorModel):
         covariance: Covariance = "diagonal",
         noise: Noise = "shared",
         range: tuple[float, float] | None = None,
-        calibrate: float = 0.02,
+        calibrate: float = 0.05,
         columns: Columns | None = None,
         duplicates: Duplicates = "error",
         seed: int = 0,
@@ -111,14 +114,31 @@ class RatingModel(FactorModel):
         self._check_parameters()
         ratings = self._read(data)
         held = self._held_out(len(ratings))
-        training = ratings.take(np.flatnonzero(~held)) if held.any() else ratings
+        rest = ratings.take(np.flatnonzero(held)) if held.any() else None
+        training = ratings.take(np.flatnonzero(~held))
         self.offset_ = float(training.rating.mean(dtype=np.float64))
         self.range_ = self.range or (float(ratings.rating.min()), float(ratings.rating.max()))
-        self._learn(training)
+        found = learn(
+            training,
+            rest,
+            self.offset_,
+            self.factors,
+            self.covariance,
+            self.noise,
+            self.max_sweeps,
+            self.seed,
+            tol=self.tol,
+            threads=self.threads,
+            progress=self.progress,
+        )
+        self.fit_, self.sweeps_ = found.fit, found.sweeps
+        self.users_ = Known("user", ratings.user_ids, found.users, found.any_user)
+        self.items_ = Known("item", ratings.item_ids, found.items, found.any_item)
+        self.noise_ = np.array(np.broadcast_to(found.noise, ratings.users), np.float32)
+        self.prior_noise_ = float(np.mean(found.noise))
         self.history_ = History.of(training)
         self.spread_ = Spread.normal()
-        if held.any():
-            rest = ratings.take(np.flatnonzero(held))
+        if rest is not None:
             mean, std = self._moments(rest.user, rest.item)
             self.spread_ = Spread.of(rest.rating - mean, std)
             taken_in(self, rest)
@@ -238,39 +258,6 @@ class RatingModel(FactorModel):
         held[rng.choice(count, size if size >= 50 else 0, replace=False)] = True
         return held
 
-    def _learn(self, ratings: Ratings) -> None:
-        """Fit the network to ratings of mean 0 and variance 1, and scale q back."""
-        scale = float(ratings.rating.std(dtype=np.float64)) or 1.0
-        unit = (ratings.rating - self.offset_) / scale
-        table = Ratings(ratings.user, ratings.item, unit, ratings.user_ids, ratings.item_ids)
-        model = network(table, self.factors, self.covariance, self.noise)
-        self.fit_ = fit_network(
-            model,
-            seed=self.seed,
-            max_sweeps=self.max_sweeps,
-            tol=self.tol,
-            threads=self.threads,
-            progress=self.progress,
-        )
-        q = self.fit_
-        users, items = sides(q)
-        of_u, of_v = q.mean("of_u"), q.mean("of_v")
-        self.users_ = Known(
-            "user",
-            ratings.user_ids,
-            users.scaled(scale),
-            Side.prior(q.mean("of_a"), of_u, self.covariance == "full").scaled(scale),
-        )
-        self.items_ = Known(
-            "item",
-            ratings.item_ids,
-            items.scaled(scale),
-            Side.prior(q.mean("of_b"), of_v, self.covariance == "full").scaled(scale),
-        )
-        noise = np.broadcast_to(scale**2 / q.mean("noise"), ratings.users)
-        self.noise_ = np.array(noise, np.float32)
-        self.prior_noise_ = float(np.mean(noise))
-
     def _own_state(self) -> tuple[dict[str, Any], Arrays]:
         about = {
             "range": self.range_,
@@ -281,7 +268,7 @@ class RatingModel(FactorModel):
 
     def _own_restore(self, about: dict[str, Any], arrays: Arrays) -> None:
         low, high = map(float, about["range"])
-        self.range_, self.fit_ = (low, high), None
+        self.range_, self.fit_, self.sweeps_ = (low, high), None, None
         self.prior_noise_ = float(about["prior_noise"])
         self.noise_ = array(arrays, "noise", np.float32, (len(self.users_),))
         need((self.noise_ > 0).all() and self.prior_noise_ > 0, "damaged: the noise is no variance")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from svmp.errors import ModelError
 
@@ -41,7 +41,7 @@ class Spread:
     def normal(cls) -> Spread:
         """Return what holds if q is right."""
         levels = np.linspace(0, 1, GRID)
-        return cls(1.0, norm.ppf((1 + np.minimum(levels, 1 - 1e-6)) / 2))
+        return cls(1.0, ndtri((1 + np.minimum(levels, 1 - 1e-6)) / 2))
 
     @classmethod
     def of(cls, error: NDArray[Any], std: NDArray[Any]) -> Spread:
