@@ -15,7 +15,7 @@ from svmp.inference.fit import fit
 from svmp.inference.result import Fit
 from svmp.inference.selection import FullVB
 from svmp.ratings import Ratings
-from svmp.recommend.network import Covariance, Noise, guess, network, sides
+from svmp.recommend.network import GUESS, Covariance, Noise, network, sides
 from svmp.recommend.side import Side, score
 
 FIRST, GROWTH = 3, 1.5
@@ -87,13 +87,12 @@ def start(ratings: Ratings, factors: int, covariance: Covariance, seed: int) -> 
     if not factors:
         return {}
     rng = np.random.default_rng([seed, 2])
-    precision = guess(factors)
-    tau = precision / SURE * (np.eye(factors) if covariance == "full" else 1.0)
-    width = NEAR / np.sqrt(precision)
+    tau = GUESS / SURE * (np.eye(factors) if covariance == "full" else 1.0)
+    width = NEAR / np.sqrt(GUESS)
     return {
         name: {"mu": width * rng.standard_normal((size, factors)), "tau": tau}
         for name, size in (("u", ratings.users), ("v", ratings.items))
-    } | {name: {"alpha": precision, "beta": 1.0} for name in ("of_u", "of_v")}
+    } | {name: {"alpha": GUESS, "beta": 1.0} for name in ("of_u", "of_v")}
 
 
 def _error(q: tuple[Side, Side], held: Ratings, offset: float, scale: float) -> float:

@@ -24,13 +24,8 @@ SHAPE = 4.0
 """Of the precision of each user's noise: as if four pairs of ratings had been seen."""
 
 
-SHARE = 0.1
-"""How much of the variance of ratings factors explain, as it is guessed before any is seen."""
-
-
-def guess(factors: int) -> float:
-    """Return the precision of factors that explain the expected share of ratings of variance 1."""
-    return float(np.sqrt(factors / SHARE))
+GUESS = 7.0
+"""The precision of factors, where ratings have variance 1, as it is guessed before any is seen."""
 
 
 def network(ratings: Ratings, factors: int, covariance: Covariance, noise: Noise) -> Model:
@@ -60,7 +55,7 @@ def _factors(name: str, dim: str, size: int, factors: int, covariance: Covarianc
     A precision that is learned without such a guess grows without end where factors are weak.
     """
     weight = size / 2
-    tau: Any = Gamma(f"of_{name}", alpha=weight, beta=weight / guess(factors), dims="factor")
+    tau: Any = Gamma(f"of_{name}", alpha=weight, beta=weight / GUESS, dims="factor")
     kind: Any = MvNormal if covariance == "full" else Normal
     return kind(name, mu=0, tau=diag(tau) if covariance == "full" else tau, dims=(dim, "factor"))
 

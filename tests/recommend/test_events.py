@@ -11,7 +11,8 @@ from scipy.special import expit
 
 import svmp
 from svmp.inference.redrawn import Redrawn
-from svmp.recommend import EventModel
+from svmp.ratings import Ratings
+from svmp.recommend import EventModel, evaluate, split
 from svmp.recommend.considered import at_rest, probability
 from svmp.recommend.side import Side
 
@@ -153,6 +154,16 @@ def test_rules_rank_by_what_they_say(model: EventModel) -> None:
     np.testing.assert_allclose(other.scores(users).ravel(), other.predict(*pairs), atol=1e-5)
     top = other.recommend(3, n=4)
     np.testing.assert_allclose(top.scores, other.predict(3, top.items), atol=1e-5)
+
+
+def test_an_evaluation_ranks_beside_popularity() -> None:
+    ratings = Ratings.of_keys(*np.nonzero(circles().toarray()), np.ones(circles().nnz), 60, 40)
+    train, test = split.random(ratings, 0.2, seed=1)
+    model = EventModel(factors=3, progress=False).fit(train)
+    found = evaluate(model, test, n=5, draws=20)
+    assert list(found.scores) == ["model", "popularity"]
+    assert found.scores["model"]["NDCG@5"].value > found.scores["popularity"]["NDCG@5"].value
+    assert len(found.plot().axes) == 1
 
 
 # --- input ----------------------------------------------------------------------------------
