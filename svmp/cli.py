@@ -6,7 +6,8 @@ works with its own extra installed.
 
 from __future__ import annotations
 
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -33,6 +34,38 @@ def svmp(
     ] = False,
 ) -> None:
     """Stochastic variational message passing in conjugate Bayesian networks."""
+
+
+@app.command()
+def lab(
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Port; by default 8014, or any if that is taken."),
+    ] = None,
+    browser: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in the browser.")
+    ] = True,
+) -> None:
+    """Pick an algorithm on a page of this machine, run it, and watch the bound."""
+    serve = needing("study", "svmp.lab.serve").serve
+    try:
+        serve(port, opens=browser)
+    except OSError as error:
+        fail(f"the lab cannot use port {port}: {error.strerror}")
+
+
+def needing(extra: str, module: str) -> Any:
+    """Import a module of svmp; where its extra is not installed, say how to get it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        fail(f"this needs {error.name}: pip install 'svmp[{extra}]'")
+
+
+def fail(sentence: str) -> NoReturn:
+    """End the command, for a reason that is said in one sentence."""
+    typer.echo(f"svmp: {sentence}", err=True)
+    raise typer.Exit(2)
 
 
 def main() -> None:

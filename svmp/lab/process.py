@@ -1,0 +1,86 @@
+"""A worker process, as the server sees it: started with a run's fields, heard, and stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from svmp.lab.worker import GRACE
+
+WORKER = (sys.executable, "-P", "-m", "svmp.lab.worker")
+
+
+class End(NamedTuple):
+    """How a run ended: svmp's status or "failed", a sentence if there is more to say, the bound."""
+
+    state: str
+    sentence: str = ""
+    bound: float | None = None
+
+
+class Worker:
+    """One process for one run."""
+
+    def __init__(self, command: Sequence[str] = WORKER) -> None:
+        self.command = command
+        self.stopping = False
+        self._process: Process | None = None
+
+    async def run(self, fields: Mapping[str, Any], hear: Callable[[list[float]], None]) -> End:
+        """Do a run to its end, and let its rows be heard as they come."""
+        try:
+            # In a session of its own, so that Ctrl-C in the terminal reaches the lab alone.
+            process = await asyncio.create_subprocess_exec(
+                *self.command, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
+            )
+        except OSError as error:
+            return End("failed", f"the worker process could not be started: {error}")
+        self._process = process
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdin.write(json.dumps(dict(fields)).encode() + b"\n")
+        if self.stopping:
+            self._close()
+        words = asyncio.create_task(process.stderr.read())
+        end = None
+        async for line in process.stdout:
+            message = json.loads(line)
+            if "row" in message:
+                hear(message["row"])
+            else:
+                end = End(message["end"], message["sentence"], message["bound"])
+        code = await process.wait()
+        return end or self._died(code, (await words).decode(errors="replace"))
+
+    def stop(self) -> None:
+        """Let the process end: kindly, and by force if that takes too long."""
+        self.stopping = True
+        if self._process is not None:
+            self._close()
+
+    def _close(self) -> None:
+        process = self._process
+        assert process
+        assert process.stdin
+        process.stdin.close()  # at which it ends
+        asyncio.get_running_loop().call_later(2 * GRACE, kill, process)
+
+    def _died(self, code: int, words: str) -> End:
+        """Say how a process ended that did not say so itself."""
+        if self.stopping:
+            return End("interrupted")
+        how = f"with exit code {code}" if code >= 0 else f"by signal {-code}"
+        last = words.strip().splitlines()[-1:] or ["it left no word why"]
+        return End("failed", f"the worker process ended {how}: {last[0][:300]}")
+
+
+def kill(process: Process) -> None:
+    """End a process at once, if it has not ended."""
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
