@@ -6,6 +6,7 @@ works with its own extra installed.
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
@@ -51,7 +52,7 @@ def lab(
     try:
         serve(port, opens=browser)
     except OSError as error:
-        fail(f"the lab cannot use port {port}: {error.strerror}")
+        fail(f"the lab cannot use port {port}: {os.strerror(error.errno or 0)}")
 
 
 def needing(extra: str, module: str) -> Any:

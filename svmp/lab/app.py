@@ -106,23 +106,27 @@ async def read_json(request: Request) -> Any:
         raise HTTPException(400, "settings must be sent as JSON") from None
 
 
-# --- what is refused is said in the same form: a sentence for each field ----------------------
+# --- what is refused is said in one form: a sentence for each field ---------------------------
+
+
+def sentences(errors: Mapping[str, str], status: int, **options: Any) -> Response:
+    """Answer with what is wrong."""
+    body = json.dumps({"errors": errors})  # in ASCII, which can carry any text that JSON can
+    return Response(body, status, media_type="application/json", **options)
 
 
 async def refused(request: Request, error: Exception) -> Response:
     """Answer settings that cannot be run."""
     assert isinstance(error, Refused)
-    return JSONResponse({"errors": error.errors}, 422)
+    return sentences(error.errors, 422)
 
 
 async def too_many(request: Request, error: Exception) -> Response:
     """Answer a run too many."""
-    return JSONResponse({"errors": {"request": str(error)}}, 409)
+    return sentences({"request": str(error)}, 409)
 
 
 async def wrong(request: Request, error: Exception) -> Response:
     """Answer any other request that cannot be met."""
     assert isinstance(error, HTTPException)
-    return JSONResponse(
-        {"errors": {"request": error.detail}}, error.status_code, headers=error.headers
-    )
+    return sentences({"request": error.detail}, error.status_code, headers=error.headers)

@@ -144,11 +144,11 @@ class Plan:
         value = self.values
         match value["policy"]:
             case "RobbinsMonro" if self.numbers["rho1"] == 1:
-                return f"steps t^-{value['kappa']}"
+                return f"steps t^−{value['kappa']}"
             case "RobbinsMonro":
                 return f"from ρ₁ = {value['rho1']}, κ = {value['kappa']}"
             case "HoldThenDecay":
-                return f"{value['hold']} unit steps, then t^-{value['kappa']}"
+                return f"{value['hold']} unit steps, then t^−{value['kappa']}"
             case "Nodewise":
                 return f"node-wise steps, c = {value['c']}, κ = {value['kappa']}"
             case "Grow":

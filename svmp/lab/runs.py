@@ -31,6 +31,8 @@ class Run:
     ----------
     colour
         Number of its colour in the chart: the first that no other run has.
+    worker
+        Its process, once it has begun.
     end
         How it ended, if it has.
     rows
@@ -42,8 +44,7 @@ class Run:
     id: str
     plan: Plan
     colour: int
-    worker: Worker
-    running: bool = False
+    worker: Worker | None = None
     end: End | None = None
     rows: list[list[float]] = field(default_factory=list)
     version: int = 1
@@ -53,9 +54,9 @@ class Run:
         """Where it stands, in a word."""
         if self.end is not None:
             return self.end.state
-        if self.worker.stopping:
-            return "stopping"
-        return "running" if self.running else "waiting"
+        if self.worker is None:
+            return "waiting"
+        return "stopping" if self.worker.stopping else "running"
 
     def about(self) -> dict[str, Any]:
         """Return everything but the rows."""
@@ -81,7 +82,14 @@ class Runs:
         self._count = 0
         self._closed = False
         self._working: dict[asyncio.Task[None], Run] = {}
+        self._stopping: set[asyncio.Task[None]] = set()
+        self._spare: Worker | None = None
         self._news = asyncio.Event()
+
+    def keep_a_spare(self) -> None:
+        """Start a process for the next run already, which then need not wait for it."""
+        self._spare = self.make_worker()
+        self._spare.start()
 
     def add(self, plan: Plan) -> Run:
         """Take in a run, which starts when fewer than two others are running."""
@@ -89,7 +97,7 @@ class Runs:
             raise TooMany(f"{MOST_KEPT} runs are kept at most: remove one first")
         self._count += 1
         colour = min(set(range(MOST_KEPT)) - {run.colour for run in self.kept.values()})
-        run = Run(str(self._count), plan, colour, self.make_worker())
+        run = Run(str(self._count), plan, colour)
         self.kept[run.id] = run
         self._changed(run)
         self._start()
@@ -97,8 +105,8 @@ class Runs:
 
     def stop(self, run: Run) -> None:
         """Let a run end where it is."""
-        if run.running:
-            run.worker.stop()
+        if run.end is None and run.worker is not None:
+            self._end(run.worker)
         elif run.end is None:
             run.end = End("interrupted", "stopped before it began")
         self._changed(run)
@@ -113,32 +121,40 @@ class Runs:
         self._closed = True
         for run in [*self.kept.values(), *self._working.values()]:
             self.stop(run)
+        if self._spare is not None:
+            self._end(self._spare)
         self._wake()
-        if self._working:
-            await asyncio.wait(self._working)
+        while left := {*self._working, *self._stopping}:
+            await asyncio.wait(left)
+
+    def _end(self, worker: Worker) -> None:
+        if not worker.stopping:
+            worker.stopping = True
+            task = asyncio.create_task(worker.stop())
+            self._stopping.add(task)
+            task.add_done_callback(self._stopping.discard)
 
     def _start(self) -> None:
         """Start runs that wait, as many as may run."""
         for run in self.kept.values():
-            if len(self._working) < MOST_RUNNING and not run.running and run.end is None:
-                run.running = True
-                task = asyncio.create_task(self._work(run))
+            if len(self._working) < MOST_RUNNING and run.state == "waiting":
+                run.worker = self._spare or self.make_worker()
+                if self._spare is not None:
+                    self.keep_a_spare()
+                task = asyncio.create_task(self._work(run, run.worker))
                 self._working[task] = run
                 task.add_done_callback(self._worked)
+                self._changed(run)
 
-    async def _work(self, run: Run) -> None:
+    async def _work(self, run: Run, worker: Worker) -> None:
         def hear(row: list[float]) -> None:
             run.rows.append(row)
             self._wake()
 
-        self._changed(run)
-        run.end = await run.worker.run(run.plan.values, hear)
+        run.end = await worker.run(run.plan.values, hear)
 
     def _worked(self, task: asyncio.Task[None]) -> None:
         run = self._working.pop(task)
-        run.running = False
-        if run.end is None:  # a fault of the lab's own
-            run.end = End("failed", f"the run could not be followed: {task.exception()!r}")
         self._changed(run)
         if not self._closed:
             self._start()

@@ -27,6 +27,7 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        self.runs.keep_a_spare()
         if self.opens is not None:
             await asyncio.to_thread(webbrowser.open, self.opens)
 

@@ -9,10 +9,8 @@ function makeCard(run, act) {
   const card = document.getElementById("run-card").content.firstElementChild.cloneNode(true);
   const find = (selector) => card.querySelector(selector);
   find("h3").textContent = run.label;
-  find(".data").textContent = `${run.data}, start ${run.settings.seed}`;
-  const path = find("line");
-  path.style.stroke = stroke(run);
-  if (dash(run) === "dash") path.style.strokeDasharray = "6 4";
+  find(".data").textContent = `${run.data}, started from seed ${run.settings.seed}`;
+  if (dash(run) === "dash") find("line").style.strokeDasharray = "6 4";
   find(".swatch").setAttribute("aria-label", `Show ${run.label}`);
   find(".swatch").addEventListener("click", () => act.toggle(run.id));
   for (const button of card.querySelectorAll("[data-do]")) {
@@ -26,6 +24,7 @@ function update(card, run) {
   const find = (selector) => card.querySelector(selector);
   const state = run.state === "running" && run.rows.length === 0 ? "starting" : run.state;
   card.dataset.state = state;
+  find("line").style.stroke = stroke(run);
   card.classList.toggle("away", run.hidden);
   find(".state").textContent = STATES[state];
   find(".numbers").textContent = numbers(run);

@@ -1,7 +1,6 @@
 // How runs are told apart: by colour and dash, and at the end of a line by a mark.
 
-// Okabe and Ito's colours, which colour-blind readers can tell apart.
-const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
+const COLOURS = 6; // --run-0 to --run-5 of the style sheet
 const SYMBOLS = { diverged: "x", failed: "x", interrupted: "square", converged: "star" };
 
 export const STATES = {
@@ -16,24 +15,30 @@ export const STATES = {
   failed: "failed",
 };
 
-export const stroke = (run) => COLOURS[run.colour % COLOURS.length];
-export const dash = (run) => (run.colour < COLOURS.length ? "solid" : "dash");
+export const colour = (name) => getComputedStyle(document.body).getPropertyValue(name).trim();
+export const stroke = (run) => colour(`--run-${run.colour % COLOURS}`);
+export const dash = (run) => (run.colour < COLOURS ? "solid" : "dash");
 export const symbol = (run) => SYMBOLS[run.state] ?? "circle";
 export const ended = (run) => !["waiting", "running", "stopping"].includes(run.state);
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 
+export const compact = (number) => short.format(number).replace("-", "−").replace("K", "k");
+
 /** A bound in nats: in full, or by its power of ten where it has run away. */
-export function nats(bound) {
-  const text = Math.abs(bound) < 1e9 ? whole.format(bound) : bound.toExponential(1);
-  return text.replace("-", "−").replace("e+", " × 10^");
+function nats(bound) {
+  if (Math.abs(bound) < 1e9) return whole.format(bound).replace("-", "−");
+  const [digits, power] = bound.toExponential(1).split("e+");
+  return `${digits.replace("-", "−")} × 10${[...power].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}`;
 }
 
 /** Where a run is: its bound, iterations and accesses. */
 export function numbers(run) {
   if (run.rows.length === 0) return "";
   const [iteration, accesses, , bound] = run.rows.at(-1);
-  const spent = `${whole.format(iteration)} iterations, ${short.format(accesses)} accesses`;
-  return `bound ${nats(run.bound ?? bound)} after ${spent}`;
+  const iterations = `${whole.format(iteration)} iteration${iteration === 1 ? "" : "s"}`;
+  const spent = `after ${iterations}, ${compact(accesses)} accesses`;
+  if (run.state !== "diverged") return `bound ${nats(run.bound ?? bound)} ${spent}`;
+  return `bound ${nats(bound)} ${spent}; the last sound one is ${nats(run.bound)}`;
 }
