@@ -21,9 +21,9 @@ from .conftest import SMALL
 PLAN = read_plan(SMALL, find_sources())
 TELL = "import json, sys, os, time; tell = lambda **m: print(json.dumps(m), flush=True); "
 ROW = "tell(row=[1, 2, 3.0, -4.0]); "
-END = "tell(end='budget', sentence='', bound=-4.0); "
-GOOD = f"{TELL} sys.stdin.readline(); {ROW} {END}"
-KIND = f"{TELL} sys.stdin.readline(); {ROW} sys.stdin.read(); tell(end='interrupted', sentence='', bound=-4.0)"
+END = "tell(end='{}', sentence='', bound=-4.0)"
+GOOD = f"{TELL} sys.stdin.readline(); {ROW} {END.format('budget')}"
+KIND = f"{TELL} sys.stdin.readline(); {ROW} sys.stdin.read(); {END.format('interrupted')}"
 DEAF = f"{TELL} {ROW} time.sleep(600)"
 
 
