@@ -7,10 +7,14 @@ works with its own extra installed.
 from __future__ import annotations
 
 import os
+import sys
 from importlib import import_module
-from typing import Annotated, Any, NoReturn
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+
+from svmp.errors import SvmpError
 
 app = typer.Typer(
     help="Stochastic variational message passing in conjugate Bayesian networks.",
@@ -39,6 +43,9 @@ def svmp(
 
 @app.command()
 def lab(
+    data: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Ratings of your own to choose as well.")
+    ] = None,
     port: Annotated[
         int | None,
         typer.Option(min=0, max=65535, help="Port; by default 8014, or any if that is taken."),
@@ -50,9 +57,10 @@ def lab(
     """Pick an algorithm on a page of this machine, run it, and watch the bound."""
     serve = needing("study", "svmp.lab.serve").serve
     try:
-        serve(port, opens=browser)
+        serve(data, port, opens=browser)
     except OSError as error:
-        fail(f"the lab cannot use port {port}: {os.strerror(error.errno or 0)}")
+        reason = os.strerror(error.errno or 0)
+        raise SvmpError(f"the lab cannot use port {port}: {reason}") from None
 
 
 def needing(extra: str, module: str) -> Any:
@@ -60,15 +68,13 @@ def needing(extra: str, module: str) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        fail(f"this needs {error.name}: pip install 'svmp[{extra}]'")
-
-
-def fail(sentence: str) -> NoReturn:
-    """End the command, for a reason that is said in one sentence."""
-    typer.echo(f"svmp: {sentence}", err=True)
-    raise typer.Exit(2)
+        raise SvmpError(f"this needs {error.name}: pip install 'svmp[{extra}]'") from None
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line; bad input ends in one sentence and exit code 2."""
+    try:
+        app()
+    except SvmpError as error:
+        print(f"svmp: {error}", file=sys.stderr)
+        sys.exit(2)

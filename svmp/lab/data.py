@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
+from pathlib import Path
 from typing import Any, Protocol
 
-from svmp.study.netflix import ITEMS, RATINGS, USERS, Ratings, netflix_shaped
+from svmp.ratings import Ratings, read_ratings
+from svmp.study.netflix import ITEMS, RATINGS, USERS, netflix_shaped
 
 
 class Source(Protocol):
@@ -63,6 +65,45 @@ class NetflixShaped(Source):
         return ["from svmp.study.netflix import matrix_factorization, netflix_shaped"], call
 
 
-def find_sources() -> dict[str, Source]:
+@dataclass(frozen=True)
+class RatingsFile(Source):
+    """Ratings of the user's own, named on the command line."""
+
+    path: str
+    users: int
+    items: int
+    count: int
+    fields: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, path: Path) -> RatingsFile:
+        """Read a file once, which says what is wrong with it before there is a page."""
+        ratings = read_ratings(path)
+        return cls(str(path.resolve()), ratings.users, ratings.items, len(ratings))
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        """The file's name."""
+        return Path(self.path).name
+
+    def describe(self, values: Mapping[str, Any]) -> str:
+        return f"{self.count:,} ratings of {self.title}"
+
+    def size(self, values: Mapping[str, Any]) -> tuple[int, int]:
+        return self.users + self.items, self.count
+
+    def load(self, values: Mapping[str, Any]) -> Ratings:
+        return read_ratings(self.path)
+
+    def code(self, values: Mapping[str, Any]) -> tuple[list[str], str]:
+        imports = [
+            "from svmp.ratings import read_ratings",
+            "from svmp.study.netflix import matrix_factorization",
+        ]
+        return imports, f"read_ratings({self.path!r})"
+
+
+def find_sources(file: RatingsFile | None = None) -> dict[str, Source]:
     """Return the data that a run can choose from, by the names that the page sends."""
-    return {"netflix-shaped": NetflixShaped()}
+    drawn: dict[str, Source] = {"netflix-shaped": NetflixShaped()}
+    return drawn if file is None else {"file": file, **drawn}

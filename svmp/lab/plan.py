@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import svmp
 from svmp.errors import ModelError
 from svmp.inference.run import Watch
-from svmp.lab.data import Source
+from svmp.lab.data import RatingsFile, Source, find_sources
 from svmp.lab.fields import POLICIES, Refused, Value, code, number, read_fields
 from svmp.study.netflix import matrix_factorization
 
@@ -43,6 +43,18 @@ class Plan:
 
     values: Mapping[str, Value]
     source: Source
+
+    @classmethod
+    def of_order(cls, order: Mapping[str, Any]) -> Plan:
+        """Return the plan that an order describes."""
+        file = order["file"] and RatingsFile(**order["file"])
+        return cls(order["values"], find_sources(file)[order["values"]["data"]])
+
+    @property
+    def order(self) -> dict[str, Any]:
+        """The plan for another process, as JSON can carry it."""
+        file = asdict(self.source) if isinstance(self.source, RatingsFile) else None
+        return {"values": dict(self.values), "file": file}
 
     @property
     def numbers(self) -> dict[str, Any]:
@@ -103,7 +115,7 @@ class Plan:
         arguments += [f"{name}={value!r}" for name, value in self.options.items()]
         return "\n".join(
             [
-                f'"""{self.label}; {self.data}."""',
+                f'"""{self.label}; K = {self.values["factors"]}."""',
                 "",
                 "import svmp",
                 *imports,

@@ -1,4 +1,4 @@
-"""A worker process, as the server sees it: started with a run's fields, heard, and stopped."""
+"""A worker process, as the server sees it: started, given its order, heard, and stopped."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Worker:
             )
         return self._process
 
-    async def run(self, fields: Mapping[str, Any], hear: Callable[[list[float]], None]) -> End:
+    async def run(self, order: Mapping[str, Any], hear: Callable[[list[float]], None]) -> End:
         """Do a run to its end, and let its rows be heard as they come."""
         try:
             process = await self.start()
@@ -52,7 +52,7 @@ class Worker:
         assert process.stdout
         assert process.stderr
         if not process.stdin.is_closing():
-            process.stdin.write(json.dumps(dict(fields)).encode() + b"\n")
+            process.stdin.write(json.dumps(order).encode() + b"\n")
         words = asyncio.create_task(process.stderr.read())
         end = None
         try:

@@ -151,7 +151,7 @@ class Runs:
             run.rows.append(row)
             self._wake()
 
-        run.end = await worker.run(run.plan.values, hear)
+        run.end = await worker.run(run.plan.order, hear)
 
     def _worked(self, task: asyncio.Task[None]) -> None:
         run = self._working.pop(task)

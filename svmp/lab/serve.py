@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import socket
 import webbrowser
+from pathlib import Path
 
 import uvicorn
 
 from svmp.lab.app import make_app
-from svmp.lab.data import find_sources
+from svmp.lab.data import RatingsFile, find_sources
 from svmp.lab.runs import Runs
 
 HOST = "127.0.0.1"
@@ -36,13 +37,14 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(port: int | None = None, opens: bool = True) -> None:
+def serve(data: Path | None = None, port: int | None = None, opens: bool = True) -> None:
     """Serve the lab; without a port at the usual one, or at any if that is taken."""
+    sources = find_sources(None if data is None else RatingsFile.of(data))
     place = listen(port)
     port = place.getsockname()[1]
     address = f"http://{HOST}:{port}/"
     runs = Runs()
-    app = make_app(runs, find_sources(), port)
+    app = make_app(runs, sources, port)
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
     print(f"svmp lab is at {address} (Ctrl-C ends it)", flush=True)
     with contextlib.suppress(KeyboardInterrupt):

@@ -1,6 +1,6 @@
 """The process in which one run happens: `python -m svmp.lab.worker`.
 
-It reads the settings from the first line of its input, and writes a line of JSON for each exact
+It reads its order from the first line of its input, and writes a line of JSON for each exact
 bound of the trace and one for how the run ended. When its input closes, because the run was
 stopped or because the lab is gone, it ends: kindly, and if that takes too long, at once.
 """
@@ -22,7 +22,6 @@ GRACE = 3.0
 def main() -> None:
     """Do the run that the first line of the input describes."""
     from svmp.errors import SvmpError
-    from svmp.lab.data import find_sources
     from svmp.lab.plan import Plan
 
     order = sys.stdin.readline()
@@ -30,9 +29,7 @@ def main() -> None:
         return  # the lab is gone
     threading.Thread(target=end_with_the_input, daemon=True).start()
     try:
-        values = json.loads(order)
-        plan = Plan(values, find_sources()[values["data"]])
-        fit = plan.run(watch=tell_row)
+        fit = Plan.of_order(json.loads(order)).run(watch=tell_row)
     except KeyboardInterrupt:
         tell_end("interrupted")
     except SvmpError as error:

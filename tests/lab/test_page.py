@@ -223,7 +223,8 @@ CONTRAST = """() => {
     return found.length === 3 || found[3] > 0 ? found : ground(node.parentElement);
   };
   const texts = [...document.querySelectorAll("header *, nav *, form *, .results :not(svg *)")]
-    .filter((n) => n.checkVisibility() && [...n.childNodes].some((c) => c.nodeType === 3 && c.data.trim()));
+    .filter((n) => n.checkVisibility())
+    .filter((n) => [...n.childNodes].some((child) => child.nodeType === 3 && child.data.trim()));
   return Math.min(...texts.map((node) => {
     const [a, b] = [bright(parse(getComputedStyle(node).color)), bright(ground(node))];
     return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
