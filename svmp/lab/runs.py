@@ -78,7 +78,6 @@ class Runs:
     def __init__(self, make_worker: Callable[[], Worker] = Worker) -> None:
         self.make_worker = make_worker
         self.kept: dict[str, Run] = {}
-        self.followers = 0
         self._count = 0
         self._closed = False
         self._working: dict[asyncio.Task[None], Run] = {}
@@ -162,16 +161,12 @@ class Runs:
     async def follow(self) -> AsyncIterator[dict[str, Any]]:
         """Yield what has changed since the last time; at first, everything there is."""
         seen: dict[str, tuple[int, int]] = {}
-        self.followers += 1
-        try:
-            while not self._closed:
-                news = self._news
-                yield self._changes(seen)
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(news.wait(), HEARTBEAT)
-                await asyncio.sleep(PACE)
-        finally:
-            self.followers -= 1
+        while not self._closed:
+            news = self._news
+            yield self._changes(seen)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(news.wait(), HEARTBEAT)
+            await asyncio.sleep(PACE)
 
     def _changes(self, seen: dict[str, tuple[int, int]]) -> dict[str, Any]:
         """Return which runs are kept, and of those that changed what is new; note it as seen."""

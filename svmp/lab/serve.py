@@ -45,7 +45,7 @@ def serve(data: Path | None = None, port: int | None = None, opens: bool = True)
     address = f"http://{HOST}:{port}/"
     runs = Runs()
     app = make_app(runs, sources, port)
-    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
+    config = uvicorn.Config(app, ws="none", proxy_headers=False, log_level="error")
     print(f"svmp lab is at {address} (Ctrl-C ends it)", flush=True)
     with contextlib.suppress(KeyboardInterrupt):
         Server(config, runs, address if opens else None).run(sockets=[place])

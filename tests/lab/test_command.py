@@ -76,7 +76,7 @@ def test_ratings_of_ones_own(tmp_path: Path) -> None:
     path.write_text("\n".join(["user,item,rating", *rows]))
     lab = start_lab("--data", str(path))
     try:
-        assert list(lab.client.get("/api/data").json().items())[0] == ("file", path.name)
+        assert next(iter(lab.client.get("/api/data").json().items())) == ("file", path.name)
         settings = {"data": "file", "factors": 2, "algorithm": "full", "sweeps": 3, "seed": 1}
         run = lab.end_of(lab.start(settings))
         assert run["data"] == f"800 ratings of {path.name}, K = 2"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import subprocess
 import sys
 import time
@@ -114,6 +115,19 @@ def test_a_malformed_body_is_refused(lab: Lab, what: str) -> None:
     )
     assert answer.status_code == status
     assert answer.json()["errors"]
+
+
+def test_a_page_that_goes_away_in_the_middle_does_no_harm(lab: Lab) -> None:
+    """What the lab says on its terminal about it, nothing, is seen at the end."""
+    host = lab.url.removeprefix("http://").rstrip("/")
+    head = f"POST /api/runs HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\n"
+    head += "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+    events = f"GET /api/events HTTP/1.1\r\nHost: {host}\r\n\r\n"
+    for request in (head, events, "nonsense\r\n\r\n"):
+        with socket.create_connection(host.split(":")) as page:
+            page.sendall(request.encode())
+            time.sleep(0.2)
+    assert lab.client.get("/api/data").status_code == 200
 
 
 def test_other_types_methods_and_paths_are_refused(lab: Lab) -> None:
