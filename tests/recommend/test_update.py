@@ -10,6 +10,7 @@ import pytest
 import svmp
 from svmp.ratings import Ratings
 from svmp.recommend import RatingModel, split
+from svmp.study.netflix import netflix_shaped
 from tests.recommend.tools import drawn
 
 QUIET: Any = {"progress": False, "threads": 1}
@@ -22,14 +23,14 @@ def error(model: RatingModel, test: Ratings) -> float:
 
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
 def test_it_ends_near_where_fitting_anew_ends(covariance: Any) -> None:
-    train, test = split.random(drawn(5, count=1800), 0.1)
+    train, test = split.random(netflix_shaped(0.03), 0.2)
     before, late = split.random(train, 0.1, seed=3)
     model = RatingModel(2, covariance=covariance, **QUIET).fit(before)
     first = error(model, test)
     model.update(late)
     anew = RatingModel(2, covariance=covariance, **QUIET).fit(train)
-    assert error(model, test) < first + 0.005
-    assert error(model, test) < 1.03 * error(anew, test)
+    assert error(model, test) < first
+    assert error(model, test) < 1.005 * error(anew, test)
 
 
 def test_new_users_and_items_come_in_and_the_rest_stays() -> None:
