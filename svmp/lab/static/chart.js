@@ -100,13 +100,11 @@ function yaxis(view, runs) {
   }
   const lowest = Math.max(view.low, Math.min(...column(runs, BOUND)));
   const [from, to] = [Math.log10(-lowest), Math.log10(-view.high)];
-  const margin = 0.05 * (from - to) || 0.1;
-  const powers = { tickprefix: "−", exponentformat: "power" };
-  return {
-    type: "log",
-    range: [from + margin, to - margin],
-    ...(from - to > 2.5 ? powers : ticks(from + margin, to - margin)),
-  };
+  const decades = from - to;
+  const margin = 0.05 * decades || 0.1;
+  const range = [lowest === view.low ? from : from + margin, to - margin];
+  const powers = { tickprefix: "−", exponentformat: "power", dtick: Math.ceil(decades / 8) };
+  return { type: "log", range, ...(decades > 2.5 ? powers : ticks(...range)) };
 }
 
 /** Draw all runs that are shown. The zoom stays as it is until a scale is switched. */
