@@ -154,7 +154,10 @@ def test_what_is_refused_is_said_beside_its_field(
     expect(page.locator(".run")).to_have_count(0)
     page.route("**/api/runs", lambda route: route.abort())  # as if the lab were gone
     page.keyboard.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("is it still running in the terminal?")
+    expect(page.locator("#trouble")).to_contain_text("is it still running in the terminal?")
+    page.route("**/api/events", lambda route: route.abort())
+    page.reload()
+    expect(page.locator("#lost")).to_be_visible()
 
 
 def test_only_the_fields_of_a_run_are_shown(lab: Lab, page: Any, expect: Any) -> None:
