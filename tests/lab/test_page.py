@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+import svmp
+
 from .conftest import PAPER, SMALL, Lab
 
 PHONE = {"viewport": {"width": 375, "height": 740}, "is_mobile": True, "has_touch": True}
@@ -167,6 +169,12 @@ def test_only_the_fields_of_a_run_are_shown(lab: Lab, page: Any, expect: Any) ->
     assert shown.evaluate_all(names) == ",".join(sorted(PAPER))
     fill(page, policy="Grow")
     assert "C" not in shown.evaluate_all(names).split(",")
+    usual = {"kappa": svmp.RobbinsMonro().kappa, "hold": svmp.HoldThenDecay().hold}
+    usual |= {"start": svmp.Grow().start, "rate": svmp.Grow().rate, "c": svmp.Grow().c}
+    for name, value in usual.items():
+        expect(page.locator(f"[name={name}]")).to_have_value(str(value))
+    fill(page, policy="Nodewise")
+    expect(page.locator("[name=c]")).to_have_value(str(svmp.Nodewise().c))
     fill(page, algorithm="full")
     assert shown.evaluate_all(names) == ",".join(sorted(SMALL))
 

@@ -81,7 +81,10 @@ function mark(run, { x, y }, view, xlog) {
 function between(one, other, log) {
   const [to, from] = log ? [Math.log, Math.exp] : [Number, Number];
   const [a, b] = [to(one), to(other)];
-  return { shareOf: (value) => (to(value) - a) / (b - a), at: (share) => from(a + share * (b - a)) };
+  return {
+    shareOf: (value) => (to(value) - a) / (b - a),
+    at: (share) => from(a + share * (b - a)),
+  };
 }
 
 /** Ticks of a log scale that is too short for powers of ten alone. */
@@ -128,11 +131,13 @@ export function draw(all) {
       title: { text: "ratings accessed" },
       type: x,
       ...(x === "log" ? { dtick: 1 } : { rangemode: "tozero", tickformat: "~s" }),
+      showticklabels: runs.length > 0,
     },
     yaxis: {
       ...axis,
       title: { text: "bound (nats)", standoff: 14 },
-      ...(runs.length ? yaxis(view, runs) : { showticklabels: false }),
+      ...(runs.length ? yaxis(view, runs) : {}),
+      showticklabels: runs.length > 0,
     },
     uirevision: `${x} ${y}`,
     showlegend: false,
