@@ -194,7 +194,7 @@ class Run:
         """Return whether the exact bound can be afforded again."""
         if self.bound_every is not None:
             return self.iteration % self.bound_every == 0
-        rows = sum(len(v.rows) for v in self.network.observed.values())
+        rows = sum(v.count for v in self.network.observed.values())
         cost = rows + self.settling
         return self.full or self.accesses - max(self.bound_at, 0) >= BOUND_SHARE * cost
 
