@@ -28,3 +28,7 @@ class ImproperError(SvmpError, ArithmeticError):
 
 class FileError(SvmpError, ValueError):
     """A saved file that is damaged, of another kind, or from a newer version."""
+
+
+class RatingsError(SvmpError, ValueError):
+    """Ratings that cannot be read or used as they stand; it names the file and the line."""

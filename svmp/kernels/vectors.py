@@ -1,4 +1,4 @@
-"""The loops of a Normal whose mean has dot products of vectors, each with a full covariance.
+"""The loops of a mean or logit with dot products of vectors, each with a full covariance.
 
     mu_e = sum over terms t of c_te * sum_k prod over operands f of x_f[key_f(e)]_k
 
@@ -31,11 +31,13 @@ from svmp.kernels.terms import (
     Rows,
     coefficient,
     dot,
+    loss,
     one_of,
     place,
     product,
     reader,
     rest,
+    tangent,
 )
 from svmp.network.grid import Ints
 
@@ -80,14 +82,37 @@ def cross_product(
                 out[j] *= mean.packed[at + j]
 
 
+@bare
+def observe(
+    mean: Mean, rows: Rows, own: int, first: int, count: int, out: Array, room: Array
+) -> None:
+    """Write the target and the weight of some rows of one key."""
+    if rows.logit:
+        moments_of(mean, rows, own, first, count, out, room)
+    for i in range(count):
+        if rows.logit:
+            out[i, 0], root = tangent(out[i, 0], out[i, 1], rows.target[first + i])
+            out[i, 1] = root * root
+        else:
+            out[i, 0], out[i, 1] = rows.target[first + i], one_of(rows.weight, first + i)
+
+
 @inline
 def pull(
-    mean: Mean, rows: Rows, term: int, own: int, first: int, count: int, room: Array, out: Array
+    mean: Mean,
+    rows: Rows,
+    term: int,
+    own: int,
+    first: int,
+    count: int,
+    seen: Array,
+    room: Array,
+    out: Array,
 ) -> None:
     """Write w (y - E[rest]) of some rows of one key."""
     rest(mean, rows, term, own, first, count, out, room)
     for i in range(count):
-        out[i] = (rows.target[first + i] - out[i]) * one_of(rows.weight, first + i)
+        out[i] = (seen[i, 0] - out[i]) * seen[i, 1]
 
 
 @inline
@@ -99,6 +124,7 @@ def add_partner(
     own: int,
     first: int,
     count: int,
+    seen: Array,
     pulls: Array,
     total: Array,
 ) -> None:
@@ -107,7 +133,7 @@ def add_partner(
     other, scale = reader(mean, term, partner), mean.scale[term]
     for i in range(count):
         at = place(other, rows, own, first + i)
-        weight, residual = one_of(rows.weight, first + i) * scale * scale, scale * pulls[i]
+        weight, residual = seen[i, 1] * scale * scale, scale * pulls[i]
         for k in range(width):
             total[k] += residual * packed[at + k]
         for j in range(width, size):
@@ -123,6 +149,7 @@ def add_product(
     own: int,
     first: int,
     count: int,
+    seen: Array,
     pulls: Array,
     room: Array,
     total: Array,
@@ -130,7 +157,7 @@ def add_product(
     """Add the three sums of some rows of one key, where the slopes are any product."""
     width, size = mean.width[term], mean.size[term]
     for i in range(count):
-        weight = one_of(rows.weight, first + i)
+        weight = seen[i, 1]
         product(mean, rows, term, operand, own, first + i, room)
         cross_product(mean, rows, term, operand, own, first + i, room[2 * width :])
         for k in range(width):
@@ -148,6 +175,7 @@ def add_rows(
     begin: int,
     end: int,
     room: Array,
+    seen: Array,
     total: Array,
 ) -> None:
     """Make the three sums of some rows of one key: small blocks as they are, those in double."""
@@ -159,11 +187,12 @@ def add_rows(
         count = min(TILE, end - first)
         for j in range(len(total)):
             block[j] = 0
-        pull(mean, rows, term, own, first, count, spare, pulls)
+        observe(mean, rows, own, first, count, seen, spare)
+        pull(mean, rows, term, own, first, count, seen, spare, pulls)
         if pair:
-            add_partner(mean, rows, term, partner, own, first, count, pulls, block)
+            add_partner(mean, rows, term, partner, own, first, count, seen, pulls, block)
         else:
-            add_product(mean, rows, term, to.operand, own, first, count, pulls, spare, block)
+            add_product(mean, rows, term, to.operand, own, first, count, seen, pulls, spare, block)
         for j in range(len(total)):
             total[j] += block[j]
 
@@ -265,13 +294,14 @@ def update(
     width, taken = mean.width[to.term], np.zeros(1, np.int64)
     sound = np.ones(len(to.keys), np.bool_)
     for _ in prange(threads):
-        room, square, sums = room_for(mean), square_room(width), np.empty(mean.size[to.term])
+        room, seen = room_for(mean), np.empty((TILE, 2), mean.packed.dtype)
+        square, sums = square_room(width), np.empty(mean.size[to.term])
         first = claim(taken)
         while first < len(to.keys):
             for m in range(first, min(first + CHUNK, len(to.keys))):
                 begin, end = rows.begin[m], rows.end[m]
                 if end - begin <= LONG:
-                    add_rows(mean, rows, to, m, begin, end, room, sums)
+                    add_rows(mean, rows, to, m, begin, end, room, seen, sums)
                     sound[m] = settle(to, m, width, sums, square, natural, moments)
             first = claim(taken)
     return sound
@@ -287,8 +317,9 @@ def update_long(
     pieces = (last - first + piece - 1) // piece
     sums = np.empty((pieces, mean.size[to.term]))
     for b in prange(pieces):
-        start, room = first + b * piece, room_for(mean)
-        add_rows(mean, rows, to, m, start, min(last, start + piece), room, sums[b])
+        start, end = first + b * piece, min(last, first + (b + 1) * piece)
+        room, seen = room_for(mean), np.empty((TILE, 2), mean.packed.dtype)
+        add_rows(mean, rows, to, m, start, end, room, seen, sums[b])
     for b in range(1, pieces):
         sums[0] += sums[b]
     return settle(to, m, width, sums[0], square_room(width), natural, moments)
@@ -359,29 +390,28 @@ def row_moments(rows: Rows, mean: Mean) -> Array:
 
 
 @bare
-def squares_of(
+def loss_of(
     mean: Mean, rows: Rows, own: int, begin: int, end: int, found: Array, room: Array
 ) -> float:
-    """Sum of E[(y - mu)^2] over some rows of one key, for known y."""
+    """Sum over some rows of one key of the squared residual, or of minus the log density."""
     total = 0.0
     for first in range(begin, end, TILE):
         count = min(TILE, end - first)
         moments_of(mean, rows, own, first, count, found, room)
         for i in range(count):
-            gap = rows.target[first + i] - found[i, 0]
-            total += gap * gap + found[i, 1]
+            total += loss(rows, first + i, found[i, 0], found[i, 1])
     return total
 
 
 @parallel
-def squared_residuals(rows: Rows, mean: Mean, keys: Ints, threads: int) -> Array:
-    """Sum of E[(y - mu)^2] over the rows of each key, for known y."""
+def losses(rows: Rows, mean: Mean, keys: Ints, threads: int) -> Array:
+    """Sum over the rows of each key of the squared residual, or of minus the log density."""
     out, taken = np.empty(len(keys)), np.zeros(1, np.int64)
     for _ in prange(threads):
         found, room = np.empty((TILE, 2)), np.empty(mean.size.max())
         start = claim(taken)
         while start < len(keys):
             for m in range(start, min(start + CHUNK, len(keys))):
-                out[m] = squares_of(mean, rows, keys[m], rows.begin[m], rows.end[m], found, room)
+                out[m] = loss_of(mean, rows, keys[m], rows.begin[m], rows.end[m], found, room)
             start = claim(taken)
     return out

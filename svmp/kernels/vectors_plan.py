@@ -1,4 +1,4 @@
-"""Which Normals the loops of vectors serve: those with a dot product of MvNormals in their mean.
+"""What the loops of vectors serve: means and logits with a dot product of MvNormals in them.
 
 All else about their rows is as for the multilinear loops, so that the plan is one of those.
 """
@@ -49,8 +49,8 @@ class VectorPlan(Plan):
     def row_moments(self, rows: Rows, mean: Mean) -> Array:
         return vectors.row_moments(rows, mean)
 
-    def row_squares(self, rows: Rows, mean: Mean, keys: Ints) -> Array:
-        return vectors.squared_residuals(rows, mean, keys, numba.get_num_threads())
+    def row_losses(self, rows: Rows, mean: Mean, keys: Ints) -> Array:
+        return vectors.losses(rows, mean, keys, numba.get_num_threads())
 
     def update(
         self,
@@ -65,7 +65,8 @@ class VectorPlan(Plan):
         """Blend in what the rows say, as `Plan.update`; the entries of a vector are one anyway."""
         operand = self.operand(name)
         natural = q.natural[name] if at_once else q.natural[name].copy()
-        mean = self.mean(q, operand.column, self.precision, without=name)
+        without = None if self.logit else name
+        mean = self.mean(q, operand.column, self.precision, without)
         place = (operand.term, self.operands.index(operand))
         to = Receiver(*place, work.keys, work.scale, rho, np.array(prior), at_once)
         rows = self.rows(q, work.keyed, work.keys)
