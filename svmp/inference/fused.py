@@ -13,8 +13,9 @@ from svmp.inference.guard import check_domain
 from svmp.inference.rows import AllRows, Draw, DrawnBatch, DrawnChildren, Sampled
 from svmp.inference.settled import settled_update
 from svmp.kernels.plan import Drawn, Plan, Work
+from svmp.kernels.prior import Prior
 from svmp.kernels.vectors_plan import VectorPlan
-from svmp.network.beliefs import Beliefs
+from svmp.network.beliefs import Beliefs, Loop
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.network import Network
@@ -27,11 +28,15 @@ if TYPE_CHECKING:
 ONE = np.ones(1)
 
 
-def find_loops(network: Network) -> dict[str, Plan]:
-    """Return the plans of the tables that the loops serve."""
-    variables = (*network.hidden.values(), *network.observed.values())
-    plans = {v.name: Plan.of(v.conditional) or VectorPlan.of(v.conditional) for v in variables}
-    return {name: plan for name, plan in plans.items() if plan is not None}
+def find_loops(network: Network) -> dict[str, Loop]:
+    """Return the loops of the tables that they serve."""
+    loops: dict[str, Loop] = {}
+    for variable in (*network.hidden.values(), *network.observed.values()):
+        given = variable.conditional
+        loop = Plan.of(given) or VectorPlan.of(given) or Prior.of(given)
+        if loop is not None:
+            loops[variable.name] = loop
+    return loops
 
 
 def fused_update(

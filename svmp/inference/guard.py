@@ -48,11 +48,9 @@ class Guard:
         """Begin to watch a run at its start."""
         rows = {}
         for index, (name, variable) in enumerate(network.observed.items()):
-            rng = np.random.default_rng([index, len(variable.rows)])
-            count = min(PROBE, len(variable.rows))
-            rows[name] = variable.rows[
-                np.sort(rng.choice(len(variable.rows), count, replace=False))
-            ]
+            rng = np.random.default_rng([index, variable.count])
+            chosen = rng.choice(variable.count, min(PROBE, variable.count), replace=False)
+            rows[name] = np.sort(chosen if variable.present is None else variable.present[chosen])
         guard = cls(network, rows, safe)
         guard.start = guard.probe(q)
         guard.keep(q)

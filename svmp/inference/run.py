@@ -187,7 +187,8 @@ class Run:
             quiet = moved <= self.tol and (self.full or not self.safe)
         before, had = sum(self.bound_terms.values()), bool(self.bound_terms)
         if not (quiet or self.bound_is_due()):
-            self.estimate(done)
+            if not self.full:  # a sweep's exact bound is cheap beside it: who wants one asks for it
+                self.estimate(done)
             return False
         self.measure(done)
         bound = sum(self.bound_terms.values())
@@ -197,7 +198,7 @@ class Run:
         """Return whether the exact bound can be afforded again."""
         if self.bound_every is not None:
             return self.iteration % self.bound_every == 0
-        rows = sum(len(v.rows) for v in self.network.observed.values())
+        rows = sum(v.count for v in self.network.observed.values())
         cost = rows + self.settling
         return self.full or self.accesses - max(self.bound_at, 0) >= BOUND_SHARE * cost
 
@@ -222,7 +223,7 @@ class Run:
         if since >= self.estimator.accesses(rows):
             sample = self.estimator.draw(self.seed, self.iteration)
             with suppress(ImproperError):  # of a q on its way out
-                self.note(*self.estimator.estimate(self.q, sample, not self.full), done)
+                self.note(*self.estimator.estimate(self.q, sample, optimise=True), done)
 
     def note_fall(self) -> None:
         """Add a row for an iteration that ran away, where its bound is still a number."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -95,7 +96,7 @@ class Window:
         return self._end(average, {n: hidden[n].family.moments(a) for n, a in average.items()})
 
     def _end(self, natural: Mapping[str, Array], moments: Mapping[str, Array]) -> float:
-        moved = sum(
+        moved = math.fsum(  # the same in any order of the variables
             follow(natural[name], moments[name], last, self.last_moments[name])
             for name, last in self.last.items()
         )

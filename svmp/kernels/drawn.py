@@ -18,12 +18,22 @@ from svmp.kernels.multilinear import (
     Receiver,
     blend,
     follow,
-    room_for,
     scratch_for,
     settle_in_turn,
     shared_weight,
 )
-from svmp.kernels.terms import Mean, Rows, dot, observe, partner_of, place, product, reader, rest
+from svmp.kernels.terms import (
+    LINE,
+    Mean,
+    Rows,
+    dot,
+    observe,
+    partner_of,
+    place,
+    product,
+    reader,
+    rest,
+)
 from svmp.network.grid import Ints
 
 
@@ -101,7 +111,7 @@ def update_drawn(
             need = max(need, scratch_for(rows, m, to.width))
     for _ in prange(threads):
         scratch, square = np.empty(need, mean.packed.dtype), np.empty(to.width)
-        room = room_for(mean)
+        room = np.empty((2 * LINE + 3, 2 * mean.width.max()), mean.packed.dtype)
         chosen = np.empty(most.max(), np.int64)
         first = claim(taken)
         while first < len(to.keys):

@@ -27,7 +27,7 @@ from numba import prange
 
 from svmp.families.family import Array
 from svmp.kernels.cholesky import solve
-from svmp.kernels.compiling import CHUNK, bare, claim, inline, jit, parallel
+from svmp.kernels.compiling import CHUNK, bare, claim, inline, parallel
 from svmp.kernels.terms import (
     LINE,
     TILE,
@@ -78,12 +78,6 @@ class Receiver(NamedTuple):
 def shared_weight(rows: Rows) -> float:
     """Return the weight that all rows have, or 1 where each has its own."""
     return rows.weight[0] if len(rows.weight) == 1 else 1.0
-
-
-@jit
-def room_for(mean: Mean) -> Array:
-    """Return room for `gather` and the update of a key: lines of twice the largest K."""
-    return np.empty((2 * LINE + 3, 2 * mean.width.max()), mean.packed.dtype)
 
 
 @inline
@@ -279,11 +273,12 @@ def update_jointly(
 ) -> None:
     """Update each key from the three sums of its rows; `natural` and `moments` change in place."""
     padded = padded_width(mean, to.term)
-    weight, taken = shared_weight(rows), np.zeros(1, np.int64)
+    weight = shared_weight(rows)
+    taken = np.zeros(1, np.int64)
     for _ in prange(threads):
         sums = np.empty((2 * padded + 3, padded))
         tile = np.zeros((padded + 1) * TILE, mean.packed.dtype)
-        room = room_for(mean)
+        room = np.empty((2 * LINE + 2, 2 * mean.width.max()), mean.packed.dtype)
         first = claim(taken)
         while first < len(to.keys):
             for m in range(first, min(first + CHUNK, len(to.keys))):
@@ -308,7 +303,7 @@ def update_long(
     for b in prange(blocks):
         start = first + b * block
         tile = np.zeros((padded + 1) * TILE, mean.packed.dtype)
-        room = room_for(mean)
+        room = np.empty((2 * LINE + 2, 2 * mean.width.max()), mean.packed.dtype)
         add_sums(mean, rows, to, m, start, min(last, start + block), sums[b], tile, room)
     for b in range(1, blocks):
         sums[0] += sums[b]
@@ -377,7 +372,7 @@ def update_in_turn(
             most = max(most, scratch_for(rows, m, to.width))
     for _ in prange(threads):
         scratch, square = np.empty(most, mean.packed.dtype), np.empty(to.width)
-        room = room_for(mean)
+        room = np.empty((2 * LINE + 3, 2 * mean.width.max()), mean.packed.dtype)
         first = claim(taken)
         while first < len(to.keys):
             for m in range(first, min(first + CHUNK, len(to.keys))):

@@ -141,7 +141,7 @@ class Plan:
         observed = self.conditional.variable.observed
         if observed is None or observed.dtype == np.float64:
             return np.float64
-        values = observed[self.conditional.variable.rows]
+        values = self.conditional.variable.values
         centre, spread = abs(values.mean(dtype=np.float64)), values.std(dtype=np.float64)
         exact = np.abs(values).max(initial=0) < 2**24
         return np.float32 if exact and centre <= CENTRED * spread else np.float64
@@ -189,8 +189,8 @@ class Plan:
     def keyed(self, column: int, rows: Ints | None = None) -> Keyed:
         """Sort rows, or all of the table, by the key of a column."""
         variable = self.conditional.variable
-        if rows is None and len(variable.rows) < variable.size:
-            rows = variable.rows
+        if rows is None:
+            rows = variable.present
         key = self.columns[column].key if rows is None else self.columns[column].key[rows]
         pointers, order = by_key(key, self.columns[column].size)
         if order is not None:

@@ -82,7 +82,7 @@ def cross_product(
                 out[j] *= mean.packed[at + j]
 
 
-@inline
+@bare
 def observe(
     mean: Mean, rows: Rows, own: int, first: int, count: int, out: Array, room: Array
 ) -> None:
@@ -90,12 +90,11 @@ def observe(
     if rows.logit:
         moments_of(mean, rows, own, first, count, out, room)
     for i in range(count):
-        y = rows.target[first + i]
         if rows.logit:
-            out[i, 0], root = tangent(out[i, 0], out[i, 1], y)
+            out[i, 0], root = tangent(out[i, 0], out[i, 1], rows.target[first + i])
             out[i, 1] = root * root
         else:
-            out[i, 0], out[i, 1] = y, one_of(rows.weight, first + i)
+            out[i, 0], out[i, 1] = rows.target[first + i], one_of(rows.weight, first + i)
 
 
 @inline
@@ -295,8 +294,8 @@ def update(
     width, taken = mean.width[to.term], np.zeros(1, np.int64)
     sound = np.ones(len(to.keys), np.bool_)
     for _ in prange(threads):
-        room, square, sums = room_for(mean), square_room(width), np.empty(mean.size[to.term])
-        seen = np.empty((TILE, 2), mean.packed.dtype)
+        room, seen = room_for(mean), np.empty((TILE, 2), mean.packed.dtype)
+        square, sums = square_room(width), np.empty(mean.size[to.term])
         first = claim(taken)
         while first < len(to.keys):
             for m in range(first, min(first + CHUNK, len(to.keys))):
@@ -318,9 +317,9 @@ def update_long(
     pieces = (last - first + piece - 1) // piece
     sums = np.empty((pieces, mean.size[to.term]))
     for b in prange(pieces):
-        start, room = first + b * piece, room_for(mean)
-        seen = np.empty((TILE, 2), mean.packed.dtype)
-        add_rows(mean, rows, to, m, start, min(last, start + piece), room, seen, sums[b])
+        start, end = first + b * piece, min(last, first + (b + 1) * piece)
+        room, seen = room_for(mean), np.empty((TILE, 2), mean.packed.dtype)
+        add_rows(mean, rows, to, m, start, end, room, seen, sums[b])
     for b in range(1, pieces):
         sums[0] += sums[b]
     return settle(to, m, width, sums[0], square_room(width), natural, moments)
