@@ -1,4 +1,4 @@
-"""The loops of a Normal whose mean is linear in each parent: biases, dot products, tensors.
+"""The loops of a mean or logit that is linear in each parent: biases, dot products, tensors.
 
     mu_e = sum over terms t of c_te * sum_k prod over operands f of x_f[key_f(e), k]
 
@@ -23,17 +23,19 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import get_thread_id, prange  # type: ignore[attr-defined]
+from numba import prange
 
 from svmp.families.family import Array
 from svmp.kernels.cholesky import solve
-from svmp.kernels.compiling import bare, inline, parallel
+from svmp.kernels.compiling import CHUNK, bare, claim, inline, parallel
 from svmp.kernels.terms import (
     LINE,
     TILE,
     Mean,
     Rows,
     dot,
+    observe,
+    one_of,
     partner_of,
     place,
     product,
@@ -54,7 +56,7 @@ class Receiver(NamedTuple):
     term, operand, width
         The term, which of all operands it is, and its K.
     keys, scale, rho
-        The keys, by what the messages of each are multiplied, and its step.
+        The keys, by what the messages of each are multiplied, and its step; or one for all.
     prior
         Natural parameters of the prior, K for each key, or one for all.
     at_once, joint
@@ -70,6 +72,12 @@ class Receiver(NamedTuple):
     prior: Array
     at_once: bool
     joint: bool
+
+
+@inline
+def shared_weight(rows: Rows) -> float:
+    """Return the weight that all rows have, or 1 where each has its own."""
+    return rows.weight[0] if len(rows.weight) == 1 else 1.0
 
 
 @inline
@@ -97,24 +105,23 @@ def gather(
     """Read at most LINE rows: their slopes, their targets without other terms, and sum w E[a^2].
 
     Where rows have weights, slopes and targets are multiplied by their roots. Lines that are left
-    over become 0. `room` has two lines of twice the largest K.
+    over become 0. `room` has lines of twice the largest K: two, and as many as rows.
     """
-    width, real = np.uintp(mean.width[term]), mean.packed.dtype.type
-    partner, weighted = partner_of(mean, term, operand), len(rows.weight) > 1
-    other, added, spare = reader(mean, term, partner), room[0], room[1]
+    width, partner = np.uintp(mean.width[term]), partner_of(mean, term, operand)
+    other, added, spare, seen = reader(mean, term, partner), room[0], room[1], room[2:]
+    observe(mean, rows, own, first, count, seen, spare)
     rest(mean, rows, term, own, first, count, target, spare)
     for k in range(width):
         added[k] = 0
     for i in range(count):
-        e = first + i
-        root = real(np.sqrt(rows.weight[e])) if weighted else real(1)
+        e, root = first + i, seen[i, 1]
         if partner >= 0:
             at = place(other, rows, own, e)
             take(mean.packed, at, width, root, lines[i], added)
         else:
             product(mean, rows, term, operand, own, e, spare)
             take(spare, np.uintp(0), width, root, lines[i], added)
-        target[i] = root * (rows.target[e] - target[i])
+        target[i] = root * (seen[i, 0] - target[i])
     for i in range(count, LINE):
         target[i] = 0
         for k in range(width):
@@ -180,7 +187,7 @@ def add_sums(
     """
     width, padded, stride = np.uintp(mean.width[to.term]), sums.shape[1], np.uintp(TILE)
     gram, linear, square = sums[:padded], sums[2 * padded], sums[2 * padded + 1]
-    lines, target = room[2:], tile[padded * TILE :]
+    lines, target = room[LINE + 2 :], tile[padded * TILE :]
     gram[:] = 0
     linear[:] = 0
     square[:] = 0
@@ -211,7 +218,7 @@ def blend(
     to: Receiver, m: int, i: Any, at: int, linear: float, square: float, natural: Array
 ) -> None:
     """Move an element by a step towards its prior and what the rows say."""
-    prior, step = to.prior[min(i, np.uintp(len(to.prior) - 1))], to.rho[m]
+    prior, step = to.prior[min(i, np.uintp(len(to.prior) - 1))], one_of(to.rho, m)
     natural[at, 0] = (1 - step) * natural[at, 0] + step * (prior[0] + linear)
     natural[at, 1] = (1 - step) * natural[at, 1] + step * (prior[1] + square)
 
@@ -224,7 +231,7 @@ def settle(
     padded, width = sums.shape[1], to.width
     gram, system = sums[:padded], sums[padded : padded + width]
     linear, square, means = sums[2 * padded], sums[2 * padded + 1], sums[2 * padded + 2]
-    at, step, scale = to.keys[m] * width, to.rho[m], to.scale[m] * weight
+    at, step, scale = to.keys[m] * width, one_of(to.rho, m), one_of(to.scale, m) * weight
     for k in range(width):
         prior = to.prior[min(m * width + k, len(to.prior) - 1)]
         linear[k] = prior[0] + scale * linear[k]
@@ -266,14 +273,20 @@ def update_jointly(
 ) -> None:
     """Update each key from the three sums of its rows; `natural` and `moments` change in place."""
     padded = padded_width(mean, to.term)
-    weight = rows.weight[0] if len(rows.weight) == 1 else 1.0
-    sums = np.empty((threads, 2 * padded + 3, padded))
-    tiles = np.zeros((threads, (padded + 1) * TILE), mean.packed.dtype)
-    rooms = np.empty((threads, LINE + 2, 2 * mean.width.max()), mean.packed.dtype)
-    for m in prange(len(to.keys)):
-        t = get_thread_id()
-        add_sums(mean, rows, to, m, rows.begin[m], rows.end[m], sums[t], tiles[t], rooms[t])
-        settle(to, m, weight, sums[t], natural, moments)
+    weight = shared_weight(rows)
+    taken = np.zeros(1, np.int64)
+    for _ in prange(threads):
+        sums = np.empty((2 * padded + 3, padded))
+        tile = np.zeros((padded + 1) * TILE, mean.packed.dtype)
+        room = np.empty((2 * LINE + 2, 2 * mean.width.max()), mean.packed.dtype)
+        first = claim(taken)
+        while first < len(to.keys):
+            for m in range(first, min(first + CHUNK, len(to.keys))):
+                begin, end = rows.begin[m], rows.end[m]
+                if end - begin <= LONG:
+                    add_sums(mean, rows, to, m, begin, end, sums, tile, room)
+                    settle(to, m, weight, sums, natural, moments)
+            first = claim(taken)
 
 
 @parallel
@@ -282,7 +295,7 @@ def update_long(
 ) -> None:
     """Update a key with very many rows: blocks of them in parallel, then their sum in order."""
     padded = padded_width(mean, to.term)
-    weight = rows.weight[0] if len(rows.weight) == 1 else 1.0
+    weight = shared_weight(rows)
     first, last = rows.begin[m], rows.end[m]
     block = max(LONG // 4, (last - first) // 256 + 1)
     blocks = (last - first + block - 1) // block
@@ -290,7 +303,7 @@ def update_long(
     for b in prange(blocks):
         start = first + b * block
         tile = np.zeros((padded + 1) * TILE, mean.packed.dtype)
-        room = np.empty((LINE + 2, 2 * mean.width.max()), mean.packed.dtype)
+        room = np.empty((2 * LINE + 2, 2 * mean.width.max()), mean.packed.dtype)
         add_sums(mean, rows, to, m, start, min(last, start + block), sums[b], tile, room)
     for b in range(1, blocks):
         sums[0] += sums[b]
@@ -311,12 +324,12 @@ def settle_in_turn(
 ) -> None:
     """Update the elements of a key one after the other, with the residuals beside the tile."""
     width, own, first = np.uintp(mean.width[to.term]), to.keys[m], rows.begin[m]
-    scale = to.scale[m] * (rows.weight[0] if len(rows.weight) == 1 else 1.0)
+    scale = one_of(to.scale, m) * shared_weight(rows)
     count = rows.end[m] - first
     whole = np.uintp((count + LINE - 1) // LINE * LINE)
     stride = whole | np.uintp(LINE)  # factors fall into different cache sets
     residual, tile = scratch[:whole], scratch[whole:]
-    lines, old = room[2 : LINE + 2], room[LINE + 2]
+    lines, old = room[LINE + 2 : 2 * LINE + 2], room[2 * LINE + 2]
     at = np.uintp(own) * width
     for k in range(width):
         square[k] = 0
@@ -342,16 +355,27 @@ def settle_in_turn(
             before = slope
 
 
+@inline
+def scratch_for(rows: Rows, m: int, width: int) -> int:
+    """Return the room that a key needs for its tile and its residuals."""
+    return ((rows.end[m] - rows.begin[m]) // LINE + 3) * LINE * (width + 1)
+
+
 @parallel
 def update_in_turn(
-    to: Receiver, rows: Rows, mean: Mean, scratch: Array, natural: Array, moments: Array
+    to: Receiver, rows: Rows, mean: Mean, threads: int, natural: Array, moments: Array
 ) -> None:
-    """Update each key, its elements one after the other.
-
-    `scratch` has room for the tile of the longest key, once for each thread.
-    """
-    rooms = np.empty((len(scratch), LINE + 3, 2 * mean.width.max()), mean.packed.dtype)
-    squares = np.empty((len(scratch), mean.width[to.term]))
-    for m in prange(len(to.keys)):
-        t = get_thread_id()
-        settle_in_turn(to, m, rows, mean, scratch[t], rooms[t], squares[t], natural, moments)
+    """Update each key, its elements one after the other."""
+    taken, most = np.zeros(1, np.int64), 0
+    for m in range(len(to.keys)):
+        if rows.end[m] - rows.begin[m] <= LONG:
+            most = max(most, scratch_for(rows, m, to.width))
+    for _ in prange(threads):
+        scratch, square = np.empty(most, mean.packed.dtype), np.empty(to.width)
+        room = np.empty((2 * LINE + 3, 2 * mean.width.max()), mean.packed.dtype)
+        first = claim(taken)
+        while first < len(to.keys):
+            for m in range(first, min(first + CHUNK, len(to.keys))):
+                if rows.end[m] - rows.begin[m] <= LONG:
+                    settle_in_turn(to, m, rows, mean, scratch, room, square, natural, moments)
+            first = claim(taken)
