@@ -135,9 +135,7 @@ class FactorModel(Estimator):
             rows = slice(start, start + size)
             some = users.side if person else self.users_.at(keys[rows])
             hidden = self._hidden(users if person else keys[rows], exclude_seen, allowed)
-            ranks = np.empty((len(some), n), np.float32)
-            if n:
-                best(of_block(block, some), n, *hidden, places[rows], ranks)
+            best(of_block(block, some), n, *hidden, places[rows])
             scores[rows], stds[rows] = self._scored(some, items, places[rows])
         found = places if allowed is None else np.where(places < 0, -1, allowed[places])
         top = Top(labels(self.items_.ids, found), scores, stds)

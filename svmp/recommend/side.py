@@ -10,6 +10,7 @@ the score is s = mean + a + b + u . v, with
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -127,13 +128,17 @@ class Known:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @cached_property
+    def _order(self) -> Keys:
+        return np.argsort(self.ids, kind="stable")
+
     def keys(self, ids: Any, unknown: str = "error") -> Keys:
         """Return the places of ids; -1 for those that are not known, if that is no error."""
         if unknown not in ("error", "prior"):
             raise ModelError(f"unknown must be 'error' or 'prior', not {unknown!r:.60}")
         wanted = np.atleast_1d(ids)
         try:
-            keys = keys_of(self.ids, wanted)
+            keys = keys_of(self.ids, wanted, self._order)
         except RatingsError as error:
             raise ModelError(f"{self.what}: {error}") from None
         if unknown == "error" and (keys < 0).any():
@@ -163,7 +168,11 @@ def score(users: Side, items: Side) -> tuple[Floats, Floats]:
 
 def score_all(users: Side, items: Side) -> Floats:
     """Return the mean of a + b + u . v, of every user with every item."""
-    return users.mean @ items.mean.T + users.bias[:, None] + items.bias
+    if len(users) == 1:  # for which BLAS would only wake its threads
+        products = np.einsum("nk,k->n", items.mean, users.mean[0])[None]
+    else:
+        products = users.mean @ items.mean.T
+    return products + users.bias[:, None] + items.bias
 
 
 def variance_all(users: Side, items: Side) -> Floats:

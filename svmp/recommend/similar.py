@@ -14,6 +14,9 @@ import numpy as np
 
 from svmp.recommend.side import Floats, Keys, Side
 
+SHORT = 1e-20
+"""Factors of no length are like nothing, and nobody knows how much so."""
+
 
 def metric(others: Side) -> Floats:
     """Return a root R of S = R R', so that factors times R have plain inner products."""
@@ -28,8 +31,8 @@ def most_similar(side: Side, others: Side, key: int, n: int) -> tuple[Keys, Floa
     """Return the n elements most like one, their similarity and its standard deviation."""
     root = metric(others)
     turned = side.mean @ root
-    length = np.linalg.norm(turned, axis=1)
-    unit = turned / np.maximum(length, np.finfo(np.float64).tiny)[:, None]
+    length = np.maximum(np.linalg.norm(turned, axis=1), SHORT)
+    unit = turned / length[:, None]
     similarity = unit @ unit[key]
     n = min(n, len(side) - 1)
     without = np.where(np.arange(len(side)) == key, -np.inf, similarity)

@@ -11,8 +11,8 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from svmp.kernels.compiling import parallel
-from svmp.recommend.side import Floats, Side, score_all, variance_all
+from svmp.kernels.compiling import jit, parallel
+from svmp.recommend.side import Floats, Keys, Side, score_all, variance_all
 
 CELLS = 8_000_000
 """About how many scores there are at a time."""
@@ -37,30 +37,45 @@ def scorer(items: Side, explore: Explore, width: float, seed: int) -> Callable[.
     return thompson
 
 
-@parallel
-def best(scores, n, begin, seen, places, values):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Write the places and values of the n best scores of each row, best first.
+@jit
+def best_of_row(line, n, seen, place, value):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Write the places and values of the n best scores of one row, best first.
 
-    A row's scores at `seen[begin[row]:begin[row + 1]]` are left out. Of two equal scores the first
-    is better. Where there are fewer than n, the place is -1.
+    The scores at the places that were seen are left out. Of two equal scores the first is better.
+    Where there are fewer than n, the place stays as it is.
     """
+    for e in range(len(seen)):
+        line[seen[e]] = -np.inf
+    count, least = 0, np.float32(-np.inf)
+    for column in range(len(line)):
+        x = line[column]
+        if x <= least:
+            continue
+        spot = min(count, n - 1)
+        while spot > 0 and value[spot - 1] < x:
+            place[spot], value[spot] = place[spot - 1], value[spot - 1]
+            spot -= 1
+        place[spot], value[spot] = column, x
+        count = min(count + 1, n)
+        if count == n:
+            least = value[n - 1]
+
+
+@parallel
+def best_of_rows(scores, n, begin, seen, places, values):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Do so for every row; row r has seen `seen[begin[r]:begin[r + 1]]`."""
     for row in numba.prange(len(scores)):
-        line, place, value = scores[row], places[row], values[row]
-        for e in range(begin[row], begin[row + 1]):
-            line[seen[e]] = -np.inf
-        count, least = 0, np.float32(-np.inf)
-        for column in range(len(line)):
-            x = line[column]
-            if x <= least:
-                continue
-            spot = min(count, n - 1)
-            while spot > 0 and value[spot - 1] < x:
-                place[spot], value[spot] = place[spot - 1], value[spot - 1]
-                spot -= 1
-            place[spot], value[spot] = column, x
-            count = min(count + 1, n)
-            if count == n:
-                least = value[n - 1]
+        some = seen[begin[row] : begin[row + 1]]
+        best_of_row(scores[row], n, some, places[row], values[row])
+
+
+def best(scores: Floats, n: int, begin: Keys, seen: Keys, places: Keys) -> None:
+    """Write the places of the n best scores of each row; one row does not wake other threads."""
+    values = np.full((len(scores), n), -np.inf, np.float32)
+    if len(scores) == 1 and n:
+        best_of_row(scores[0], n, seen, places[0], values[0])
+    elif n:
+        best_of_rows(scores, n, begin, seen, places, values)
 
 
 @parallel

@@ -20,13 +20,15 @@ def test_the_best_are_those_that_sorting_finds(seed: int, items: int, n: int) ->
     scores = rng.integers(0, 4, (5, items)).astype(np.float32)  # with ties
     seen = [rng.choice(items, rng.integers(0, items + 1), replace=False) for _ in range(5)]
     begin = np.concatenate([[0], np.cumsum([len(s) for s in seen])])
-    places, values = np.full((5, n), -1), np.full((5, n), -np.inf, np.float32)
-    best(scores.copy(), n, begin, np.concatenate(seen), places, values)
+    places, alone = np.full((2, 5, n), -1)
+    best(scores.copy(), n, begin, np.concatenate(seen), places)
     for row in range(5):
         left = [c for c in range(items) if c not in seen[row]]
         wanted = sorted(left, key=lambda c: (-scores[row, c], c))[:n]
         assert places[row].tolist() == wanted + [-1] * (n - len(wanted))
-        assert values[row, : len(wanted)].tolist() == scores[row, wanted].tolist()
+        one = slice(row, row + 1)
+        best(scores[one].copy(), n, np.array([0, len(seen[row])]), seen[row], alone[one])
+        assert alone[row].tolist() == places[row].tolist()
         if left:
             ranks = np.zeros(len(left), np.int64)
             cells = np.full(len(left), row), np.array(left)

@@ -12,10 +12,9 @@ from svmp.recommend import RatingModel, split
 from svmp.recommend.split import Split
 
 
-def drawn(
-    seed: int, users: int = 60, items: int = 40, count: int = 1200, words: bool = False
-) -> Ratings:
+def drawn(seed: int, count: int = 1200, words: bool = False) -> Ratings:
     """Ratings of one to five stars with two true factors."""
+    users, items = 60, 40
     rng = np.random.default_rng(seed)
     pair = rng.choice(users * items, count, replace=False)
     user, item = pair // items, pair % items
@@ -25,10 +24,7 @@ def drawn(
     rating = np.clip(np.rint(score), 1, 5).astype(np.float32)
     ids: tuple[Any, Any] = (np.arange(users) * 3 + 1, np.arange(items) * 7)
     if words:
-        ids = (
-            np.array([f"u{n:03}" for n in range(users)]),
-            np.array([f"i{n}" for n in range(items)]),
-        )
+        ids = tuple(np.array([f"{x}{n:03}" for n in range(k)]) for x, k in (("u", 60), ("i", 40)))
     return Ratings(user.astype(np.int32), item.astype(np.int32), rating, *ids)
 
 
