@@ -28,3 +28,7 @@ class ImproperError(SvmpError, ArithmeticError):
 
 class FileError(SvmpError, ValueError):
     """A saved file that is damaged, of another kind, or from a newer version."""
+
+
+class StudyError(SvmpError, ValueError):
+    """A study that cannot be made as it was asked for."""
