@@ -14,7 +14,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg \
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all bench docs gallery lint format clean dot
+.PHONY: help venv demo test test-all bench docs gallery lint format clean dot chromium
 
 help: ## show this list
 	@sed -n 's/^\([a-z][a-z -]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
@@ -35,10 +35,10 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## run the demonstration
 	@$(BIN)/python -m svmp.demo $(ARGS)
 
-test: lint dot ## formatting, lint, types and all but the slow tests
+test: lint dot chromium ## formatting, lint, types and all but the slow tests
 	$(PYTEST) -m 'not slow' $(ARGS)
 
-test-all: lint dot ## the same with the slow tests
+test-all: lint dot chromium ## the same with the slow tests
 	$(PYTEST) $(ARGS)
 
 bench: $(STAMP) ## run the benchmarks (hours; some with ARGS="against_c growth", small with ARGS=--quick)
@@ -66,11 +66,19 @@ clean: ## remove .venv, caches and build output
 	rm -rf $(VENV) benchmarks/.envs benchmarks/.quick .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Graphviz, which the tests of drawing to SVG need: installed where this user can do it.
-dot:
-	@if command -v dot >/dev/null 2>&1; then :; \
-	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && \
+# Programs that some tests need: installed where this user can do it, else those tests are skipped.
+# $(call program,the names it may have,its Debian package,the tests that need it)
+define program
+	@for name in $(1); do command -v $$name >/dev/null 2>&1 && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && \
 	    { apt-get update && DEBIAN_FRONTEND=noninteractive \
-	      apt-get install -y --no-install-recommends graphviz; } >/dev/null 2>&1; then \
-	    echo "Installed Graphviz for the tests of drawing to SVG"; \
-	else echo "No Graphviz (dot) here: the tests of drawing to SVG are skipped"; fi
+	      apt-get install -y --no-install-recommends $(2); } >/dev/null 2>&1; then \
+	    echo "Installed $(2) for $(3)"; \
+	else echo "No $(2) here: $(3) are skipped"; fi
+endef
+
+dot:
+	$(call program,dot,graphviz,the tests of drawing to SVG)
+
+chromium:
+	$(call program,chromium chromium-browser google-chrome,chromium,the tests of pages in a browser)

@@ -15,7 +15,8 @@ import numpy as np
 from common import Row, Unavailable, ask, in_turn, iteration_seconds, main
 
 import svmp
-from svmp.study.netflix import Ratings, matrix_factorization, netflix_shaped
+from svmp.ratings import Ratings
+from svmp.study.netflix import matrix_factorization, netflix_shaped
 
 SWEEPS = 3
 AGREE = 1e-4

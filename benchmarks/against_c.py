@@ -16,7 +16,8 @@ from common import THREADS, Row, in_turn, iteration_seconds, main, seconds
 from plain import Plain, compiled
 
 import svmp
-from svmp.study.netflix import Ratings, matrix_factorization, netflix_shaped
+from svmp.ratings import Ratings
+from svmp.study.netflix import matrix_factorization, netflix_shaped
 
 UNIT = svmp.Constant(1.0)
 SCHEDULE = svmp.RobbinsMonro(kappa=0.6, tau=32767)

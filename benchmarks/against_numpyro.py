@@ -17,7 +17,8 @@ import numpy as np
 from common import Row, Unavailable, ask, main
 
 import svmp
-from svmp.study.netflix import Ratings, matrix_factorization, netflix_shaped
+from svmp.ratings import Ratings
+from svmp.study.netflix import matrix_factorization, netflix_shaped
 
 FACTORS = 5
 RATES = (0.03, 0.1)

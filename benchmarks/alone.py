@@ -18,7 +18,8 @@ import numpy as np
 from common import iteration_seconds
 
 import svmp
-from svmp.study.netflix import ITEMS, RATINGS, USERS, Ratings, matrix_factorization
+from svmp.ratings import Ratings
+from svmp.study.netflix import ITEMS, RATINGS, USERS, matrix_factorization
 
 
 def ratings(millions: float, seed: int = 0) -> Ratings:
@@ -37,7 +38,7 @@ def ratings(millions: float, seed: int = 0) -> Ratings:
         item[part] = rng.choice(ITEMS, count, p=popularity / popularity.sum())
         score = 3.6 + level[item[part]] + rng.standard_normal(count)
         rating[part] = np.clip(np.rint(score), 1, 5)
-    return Ratings(user, item, rating, len(chunks) * users, ITEMS)
+    return Ratings.of_keys(user, item, rating, len(chunks) * users, ITEMS)
 
 
 def peak_GB() -> float:

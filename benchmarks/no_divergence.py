@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 
 import svmp
-from svmp.study.netflix import Ratings, matrix_factorization, netflix_shaped
+from svmp.ratings import Ratings, read_ratings
+from svmp.study.netflix import matrix_factorization, netflix_shaped
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
@@ -27,9 +28,7 @@ def load(name: str) -> Ratings | None:
     path = SHARED / name / "ratings.npz"
     if not path.exists():
         return None
-    table = np.load(path)
-    user, item = table["user"], table["item"]
-    return Ratings(user, item, table["rating"], int(user.max()) + 1, int(item.max()) + 1)
+    return read_ratings(path)
 
 
 def accesses(ratings: Ratings, factors: int, method: svmp.Children | svmp.Batch) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from svmp.study.netflix import Ratings
+from svmp.ratings import Ratings
 
 COMPILE = ("gcc", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC")
 ROW = np.dtype([("other", np.int32), ("rating", np.float32)])

@@ -1,6 +1,6 @@
 """Stochastic variational message passing for conditionally conjugate Bayesian networks."""
 
-from svmp.errors import FileError, ImproperError, ModelError, SvmpError
+from svmp.errors import FileError, ImproperError, ModelError, RatingsError, SvmpError
 from svmp.inference.fit import fit
 from svmp.inference.result import Fit, load
 from svmp.inference.selection import Batch, Children, FullVB, Growing
@@ -53,6 +53,7 @@ __all__ = [
     "Nodewise",
     "Normal",
     "Poisson",
+    "RatingsError",
     "RobbinsMonro",
     "SvmpError",
     "Variable",

@@ -6,9 +6,12 @@ works with its own extra installed.
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
+
+from svmp.errors import SvmpError
 
 app = typer.Typer(
     help="Stochastic variational message passing in conjugate Bayesian networks.",
@@ -36,5 +39,9 @@ def svmp(
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line; bad input ends in one sentence and exit code 2."""
+    try:
+        app()
+    except SvmpError as error:
+        print(f"svmp: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -32,3 +32,7 @@ class FileError(SvmpError, ValueError):
 
 class StudyError(SvmpError, ValueError):
     """A study that cannot be made as it was asked for."""
+
+
+class RatingsError(SvmpError, ValueError):
+    """Ratings that cannot be read or used as they stand; it names the file and the line."""

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from svmp.errors import StudyError
-from svmp.study.netflix import Ratings, netflix_shaped
-from svmp.study.settings import NETFLIX_SHAPED
+from svmp.ratings import Ratings, read_ratings
+from svmp.study.netflix import netflix_shaped
+from svmp.study.settings import NETFLIX_SHAPED, Settings
 
 COLUMNS = ("user", "item", "rating")
 
@@ -26,7 +27,7 @@ class Data:
     @property
     def count(self) -> int:
         """How many ratings there are."""
-        return len(self.ratings.rating)
+        return len(self.ratings)
 
     def sweep(self, factors: int) -> int:
         """Return the accesses of a sweep of full VB, 2 K |R|."""
@@ -50,16 +51,25 @@ def load_arrays(folder: Path) -> Ratings:
     """Read what `Data.save` wrote."""
     columns = (np.load(folder / f"{column}.npy") for column in COLUMNS)
     users, items = np.load(folder / "sizes.npy").tolist()
-    return Ratings(*columns, users, items)
+    return Ratings.of_keys(*columns, users, items)
 
 
-def load(name: str, seed: int) -> Data:
-    """Draw or read the ratings of that name."""
+def load(settings: Settings) -> Data:
+    """Draw or read the ratings that the settings name."""
+    name = settings.data
     kind, colon, scale = name.partition(":")
-    if kind != NETFLIX_SHAPED:
-        raise StudyError(f"--data {name}: there is no such data")
-    ratings = netflix_shaped(_scale(name, scale) if colon else 1.0, seed)
+    if kind == NETFLIX_SHAPED:
+        ratings = netflix_shaped(_scale(name, scale) if colon else 1.0, settings.seed)
+    else:
+        ratings = read_ratings(
+            Path(name), columns=_columns(settings.columns), duplicates=settings.duplicates
+        )
     return Data(name, ratings, digest(ratings))
+
+
+def _columns(names: tuple[str, ...]) -> list[int | str] | None:
+    """Take names that are numbers as positions."""
+    return [int(n) if n.isdecimal() else n for n in names] or None
 
 
 def _scale(name: str, text: str) -> float:

@@ -7,8 +7,6 @@ heavy as ratings have: user activity is log-normal, item popularity falls as a p
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,25 +14,16 @@ from svmp.errors import ModelError
 from svmp.network.distributions import Normal
 from svmp.network.expressions import dot
 from svmp.network.model import Model
+from svmp.ratings import Ratings
 
 USERS, ITEMS, RATINGS = 4805, 16015, 1_000_000
-
-
-class Ratings(NamedTuple):
-    """A table of ratings, with integer keys from 0."""
-
-    user: NDArray[np.int32]
-    item: NDArray[np.int32]
-    rating: NDArray[np.float32]
-    users: int
-    items: int
 
 
 def netflix_shaped(scale: float = 1.0, seed: int = 0) -> Ratings:
     """Draw ratings; `scale` shrinks users, items and ratings alike.
 
     >>> ratings = netflix_shaped(0.01)
-    >>> len(ratings.rating), ratings.users, ratings.items
+    >>> len(ratings), ratings.users, ratings.items
     (10000, 480, 1602)
     """
     if not 0 < scale <= 1:
@@ -49,9 +38,7 @@ def netflix_shaped(scale: float = 1.0, seed: int = 0) -> Ratings:
     taste, trait = 0.45 * rng.standard_normal((users, 5)), 0.6 * rng.standard_normal((items, 5))
     score += np.einsum("rk,rk->r", taste[user], trait[item]) + 0.8 * rng.standard_normal(count)
     stars = np.clip(np.rint(score), 1, 5)
-    return Ratings(
-        user.astype(np.int32), item.astype(np.int32), stars.astype(np.float32), users, items
-    )
+    return Ratings.of_keys(user, item, stars, users, items)
 
 
 def _distinct_pairs(

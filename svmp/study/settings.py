@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from svmp.errors import StudyError
+from svmp.ratings.table import Duplicates
 
 CHILDREN = tuple(range(1, 21))
 BATCHES = tuple(range(100, 1001, 100))
@@ -20,6 +21,9 @@ class Settings:
     ----------
     data
         `netflix-shaped`, `netflix-shaped:0.1`, or the name of a file of ratings.
+    columns, duplicates
+        Which columns of the file are user, item and rating, if it does not say; and what becomes
+        of a second rating of the same item by the same user.
     seed
         Decides the draw of the data, the start, and the rows that are read.
     factors, kappa
@@ -36,6 +40,8 @@ class Settings:
     """
 
     data: str = NETFLIX_SHAPED
+    columns: tuple[str, ...] = ()
+    duplicates: Duplicates = "error"
     seed: int = 0
     factors: int = 5
     kappa: float = 0.6

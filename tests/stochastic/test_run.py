@@ -11,7 +11,8 @@ import pytest
 import svmp
 from svmp.inference.engine import iterate
 from svmp.network.network import Network
-from svmp.study.netflix import Ratings, matrix_factorization, netflix_shaped
+from svmp.ratings import Ratings
+from svmp.study.netflix import matrix_factorization, netflix_shaped
 
 from .tools import begin, gallery
 

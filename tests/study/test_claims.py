@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.study.netflix import Ratings, matrix_factorization, netflix_shaped
+from svmp.ratings import Ratings
+from svmp.study.netflix import matrix_factorization, netflix_shaped
 from tests.network.networks import KINDS
 from tests.network.test_theorems import (
     test_the_fisher_matrix_is_block_diagonal as check_blocks,

@@ -1,0 +1,145 @@
+"""Columns as they were found, turned into ids, ratings and times, or refused with the place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from svmp.errors import RatingsError
+
+WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
+"""A number that can be written in one way only: '007' is another id than '7'."""
+DATES = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%Y/%m/%d")
+
+
+@dataclass(frozen=True)
+class Found:
+    """The columns that were found.
+
+    Attributes
+    ----------
+    name
+        What the table is called in messages.
+    columns
+        By role: user, item, rating and maybe time; of one length.
+    where
+        Names a row, as "ratings.csv, line 3".
+    ids
+        The ids of users or of items whose column has keys, places among these, instead of ids.
+    """
+
+    name: str
+    columns: dict[str, pl.Series]
+    where: Callable[[int], str]
+    ids: dict[str, Any] = field(default_factory=dict)
+
+
+def is_number(text: str) -> bool:
+    """Say whether a field is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def kind_of(role: str, sample: Sequence[str]) -> pl.DataType:
+    """Return the type as which to read a column of text, by its first fields."""
+    if role == "rating":
+        return pl.Float32()
+    if role == "time":
+        return pl.Float64() if all(map(is_number, sample)) else pl.String()
+    return pl.Int64() if all(re.match(WHOLE, field) for field in sample) else pl.String()
+
+
+def times_of(sample: Sequence[str]) -> bool:
+    """Say whether most of some fields can be times."""
+    values = pl.Series(sample, dtype=pl.String)
+    return 2 * _dates(values).null_count() <= len(sample) > 0
+
+
+def ids(found: Found, role: str) -> pl.Series:
+    """Return the ids of users or items, as Int64 or String."""
+    values = found.columns[role]
+    _all_there(found, role, values)
+    if isinstance(values.dtype, pl.Categorical | pl.Enum):
+        values = values.cast(pl.String)
+    if values.dtype == pl.String:
+        return values.cast(pl.Int64) if values.str.contains(WHOLE).all() else values
+    if values.dtype.is_float():
+        whole = values.is_finite() & (values == values.floor()) & (values.abs() < 2**53)
+        _all(found, whole, lambda row: f"the {role} is {values[row]}, not a whole number")
+    elif not values.dtype.is_integer():
+        raise RatingsError(
+            f"{found.name}: the {role}s are of type {values.dtype}, not strings or whole numbers"
+        )
+    numbers = values.cast(pl.Int64, strict=False)
+    _all(found, numbers.is_not_null(), lambda row: f"the {role} is {values[row]}, which is too big")
+    return numbers
+
+
+def numbers(found: Found, span: tuple[float, float] | None) -> pl.Series:
+    """Return the ratings as Float32, all finite and in the range that was given."""
+    values = found.columns["rating"]
+    _all_there(found, "rating", values)
+    if values.dtype == pl.String:
+        parsed = values.cast(pl.Float32, strict=False)
+        _all(
+            found, parsed.is_not_null(), lambda r: f"the rating is {values[r]!r:.60}, not a number"
+        )
+        values = parsed
+    if not values.dtype.is_numeric() or values.dtype.is_nested():
+        raise RatingsError(f"{found.name}: the ratings are of type {values.dtype}, not numbers")
+    _all(found, values.cast(pl.Float64).is_finite(), lambda r: f"the rating is {values[r]}")
+    ratings = values.cast(pl.Float32)
+    _all(found, ratings.is_finite(), lambda r: f"the rating is {values[r]}, which is too big")
+    if span is not None:
+        low, high = span
+        inside = (ratings >= low) & (ratings <= high)
+        _all(found, inside, lambda r: f"the rating is {ratings[r]:g}, not in {low:g} to {high:g}")
+    return ratings
+
+
+def times(found: Found) -> pl.Series:
+    """Return the times as Float64: seconds since 1970 for dates, else the numbers themselves."""
+    values = found.columns["time"]
+    _all_there(found, "time", values)
+    if values.dtype == pl.String:
+        values = _dates(values)
+        given = found.columns["time"]
+        _all(found, values.is_not_null(), lambda r: f"the time is {given[r]!r:.60}, not a date")
+    if values.dtype.is_temporal() and not isinstance(values.dtype, pl.Time | pl.Duration):
+        return values.cast(pl.Datetime("us")).dt.timestamp("us").cast(pl.Float64) / 1e6
+    if not values.dtype.is_numeric():
+        raise RatingsError(f"{found.name}: the times are of type {values.dtype}, not numbers")
+    seconds = values.cast(pl.Float64)
+    _all(found, seconds.is_finite(), lambda r: f"the time is {seconds[r]}")
+    return seconds
+
+
+def _dates(values: pl.Series) -> pl.Series:
+    """Return numbers or dates, null where a text is neither in the way most of them are."""
+    best = values.cast(pl.Float64, strict=False)
+    bare = values.str.strip_suffix("Z")
+    for form in DATES:
+        if best.null_count() == 0:
+            break
+        parsed = bare.str.to_datetime(form, strict=False, time_unit="us")
+        best = parsed if parsed.null_count() < best.null_count() else best
+    return best
+
+
+def _all_there(found: Found, role: str, values: pl.Series) -> None:
+    _all(found, values.is_not_null(), lambda row: f"there is no {role}")
+
+
+def _all(found: Found, holds: pl.Series, otherwise: Callable[[int], str]) -> None:
+    """Refuse the first row in which it does not hold."""
+    if not holds.all():
+        row = int(np.argmin(holds.to_numpy()))
+        raise RatingsError(f"{found.where(row)}: {otherwise(row)}")

@@ -1,0 +1,103 @@
+"""`read_ratings`: a table of ratings from whatever holds one."""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from svmp.errors import RatingsError, SvmpError
+from svmp.ratings.columns import Columns
+from svmp.ratings.table import Duplicates, Ratings
+
+
+def read_ratings(
+    source: Any,
+    *,
+    columns: Columns | None = None,
+    duplicates: Duplicates = "error",
+    range: tuple[float, float] | None = None,
+    header: bool | None = None,
+    encoding: str = "utf-8",
+) -> Ratings:
+    """Read ratings from a file, a folder, or a table in memory.
+
+    Parameters
+    ----------
+    source
+        A path: text with fields between commas, tabs, semicolons, bars, blanks or MovieLens's
+        `::`, gzipped or not; Parquet; an `.npz` file; a text file of the Netflix Prize, or a folder
+        of them. Or a table in memory: pandas, Polars or PyArrow; a scipy.sparse matrix of users by
+        items, of which every stored cell is a rating; a dict of columns; or the three arrays
+        (users, items, ratings), or four with times.
+    columns
+        Which columns are user, item, rating and, if you like, time: names or positions from 0 in
+        this order, or a dict by these four words. By default they are found by their usual names,
+        and without a header by their order.
+    duplicates
+        What if a user has rated an item twice: refuse it ("error"), take the "last" by time, or by
+        order where there are no times, or the "mean" of all, at the last time.
+    range
+        The least and the greatest rating that there can be; anything outside is refused.
+    header
+        Whether the first line of a text file has names; by default that is seen from it.
+    encoding
+        That of a text file.
+
+    Returns
+    -------
+    Ratings
+        The rows in their order, ids sorted. Ids that are all whole numbers are numbers, else
+        strings. The users and items of a matrix, and of an `.npz` file with `user_ids` and
+        `item_ids`, are all kept in the order that they have there.
+
+    Raises
+    ------
+    RatingsError
+        In one sentence, with the file and the line.
+
+    >>> read_ratings((["ann", "bob", "ann"], [7, 7, 9], [4, 5, 3]))
+    <Ratings: 3 of 2 items by 2 users>
+    """
+    if isinstance(source, Ratings):
+        return source
+    span = _checked(range)
+    try:
+        from svmp.ratings.settle import settle
+    except ImportError:  # pragma: no cover
+        raise SvmpError('ratings are read with Polars: pip install "svmp[recommend]"') from None
+    if not isinstance(source, str | os.PathLike):
+        from svmp.ratings import memory
+
+        return settle(memory.read(source, columns), duplicates, span)
+    return settle(_from_file(Path(source), columns, header, encoding), duplicates, span)
+
+
+def _from_file(path: Path, columns: Columns | None, header: bool | None, encoding: str) -> Any:
+    from svmp.ratings import binary, lines, netflix_prize, text
+
+    if path.is_dir():
+        return netflix_prize.read(netflix_prize.files_of(path), str(path))
+    with lines.refusing(path), path.open("rb") as file:
+        start = file.read(4)
+    if start == b"PAR1" or path.suffix == ".parquet":
+        return binary.read_parquet(path, columns)
+    if start == b"PK\x03\x04" or path.suffix == ".npz":
+        return binary.read_npz(path, columns)
+    first = next((x for x in islice(lines.lines(path, encoding), text.LOOK) if x.strip()), "")
+    if netflix_prize.is_movie(first):
+        return netflix_prize.read([path], str(path))
+    return text.read(path, columns, encoding, header)
+
+
+def _checked(span: Any) -> tuple[float, float] | None:
+    if span is None:
+        return None
+    try:
+        low, high = map(float, span)
+    except (TypeError, ValueError):
+        low, high = 1.0, 0.0
+    if not low <= high:
+        raise RatingsError(f"range must be the least and the greatest rating, not {span!r:.60}")
+    return low, high

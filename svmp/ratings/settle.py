@@ -1,0 +1,77 @@
+"""From columns to a table: keys that count from 0, and one rating for each pair."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from svmp.errors import RatingsError
+from svmp.ratings import convert
+from svmp.ratings.convert import Found
+from svmp.ratings.table import Duplicates, Ids, Ratings
+
+Keys = NDArray[np.int32]
+
+
+def settle(found: Found, duplicates: Duplicates, span: tuple[float, float] | None) -> Ratings:
+    """Return the table of the columns that were found."""
+    if duplicates not in get_args(Duplicates):
+        raise RatingsError(f"duplicates must be 'error', 'last' or 'mean', not {duplicates!r:.60}")
+    if not len(found.columns["rating"]):
+        raise RatingsError(f"{found.name}: there are no ratings")
+    rating = convert.numbers(found, span).to_numpy()
+    time = convert.times(found).to_numpy() if "time" in found.columns else None
+    user, user_ids = _keys(found, "user")
+    item, item_ids = _keys(found, "item")
+    table = Ratings(user, item, rating, user_ids, item_ids, time)
+    pair = table.user.astype(np.int64) * table.items + table.item
+    in_order = np.sort(pair)
+    if (in_order[1:] != in_order[:-1]).all():
+        return table
+    return _once(found, table, pair, duplicates)
+
+
+def _keys(found: Found, role: str) -> tuple[Keys, Ids]:
+    """Return a key for each row, and the ids in order."""
+    if role in found.ids:
+        return found.columns[role].cast(pl.Int32).to_numpy(), found.ids[role]
+    ids = convert.ids(found, role)
+    distinct = ids.unique().sort()
+    if ids.dtype == pl.String:
+        keys = ids.cast(pl.Enum(distinct)).to_physical()
+        return keys.cast(pl.Int32).to_numpy(), np.array(distinct.to_list())
+    numbers, known = ids.to_numpy(), distinct.to_numpy()
+    low, width = int(known[0]), int(known[-1]) - int(known[0]) + 1
+    if width > 4 * len(numbers) + 1000:
+        return np.searchsorted(known, numbers).astype(np.int32), known
+    place = np.zeros(width, np.int32)
+    place[known - low] = np.arange(len(known), dtype=np.int32)
+    return place[numbers - low], known
+
+
+def _once(found: Found, table: Ratings, pair: NDArray[np.int64], rule: Duplicates) -> Ratings:
+    """Keep one rating of each pair: the last, by time if there is one, or the mean of all."""
+    time = np.zeros(len(table)) if table.time is None or rule == "error" else table.time
+    order = np.lexsort((np.arange(len(table)), time, pair))
+    new = np.append(True, pair[order][1:] != pair[order][:-1])
+    if rule == "error":
+        again = order[np.flatnonzero(~new)]
+        second = int(again.min())
+        first = int(np.argmax(pair == pair[second]))
+        user, item = table.user_ids[table.user[second]], table.item_ids[table.item[second]]
+        raise RatingsError(
+            f"{found.where(second)}: user {user!s:.60} has rated item {item!s:.60} already "
+            f"({found.where(first)}); say which counts with duplicates='last' or 'mean'"
+        )
+    last = order[np.append(new[1:], True)]
+    rating = table.rating[last]
+    if rule == "mean":
+        group = np.cumsum(new) - 1
+        total = np.bincount(group, table.rating[order])
+        rating = (total / np.bincount(group)).astype(np.float32)
+    rows = np.argsort(last)
+    kept = table.take(last[rows])
+    return Ratings(kept.user, kept.item, rating[rows], kept.user_ids, kept.item_ids, kept.time)

@@ -1,0 +1,153 @@
+"""Ratings in delimited text: CSV, TSV, semicolons, MovieLens's `::`, plain or gzipped.
+
+All is read by the types that a first look suggests; where that fails, as text, which is then
+converted or refused with its line.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from polars import selectors
+
+from svmp.errors import RatingsError
+from svmp.ratings.columns import ROLES, Columns, choose, is_usual
+from svmp.ratings.convert import Found, is_number, kind_of, times_of
+from svmp.ratings.lines import decoded, lines, opened, records, refusing
+
+SEPARATORS = ("::", "\t", ";", "|", ",", " ")
+LOOK = 1000
+"""How many lines decide what kind of file it is."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the lines of a file are made.
+
+    Attributes
+    ----------
+    path, encoding
+        The file.
+    separator
+        What is between two fields. `::` is read as `:`, with an empty field after each.
+    names
+        The columns, by the header or by position.
+    header
+        Whether there is one.
+    skip
+        How many blank lines come first.
+    sample
+        The fields of the first lines after the header.
+    """
+
+    path: Path
+    encoding: str
+    separator: str
+    names: list[str]
+    header: bool
+    skip: int
+    sample: list[list[str]]
+
+    def column(self, place: int) -> list[str]:
+        """Return the sample of one column."""
+        return [row[place] for row in self.sample if place < len(row) and row[place]]
+
+
+def read(path: Path, columns: Columns | None, encoding: str, header: bool | None) -> Found:
+    """Read the columns of a text file."""
+    layout = look(path, encoding, header)
+    places = choose(str(path), layout.names, columns, layout.header)
+    if columns is None and not layout.header and not times_of(layout.column(places[-1])):
+        places = places[:3]
+    roles = dict(zip(ROLES, places, strict=False))
+    kinds = {role: kind_of(role, layout.column(place)) for role, place in roles.items()}
+    try:
+        frame = _frame(layout, roles, kinds)
+    except pl.exceptions.PolarsError:
+        try:
+            frame = _frame(layout, roles, dict.fromkeys(roles, pl.String()))
+        except pl.exceptions.PolarsError as error:
+            raise _fault(layout, error) from None
+    bare = selectors.string().str.strip_chars()
+    frame = frame.with_columns(pl.when(bare != "").then(bare))
+    if frame.null_count().sum_horizontal().item():
+        frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
+
+    def where(row: int) -> str:
+        return f"{path}, line {_line(layout, places, row)}"
+
+    return Found(str(path), {role: frame[role] for role in roles}, where)
+
+
+def look(path: Path, encoding: str, header: bool | None = None) -> Layout:
+    """Look at the first lines of a file."""
+    first = list(islice(lines(path, encoding), LOOK))
+    text = [line for line in first if line.strip()]
+    if not text:
+        raise RatingsError(f"{path}: the file is empty")
+    likely = [s for s in SEPARATORS if text[0].count(s) >= 2] or [","]
+    separator = next((s for s in likely if text[-1].count(s) >= 2), likely[0])
+    rows = [fields for _, fields in records(text, separator)]
+    if header is None:
+        words = len(rows) > 1 and not any(map(is_number, rows[0]))
+        header = any(map(is_usual, rows[0])) or (words and any(map(is_number, rows[1])))
+    names = rows[0] if header else [str(place) for place in range(len(rows[0]))]
+    skip = next(n for n, line in enumerate(first) if line.strip())
+    return Layout(path, encoding, separator, names, header, skip, rows[int(header) :])
+
+
+def _frame(layout: Layout, roles: dict[str, int], kinds: dict[str, pl.DataType]) -> pl.DataFrame:
+    """Read the columns that have a role."""
+    stride = len(layout.separator)
+    names = [f"column_{n}" for n in range(stride * (len(layout.names) - 1) + 1)]
+    schema: dict[str, Any] = dict.fromkeys(names, pl.String())
+    chosen = {role: names[stride * place] for role, place in roles.items()}
+    for role, name in chosen.items():
+        schema[name] = kinds[role]
+    source: Any = layout.path
+    with refusing(layout.path):
+        if layout.encoding.lower() not in ("utf-8", "utf8"):
+            with opened(layout.path) as file:
+                source = io.BytesIO(
+                    decoded(layout.path, file.read(), layout.encoding).encode("utf-8")
+                )
+        frame = pl.read_csv(
+            source,
+            has_header=False,
+            skip_rows=layout.skip + layout.header,
+            separator=layout.separator[0],
+            quote_char='"' if stride == 1 else None,
+            schema=schema,
+            columns=sorted(set(chosen.values()), key=names.index),
+            missing_columns="insert",  # where the first line is cut short
+        )
+    return frame.select(pl.col(name).alias(role) for role, name in chosen.items())
+
+
+def _fault(layout: Layout, error: Exception) -> RatingsError:
+    """Return what is wrong with a file that is no table."""
+    width = len(layout.names)
+    try:
+        for number, fields in records(lines(layout.path, layout.encoding), layout.separator):
+            if len(fields) > width:
+                return RatingsError(
+                    f"{layout.path}, line {number}: there are {len(fields)} fields where the first "
+                    f"line has {width}"
+                )
+    except RatingsError as fault:
+        return fault
+    return RatingsError(f"{layout.path}: the file is not a table ({str(error).splitlines()[0]})")
+
+
+def _line(layout: Layout, places: list[int], row: int) -> int:
+    """Return the line on which a row begins; a record that is blank where it matters is no row."""
+    found = records(lines(layout.path, layout.encoding), layout.separator)
+    filled = ((number, fields) for number, fields in found if any(fields))
+    body = islice(filled, int(layout.header), None)
+    rows = (n for n, fields in body if any(p < len(fields) and fields[p] for p in places))
+    return next(islice(rows, row, None))

@@ -1,0 +1,79 @@
+"""Pages as people see them: `page` and `new_page`, in a headless Chromium."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, Request
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+DONE_BY_THE_PAGE = "net::ERR_ABORTED"
+"""How a request ends that the page itself gives up: no trouble."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A Chromium, for one module: while it runs, its thread has a running event loop."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if program is None:
+        pytest.skip(f"no browser here: none of {', '.join(PROGRAMS)} is installed")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def new_page(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Make pages that fail the test if anything goes wrong in them.
+
+    Takes Playwright's options of a context, as `viewport=`, `color_scheme=` or `offline=`; with
+    `allow=` errors that match a regular expression are let through.
+    """
+    with ExitStack() as pages:
+        yield lambda **options: pages.enter_context(watched(browser, **options))
+
+
+@pytest.fixture
+def page(new_page: Callable[..., Page]) -> Page:
+    """A page that fails the test if anything goes wrong in it."""
+    return new_page()
+
+
+@contextmanager
+def watched(browser: Browser, *, allow: str = r"(?!)", **options: Any) -> Iterator[Page]:
+    """Open a page; at the end, fail if it logged or threw an error, or if a request failed."""
+    troubles: list[str] = []
+
+    def failed(request: Request) -> None:
+        if request.failure != DONE_BY_THE_PAGE:
+            troubles.append(f"request failed: {request.url}: {request.failure}")
+
+    context = browser.new_context(**options)
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    page.on("console", lambda m: troubles.append(f"console: {m.text}") if m.type == "error" else 0)
+    page.on("pageerror", lambda error: troubles.append(f"thrown: {error}"))
+    page.on("requestfailed", failed)
+    yield page
+    context.close()
+    left = [trouble for trouble in troubles if not re.search(allow, trouble)]
+    if left:
+        pytest.fail("\n".join(["the page had trouble:", *left]))
