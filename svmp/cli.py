@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from svmp.errors import SvmpError
+from svmp.study.commands import study
 
 app = typer.Typer(
     help="Stochastic variational message passing in conjugate Bayesian networks.",
@@ -19,6 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
+app.add_typer(study, name="study")
 
 
 def _version(asked: bool) -> None:

@@ -18,7 +18,7 @@ SWEEPS = (1, 2, 3, 6, 12, 25)
 """After so many sweeps' worth of accesses, or of full VB's time, bounds are compared."""
 C = 5
 """How many children `Nodewise` reads, as `svmp.fit` does with a policy and no algorithm."""
-USAGE = 4
+USAGE = 2
 """With held unit steps, one of so many of an element's children is read: as at Xbox, by usage."""
 COLOURS: dict[str, Colour] = {
     "full": INK, "default": GREEN, "grow": SKY, "nodewise-a": BLUE, "nodewise-b": PURPLE,

@@ -93,14 +93,18 @@ class Bench:
         return [done[place] for place in range(len(plans))]
 
     def _workers(self) -> list[Worker]:
-        """Return the workers, who are called when they are needed; one compiles for all."""
+        """Return the workers, who are called when they are needed."""
         if not self._team:
             factors, seed = self.settings.factors, self.settings.seed
             team = workers(self.threads, self.data, factors, seed)
             self._team = self._open.enter_context(team)
             self.watcher.begin("compiling the loops, which happens once")
-            self._team[0].pipe.send(None)
-            self._team[0].receive()
+            first, *others = self._team
+            for some in ([first], others):  # the others find in the cache what the first compiled
+                for worker in some:
+                    worker.pipe.send(None)
+                for worker in some:
+                    worker.receive()
         return self._team
 
     def _serve(self, team: list[Worker], queue: list[Job], done: dict[int, Any]) -> None:

@@ -56,8 +56,8 @@ class Line:
         Its name; lines of one label are switched together.
     lost
         Whether its end is where a run diverged, which is marked.
-    markers
-        Whether its points are marked, and not only joined.
+    markers, hollow, joined
+        Whether its points are marked; `hollow`, by rings; `joined`, and by lines between them.
     notes
         What is said of each point, where it is more than its two numbers.
     """
@@ -70,6 +70,7 @@ class Line:
     dash: Literal["solid", "dash", "dot"] = "solid"
     lost: bool = False
     markers: bool = False
+    hollow: bool = False
     joined: bool = True
     notes: Sequence[str] = ()
 
@@ -82,6 +83,7 @@ class Column:
     x_label: str
     lines: Sequence[Line]
     x_scale: Scale = "log"
+    x_ticks: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,25 @@ class Row:
     high: float
     scale: Scale = "linear"
     ticks: dict[float, str] = field(default_factory=dict)
+
+
+def lost_at(line: Line, row: Row) -> tuple[float, float] | None:
+    """Return where a cross marks a lost run: at its end, or where it leaves the panel for good.
+
+    >>> fall = Line("C = 1", [1, 2, 4], [-1.0, -2.0, -4.0], INK, lost=True)
+    >>> lost_at(fall, Row(-9, 0)), lost_at(fall, Row(-2, 0)), lost_at(fall, Row(-0.5, 0))
+    ((4, -4.0), (2.0, -2), None)
+    """
+    if not line.lost:
+        return None
+    if line.y[-1] >= row.low:
+        return line.x[-1], line.y[-1]
+    inside = [i for i, value in enumerate(line.y) if value >= row.low]
+    if not inside:
+        return None
+    i = inside[-1]
+    share = (line.y[i] - row.low) / (line.y[i] - line.y[i + 1])
+    return line.x[i] * (line.x[i + 1] / line.x[i]) ** share, row.low
 
 
 @dataclass(frozen=True)
@@ -118,7 +139,8 @@ class Chart:
                     "title": column.title,
                     "xLabel": column.x_label,
                     "xScale": column.x_scale,
-                    "lines": [_line(line) for line in column.lines],
+                    "xTicks": list(column.x_ticks),
+                    "lines": [_line(line, self.rows) for line in column.lines],
                 }
                 for column in self.columns
             ],
@@ -134,14 +156,14 @@ class Chart:
         }
 
 
-def _line(line: Line) -> dict[str, Any]:
-    rounded = [float(f"{value:.7g}") for value in line.y]
+def _line(line: Line, rows: Sequence[Row]) -> dict[str, Any]:
     return {
         **{k: v for k, v in vars(line).items() if k not in ("x", "y", "colour", "notes")},
         "x": [float(f"{value:.7g}") for value in line.x],
-        "y": rounded,
+        "y": [float(f"{value:.7g}") for value in line.y],
         "colour": vars(line.colour),
         "notes": list(line.notes),
+        "crosses": [lost_at(line, row) for row in rows],
     }
 
 

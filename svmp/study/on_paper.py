@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from svmp.study.chart import Chart, Column, Line, Row
+from svmp.study.chart import Chart, Column, Row, lost_at
 
+LONG_LABEL = 24
+"""A legend with longer labels than this goes below the panels."""
 FORMATS = ("png", "svg", "pdf")
 LOOK: dict[str, Any] = {
     "axes.axisbelow": True,
@@ -51,7 +52,7 @@ def save(chart: Chart, path: Path) -> None:
 def draw(chart: Chart) -> Figure:
     """Draw a chart, panel by panel."""
     rows, columns = len(chart.rows), len(chart.columns)
-    figure = Figure(figsize=(3.8 * columns + 0.9, 2.35 * rows + 1.1), layout="constrained")
+    figure = Figure(figsize=(3.7 * columns + 1.1, 2.3 * rows + 1.0), layout="constrained")
     FigureCanvasAgg(figure)
     grid = figure.subplots(rows, columns, squeeze=False, sharex="col")
     for i, row in enumerate(chart.rows):
@@ -65,9 +66,12 @@ def draw(chart: Chart) -> Figure:
             if j == 0:
                 axes.set_ylabel(chart.y_label)
     keys = legend(chart)
+    labels = [str(key.get_label()) for key in keys]
+    below = max(map(len, labels)) > LONG_LABEL
+    place = "outside lower center" if below else "outside right upper"
     figure.legend(
-        keys, [str(key.get_label()) for key in keys], loc="outside right upper", fontsize=7.5,
-        handlelength=1.6, labelspacing=0.35,
+        keys, labels, loc=place, ncols=2 if below else 1, fontsize=7.5, handlelength=1.8,
+        labelspacing=0.35,
     )  # fmt: skip
     return figure
 
@@ -78,10 +82,16 @@ def panel(axes: Axes, column: Column, row: Row) -> None:
         axes.plot(
             line.x, line.y, color=line.colour.light, linewidth=line.width if line.joined else 0,
             linestyle=DASHES[line.dash], marker="o" if line.markers else "", markersize=4.5,
-            zorder=2 + order / 100,
+            markerfacecolor="none" if line.hollow else line.colour.light, zorder=2 + order / 100,
         )  # fmt: skip
-        mark_loss(axes, line, row)
+        cross = lost_at(line, row)
+        if cross is not None:
+            look = {"color": line.colour.light, "markersize": 5, "clip_on": False, "zorder": 5}
+            axes.plot([cross[0]], [cross[1]], "x", **look)
     axes.set_xscale(column.x_scale)
+    if column.x_ticks:
+        axes.set_xticks(column.x_ticks, [str(tick) for tick in column.x_ticks])
+        axes.xaxis.set_minor_locator(NullLocator())
     axes.set_yscale(row.scale)
     axes.set_ylim(row.low, row.high)
     if row.ticks:
@@ -90,22 +100,6 @@ def panel(axes: Axes, column: Column, row: Row) -> None:
         axes.set_yticks(list(row.ticks), list(row.ticks.values()))
     else:
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-
-
-def mark_loss(axes: Axes, line: Line, row: Row) -> None:
-    """Put a cross where a run diverged, or where its line leaves the panel on the way there."""
-    if not line.lost:
-        return
-    x, y = line.x[-1], line.y[-1]
-    if y < row.low:
-        inside = [i for i, value in enumerate(line.y) if value >= row.low]
-        if not inside:
-            return
-        i = inside[-1]
-        share = (line.y[i] - row.low) / (line.y[i] - line.y[i + 1])
-        x = float(np.exp(np.log(line.x[i]) + share * np.log(line.x[i + 1] / line.x[i])))
-        y = row.low
-    axes.plot([x], [y], "x", color=line.colour.light, markersize=5, clip_on=False, zorder=5)
 
 
 def legend(chart: Chart) -> list[Line2D]:
@@ -122,6 +116,7 @@ def legend(chart: Chart) -> list[Line2D]:
                 Line2D(
                     [], [], color=line.colour.light, linewidth=line.width if line.joined else 0,
                     linestyle=DASHES[line.dash], marker="o" if line.markers else "",
+                    markerfacecolor="none" if line.hollow else line.colour.light,
                     markersize=4.5, label=line.label,
                 ),
             )  # fmt: skip

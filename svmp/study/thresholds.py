@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from svmp.study.bench import Bench, Plan
-from svmp.study.chart import BLUE, INK, ORANGE, Chart, Column, Line, Row
+from svmp.study.chart import BLUE, ORANGE, Chart, Column, Line, Row
 from svmp.study.convergence import SHARE, ending
 from svmp.study.runs import Method, Result, fraction
 
@@ -83,11 +83,12 @@ def chart(table: pl.DataFrame, about: dict[str, Any]) -> Chart:
     columns = []
     for method, title in METHODS.items():
         lines: list[Line] = []
+        sizes = sorted(set(table.filter(pl.col("method") == method)["size"].to_list()))
         for option, colour in (("a", BLUE), ("b", ORANGE)):
             part = table.filter((pl.col("method") == method) & (pl.col("option") == option))
             for what, label, look in (
                 ("rho1", f"option ({option})", {"colour": colour, "width": 1.8}),
-                ("paper", f"the paper, ({option})", {"colour": INK, "width": 1.0, "dash": "dot"}),
+                ("paper", f"the paper, ({option})", {"colour": colour, "dash": "dot", "hollow": True, "width": 1.2}),
             ):
                 known = part.filter(pl.col(what).is_not_null())
                 x, y = known["size"].to_list(), known[what].to_list()
@@ -96,7 +97,7 @@ def chart(table: pl.DataFrame, about: dict[str, Any]) -> Chart:
                     joined = what == "rho1" or len(x) > 1
                     lines.append(Line(label, x, y, markers=True, joined=joined, notes=notes, **look))  # type: ignore[arg-type]  # fmt: skip
         if lines:
-            columns.append(Column(title, SIZES[method], lines))
+            columns.append(Column(title, SIZES[method], lines, x_ticks=sizes))
     ticks = {2.0**-p: fraction(2.0**-p) for p in range(SMALLEST + 1)}
     return Chart(
         name="thresholds",
@@ -105,7 +106,7 @@ def chart(table: pl.DataFrame, about: dict[str, Any]) -> Chart:
             "The largest first step among 1, 1/2, ..., 1/1024 from which a run converges. It "
             f"converges if it does not diverge and gains at least {SHARE:.0%} of what full VB gains "
             "from the same start in as many accesses. Found by bisection, as smaller first steps "
-            "diverge less. Black: the values that the paper names."
+            "diverge less. Rings: the values that the paper names."
         ),
         alt="Largest first step that converges, by C and by C_global, beside the paper's.",
         y_label="largest first step",
