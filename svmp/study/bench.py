@@ -109,7 +109,8 @@ class Bench:
 
     def _serve(self, team: list[Worker], queue: list[Job], done: dict[int, Any]) -> None:
         """Keep the workers busy until every plan has ended; the longest runs go first."""
-        idle, busy = list(team), {}
+        idle = list(team)
+        busy: dict[Any, tuple[Worker, Job]] = {}
         while queue or busy:
             queue.sort(key=lambda job: (-self.cost(job.spec), job.place))
             while queue and idle:

@@ -42,7 +42,8 @@ def target(network: Network, q: Beliefs, name: str, element: int) -> tuple[Array
     prior = np.array(network.prior(q, name, one))[0]
     (edge,) = network.edges[name]
     _, rows = edge.rows_of(one)
-    messages = [edge.message(q, one, np.zeros(1, dtype=np.int64), rows[[i]])[0] for i in range(len(rows))]  # fmt: skip
+    own = np.zeros(1, dtype=np.int64)
+    messages = [edge.message(q, one, own, rows[[i]])[0] for i in range(len(rows))]
     return prior, np.array(messages).reshape(-1, 2)
 
 

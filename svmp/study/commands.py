@@ -1,4 +1,4 @@
-"""`svmp study`: the paper's figures and claims, and the answer to its question, from one command."""
+"""`svmp study`: the paper's figures and claims, and the answer to its question."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def command(name: str) -> Callable[..., None]:
 
     def run(
         out: Out,
-        quick: Annotated[bool, typer.Option("--quick", help="A small study, within a minute.")] = False,
+        quick: Annotated[
+            bool, typer.Option("--quick", help="A small study, within a minute.")
+        ] = False,
         data: Annotated[
             str,
             typer.Option(
@@ -62,7 +64,9 @@ def command(name: str) -> Callable[..., None]:
             str,
             typer.Option(help="A second rating of the same pair: error, last, or mean."),
         ] = "error",
-        seed: Annotated[int, typer.Option(help="Decides the data drawn, the start, the rows read.")] = 0,
+        seed: Annotated[
+            int, typer.Option(help="Decides the data drawn, the start, the rows read.")
+        ] = 0,
         factors: Annotated[int, typer.Option(help="K of the matrix factorization.")] = 5,
         kappa: Annotated[float, typer.Option(help="Forgetting rate of the steps t^-kappa.")] = 0.6,
         children: Annotated[str, typer.Option(help="C of Algorithm 1, as 1-20 or 1,2,5.")] = "1-20",
@@ -142,7 +146,7 @@ def conduct(question: str, settings: Any, out: Path, threads: int | None, force:
         "command": " ".join(["svmp", *sys.argv[1:]]),
     }
     store.open(about)
-    console.print(f"{data.describe()} ({settings.data})")
+    console.print(f"{data.describe()} ({settings.data})", markup=False)
     asked = QUESTIONS if question == "all" else (question,)
     try:
         with (
@@ -155,7 +159,8 @@ def conduct(question: str, settings: Any, out: Path, threads: int | None, force:
     except KeyboardInterrupt:
         console.print(
             f"Stopped. {bench.made} runs were made and are kept in {out}: the same command goes on "
-            "from there."
+            "from there.",
+            markup=False,
         )
         raise typer.Exit(STOPPED) from None
     seconds = time.monotonic() - began
@@ -166,4 +171,4 @@ def conduct(question: str, settings: Any, out: Path, threads: int | None, force:
     show(console, {name: outcomes[name] for name in asked})
     kept = f", {bench.found} were there" if bench.found else ""
     console.print(f"{bench.made} runs made{kept}, in {seconds:.0f} s. The page is", end=" ")
-    console.print(str(out / "index.html"), style="bold", soft_wrap=True)
+    console.print(str(out / "index.html"), style="bold", soft_wrap=True, markup=False)

@@ -49,9 +49,9 @@ class Data:
 
 def load_arrays(folder: Path) -> Ratings:
     """Read what `Data.save` wrote."""
-    columns = (np.load(folder / f"{column}.npy") for column in COLUMNS)
+    user, item, rating = (np.load(folder / f"{column}.npy") for column in COLUMNS)
     users, items = np.load(folder / "sizes.npy").tolist()
-    return Ratings.of_keys(*columns, users, items)
+    return Ratings.of_keys(user, item, rating, users, items)
 
 
 def load(settings: Settings) -> Data:

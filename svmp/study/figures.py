@@ -22,7 +22,8 @@ def specs(bench: Bench, name: Name) -> list[Spec]:
     full = bench.spec("full", 0, policy="unit")
     settings = bench.settings
     if name == "figure2":
-        return [full, *(bench.spec("children", 0, size=c, option=o) for o in "ab" for c in settings.children)]  # fmt: skip
+        sizes = settings.children
+        return [full, *(bench.spec("children", 0, size=c, option=o) for o in "ab" for c in sizes)]
     sizes = settings.batches
     small = [s for s in settings.thresholds if s in sizes]
     return [
@@ -93,10 +94,9 @@ def chart(name: Name, traces: pl.DataFrame, about: dict[str, Any], kappa: float)
         lines.append(_line(traces, runs[0], size, sizes))
         lines = [line for line in lines if len(line.x)]
         columns.append(Column(f"Option ({option}): {when}", "ratings accessed", lines))
-    lost = {o: [r["size"] for r in runs if r["status"] == "diverged" and r["option"] == o and r["rho1"] == 1] for o in "ab"}  # fmt: skip
-    said = "; ".join(
-        f"({o}) {'none' if not lost[o] else size + ' = ' + listed(lost[o])}" for o in "ab"
-    )
+    unit = [r for r in runs if r["status"] == "diverged" and r["rho1"] == 1]
+    lost = {o: [r["size"] for r in unit if r["option"] == o] for o in "ab"}
+    said = "; ".join(f"({o}) {f'{size} = {listed(lost[o])}' if lost[o] else 'none'}" for o in "ab")
     dashed = ""
     if any(r["rho1"] < 1 for r in runs):
         dashed = f" Dashed: from a first step of {fraction(SMALL_STEP)}."

@@ -16,8 +16,9 @@ from svmp.study.chart import Chart, Column, Row, lost_at
 
 LONG_LABEL = 24
 """A legend with longer labels than this goes below the panels."""
+DPI = 220
 FORMATS = ("png", "svg", "pdf")
-LOOK: dict[str, Any] = {
+LOOK: Any = {
     "axes.axisbelow": True,
     "axes.edgecolor": "#9a9a9a",
     "axes.grid": True,
@@ -37,16 +38,24 @@ LOOK: dict[str, Any] = {
     "xtick.color": "#606060",
     "ytick.color": "#606060",
 }
-DASHES = {"solid": "-", "dash": (0, (4, 2)), "dot": (0, (1, 1.5))}
+DASHES: dict[str, Any] = {"solid": "-", "dash": (0, (4, 2)), "dot": (0, (1, 1.5))}
 
 
-def save(chart: Chart, path: Path) -> None:
-    """Draw a chart to a file, in the format of its suffix."""
-    with mpl.rc_context(LOOK):
-        figure = draw(chart)
+class Paper:
+    """A chart drawn once, to be saved in several formats."""
+
+    def __init__(self, chart: Chart) -> None:
+        with mpl.rc_context(LOOK):
+            self.figure = draw(chart)
+            self.figure.draw_without_rendering()  # which lays it out
+            self.figure.set_layout_engine("none")
+
+    def save(self, path: Path) -> None:
+        """Write it, in the format of the suffix."""
         kind = path.suffix[1:]
         undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-        figure.savefig(path, dpi=300 if kind == "png" else "figure", metadata=undated.get(kind))
+        with mpl.rc_context(LOOK):
+            self.figure.savefig(path, dpi=DPI, metadata=undated.get(kind))
 
 
 def draw(chart: Chart) -> Figure:
@@ -68,7 +77,7 @@ def draw(chart: Chart) -> Figure:
     keys = legend(chart)
     labels = [str(key.get_label()) for key in keys]
     below = max(map(len, labels)) > LONG_LABEL
-    place = "outside lower center" if below else "outside right upper"
+    place: Any = "outside lower center" if below else "outside right upper"
     figure.legend(
         keys, labels, loc=place, ncols=2 if below else 1, fontsize=7.5, handlelength=1.8,
         labelspacing=0.35,
@@ -86,7 +95,7 @@ def panel(axes: Axes, column: Column, row: Row) -> None:
         )  # fmt: skip
         cross = lost_at(line, row)
         if cross is not None:
-            look = {"color": line.colour.light, "markersize": 5, "clip_on": False, "zorder": 5}
+            look: Any = {"color": line.colour.light, "markersize": 5, "clip_on": False, "zorder": 5}
             axes.plot([cross[0]], [cross[1]], "x", **look)
     axes.set_xscale(column.x_scale)
     if column.x_ticks:

@@ -8,7 +8,7 @@ from importlib import resources
 from string import Template
 from typing import Any
 
-from svmp.study import on_paper, tables
+from svmp.study import on_paper, tables, words
 from svmp.study.outcomes import Outcome
 from svmp.study.store import Store
 
@@ -24,10 +24,10 @@ SECTIONS = {
 def publish(store: Store, about: dict[str, Any], outcomes: dict[str, Outcome]) -> None:
     """Write the figures, and the page that shows them."""
     for outcome in outcomes.values():
-        chart = outcome.chart
-        if chart is not None:
+        if outcome.chart is not None:
+            paper = on_paper.Paper(outcome.chart)
             for kind in on_paper.FORMATS:
-                store.write(f"{outcome.name}.{kind}", lambda path: on_paper.save(chart, path))  # noqa: B023
+                store.write(f"{outcome.name}.{kind}", paper.save)
     store.write_text("index.html", page(about, outcomes))
 
 
@@ -42,8 +42,8 @@ def page(about: dict[str, Any], outcomes: dict[str, Outcome]) -> str:
         css=_part("page.css"),
         data=escape(f"{about['data']}, {about['settings']['data']}"),
         nav=_list([f'<a href="#{name}">{text}</a>' for name, text in links.items()]),
-        summary=tables.summary(outcomes),
-        sections="\n".join([*map(_section, outcomes.values()), tables.how(about, outcomes)]),
+        summary=words.summary(outcomes),
+        sections="\n".join([*map(_section, outcomes.values()), words.how(about, outcomes)]),
         charts=json.dumps(charts, separators=(",", ":")).replace("<", "\\u003c"),
         plotly=get_plotlyjs(),
         script=_part("page.js"),
@@ -52,7 +52,7 @@ def page(about: dict[str, Any], outcomes: dict[str, Outcome]) -> str:
 
 def _section(outcome: Outcome) -> str:
     name = outcome.name
-    title, text = tables.heading(outcome)
+    title, text = words.HEADINGS[name]
     parts = [f"<h2>{escape(title)}</h2>", f"<p>{escape(text)}</p>"]
     if outcome.chart is not None:
         parts.append(_figure(outcome))
@@ -64,21 +64,24 @@ def _figure(outcome: Outcome) -> str:
     chart, name = outcome.chart, outcome.name
     assert chart is not None
     kinds = ", ".join(f'<a href="{name}.{k}" download>{k.upper()}</a>' for k in on_paper.FORMATS)
-    bounds = "" if name == "thresholds" else _choice("y", "bound", {"bound": "linear", "distance": "log distance to the best"})  # fmt: skip
+    scales = {"bound": "linear", "distance": "log distance to the best"}
+    bounds = "" if name == "thresholds" else _choice("y", "bound", scales)
     return f"""<figure>
 <div class="plate">
 <div class="tools">
 {_choice("x", chart.columns[0].x_label.split(",")[0], {"log": "log", "linear": "linear"})}
 {bounds}
 <div role="group" aria-label="lines"><span>lines</span>
-<button type="button" data-lines="all">all</button><button type="button" data-lines="none">none</button></div>
+<button type="button" data-lines="all">all</button>
+<button type="button" data-lines="none">none</button></div>
 </div>
 <div class="legend" role="group" aria-label="Lines, to switch on and off"></div>
 <div class="chart" role="img" aria-label="{escape(chart.alt)}"></div>
 <noscript><img src="{name}.svg" alt="{escape(chart.alt)}" width="100%"></noscript>
 </div>
 <figcaption>{escape(chart.caption)}</figcaption>
-<p class="downloads">The figure as {kinds}; its numbers as <a href="{name}.parquet" download>Parquet</a> and <a href="{name}.json" download>JSON</a>.</p>
+<p class="downloads">The figure as {kinds}; its numbers as
+<a href="{name}.parquet" download>Parquet</a> and <a href="{name}.json" download>JSON</a>.</p>
 </figure>"""
 
 
@@ -87,7 +90,9 @@ def _choice(axis: str, label: str, values: dict[str, str]) -> str:
         f'<button type="button" value="{value}" aria-pressed="false">{text}</button>'
         for value, text in values.items()
     )
-    return f'<div role="group" aria-label="{escape(label)}" data-axis="{axis}"><span>{escape(label)}</span>{buttons}</div>'
+    name = escape(label)
+    start = f'<div role="group" aria-label="{name}" data-axis="{axis}">'
+    return f"{start}<span>{name}</span>{buttons}</div>"
 
 
 def _list(items: list[str]) -> str:

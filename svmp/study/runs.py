@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import svmp
+from svmp.families.family import Array
 from svmp.inference.selection import Option, Selection
 from svmp.inference.steps import Steps
 from svmp.network.grid import Ints
@@ -74,7 +76,11 @@ class Spec:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a run; `trace` has what figures need of `fit.trace`, where the bound is exact."""
+    """What came of a run.
+
+    `trace` has what figures need of `fit.trace`, where the bound is exact; its seconds, and those
+    of the run, are without the time that bounds take.
+    """
 
     spec: Spec
     status: str
@@ -89,6 +95,10 @@ class Result:
     def start(self) -> float:
         """The bound of the start, where it was computed: everywhere but in full VB."""
         return float(self.trace["bound"][0])
+
+    def seconds_at(self, accesses: Any) -> Array:
+        """Return how long the run took for some numbers of accesses."""
+        return np.interp(accesses, self.trace["accesses"], self.trace["seconds"])
 
     def bound_at(self, accesses: float) -> float:
         """Return the bound after so many accesses, between two that are known."""
@@ -136,17 +146,41 @@ def spread(iteration: int) -> bool:
     return bool(now > before)
 
 
+class Clock:
+    """Decides when the bound is computed, and notes when that begins: its time is not the run's."""
+
+    def __init__(self, every: bool) -> None:
+        self.every = every
+        self.asked: dict[int, float] = {}
+
+    def __call__(self, iteration: int) -> bool:
+        due = self.every or spread(iteration)
+        if due:
+            self.asked[iteration] = time.perf_counter()
+        return due
+
+    def net(self, began: float, iterations: Ints, seconds: Array) -> Array:
+        """Take the time of bounds off the seconds that a trace has, which are those after each."""
+        begun = [self.asked.get(int(t), np.nan) - began for t in iterations]
+        spent = seconds - np.array(begun)
+        spent[~np.isfinite(spent)] = 0.0
+        spent[iterations == 0] = np.median(spent[spent > 0]) if np.any(spent > 0) else 0.0
+        return np.maximum.accumulate(np.maximum(seconds - np.cumsum(spent), 1e-6))
+
+
 def execute(model: svmp.Model, start: Any, spec: Spec) -> Result:
     """Run it."""
     method, steps = arrange(spec)
-    often = None if spec.method == "full" else spread
+    clock = Clock(every=spec.method == "full")
     fit = svmp.fit(
         model, method, steps=steps, seed=spec.seed, init=start, tol=0, max_sweeps=None,
-        max_accesses=spec.accesses, bound_every=often, progress=False, threads=1,
+        max_accesses=spec.accesses, bound_every=clock, progress=False, threads=1,
     )  # fmt: skip
+    began = time.perf_counter() - fit.seconds
     exact = fit.trace["bound_se"] == 0
     trace = {c: fit.trace[c][exact] for c in COLUMNS}
-    spent = (fit.iterations, fit.accesses, fit.seconds)
+    trace["seconds"] = clock.net(began, trace["iteration"], trace["seconds"])
+    spent = (fit.iterations, fit.accesses, float(trace["seconds"][-1]))
     why = "" if fit.diagnosis is None else str(fit.diagnosis)
     return Result(spec, fit.status, fit.bound, *spent, trace, why)
 

@@ -1,4 +1,4 @@
-"""What a study is made with: its data, sizes and budgets. The same settings give the same numbers."""
+"""What a study is made with: its data, sizes and budgets; the same give the same numbers."""
 
 from __future__ import annotations
 

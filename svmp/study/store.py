@@ -1,4 +1,4 @@
-"""The folder of a study: runs that were made, tables and pages, each written whole or not at all."""
+"""The folder of a study: runs, tables and pages, each written whole or not at all."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Store:
         if about is None:
             if self.folder.exists() and any(self.folder.iterdir()):
                 raise StudyError(
-                    f"--out {self.folder}: the folder has other things in it, which are left alone; "
-                    "name another, or give --force to write there all the same"
+                    f"--out {self.folder}: the folder has other things in it, which are left "
+                    "alone; name another, or give --force to write there all the same"
                 )
             return
         other = settings.differences(about.get("settings", {}))
@@ -84,8 +84,8 @@ class Store:
             trace = {c: table[c].to_numpy() for c in COLUMNS}
             if about["spec"] != asdict(spec) or not np.isfinite(about["bound"]):
                 return None
-            names = ("status", "bound", "iterations", "accesses", "seconds")
-            return Result(spec, *(about[n] for n in names), trace, about["where"])
+            names = ("status", "bound", "iterations", "accesses", "seconds", "where")
+            return Result(spec, trace=trace, **{n: about[n] for n in names})
         except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
             return None
 
@@ -108,7 +108,8 @@ class Store:
             make(draft)
             draft.replace(target)
         except (OSError, pl.exceptions.PolarsError) as error:
-            reason = os.strerror(error.errno) if getattr(error, "errno", None) else error
+            number = getattr(error, "errno", None)
+            reason = os.strerror(number) if number else error
             raise StudyError(
                 f"{target}: cannot be written ({reason}); what was written before is kept"
             ) from None

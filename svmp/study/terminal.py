@@ -1,4 +1,4 @@
-"""What a person at a terminal sees of a study: progress with the time left, and a table at the end."""
+"""What a person at a terminal sees of a study: progress, the time left, and tables at the end."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def show(console: Console, outcomes: dict[str, Outcome]) -> None:
     if not {"answer", "claims", "thresholds"} & set(outcomes):
         for outcome in outcomes.values():
             if outcome.chart is not None:
-                console.print(outcome.chart.alt)
+                console.print(Text(outcome.chart.alt))
 
 
 def verdicts(about: dict[str, Any]) -> Table:
@@ -90,7 +90,7 @@ def verdicts(about: dict[str, Any]) -> Table:
     table = Table("", "the paper's claim", "here", title="Claims", title_justify="left")
     for claim in about["claims"]:
         verdict = claim["verdict"]
-        table.add_row(str(claim["number"]), claim["claim"], Text(verdict, VERDICTS[verdict]))
+        table.add_row(str(claim["number"]), Text(claim["claim"]), Text(verdict, VERDICTS[verdict]))
     return table
 
 
@@ -98,7 +98,9 @@ def policies(about: dict[str, Any]) -> Table:
     """Return the bound of each policy at some accesses."""
     chosen = [n for n in about["sweeps"] if n in (1, 3, 12, 25)]
     heads = [f"{n} sweep{'s' * (n > 1)}" for n in chosen]
-    table = Table(title="The bound after as many accesses as full VB needs for", title_justify="left")
+    table = Table(
+        title="The bound after as many accesses as full VB needs for", title_justify="left"
+    )
     table.add_column("")
     for head in heads:
         table.add_column(head, justify="right")
@@ -108,7 +110,7 @@ def policies(about: dict[str, Any]) -> Table:
             cells = [Text("diverged", "red"), *[Text("")] * (len(chosen) - 1)]
         else:
             cells = [Text("" if at[n] is None else short(at[n])) for n in chosen]
-        table.add_row(run["label"], *cells)
+        table.add_row(Text(run["label"]), *cells)
     return table
 
 

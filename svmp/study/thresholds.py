@@ -1,4 +1,4 @@
-"""How small the first step must be: for each algorithm, option and size the largest that converges."""
+"""How small the first step must be: the largest that converges, for each algorithm and size."""
 
 from __future__ import annotations
 
@@ -14,6 +14,13 @@ from svmp.study.runs import Method, Result, fraction
 SMALLEST = 10
 """First steps are 1, 1/2, 1/4, ... down to two to the minus this."""
 METHODS: dict[Method, str] = {"children": "Algorithm 1", "batch": "Algorithm 2"}
+SCHEMA = {
+    "method": pl.String,
+    "option": pl.String,
+    "size": pl.Int64,
+    "rho1": pl.Float64,
+    "paper": pl.Float64,
+}
 SIZES = {"children": "C", "batch": "C_global"}
 
 
@@ -27,7 +34,10 @@ def papers(method: str, option: str, size: int) -> float | None:
 def cells(bench: Bench) -> list[tuple[Method, str, int]]:
     """Return what is looked at: sizes of the figures that are among the settings' thresholds."""
     wanted, settings = bench.settings.thresholds, bench.settings
-    sizes: dict[Method, tuple[int, ...]] = {"children": settings.children, "batch": settings.batches}
+    sizes: dict[Method, tuple[int, ...]] = {
+        "children": settings.children,
+        "batch": settings.batches,
+    }
     return [
         (method, option, size)
         for method, known in sizes.items()
@@ -73,9 +83,8 @@ def run(bench: Bench) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Look for all of them side by side."""
     (full,) = bench.results([bench.spec("full", 0, policy="unit")])
     found = bench.carry_out([search(bench, full, *cell) for cell in cells(bench)])
-    schema = {"method": pl.String, "option": pl.String, "size": pl.Int64, "rho1": pl.Float64, "paper": pl.Float64}  # fmt: skip
-    columns = {name: [cell[name] for cell in found] for name in schema}
-    return pl.DataFrame(columns, schema=schema), {"cells": found}
+    columns = {name: [cell[name] for cell in found] for name in SCHEMA}
+    return pl.DataFrame(columns, schema=SCHEMA), {"cells": found}
 
 
 def chart(table: pl.DataFrame, about: dict[str, Any]) -> Chart:
@@ -86,16 +95,17 @@ def chart(table: pl.DataFrame, about: dict[str, Any]) -> Chart:
         sizes = sorted(set(table.filter(pl.col("method") == method)["size"].to_list()))
         for option, colour in (("a", BLUE), ("b", ORANGE)):
             part = table.filter((pl.col("method") == method) & (pl.col("option") == option))
-            for what, label, look in (
-                ("rho1", f"option ({option})", {"colour": colour, "width": 1.8}),
-                ("paper", f"the paper, ({option})", {"colour": colour, "dash": "dot", "hollow": True, "width": 1.2}),
-            ):
-                known = part.filter(pl.col(what).is_not_null())
-                x, y = known["size"].to_list(), known[what].to_list()
-                notes = [f"{SIZES[method]} = {s}: {fraction(r)}" for s, r in zip(x, y, strict=True)]
-                if x:
-                    joined = what == "rho1" or len(x) > 1
-                    lines.append(Line(label, x, y, markers=True, joined=joined, notes=notes, **look))  # type: ignore[arg-type]  # fmt: skip
+            found, papers = (part.filter(pl.col(c).is_not_null()) for c in ("rho1", "paper"))
+            lines.append(
+                Line(f"option ({option})", found["size"].to_list(), found["rho1"].to_list(),
+                     colour, width=1.8, markers=True, notes=_notes(found, "rho1"))
+            )  # fmt: skip
+            lines.append(
+                Line(f"the paper, ({option})", papers["size"].to_list(), papers["paper"].to_list(),
+                     colour, width=1.2, dash="dot", markers=True, hollow=True,
+                     joined=len(papers) > 1, notes=_notes(papers, "paper"))
+            )  # fmt: skip
+        lines = [line for line in lines if line.x]
         if lines:
             columns.append(Column(title, SIZES[method], lines, x_ticks=sizes))
     ticks = {2.0**-p: fraction(2.0**-p) for p in range(SMALLEST + 1)}
@@ -104,12 +114,17 @@ def chart(table: pl.DataFrame, about: dict[str, Any]) -> Chart:
         title="How small the first step must be",
         caption=(
             "The largest first step among 1, 1/2, ..., 1/1024 from which a run converges. It "
-            f"converges if it does not diverge and gains at least {SHARE:.0%} of what full VB gains "
-            "from the same start in as many accesses. Found by bisection, as smaller first steps "
-            "diverge less. Rings: the values that the paper names."
+            f"converges if it does not diverge and gains at least {SHARE:.0%} of what full VB "
+            "gains from the same start in as many accesses. Found by bisection, as smaller first "
+            "steps diverge less. Rings: the values that the paper names."
         ),
         alt="Largest first step that converges, by C and by C_global, beside the paper's.",
         y_label="largest first step",
         columns=columns,
         rows=[Row(2.0 ** -(SMALLEST + 0.7), 1.6, "log", ticks)],
     )
+
+
+def _notes(part: pl.DataFrame, column: str) -> list[str]:
+    """Say of each point what it is."""
+    return [f"{SIZES[r['method']]} = {r['size']}: {fraction(r[column])}" for r in part.to_dicts()]

@@ -2,6 +2,7 @@
 // Draws the charts that the page describes. Each has buttons for its scales and its lines.
 
 const NARROW = 680; // below so many pixels the panels stand in one column
+const LEAST = 100;
 const PANEL = 250;
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const charts = JSON.parse(document.getElementById("charts").textContent);
@@ -12,6 +13,7 @@ function ink() {
   return { text: of("--ink"), soft: of("--soft"), grid: of("--grid"), card: of("--card"), line: of("--line") };
 }
 
+const nth = (number) => (number === 1 ? "" : number); // as Plotly names axes: x, x2, x3
 const distinct = (values) => [...new Set(values)];
 const colourOf = (line, night) => (night ? line.colour.dark : line.colour.light);
 
@@ -80,6 +82,7 @@ class Figure {
   draw() {
     const box = this.place.querySelector(".chart");
     const width = this.printing ? 660 : box.clientWidth;
+    if (width < LEAST) return; // not laid out yet
     const stacked = width < NARROW && !this.printing;
     const far = this.scales.y === "distance";
     const rows = far ? this.chart.rows.slice(0, 1) : this.chart.rows;
@@ -128,7 +131,7 @@ class Figure {
     if (this.hidden.has(line.label)) return [];
     const colour = colourOf(line, this.night);
     const place = (y) => (far ? this.reference - y : y);
-    const axes = { xaxis: `x${number}`, yaxis: `y${number}` };
+    const axes = { xaxis: `x${nth(number)}`, yaxis: `y${nth(number)}` };
     const mode = [line.joined ? "lines" : "", line.markers ? "markers" : ""].filter(Boolean).join("+");
     const label = line.notes.length ? "%{text}" : "%{x:,.4s}, bound %{customdata:,.0f}";
     const drawn = {
@@ -172,16 +175,16 @@ class Figure {
       showline: true, ticks: "", automargin: false,
     };
     const ticks = column.xTicks.length && this.scales.x === "log";
-    layout[`xaxis${number}`] = {
-      ...common, domain: [x0, x0 + wide], anchor: `y${number}`, type: this.scales.x,
-      matches: grid.r ? `x${number - grid.r}` : undefined,
+    layout[`xaxis${nth(number)}`] = {
+      ...common, domain: [x0, x0 + wide], anchor: `y${nth(number)}`, type: this.scales.x,
+      ...(grid.r ? { matches: `x${nth(number - grid.r)}` } : {}),
       title: last ? { text: column.xLabel, font: { size: 12, color: theme.soft }, standoff: 6 } : undefined,
       ...(ticks ? { tickvals: column.xTicks, ticktext: column.xTicks.map(String) } : { exponentformat: "power", dtick: this.scales.x === "log" ? 1 : undefined, nticks: 6, tickformat: this.scales.x === "log" ? undefined : "~s" }),
     };
     const span = row.scale === "log" ? [Math.log10(row.low), Math.log10(row.high)] : [row.low, row.high];
     const named = { tickvals: row.ticks.map((tick) => tick[0]), ticktext: row.ticks.map((tick) => tick[1]) };
-    layout[`yaxis${number}`] = {
-      ...common, domain: [y1 - high, y1], anchor: `x${number}`, nticks: 6,
+    layout[`yaxis${nth(number)}`] = {
+      ...common, domain: [y1 - high, y1], anchor: `x${nth(number)}`, nticks: 6,
       ...(grid.far ? { type: "log", autorange: "reversed", exponentformat: "power", dtick: undefined } : { type: row.scale, range: span, tickformat: "~s" }),
       ...(row.ticks.length && !grid.far ? named : {}),
     };
