@@ -6,8 +6,11 @@ works with its own extra installed.
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import Annotated
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -38,6 +41,36 @@ def svmp(
     ] = False,
 ) -> None:
     """Stochastic variational message passing in conjugate Bayesian networks."""
+
+
+@app.command()
+def lab(
+    data: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Ratings of your own to choose as well.")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Port; by default 8014, or any if that is taken."),
+    ] = None,
+    browser: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in the browser.")
+    ] = True,
+) -> None:
+    """Pick an algorithm on a page of this machine, run it, and watch the bound."""
+    serve = needing("study", "svmp.lab.serve").serve
+    try:
+        serve(data, port, opens=browser)
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise SvmpError(f"the lab cannot use port {port}: {reason}") from None
+
+
+def needing(extra: str, module: str) -> Any:
+    """Import a module of svmp; where its extra is not installed, say how to get it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise SvmpError(f"this needs {error.name}: pip install 'svmp[{extra}]'") from None
 
 
 def main() -> None:

@@ -23,6 +23,8 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+PATIENCE = 30_000
+"""Milliseconds to wait for what a page should show."""
 DONE_BY_THE_PAGE = "net::ERR_ABORTED"
 """How a request ends that the page itself gives up: no trouble."""
 
@@ -34,6 +36,7 @@ def browser() -> Iterator[Browser]:
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
         pytest.skip(f"no browser here: none of {', '.join(PROGRAMS)} is installed")
+    playwright.expect.set_options(timeout=PATIENCE)
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=program, args=list(FLAGS))
         yield browser
@@ -68,7 +71,7 @@ def watched(browser: Browser, *, allow: str = r"(?!)", **options: Any) -> Iterat
 
     context = browser.new_context(**options)
     page = context.new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(PATIENCE)
     page.on("console", lambda m: troubles.append(f"console: {m.text}") if m.type == "error" else 0)
     page.on("pageerror", lambda error: troubles.append(f"thrown: {error}"))
     page.on("requestfailed", failed)

@@ -1,6 +1,7 @@
 """Conditional densities, one file each."""
 
 from svmp.factors.bernoulli import Bernoulli
+from svmp.factors.bernoulli_logit import BernoulliLogit
 from svmp.factors.beta import Beta
 from svmp.factors.binomial import Binomial
 from svmp.factors.categorical import Categorical
@@ -15,6 +16,7 @@ from svmp.factors.wishart import Wishart
 
 __all__ = [
     "Bernoulli",
+    "BernoulliLogit",
     "Beta",
     "Binomial",
     "Categorical",

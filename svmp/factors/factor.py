@@ -10,6 +10,10 @@ the derivative with respect to one parent's moments, `log_normaliser` is E[A(eta
 A parent enters through a *slot*, whose moments are the expected statistics of the slot's family:
 the `tau` of a Normal is a slot of Gamma moments (E[tau], E[log tau]). Constants are not random;
 they are passed as they are. All arrays have the rows of the table as their first axis.
+
+A density that is not conjugate can stand here by a lower bound that is convex in a slot's moments.
+The message to that slot is then the bound's tangent at the moments that the slot has, which lies
+below it everywhere: what raises the tangent raises the bound.
 """
 
 from __future__ import annotations
@@ -37,11 +41,14 @@ class Factor(Protocol):
         Families of the random parameters, by name.
     constants
         How many event axes each fixed parameter has, by name: 0 a number, 1 a vector, 2 a matrix.
+    convex
+        Whether it is a lower bound, convex in the moments of each slot instead of linear.
     """
 
     child: ClassVar[type[Family]]
     slots: ClassVar[Mapping[str, type[Family]]]
     constants: ClassVar[Mapping[str, int]]
+    convex: ClassVar[bool] = False
 
     def family(self, length: int, constants: Mapping[str, Array]) -> Family:
         """Return the child's family, for vectors (or categories) of this length."""
@@ -56,7 +63,10 @@ class Factor(Protocol):
         ...
 
     def to_parent(self, slot: str, child: Array, given: Given) -> Array:
-        """Return the message to a slot, in that slot's coordinates; its own moments are unused."""
+        """Return the message to a slot, in that slot's coordinates.
+
+        The slot's own moments matter only where the density is a convex bound.
+        """
         ...
 
     def log_normaliser(self, given: Given) -> Array:

@@ -10,7 +10,7 @@ from svmp.errors import ModelError
 from svmp.network.model import Model
 
 
-def check_model_and_method(model: Any, method: Any, steps: Any) -> None:
+def check_model_and_method(model: Any, method: Any, steps: Any, watch: Any = None) -> None:
     """Refuse what is not a model, an algorithm or a step policy, or is a class and not one of it.
 
     >>> from svmp.inference.selection import FullVB
@@ -27,6 +27,8 @@ def check_model_and_method(model: Any, method: Any, steps: Any) -> None:
         raise ModelError(
             f"steps must be a step policy, as svmp.RobbinsMonro(), not {_short(steps)}"
         )
+    if watch is not None and not callable(watch):
+        raise ModelError(f"watch must be a function of a row of the trace, not {_short(watch)}")
     order = getattr(method, "order", None)
     listed = isinstance(order, Sequence) and not isinstance(order, str)
     if order is not None and not (listed and all(isinstance(name, str) for name in order)):

@@ -22,7 +22,7 @@ from svmp.families.family import Array, dot
 from svmp.inference.fused import fused_update
 from svmp.inference.grouped import DrawnGroups
 from svmp.inference.joint import Block
-from svmp.inference.messages import Pass, message_sum
+from svmp.inference.messages import Pass, in_turn, message_sum
 from svmp.inference.rows import AllRows, Draw, by_colour
 from svmp.inference.selection import Selection
 from svmp.inference.settled import settle_documents, take_turn
@@ -49,6 +49,7 @@ def iterate(
     """Update every hidden variable once, in place; the variables of the rows drawn go first."""
     draw, together = selection.draw(network, seed, iteration), []
     done = Pass(fresh=draw.fresh)
+    q.touched.clear()
     q.settle()
     settle_groups(network, q, draw, done)
     rule = Rule(network, q, draw, steps, iteration, selection.option)
@@ -79,7 +80,7 @@ def proposals(
     network: Network, q: Beliefs, draw: Draw, rule: Rule, name: str, done: Pass
 ) -> Iterator[Update]:
     """Yield the new natural parameters of elements that can be updated together, group by group."""
-    for elements in draw.groups(name):
+    for elements in in_turn(network, q, draw, name, draw.groups(name)):
         target = message_sum(network, q, draw, name, elements, done)
         read = draw.read(name, elements)
         rho = rule(name, elements, read, target)[:, None]
@@ -95,7 +96,7 @@ def settle_locals(network: Network, q: Beliefs, draw: Draw | None = None) -> Pas
     draw, done = draw or AllRows(network), Pass()
     settle_groups(network, q, draw, done)
     for name in (n for n in network.locals if n not in q.settled):
-        for elements in draw.groups(name):
+        for elements in in_turn(network, q, draw, name, draw.groups(name)):
             optimise(network, q, draw, name, elements, done)
     return done
 
@@ -120,7 +121,8 @@ def settle_groups(network: Network, q: Beliefs, draw: Draw, done: Pass) -> None:
     for _ in range(MOST_PASSES):
         moved = np.zeros(division.count)
         for name in division.locals:
-            for elements in by_colour(network, name, division.rows(name, active)):
+            groups = by_colour(network, name, division.rows(name, active))
+            for elements in in_turn(network, q, draw, name, groups):
                 change = optimise(network, q, draw, name, elements, done)
                 moved += np.bincount(division.group[name][elements], change, division.count)
         active = active[moved[active] > REST * division.sizes[active]]

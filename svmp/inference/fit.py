@@ -19,7 +19,7 @@ from svmp.inference.fused import find_loops
 from svmp.inference.held_out import HeldOut
 from svmp.inference.progress import report_to
 from svmp.inference.result import Fit
-from svmp.inference.run import Run
+from svmp.inference.run import Run, Watch
 from svmp.inference.selection import Selection
 from svmp.inference.settled import find_settled
 from svmp.inference.start import Init, check_finite, start
@@ -45,6 +45,7 @@ def fit(
     bound_every: int | Callable[[int], bool] | None = None,
     held_out: Mapping[str, Any] | None = None,
     progress: bool | None = None,
+    watch: Watch | None = None,
     kernels: bool = True,
     threads: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -90,6 +91,9 @@ def fit(
         `resume` the same values must be given again.
     progress
         Whether to show a line of progress; by default on a terminal only.
+    watch
+        A function that is called with each new row of the trace while the run goes on, as a dict
+        from column to number. What it raises ends the run.
     kernels
         Whether compiled loops may do the updates that they know; the result is the same up to
         rounding.
@@ -120,7 +124,7 @@ def fit(
     >>> fit.status, fit["rate"].alpha, fit["rate"].beta
     ('converged', array(17.), array(4.))
     """
-    check_model_and_method(model, method, steps)
+    check_model_and_method(model, method, steps, watch)
     check_numbers(seed, tol, bound_every, max_sweeps, max_accesses, max_seconds)
     network = Network(model)
     network.check()
@@ -151,6 +155,7 @@ def fit(
         check_finite(network, q, run.guard.rows)
         if saved is not None:
             saved.restore(run)
+        run.watch = watch
         place = checkpoint if checkpoint is not None else resume
         keep = None if place is None else Checkpoints(Path(place), every, kernels)
         with catch_interrupt() as interrupt, report_to(progress, budget) as report:

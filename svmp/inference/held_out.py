@@ -3,7 +3,8 @@
 What held-out rows would add to the bound, with q of all other variables as it is and the rows' own
 local variables optimised: for a row without any, E[log p(y | parents)]; for one with a Categorical
 z of its own, log sum_z exp(E[log p(z)] + E[log p(y | z)]). By Jensen's inequality neither is more
-than the log density that q predicts, log E[p(y | parents)].
+than the log density that q predicts, log E[p(y | parents)]. A convex bound in the place of a
+density is below it too.
 
 The rows are a network of their own: the same hidden variables, with other rows observed.
 """
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from svmp.network.model import Model
 
 PASSES = 100
-"""How often local variables that share a row are optimised in turn, at most."""
+"""How often local variables are optimised, at most, where once does not bring them to rest."""
 REST = 1e-10
 """A score that changes by no more than this, or this share of its size, is at rest."""
 
@@ -90,11 +91,12 @@ class HeldOut:
         """Return the mean over held-out rows of what they would add to the bound of q."""
         q = aside(self.rows, q, self.elements)
         turns = sum(len(Only(self.rows, self.own).groups(name)) for name in self.own)
+        tangents = any(e.conditional.factor.convex for n in self.own for e in self.rows.edges[n])
         score = -np.inf
         for _ in range(PASSES):
             settle(self.rows, q, self.own)
             before, score = score, self._mean(q)
-            if turns <= 1 or abs(score - before) <= REST * max(1.0, abs(score)):
+            if not (turns > 1 or tangents) or abs(score - before) <= REST * max(1.0, abs(score)):
                 break
         return score
 

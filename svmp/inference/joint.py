@@ -80,9 +80,7 @@ class Block:
         """Return by how much the linear message to each element falls with the mean of another."""
         conditional, variable = self.edge.conditional, self.edge.parent
         owner, rows, scale = draw.rows(self.edge, part[:, 0])
-        given = conditional.given(q, rows, but="mu")
-        message = conditional.factor.to_parent("mu", conditional.child(q, rows), given)
-        weight = -2 * np.broadcast_to(message, (len(rows), 2))[:, 1]
+        weight = -2 * conditional.to_slot(q, conditional.slot_of(variable)[0], rows)[:, 1]
         reader = self.term.reader(variable)
         assert reader is not None
         slopes = []

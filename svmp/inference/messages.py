@@ -1,7 +1,13 @@
-"""lambda_temp: the prior's message to an element, and the sum of those of the rows it reads."""
+"""lambda_temp: the prior's message to an element, and the sum of those of the rows it reads.
+
+The rows of a convex bound send tangents. Where they touch is decided when the turn of a variable
+begins, and stays while its elements are updated one after the other: each raises the tangents, and
+so the bound, which is at least as high at the end of the turn as it was at its beginning.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,6 +38,30 @@ class Pass:
         if not local:
             self.steps.append(rho)
             self.most = max(self.most, int(read.max(initial=0)))
+
+
+def in_turn(
+    network: Network, q: Beliefs, draw: Draw, name: str, groups: list[Ints]
+) -> Iterator[Ints]:
+    """Yield the groups of a variable's elements, with the same tangents for all of them."""
+    touch(network, q, draw, name, groups)
+    yield from groups
+    q.touched.clear()
+
+
+def touch(network: Network, q: Beliefs, draw: Draw, name: str, groups: list[Ints]) -> None:
+    """Fix where the tangents touch for the turn of a variable whose elements meet in rows."""
+    q.touched.clear()
+    edges = [e for e in network.edges[name] if e.conditional.factor.convex and not e.choosing]
+    for edge in edges if len(groups) > 1 else []:
+        conditional, table = edge.conditional, edge.conditional.variable
+        rows = np.unique(np.concatenate([draw.rows(edge, some).rows for some in groups]))
+        moments = np.zeros((table.size * conditional.components, 2))
+        step = conditional.chunk(2)
+        for start in range(0, len(rows), step):
+            part = rows[start : start + step]
+            moments[part] = edge.slot.moments(q, part)
+        q.touched[table.name] = moments
 
 
 def message_sum(

@@ -24,6 +24,7 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
 
 Status = Literal["converged", "budget", "diverged", "interrupted"]
+Watch = Callable[[dict[str, float]], object]
 
 BOUND_SHARE = 10
 """Without a cadence of its own, the bound is computed once for so many readings of all rows."""
@@ -63,6 +64,8 @@ class Run:
         accesses that it took to settle all groups for it.
     held_out
         Values left out of training, whose score is a column of the trace.
+    watch
+        Told of each new row of the trace.
     """
 
     network: Network
@@ -89,6 +92,7 @@ class Run:
     window: Window = field(default_factory=Window)
     alarm: Alarm | None = None
     last: Pass = field(default_factory=Pass)
+    watch: Watch | None = None
 
     def __post_init__(self) -> None:
         self.full = self.reads_all(1)
@@ -249,6 +253,8 @@ class Run:
                 row["held_out"] = self.held_out.score(self.q)
             if np.isfinite(list(row.values())).all():
                 self.trace.append(**row)
+                if self.watch is not None:
+                    self.watch(row)
 
     def finish(self, status: Status) -> None:
         """Make sure that q is sound, and that the bound is that of this q."""

@@ -155,7 +155,7 @@ class Nodewise:
     move together can bear, 2 / (1 + coupling): 1 / K for a matrix factorization.
     """
 
-    c: float = 0.5
+    c: float = 0.25
     kappa: float = 0.6
 
     def __post_init__(self) -> None:

@@ -13,8 +13,8 @@ from numba import get_thread_id, prange  # type: ignore[attr-defined]
 from svmp.families.family import Array
 from svmp.inference.draws import sample, stream_key
 from svmp.kernels.compiling import bare, parallel
-from svmp.kernels.multilinear import Receiver, blend, follow
-from svmp.kernels.terms import Mean, Rows, dot, partner_of, place, product, reader, rest
+from svmp.kernels.multilinear import Receiver, blend, follow, shared_weight
+from svmp.kernels.terms import Mean, Rows, dot, observe, partner_of, place, product, reader, rest
 from svmp.network.grid import Ints
 
 
@@ -34,9 +34,9 @@ def settle_drawn(
     """Update the elements of a key one after the other, each from rows that it draws."""
     packed, term, operand, own = mean.packed, to.term, to.operand, to.keys[m]
     width, zero = np.uintp(mean.width[term]), np.uintp(0)
-    partner, weighted = partner_of(mean, term, operand), len(rows.weight) > 1
+    partner, weight = partner_of(mean, term, operand), shared_weight(rows)
     other, alone = reader(mean, term, partner), len(mean.width) == 1
-    x, slopes, others, spare = room[0], room[1], room[2], room[3]
+    x, slopes, others, spare, seen = room[0], room[1], room[2], room[3], room[4:]
     others[0] = mean.intercept
     first, count = rows.begin[m], rows.end[m] - rows.begin[m]
     take = min(most, count)
@@ -49,7 +49,7 @@ def settle_drawn(
         linear = square = 0.0
         for i in range(take):
             e = first + chosen[i]
-            weight = rows.weight[e] if weighted else rows.weight[0]
+            observe(mean, rows, own, e, 1, seen, spare)
             if partner >= 0:
                 at = place(other, rows, own, e)
                 inner = dot(packed, at, x, zero, width)
@@ -60,9 +60,10 @@ def settle_drawn(
                 slope, second = slopes[k], slopes[width + k]
             if not alone:
                 rest(mean, rows, term, own, e, 1, others, spare)
-            linear += weight * slope * (rows.target[e] - others[0] - inner + slope * x[k])
-            square += weight * second
-        linear, square = scale * linear, -0.5 * scale * square
+            own_weight = seen[0, 1] * seen[0, 1]
+            linear += own_weight * slope * (seen[0, 0] - others[0] - inner + slope * x[k])
+            square += own_weight * second
+        linear, square = scale * weight * linear, -0.5 * scale * weight * square
         blend(to, m, np.uintp(m) * width + k, begin + k, linear, square, natural)
         if to.at_once:
             x[k] = follow(natural, moments, begin + k)
@@ -83,7 +84,7 @@ def update_drawn(
 ) -> None:
     """Update each element of each key from rows of its own, drawn anew: Algorithm 1."""
     stream = stream_key(seed, iteration, variable)
-    rooms = np.empty((threads, 4, 2 * mean.width.max()), mean.packed.dtype)
+    rooms = np.empty((threads, 5, 2 * mean.width.max()), mean.packed.dtype)
     picks = np.empty((threads, most.max()), dtype=np.int64)
     for m in prange(len(to.keys)):
         t = get_thread_id()

@@ -1,4 +1,4 @@
-"""The loops of a Normal whose mean is linear in each parent: biases, dot products, tensors.
+"""The loops of a mean or logit that is linear in each parent: biases, dot products, tensors.
 
     mu_e = sum over terms t of c_te * sum_k prod over operands f of x_f[key_f(e), k]
 
@@ -34,6 +34,7 @@ from svmp.kernels.terms import (
     Mean,
     Rows,
     dot,
+    observe,
     partner_of,
     place,
     product,
@@ -73,6 +74,12 @@ class Receiver(NamedTuple):
 
 
 @inline
+def shared_weight(rows: Rows) -> float:
+    """Return the weight that all rows have, or 1 where each has its own."""
+    return rows.weight[0] if len(rows.weight) == 1 else 1.0
+
+
+@inline
 def take(source: Array, at: int, width: int, root: float, line: Array, square: Array) -> None:
     """Copy the K slopes of a row, times a number, and add up their second moments."""
     for k in range(width):
@@ -97,24 +104,23 @@ def gather(
     """Read at most LINE rows: their slopes, their targets without other terms, and sum w E[a^2].
 
     Where rows have weights, slopes and targets are multiplied by their roots. Lines that are left
-    over become 0. `room` has two lines of twice the largest K.
+    over become 0. `room` has lines of twice the largest K: two, and as many as rows.
     """
-    width, real = np.uintp(mean.width[term]), mean.packed.dtype.type
-    partner, weighted = partner_of(mean, term, operand), len(rows.weight) > 1
-    other, added, spare = reader(mean, term, partner), room[0], room[1]
+    width, partner = np.uintp(mean.width[term]), partner_of(mean, term, operand)
+    other, added, spare, seen = reader(mean, term, partner), room[0], room[1], room[2:]
+    observe(mean, rows, own, first, count, seen, spare)
     rest(mean, rows, term, own, first, count, target, spare)
     for k in range(width):
         added[k] = 0
     for i in range(count):
-        e = first + i
-        root = real(np.sqrt(rows.weight[e])) if weighted else real(1)
+        e, root = first + i, seen[i, 1]
         if partner >= 0:
             at = place(other, rows, own, e)
             take(mean.packed, at, width, root, lines[i], added)
         else:
             product(mean, rows, term, operand, own, e, spare)
             take(spare, np.uintp(0), width, root, lines[i], added)
-        target[i] = root * (rows.target[e] - target[i])
+        target[i] = root * (seen[i, 0] - target[i])
     for i in range(count, LINE):
         target[i] = 0
         for k in range(width):
@@ -180,7 +186,7 @@ def add_sums(
     """
     width, padded, stride = np.uintp(mean.width[to.term]), sums.shape[1], np.uintp(TILE)
     gram, linear, square = sums[:padded], sums[2 * padded], sums[2 * padded + 1]
-    lines, target = room[2:], tile[padded * TILE :]
+    lines, target = room[LINE + 2 :], tile[padded * TILE :]
     gram[:] = 0
     linear[:] = 0
     square[:] = 0
@@ -266,10 +272,10 @@ def update_jointly(
 ) -> None:
     """Update each key from the three sums of its rows; `natural` and `moments` change in place."""
     padded = padded_width(mean, to.term)
-    weight = rows.weight[0] if len(rows.weight) == 1 else 1.0
+    weight = shared_weight(rows)
     sums = np.empty((threads, 2 * padded + 3, padded))
     tiles = np.zeros((threads, (padded + 1) * TILE), mean.packed.dtype)
-    rooms = np.empty((threads, LINE + 2, 2 * mean.width.max()), mean.packed.dtype)
+    rooms = np.empty((threads, 2 * LINE + 2, 2 * mean.width.max()), mean.packed.dtype)
     for m in prange(len(to.keys)):
         t = get_thread_id()
         add_sums(mean, rows, to, m, rows.begin[m], rows.end[m], sums[t], tiles[t], rooms[t])
@@ -282,7 +288,7 @@ def update_long(
 ) -> None:
     """Update a key with very many rows: blocks of them in parallel, then their sum in order."""
     padded = padded_width(mean, to.term)
-    weight = rows.weight[0] if len(rows.weight) == 1 else 1.0
+    weight = shared_weight(rows)
     first, last = rows.begin[m], rows.end[m]
     block = max(LONG // 4, (last - first) // 256 + 1)
     blocks = (last - first + block - 1) // block
@@ -290,7 +296,7 @@ def update_long(
     for b in prange(blocks):
         start = first + b * block
         tile = np.zeros((padded + 1) * TILE, mean.packed.dtype)
-        room = np.empty((LINE + 2, 2 * mean.width.max()), mean.packed.dtype)
+        room = np.empty((2 * LINE + 2, 2 * mean.width.max()), mean.packed.dtype)
         add_sums(mean, rows, to, m, start, min(last, start + block), sums[b], tile, room)
     for b in range(1, blocks):
         sums[0] += sums[b]
@@ -311,12 +317,12 @@ def settle_in_turn(
 ) -> None:
     """Update the elements of a key one after the other, with the residuals beside the tile."""
     width, own, first = np.uintp(mean.width[to.term]), to.keys[m], rows.begin[m]
-    scale = to.scale[m] * (rows.weight[0] if len(rows.weight) == 1 else 1.0)
+    scale = to.scale[m] * shared_weight(rows)
     count = rows.end[m] - first
     whole = np.uintp((count + LINE - 1) // LINE * LINE)
     stride = whole | np.uintp(LINE)  # factors fall into different cache sets
     residual, tile = scratch[:whole], scratch[whole:]
-    lines, old = room[2 : LINE + 2], room[LINE + 2]
+    lines, old = room[LINE + 2 : 2 * LINE + 2], room[2 * LINE + 2]
     at = np.uintp(own) * width
     for k in range(width):
         square[k] = 0
@@ -350,7 +356,7 @@ def update_in_turn(
 
     `scratch` has room for the tile of the longest key, once for each thread.
     """
-    rooms = np.empty((len(scratch), LINE + 3, 2 * mean.width.max()), mean.packed.dtype)
+    rooms = np.empty((len(scratch), 2 * LINE + 3, 2 * mean.width.max()), mean.packed.dtype)
     squares = np.empty((len(scratch), mean.width[to.term]))
     for m in prange(len(to.keys)):
         t = get_thread_id()

@@ -1,7 +1,7 @@
-"""Which Normals the multilinear loops serve, and what they need to know of them.
+"""What the multilinear loops serve, and what they need to know of it.
 
-A plan holds for one conditional whose mean is a sum of products, each variable in one of them. All
-else goes the plain way.
+A plan holds for one conditional, a Normal or a Bernoulli with a logit, whose mean or logit is a sum
+of products, each variable in one of them. All else goes the plain way.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ class Plan:
     @classmethod
     def of(cls, conditional: Conditional) -> Plan | None:
         """Return the plan for a conditional, or None where the loops do not serve it."""
-        linear = conditional.slots.get("mu")
-        plain = conditional.components > 1 or not isinstance(conditional.factor, factors.Normal)
-        if plain or not isinstance(linear, Linear) or conditional.variable.size >= 2**31:
+        linear, known = conditional.linear, (factors.Normal, factors.BernoulliLogit)
+        plain = conditional.components > 1 or not isinstance(conditional.factor, known)
+        if plain or linear is None or conditional.variable.size >= 2**31:
             return None
         terms = tuple(t for t in linear.terms if not is_number(t))
         names = [r.variable.name for t in terms for r in t.readers]
@@ -125,6 +125,11 @@ class Plan:
         """Whether an operand is Normals, one for each slot."""
         every = reader.carried == set(slots) and (not slots or reader.index[-1] == slots[0])
         return dimension(reader.variable) == 1 and every
+
+    @property
+    def logit(self) -> bool:
+        """Whether the rows are Bernoullis, and the mean is their logit."""
+        return isinstance(self.conditional.factor, factors.BernoulliLogit)
 
     def operand(self, name: str) -> Operand:
         """Return the operand of that name."""
@@ -219,19 +224,21 @@ class Plan:
         every = slice(None) if keyed.rows is None else keyed.rows
         if target is None:
             target = np.ascontiguousarray(q.moments[variable.name][every, 0])
-        slot, numbers = self.conditional.slots["tau"], np.zeros(1, dtype=np.int64)
-        if slot.varies:
-            numbers = np.arange(variable.size) if keyed.rows is None else keyed.rows
-        weight = slot.moments(q, numbers)[:, 0].astype(self.precision)
+        weight = np.ones(1, dtype=self.precision)
+        if not self.logit:
+            slot, numbers = self.conditional.slots["tau"], np.zeros(1, dtype=np.int64)
+            if slot.varies:
+                numbers = np.arange(variable.size) if keyed.rows is None else keyed.rows
+            weight = slot.moments(q, numbers)[:, 0].astype(self.precision)
         places = (keyed.begin[keys], keyed.end[keys])
-        return Rows(*places, keyed.columns, target, weight, keyed.coefficients)
+        return Rows(*places, keyed.columns, target, weight, keyed.coefficients, self.logit)
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
         """E[mu] and E[mu^2] of each row."""
         columns = np.stack([c.key[rows] for c in self.columns])
         lines = self.coefficients(rows, np.float64)
         nobody, nothing = np.zeros(0, dtype=np.int64), np.zeros(1)
-        table = Rows(nobody, nobody, columns, nothing, nothing, lines)
+        table = Rows(nobody, nobody, columns, nothing, nothing, lines, self.logit)
         with threads_for(len(rows)):
             return self.row_moments(q, table, self.mean(q, None, np.float64))
 
@@ -239,24 +246,24 @@ class Plan:
         """Return the same of rows as the loops read them."""
         return terms.row_moments(rows, mean)
 
-    def squared_residuals(self, q: Beliefs, keyed: Keyed, column: int) -> Array:
-        """Sum of E[(y - mu)^2] over the rows of each key of a column, for observed y."""
+    def losses(self, q: Beliefs, keyed: Keyed, column: int) -> Array:
+        """Sum over the rows of each key of E[(y - mu)^2], or of minus the log density, observed."""
         keys = np.arange(len(keyed.begin))
         rows, mean = self.rows(q, keyed, keys), self.mean(q, column, np.float64)
         with threads_for(rows.columns.shape[1] * len(self.operands)):
-            return self.row_squares(q, rows, mean, keys)
+            return self.row_losses(q, rows, mean, keys)
 
-    def row_squares(self, q: Beliefs, rows: Rows, mean: Mean, keys: Ints) -> Array:
+    def row_losses(self, q: Beliefs, rows: Rows, mean: Mean, keys: Ints) -> Array:
         """Return the same of rows as the loops read them."""
-        return terms.squared_residuals(rows, mean, keys, numba.get_num_threads())
+        return terms.losses(rows, mean, keys, numba.get_num_threads())
 
     @cached_property
     def noise(self) -> int | None:
         """The column by which the noise differs, any if it does not, or None if none is."""
-        slot = self.conditional.slots["tau"]
+        slot = self.conditional.slots.get("tau")
         if self.conditional.variable.observed is None:
             return None
-        if not slot.varies:
+        if slot is None or not slot.varies:
             return int(np.argmax([c.size for c in self.columns]))
         if not isinstance(slot, Single):
             return None
@@ -269,20 +276,21 @@ class Plan:
         if self.noise is None:
             return None
         keyed = self.all_rows(self.noise)
-        counts = keyed.end - keyed.begin
+        losses, counts = self.losses(q, keyed, self.noise), keyed.end - keyed.begin
+        if self.logit:
+            return -float(losses.sum())
         slot = self.conditional.slots["tau"]
         if isinstance(slot, Single) and slot.varies:
             tau = q.moments[slot.reader.variable.name]
         else:
             tau = slot.moments(q, np.zeros(1, dtype=np.int64))
-        squares = self.squared_residuals(q, keyed, self.noise)
-        each = counts * (tau[:, 1] - LOG_2PI) - tau[:, 0] * squares
+        each = counts * (tau[:, 1] - LOG_2PI) - tau[:, 0] * losses
         return 0.5 * float(each.sum())
 
     def noise_messages(self, q: Beliefs, keyed: Keyed) -> Array:
         """Return what the rows say about their precision: to one number, or to each key's."""
         assert self.noise is not None
-        squares = self.squared_residuals(q, keyed, self.noise)
+        squares = self.losses(q, keyed, self.noise)
         message = stack(-0.5 * squares, 0.5 * (keyed.end - keyed.begin))
         return message if self.conditional.slots["tau"].varies else message.sum(axis=0)[None]
 
@@ -299,7 +307,8 @@ class Plan:
         """Blend in what the rows say; return the naturals, which are q's own if seen at once."""
         operand = self.operand(name)
         natural = q.natural[name] if at_once else q.natural[name].copy()
-        mean = self.mean(q, operand.column, self.precision, without=name)
+        without = None if self.logit else name
+        mean = self.mean(q, operand.column, self.precision, without)
         where = (operand.term, self.operands.index(operand), operand.width)
         counts = (work.keyed.end - work.keyed.begin)[work.keys]
         few = np.zeros(len(counts), dtype=bool) if work.drawn is None else work.drawn.most < counts

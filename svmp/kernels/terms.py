@@ -1,10 +1,13 @@
-"""The mean of a Normal that is linear in each parent, row by row, as the loops read it.
+"""A mean or logit that is linear in each parent, row by row, as the loops read it.
 
     mu_e = sum over terms t of c_te * sum_k prod over operands f of x_f[key_f(e), k]
 
 Rows stand those of one key after another's; the moments of all operands stand in one array. Here
 are E[mu] and E[mu^2] of rows, the products that one operand is multiplied by, and the squared
 residuals that the bound and the noise need. The plain twin is network/linear.py.
+
+A Bernoulli with a logit acts as a Normal whose weight and target follow from the moments of its
+mean, row by row; that is all by which the two differ. Its plain twin is factors/bernoulli_logit.py.
 """
 
 from __future__ import annotations
@@ -15,8 +18,10 @@ import numpy as np
 from numba import get_thread_id, prange  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
+from svmp.factors.bernoulli_logit import SMALL
 from svmp.families.family import Array
 from svmp.kernels.compiling import bare, inline, parallel
+from svmp.kernels.special import exp
 from svmp.network.grid import Ints
 
 TILE = 64
@@ -39,6 +44,8 @@ class Rows(NamedTuple):
     target, weight, coefficients
         The value of every row; its precision, or one number for all; the coefficients of terms
         that have any, a line each.
+    logit
+        Whether the values are those of a Bernoulli, and the mean is their logit.
     """
 
     begin: Ints
@@ -47,6 +54,7 @@ class Rows(NamedTuple):
     target: NDArray[Any]
     weight: NDArray[Any]
     coefficients: NDArray[Any]
+    logit: bool
 
 
 class Mean(NamedTuple):
@@ -172,7 +180,7 @@ def rest(
 @inline
 def spread(a: Array, at: int, b: Array, start: int, width: int) -> tuple[float, float]:
     """E and var of the sum of K independent products, from K means and K second moments each."""
-    first = second = 0.0
+    first = second = a.dtype.type(0)
     for k in range(width):
         inner = a[at + k] * b[start + k]
         first += inner
@@ -204,6 +212,35 @@ def moments_of(
             out[i, 1] += variance
 
 
+@inline
+def tangent(mean: float, variance: float, value: float) -> tuple[float, float]:
+    """Return the target and the root of the weight of a Bernoulli, by the moments of its logit."""
+    square = mean * mean + variance
+    xi = np.sqrt(square)
+    if xi < SMALL:
+        weight = 0.25 - square / 48 + square * square / 480
+    else:
+        tail = exp(-xi)
+        weight = (1 - tail) / (2 * xi * (1 + tail))
+    return (value - 0.5) / weight, np.sqrt(weight)
+
+
+@inline
+def observe(
+    mean: Mean, rows: Rows, own: int, first: int, count: int, out: Array, room: Array
+) -> None:
+    """Write the target of some rows and the root of the weight that is their own."""
+    if rows.logit:
+        moments_of(mean, rows, own, first, count, out, room)
+        for i in range(count):
+            out[i, 0], out[i, 1] = tangent(out[i, 0], out[i, 1], rows.target[first + i])
+        return
+    weighted = len(rows.weight) > 1
+    for i in range(count):
+        out[i, 0] = rows.target[first + i]
+        out[i, 1] = np.sqrt(rows.weight[first + i]) if weighted else 1
+
+
 @parallel
 def row_moments(rows: Rows, mean: Mean) -> Array:
     """E[mu] and E[mu^2] of each row."""
@@ -218,9 +255,19 @@ def row_moments(rows: Rows, mean: Mean) -> Array:
     return out
 
 
+@inline
+def loss(rows: Rows, e: int, mean: float, variance: float) -> float:
+    """E[(y - mu)^2] of a row; of a Bernoulli, minus the bound of its log density."""
+    y = rows.target[e]
+    if rows.logit:
+        xi = np.sqrt(mean * mean + variance)
+        return 0.5 * xi + np.log1p(exp(-xi)) - (y - 0.5) * mean
+    return (y - mean) ** 2 + variance
+
+
 @parallel
-def squared_residuals(rows: Rows, mean: Mean, keys: Ints, threads: int) -> Array:
-    """Sum of E[(y - mu)^2] over the rows of each key, for known y."""
+def losses(rows: Rows, mean: Mean, keys: Ints, threads: int) -> Array:
+    """Sum over the rows of each key of the squared residual, or of minus the log density."""
     out = np.empty(len(keys))
     rooms, founds = np.empty((threads, 2 * mean.width.max())), np.empty((threads, LINE, 2))
     for m in prange(len(keys)):
@@ -229,6 +276,6 @@ def squared_residuals(rows: Rows, mean: Mean, keys: Ints, threads: int) -> Array
             count = min(LINE, rows.end[m] - first)
             moments_of(mean, rows, keys[m], first, count, found, room)
             for i in range(count):
-                total += (rows.target[first + i] - found[i, 0]) ** 2 + found[i, 1]
+                total += loss(rows, first + i, found[i, 0], found[i, 1])
         out[m] = total
     return out

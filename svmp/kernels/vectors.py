@@ -1,4 +1,4 @@
-"""The loops of a Normal whose mean has dot products of vectors, each with a full covariance.
+"""The loops of a mean or logit with dot products of vectors, each with a full covariance.
 
     mu_e = sum over terms t of c_te * sum_k prod over operands f of x_f[key_f(e)]_k
 
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from svmp.families.family import Array
 from svmp.kernels.cholesky import solve
 from svmp.kernels.compiling import inline, jit, parallel
-from svmp.kernels.terms import OWN, TILE, Mean, Rows, coefficient, product, rest
+from svmp.kernels.terms import OWN, TILE, Mean, Rows, coefficient, loss, product, rest, tangent
 from svmp.network.grid import Ints
 
 
@@ -66,14 +66,37 @@ def cross_product(
 
 
 @jit
+def observe(
+    mean: Mean, cross: Cross, rows: Rows, own: int, first: int, last: int, out: Array
+) -> None:
+    """Write the target and the weight of some rows of one key."""
+    if rows.logit:
+        moments_of(mean, cross, rows, own, first, last, out)
+    for i in range(last - first):
+        y = rows.target[first + i]
+        if rows.logit:
+            out[i, 0], root = tangent(out[i, 0], out[i, 1], y)
+            out[i, 1] = root * root
+        else:
+            out[i, 0], out[i, 1] = y, rows.weight[first + i if len(rows.weight) > 1 else 0]
+
+
+@jit
 def pull(
-    mean: Mean, rows: Rows, term: int, own: int, first: int, last: int, room: Array, out: Array
+    mean: Mean,
+    rows: Rows,
+    term: int,
+    own: int,
+    first: int,
+    last: int,
+    seen: Array,
+    room: Array,
+    out: Array,
 ) -> None:
     """Write w (y - E[rest]) of some rows of one key."""
-    target, weight = rows.target, rows.weight
     rest(mean, rows, term, own, first, last - first, out, room)
-    for e in range(first, last):
-        out[e - first] = (target[e] - out[e - first]) * weight[e if len(weight) > 1 else 0]
+    for i in range(last - first):
+        out[i] = (seen[i, 0] - out[i]) * seen[i, 1]
 
 
 @jit
@@ -86,18 +109,19 @@ def add_partner(
     own: int,
     first: int,
     last: int,
+    weights: Array,
     pulls: Array,
     total: Array,
 ) -> None:
     """Add the three sums of some rows of one key, where the slopes are those of one operand."""
     width, packed, crossed = mean.width[term], mean.packed, cross.packed
-    columns, weights, pairs = rows.columns, rows.weight, width * (width - 1) // 2
+    columns, pairs = rows.columns, width * (width - 1) // 2
     linear, square, beside = total[:width], total[width : 2 * width], total[2 * width :]
     column, scale = mean.column[partner], mean.scale[term]
     start, cross_start = mean.start[partner], cross.start[partner]
     for e in range(first, last):
         key = own if column == OWN else columns[column, e]
-        at, weight = start + 2 * width * key, weights[e if len(weights) > 1 else 0] * scale * scale
+        at, weight = start + 2 * width * key, weights[e - first] * scale * scale
         slope, second = packed[at : at + width], packed[at + width : at + 2 * width]
         both = crossed[cross_start + pairs * key : cross_start + pairs * (key + 1)]
         residual = scale * pulls[e - first]
@@ -119,15 +143,15 @@ def add_product(
     own: int,
     first: int,
     last: int,
+    weights: Array,
     pulls: Array,
     room: Array,
     total: Array,
 ) -> None:
     """Add the three sums of some rows of one key, where the slopes are any product."""
-    width, weights = mean.width[term], rows.weight
-    slopes, both = room[0], room[1]
+    width, slopes, both = mean.width[term], room[0], room[1]
     for e in range(first, last):
-        weight = weights[e if len(weights) > 1 else 0]
+        weight = weights[e - first]
         product(mean, rows, term, operand, own, e, slopes)
         cross_product(mean, cross, rows, term, operand, own, e, both)
         for k in range(width):
@@ -152,16 +176,24 @@ def add_rows(
     """Add the three sums of some rows of one key: small blocks as they are, and those in double."""
     dtype, widest = mean.packed.dtype, mean.width.max()
     room = np.empty((2, widest * (widest + 1)), dtype)
-    block, pulls = np.empty(len(total), dtype), np.empty(TILE, dtype)
+    block, pulls, seen = (
+        np.empty(len(total), dtype),
+        np.empty(TILE, dtype),
+        np.empty((TILE, 2), dtype),
+    )
+    weights = seen[:, 1]
     pair, partner = is_pair(mean, term), 2 * mean.first[term] + 1 - operand
     for first in range(begin, end, TILE):
         last = min(first + TILE, end)
         block[:] = 0
-        pull(mean, rows, term, own, first, last, room[0], pulls)
+        observe(mean, cross, rows, own, first, last, seen)
+        pull(mean, rows, term, own, first, last, seen, room[0], pulls)
         if pair:
-            add_partner(mean, cross, rows, term, partner, own, first, last, pulls, block)
+            add_partner(mean, cross, rows, term, partner, own, first, last, weights, pulls, block)
         else:
-            add_product(mean, cross, rows, term, operand, own, first, last, pulls, room, block)
+            add_product(
+                mean, cross, rows, term, operand, own, first, last, weights, pulls, room, block
+            )
         for j in range(len(total)):
             total[j] += block[j]
 
@@ -335,22 +367,21 @@ def row_moments(rows: Rows, mean: Mean, cross: Cross) -> Array:
 
 
 @jit
-def squares_of(mean: Mean, cross: Cross, rows: Rows, own: int, begin: int, end: int) -> float:
-    """Sum of E[(y - mu)^2] over some rows of one key, for known y."""
+def loss_of(mean: Mean, cross: Cross, rows: Rows, own: int, begin: int, end: int) -> float:
+    """Sum over some rows of one key of the squared residual, or of minus the log density."""
     moments, total = np.empty((TILE, 2)), 0.0
     for first in range(begin, end, TILE):
         last = min(first + TILE, end)
         moments_of(mean, cross, rows, own, first, last, moments[: last - first])
         for e in range(first, last):
-            gap = rows.target[e] - moments[e - first, 0]
-            total += gap * gap + moments[e - first, 1]
+            total += loss(rows, e, moments[e - first, 0], moments[e - first, 1])
     return total
 
 
 @parallel
-def squared_residuals(rows: Rows, mean: Mean, cross: Cross, keys: Ints) -> Array:
-    """Sum of E[(y - mu)^2] over the rows of each key, for known y."""
+def losses(rows: Rows, mean: Mean, cross: Cross, keys: Ints) -> Array:
+    """Sum over the rows of each key of the squared residual, or of minus the log density."""
     out = np.zeros(len(keys))
     for m in prange(len(keys)):
-        out[m] = squares_of(mean, cross, rows, keys[m], rows.begin[m], rows.end[m])
+        out[m] = loss_of(mean, cross, rows, keys[m], rows.begin[m], rows.end[m])
     return out

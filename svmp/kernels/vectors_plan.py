@@ -1,4 +1,4 @@
-"""Which Normals the loops of vectors serve: those with a dot product of MvNormals in their mean.
+"""What the loops of vectors serve: means and logits with a dot product of MvNormals in them.
 
 All else about their rows is as for the multilinear loops, so that the plan is one of those.
 """
@@ -57,8 +57,8 @@ class VectorPlan(Plan):
     def row_moments(self, q: Beliefs, rows: Rows, mean: Mean) -> Array:
         return vectors.row_moments(rows, mean, self.cross(q, np.float64))
 
-    def row_squares(self, q: Beliefs, rows: Rows, mean: Mean, keys: Ints) -> Array:
-        return vectors.squared_residuals(rows, mean, self.cross(q, np.float64), keys)
+    def row_losses(self, q: Beliefs, rows: Rows, mean: Mean, keys: Ints) -> Array:
+        return vectors.losses(rows, mean, self.cross(q, np.float64), keys)
 
     def update(
         self,

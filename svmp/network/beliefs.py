@@ -83,6 +83,9 @@ class Beliefs:
         By variable, arrays of (elements, size); moments always belong to the natural parameters.
     means
         E[mu] of every row of some tables, where an algorithm that reads all rows keeps them.
+    touched
+        By table of a convex bound, the moments of its logit at which the tangents touch, while a
+        variable has its turn: those of the rows that it reads.
     loops
         Compiled loops, by table, where there are any.
     settled
@@ -96,6 +99,7 @@ class Beliefs:
     natural: dict[str, Array] = field(default_factory=dict)
     moments: dict[str, Array] = field(default_factory=dict)
     means: dict[str, Array] = field(default_factory=dict)
+    touched: dict[str, Array] = field(default_factory=dict)
     loops: dict[str, Loop] = field(default_factory=dict)
     settled: dict[str, Settled] = field(default_factory=dict)
     tallies: dict[str, Tally] = field(default_factory=dict)

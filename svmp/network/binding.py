@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 NO_SLOTS = Grid((), ())
 
 _NEEDS: dict[type[Family], str] = {
-    families.Normal: "a mean needs numbers, or sums of products of Normal and MvNormal variables",
+    families.Normal: "a mean or logit needs numbers, or sums of products of Normal and MvNormal "
+    "variables",
     families.Gamma: "a precision or rate needs a positive number, a Gamma, or a product of them",
     families.MvNormal: "a mean vector needs numbers or an MvNormal",
     families.Wishart: "a precision matrix needs a symmetric positive definite matrix, a Wishart "

@@ -24,6 +24,7 @@ from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.binding import Binder, category_axis
 from svmp.network.grid import Grid, Ints
+from svmp.network.linear import Linear
 from svmp.network.slot import Slot
 
 if TYPE_CHECKING:
@@ -129,6 +130,11 @@ class Conditional:
         name = type(self.factor).__name__
         return name if self.selector is None else f"Mixture of {self.components} {name}"
 
+    @property
+    def linear(self) -> Linear | None:
+        """The mean or logit, where it is linear in variables."""
+        return next((s for s in self.slots.values() if isinstance(s, Linear)), None)
+
     def given(self, q: Beliefs, subrows: Ints, but: str | None = None) -> Given:
         """Return what the density conditions on, at each sub-row; one slot may be left out."""
         given = {n: slot.moments(q, subrows) for n, slot in self.slots.items() if n != but}
@@ -185,13 +191,21 @@ class Conditional:
         name, slot = self.slot_of(parent)
         if slot is self.selector:
             return self.densities(q, rows)
-        child = self.child(q, rows // self.components)
-        message = self.factor.to_parent(name, child, self.given(q, rows, but=name))
-        message = np.broadcast_to(message, (len(rows), message.shape[-1]))
+        message = self.to_slot(q, name, rows)
         if self.selector is not None:
             weights = self.weights(q, *np.divmod(rows, self.components))
             message = message * weights[:, None]
         return slot.message(q, parent, elements, rows, message)
+
+    def to_slot(self, q: Beliefs, name: str, rows: Ints) -> Array:
+        """Return the density's message of each sub-row to a slot."""
+        given = self.given(q, rows, but=name)
+        if self.factor.convex:
+            touched = q.touched.get(self.variable.name)
+            own = self.slots[name].moments(q, rows) if touched is None else touched[rows]
+            given = {**given, name: own}
+        message = self.factor.to_parent(name, self.child(q, rows // self.components), given)
+        return np.broadcast_to(message, (len(rows), message.shape[-1]))
 
     def message_sum(
         self, q: Beliefs, parent: Variable, elements: Ints, owner: Ints, rows: Ints

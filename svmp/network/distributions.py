@@ -139,12 +139,28 @@ class Dirichlet(Distribution):
 
 
 class Bernoulli(Distribution):
-    """Bernoulli with probability `p`: a number or a Beta."""
+    """Bernoulli with probability `p`, a number or a Beta; or with `logit`, as the mu of a Normal.
+
+    With a logit the density enters by its lower bound of Jaakkola and Jordan.
+
+    >>> import svmp
+    >>> dose, dead = [-2.0, -1.0, 0.0, 1.0, 2.0], [0, 0, 1, 0, 1]
+    >>> with svmp.Model() as model:
+    ...     slope = svmp.Normal("slope", mu=0, tau=1)
+    ...     svmp.Bernoulli("dead", logit=slope * dose, observed=dead)
+    <observed Bernoulli 'dead' {'dead_dim_0': 5}>
+    >>> svmp.fit(model).mean("slope").round(2)
+    array(0.75)
+    """
 
     @staticmethod
-    def dist(p: Any) -> Component:
+    def dist(p: Any = None, logit: Any = None) -> Component:
         """Return the density alone, without a name."""
-        return Component(factors.Bernoulli(), {"p": p})
+        if (p is None) == (logit is None):
+            raise TypeError("give one of them")
+        if logit is None:
+            return Component(factors.Bernoulli(), {"p": p})
+        return Component(factors.BernoulliLogit(), {"logit": logit})
 
 
 class Binomial(Distribution):

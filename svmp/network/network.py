@@ -194,9 +194,9 @@ class Network:
     def remember_means(self, q: Beliefs) -> None:
         """Compute E[mu] of every row once, for an algorithm that is going to read them all."""
         for variable in (*self.hidden.values(), *self.observed.values()):
-            slot = variable.conditional.slots.get("mu")
+            slot = variable.conditional.linear
             fused = variable.name in q.loops or self.settling(q, variable.name) is not None
-            if isinstance(slot, Linear) and not fused:
+            if slot is not None and not fused:
                 q.means.pop(variable.name, None)
                 conditional = variable.conditional
                 means = np.zeros(variable.size * conditional.components)

@@ -2,6 +2,9 @@
 
 Messages are derivatives of the expected log density, which is linear in each set of moments: its
 finite differences are exact, so the tolerances are those of rounding.
+
+Where a factor is a convex bound, it lies above the line between two points and above its tangents,
+which are its messages to a slot.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import expit
 
 from svmp import factors
 from svmp.factors.factor import Factor
@@ -22,6 +26,7 @@ LENGTH = 3
 
 LOG_DENSITY: dict[str, Callable[..., Any]] = {
     "Bernoulli": lambda x, p: stats.bernoulli.logpmf(x, p),
+    "BernoulliLogit": lambda x, logit: stats.bernoulli.logpmf(x, expit(logit)),
     "Beta": lambda x, alpha, beta: stats.beta.logpdf(x, alpha, beta),
     "Binomial": lambda x, n, p: stats.binom.logpmf(x, n, p),
     "Categorical": lambda x, p: np.log(p[int(x)]),
@@ -107,10 +112,19 @@ def test_a_message_to_a_parent_is_a_derivative(factor_and_slot: tuple[Factor, st
     case = Case(factor)
     child, here = case.moments(case.child), case.given()
     there = {**here, slot: case.moments(case.slots[slot])}
-    others = {name: moments for name, moments in here.items() if name != slot}
-    message = factor.to_parent(slot, child, others)  # its own moments are not needed
+    others = {name: moments for name, moments in here.items() if name != slot or factor.convex}
+    message = factor.to_parent(slot, child, others)  # its own moments are needed for a tangent
     rise = factor.log_density(child, there) - factor.log_density(child, here)
-    np.testing.assert_allclose(dot(message, there[slot] - here[slot]), rise, atol=1e-10)
+    along = dot(message, there[slot] - here[slot])
+    if not factor.convex:
+        np.testing.assert_allclose(along, rise, atol=1e-10)
+        return
+    assert np.all(rise >= along)
+    ahead, behind = (
+        factor.log_density(child, {**here, slot: here[slot] + t * (there[slot] - here[slot])})
+        for t in (1e-5, -1e-5)
+    )
+    np.testing.assert_allclose((ahead - behind) / 2e-5, along, rtol=1e-7, atol=1e-7)
 
 
 def test_the_expected_log_density_is_linear_in_a_slot(factor_and_slot: tuple[Factor, str]) -> None:
@@ -121,7 +135,30 @@ def test_the_expected_log_density_is_linear_in_a_slot(factor_and_slot: tuple[Fac
     between = {**here, slot: 0.3 * here[slot] + 0.7 * there[slot]}
     ends = [factor.log_density(child, given) for given in (here, there)]
     middle = factor.log_density(child, between)
-    np.testing.assert_allclose(middle, 0.3 * ends[0] + 0.7 * ends[1], atol=1e-10)
+    line = 0.3 * ends[0] + 0.7 * ends[1]
+    if factor.convex:
+        assert np.all(middle < line)
+    else:
+        np.testing.assert_allclose(middle, line, atol=1e-10)
+
+
+def test_a_convex_bound_lies_below_the_expected_log_density(factor: Factor) -> None:
+    """By quadrature over a Normal slot; where the slot is known it is the density itself."""
+    if not factor.convex:
+        return
+    case = Case(factor)
+    ((slot, family),) = case.slots.items()
+    x, _, _ = case.values()
+    child, natural = case.child.statistics(x), family.example(case.rng, COUNT)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    mean, sd = family.mean(natural), np.sqrt(family.var(natural))
+    exact = sum(
+        w * factor.log_density(child, {slot: family.statistics(mean + sd * node)})
+        for node, w in zip(nodes, weights / weights.sum(), strict=True)
+    )
+    bound = factor.log_density(child, {slot: family.moments(natural)})
+    assert np.all(bound < exact)
+    assert np.all(bound > exact - family.var(natural) / 8)  # Taylor: w is at most 1/4
 
 
 def test_the_expected_log_density_is_linear_in_the_child(factor: Factor) -> None:
@@ -157,7 +194,10 @@ def test_with_known_values_it_is_scipys_log_density(factor: Factor) -> None:
 
 
 def test_posterior_is_prior_times_likelihood(factor_and_slot: tuple[Factor, str]) -> None:
-    """log prior + log likelihood - log posterior is the same wherever the parent is."""
+    """log prior + log likelihood - log posterior is the same wherever the parent is.
+
+    With a tangent in the place of a convex likelihood, it is least where the tangent touches.
+    """
     factor, slot = factor_and_slot
     case = Case(factor)
     x, _, given = case.values()
@@ -165,12 +205,16 @@ def test_posterior_is_prior_times_likelihood(factor_and_slot: tuple[Factor, str]
     prior = family.example(case.rng, COUNT)
     posterior = prior + factor.to_parent(slot, child, given)
     assert family.in_domain(posterior).all()
-    constants = []
-    for _ in range(3):
-        parent = family.statistics(family.draw(prior, case.rng)[0])
-        likelihood = factor.log_density(child, {**given, slot: parent})
-        constants.append(dot(prior - posterior, parent) + likelihood)
-    np.testing.assert_allclose(constants[1:], [constants[0]] * 2, atol=1e-9)
+    parents = [given[slot], *(family.statistics(p) for p in family.draw(prior, case.rng, 3))]
+    least, *others = (
+        dot(prior - posterior, parent) + factor.log_density(child, {**given, slot: parent})
+        for parent in parents
+    )
+    for other in others:
+        if factor.convex:
+            assert np.all(other > least)
+        else:
+            np.testing.assert_allclose(other, least, atol=1e-9)
 
 
 @pytest.mark.parametrize("rows", [0, 1], ids=["no-row-axis", "row-axis-of-one"])

@@ -53,6 +53,10 @@ def test_not_a_method(method: Any) -> None:
     refused(rates(), "method", method=method)
 
 
+def test_not_a_watch() -> None:
+    refused(rates(), "watch must be a function", watch=True)
+
+
 @pytest.mark.parametrize("steps", [0.5, "small", svmp.RobbinsMonro, svmp.FullVB()], ids=repr)
 def test_not_steps(steps: Any) -> None:
     refused(rates(), "steps", steps=steps)

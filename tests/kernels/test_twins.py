@@ -68,8 +68,19 @@ def factorizations(draw: Callable[..., Any]) -> svmp.Model:
             seen = rng.normal(3, 1, rows + 3)
             svmp.Normal("r", mu=hidden[key], tau=2, dims="seen", observed=seen)
         else:
-            svmp.Normal("r", mu=mu, tau=tau, dims="row", observed=stars, missing=missing)
+            table(draw, mu, tau, stars, missing)
     return model
+
+
+def table(draw: Callable[..., Any], mu: Any, tau: Any, stars: Any, missing: Any) -> None:
+    """Declare the rows: Normals, or Bernoullis with the same logit, which may be hidden."""
+    kind = draw(st.sampled_from(["Normal", "Bernoulli", "hidden Bernoulli"]))
+    if kind == "Normal":
+        svmp.Normal("r", mu=mu, tau=tau, dims="row", observed=stars, missing=missing)
+        return
+    if kind == "hidden Bernoulli":
+        svmp.Bernoulli("g", logit=mu, dims="row")
+    svmp.Bernoulli("r", logit=mu - 3.5, dims="row", observed=stars > 3, missing=missing)
 
 
 METHODS = {

@@ -16,7 +16,7 @@ from svmp.inference.fused import find_loops
 from svmp.kernels import vectors
 from svmp.kernels.vectors_plan import PIECE, VectorPlan
 from svmp.network.network import Network
-from tests.kernels.test_twins import METHODS, both
+from tests.kernels.test_twins import METHODS, both, table
 from tests.network.tools import anywhere
 from tests.stochastic.tools import advance, gallery
 
@@ -74,7 +74,7 @@ def factorizations(draw: Callable[..., Any]) -> svmp.Model:
             svmp.Normal("r", mu=hidden[key], tau=2, dims="seen", observed=seen)
         else:
             stars = rng.normal(3, 1, rows)
-            svmp.Normal("r", mu=mu, tau=tau, dims="row", observed=stars, missing=missing)
+            table(draw, mu, tau, stars, missing)
     return model
 
 

@@ -375,6 +375,38 @@ def random_means(draw: Draw) -> tuple[svmp.Model, Mean]:
     return model, mean
 
 
+def logits(draw: Draw) -> svmp.Model:
+    """Bernoullis with logits of many kinds, with hidden leaves and mixtures too."""
+    s = Sizes(draw)
+    a, b, k, n = s.size(), s.size(), s.size(), s.size(6)
+    with svmp.Model(coords={"a": a, "b": b, "k": k, "row": n, "component": 2}) as model:
+        tau = svmp.Gamma("tau", alpha=2, beta=1, dims="k")
+        u = svmp.Normal("u", mu=0, tau=s.pick(1.0, tau), dims=("a", "k"))
+        v = svmp.MvNormal("v", mu=0.2, tau=np.eye(k), dims=("b", "k"))
+        c = svmp.Normal("c", mu=0, tau=1, dims="a")
+        i, j = s.key(a, n), s.key(b, n)
+        logit = s.pick(
+            c[i], c[i] - c[s.key(a, n)], 2 * c[i] - 1, svmp.dot(u[i], v[j]) + c[i],
+            svmp.dot(s.normal(n, k), v[j]) + c[0], u[i, 0] * c[i],
+            svmp.dot(u[i], v[j]) * c[i] + c[0], svmp.dot(s.normal(n, k), u[i]) + c[i] * s.normal(n),
+        )  # fmt: skip
+        observed, missing = s.rng.integers(0, 2, n), s.missing(n)
+        if s.yes():
+            own = svmp.Normal("own", mu=logit, tau=s.pick(2.0, tau[0]), dims="row")
+            svmp.Bernoulli("x", logit=own, dims="row", observed=observed, missing=missing)
+        else:
+            svmp.Bernoulli("x", logit=logit, dims="row", observed=observed, missing=missing)
+        if s.yes():
+            svmp.Bernoulli("leaf", logit=c, dims="a")
+        if s.yes():
+            p = svmp.Dirichlet("p", a=1.5, dims="component")
+            z = svmp.Categorical("z", p=p, dims="row")
+            m = svmp.Normal("m", mu=0, tau=1, dims="component")
+            component = svmp.Bernoulli.dist(logit=m + c[i])
+            svmp.Mixture("y", z, component, dims="row", observed=s.rng.integers(0, 2, n))
+    return model
+
+
 KINDS: dict[str, Callable[[Draw], svmp.Model]] = {
     "coins": coins,
     "words": words,
@@ -385,6 +417,7 @@ KINDS: dict[str, Callable[[Draw], svmp.Model]] = {
     "inner mixtures": inner_mixtures,
     "factorization": factorization,
     "comparisons": comparisons,
+    "logits": logits,
     "random means": lambda draw: random_means(draw)[0],
 }
 

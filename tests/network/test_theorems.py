@@ -42,7 +42,8 @@ def on_networks(kind: str, check: Callable[[Network, int], None], count: int) ->
 def test_the_bound_rises_by_what_the_messages_say(kind: str) -> None:
     """In each element, the others held, L = lambda* . m - E[log q] + const, however far it moves.
 
-    All that follows about gradients is the derivative of this.
+    All that follows about gradients is the derivative of this. Where a density stands by a convex
+    bound, L is at least that: the messages are tangents.
     """
 
     def check(network: Network, seed: int) -> None:
@@ -60,9 +61,19 @@ def test_the_bound_rises_by_what_the_messages_say(kind: str) -> None:
                 )
                 rise = star[element] @ change - (after - before)
                 scale = abs(here) + np.abs(star[element]) @ np.abs(change) + 1
-                assert bound(network, there) - here == pytest.approx(rise, abs=1e-11 * scale)
+                found = bound(network, there) - here
+                if sends_tangents(network, name):
+                    assert found >= rise - 1e-11 * scale
+                else:
+                    assert found == pytest.approx(rise, abs=1e-11 * scale)
 
     on_networks(kind, check, 15)
+
+
+def sends_tangents(network: Network, name: str) -> bool:
+    """Whether some child of a variable stands by a convex bound."""
+    edges = network.edges[name]
+    return any(e.conditional.factor.convex and not e.choosing for e in edges)
 
 
 def gradient(network: Network, q: Beliefs, name: str, element: int) -> np.ndarray:
@@ -164,11 +175,16 @@ def test_no_sweep_of_a_fit_lowers_the_bound(kind: str) -> None:
 
 @every_kind
 def test_an_optimal_element_has_no_gradient_left(kind: str) -> None:
-    """After an update lambda* = lambda, so that the same update again changes nothing."""
+    """After an update lambda* = lambda, so that the same update again changes nothing.
+
+    A tangent, though, touches at another place then.
+    """
 
     def check(network: Network, seed: int) -> None:
         q = anywhere(network, seed)
         for name in network.hidden:
+            if sends_tangents(network, name):
+                continue
             for group in network.groups[name]:
                 network.move(q, name, group, optimum(network, q, name, group))
                 again = optimum(network, q, name, group)

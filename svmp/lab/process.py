@@ -1,0 +1,93 @@
+"""A worker process, as the server sees it: started, given its order, heard, and stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from svmp.lab.worker import GRACE
+
+WORKER = (sys.executable, "-P", "-m", "svmp.lab.worker")
+
+
+class End(NamedTuple):
+    """How a run ended: svmp's status or "failed", a sentence if there is more to say, the bound."""
+
+    state: str
+    sentence: str = ""
+    bound: float | None = None
+
+
+class Worker:
+    """One process for one run. It can be started before there is a run to do."""
+
+    def __init__(self, command: Sequence[str] = WORKER) -> None:
+        self.command = command
+        self.stopping = False
+        self._process: asyncio.Task[Process] | None = None
+
+    def start(self) -> asyncio.Task[Process]:
+        """Start the process, if it has not been."""
+        if self._process is None:
+            # In a session of its own, so that Ctrl-C in the terminal reaches the lab alone.
+            self._process = asyncio.create_task(
+                asyncio.create_subprocess_exec(
+                    *self.command, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
+                )
+            )
+        return self._process
+
+    async def run(self, order: Mapping[str, Any], hear: Callable[[list[float]], None]) -> End:
+        """Do a run to its end, and let its rows be heard as they come."""
+        try:
+            process = await self.start()
+        except OSError as error:
+            return End("failed", f"the worker process could not be started: {error}")
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        if not process.stdin.is_closing():
+            process.stdin.write(json.dumps(order).encode() + b"\n")
+        words = asyncio.create_task(process.stderr.read())
+        end = None
+        try:
+            async for line in process.stdout:
+                message = json.loads(line)
+                if "row" in message:
+                    hear(message["row"])
+                else:
+                    end = End(message["end"], message["sentence"], message["bound"])
+        except ValueError:
+            process.kill()
+            end = End(
+                "failed", f"the worker process wrote a line that is none of its own: {line!r}"
+            )
+        code = await process.wait()
+        return end or self._died(code, (await words).decode(errors="replace"))
+
+    async def stop(self) -> None:
+        """Let the process end: kindly, and by force if that takes too long."""
+        self.stopping = True
+        if self._process is None:
+            return
+        with contextlib.suppress(OSError):  # of one that could not be started
+            process = await self._process
+            assert process.stdin
+            process.stdin.close()  # at which it ends
+            try:
+                await asyncio.wait_for(process.wait(), 2 * GRACE)
+            except TimeoutError:
+                process.kill()
+
+    def _died(self, code: int, words: str) -> End:
+        """Say how a process ended that did not say so itself."""
+        if self.stopping:
+            return End("interrupted")
+        how = f"with exit code {code}" if code >= 0 else f"by signal {-code}"
+        last = words.strip().splitlines()[-1:] or ["it left no word why"]
+        return End("failed", f"the worker process ended {how}: {last[0][:300]}")

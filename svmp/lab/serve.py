@@ -1,0 +1,61 @@
+"""Serve the lab on this machine until Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import webbrowser
+from pathlib import Path
+
+import uvicorn
+
+from svmp.lab.app import make_app
+from svmp.lab.data import RatingsFile, find_sources
+from svmp.lab.runs import Runs
+
+HOST = "127.0.0.1"
+PORT = 8014
+"""Where the lab is, unless another port is named or something else is there."""
+
+
+class Server(uvicorn.Server):
+    """A server that opens the page when it is up, and ends all runs before it goes."""
+
+    def __init__(self, config: uvicorn.Config, runs: Runs, opens: str | None) -> None:
+        super().__init__(config)
+        self.runs, self.opens = runs, opens
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.runs.keep_a_spare()
+        if self.opens is not None:
+            await asyncio.to_thread(webbrowser.open, self.opens)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self.runs.close()  # which ends the streams that the server would wait for
+        await super().shutdown(sockets)
+
+
+def serve(data: Path | None = None, port: int | None = None, opens: bool = True) -> None:
+    """Serve the lab; without a port at the usual one, or at any if that is taken."""
+    sources = find_sources(None if data is None else RatingsFile.of(data))
+    place = listen(port)
+    port = place.getsockname()[1]
+    address = f"http://{HOST}:{port}/"
+    runs = Runs()
+    app = make_app(runs, sources, port)
+    config = uvicorn.Config(app, ws="none", proxy_headers=False, log_level="error")
+    print(f"svmp lab is at {address} (Ctrl-C ends it)", flush=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        Server(config, runs, address if opens else None).run(sockets=[place])
+
+
+def listen(port: int | None) -> socket.socket:
+    """Return a socket at a port of this machine only."""
+    if port is not None:
+        return socket.create_server((HOST, port))
+    try:
+        return socket.create_server((HOST, PORT))
+    except OSError:
+        return socket.create_server((HOST, 0))

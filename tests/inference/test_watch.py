@@ -1,0 +1,56 @@
+"""A run can be watched: each row of the trace is told when it is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import svmp
+
+from .models import ratings
+
+WAYS: dict[str, dict[str, Any]] = {
+    "full": {"method": svmp.FullVB()},
+    "default": {},
+    "sampled": {"method": svmp.Children(2), "bound_every": 3},
+    "diverged": {"method": svmp.Children(1), "steps": svmp.Constant(1.0), "bound_every": 1},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_row_of_the_trace_is_told(way: str) -> None:
+    rows: list[dict[str, float]] = []
+    fit = svmp.fit(ratings(), max_sweeps=20, watch=rows.append, **WAYS[way])
+    assert (fit.status == "diverged") == (way == "diverged")
+    assert {name: [row[name] for row in rows] for name in fit.trace.columns} == {
+        name: fit.trace[name].tolist() for name in fit.trace.columns
+    }
+
+
+def test_a_row_is_told_when_it_is_made() -> None:
+    """The watcher hears of the second sweep before the third is made."""
+
+    def leave(row: dict[str, float]) -> None:
+        if row["iteration"] == 2:
+            raise LookupError("seen enough")
+
+    with pytest.raises(LookupError, match="seen enough"):
+        svmp.fit(ratings(), svmp.FullVB(), max_seconds=60, max_sweeps=None, tol=0, watch=leave)
+
+
+def test_watching_changes_nothing() -> None:
+    alone = svmp.fit(ratings(), svmp.Children(2), max_sweeps=20)
+    watched = svmp.fit(ratings(), svmp.Children(2), max_sweeps=20, watch=lambda row: row.clear())
+    assert watched.bound == alone.bound
+    assert watched.trace["bound"].tolist() == alone.trace["bound"].tolist()
+
+
+def test_a_run_that_goes_on_tells_only_new_rows(tmp_path: Any) -> None:
+    path = tmp_path / "run.svmp"
+    first = svmp.fit(ratings(), svmp.FullVB(), max_sweeps=3, tol=0, checkpoint=path)
+    rows: list[dict[str, float]] = []
+    second = svmp.fit(ratings(), resume=path, max_sweeps=5, watch=rows.append)
+    assert len(first.trace) == 3
+    assert [row["iteration"] for row in rows] == [4, 5]
+    assert len(second.trace) == 5

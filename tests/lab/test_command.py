@@ -1,0 +1,105 @@
+"""`svmp lab` on the command line: what it refuses, and that it leaves nothing behind."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import svmp
+from svmp.ratings import read_ratings
+from svmp.study.netflix import matrix_factorization
+
+from .conftest import ENDLESS, SVMP, end_lab, gone, start_lab
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc")
+
+
+@needs_proc
+@pytest.mark.parametrize(
+    "sent", [signal.SIGINT, signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
+def test_no_process_is_left_behind(sent: signal.Signals) -> None:
+    lab = start_lab()
+    try:
+        lab.wait(lab.start(ENDLESS), lambda run: bool(run["rows"]))
+        workers = lab.children()
+        assert len(workers) >= 2  # of the run, and a spare
+        lab.process.send_signal(sent)
+        said = lab.process.communicate(timeout=30)[1]
+        assert said == ""
+        assert lab.process.returncode == (0 if sent is signal.SIGINT else -sent)
+        assert all(gone(worker) for worker in workers)
+    finally:
+        lab.process.kill()
+
+
+def test_a_port_that_is_taken_is_named_in_a_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        command = [SVMP, "lab", "--no-open", "--port", port]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert said.returncode == 2
+    assert said.stdout == ""
+    assert said.stderr == f"svmp: the lab cannot use port {port}: Address already in use\n"
+
+
+def test_without_its_extra_it_says_how_to_get_it() -> None:
+    code = (
+        "import sys; sys.modules['uvicorn'] = None; sys.argv = ['svmp', 'lab'];"
+        "from svmp.cli import main; main()"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert said.returncode == 2
+    assert said.stderr == "svmp: this needs uvicorn: pip install 'svmp[study]'\n"
+
+
+def test_help_explains_it() -> None:
+    said = subprocess.run([SVMP, "lab", "--help"], capture_output=True, text=True, timeout=60)
+    assert said.returncode == 0
+    assert "--port" in said.stdout
+    assert "--no-open" in said.stdout
+
+
+def test_ratings_of_ones_own(tmp_path: Path) -> None:
+    """The page takes the file that was named, a run on it is exported, and no path is taken."""
+    rng = np.random.default_rng(0)
+    pairs = rng.permutation(60 * 40)[:800]
+    rows = [f"{pair // 40},{pair % 40},{rng.integers(1, 6)}" for pair in pairs]
+    path = tmp_path / 'it\'s "mine".csv'
+    path.write_text("\n".join(["user,item,rating", *rows]))
+    lab = start_lab("--data", str(path))
+    try:
+        assert next(iter(lab.client.get("/api/data").json().items())) == ("file", path.name)
+        settings = {"data": "file", "factors": 2, "algorithm": "full", "sweeps": 3, "seed": 1}
+        run = lab.end_of(lab.start(settings))
+        assert run["data"] == f"800 ratings of {path.name}, K = 2"
+        model = matrix_factorization(read_ratings(path), 2)
+        assert run["bound"] == svmp.fit(model, svmp.FullVB(), seed=1, max_sweeps=3).bound
+        variables: dict[str, Any] = {}
+        exec(lab.client.get(f"/api/runs/{run['id']}/script").text, variables)
+        assert variables["fit"].bound == run["bound"]
+        for wrong in ({"data": str(path)}, {"data": "file", "path": str(path)}, {"scale": 1}):
+            assert lab.client.post("/api/runs", json=settings | wrong).status_code == 422
+        assert end_lab(lab) == ""
+    finally:
+        lab.process.kill()
+
+
+def test_a_file_that_cannot_be_read_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "ratings.csv"
+    for text, says in (("user,item,rating\n1,2,3\n1,3,good\n", "line 3"), (None, "ratings.csv")):
+        path.unlink() if text is None else path.write_text(text)
+        said = subprocess.run(
+            [SVMP, "lab", "--no-open", "--data", path], capture_output=True, text=True, timeout=60
+        )
+        assert said.returncode == 2
+        assert said.stdout == ""
+        assert says in said.stderr
+        assert said.stderr.count("\n") == 1

@@ -1,0 +1,148 @@
+"""The lab as started from the command line, asked as its page asks it."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+import subprocess
+import sys
+import time
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import CHILDREN, ENDLESS, PAPER, SMALL, Lab
+
+RUNS: dict[str, dict[str, Any]] = {
+    "diverged": PAPER | {"scale": 0.01, "factors": 5},
+    "budget": SMALL
+    | {"algorithm": "batch", "size": 200, "option": "b"}
+    | {"policy": "RobbinsMonro", "kappa": 0.75, "rho1": "1/64"},
+    "converged": SMALL | {"algorithm": "full", "factors": 1, "sweeps": 200},
+}
+
+
+@pytest.mark.parametrize("ends", RUNS)
+def test_the_exported_script_reproduces_the_run_bit_for_bit(lab: Lab, ends: str) -> None:
+    run = lab.end_of(lab.start(RUNS[ends]))
+    assert run["state"] == ends
+    script = lab.client.get(f"/api/runs/{run['id']}/script").text
+    with redirect_stdout(io.StringIO()) as said:
+        variables: dict[str, Any] = {}
+        exec(compile(script, "script.py", "exec"), variables)
+    fit = variables["fit"]
+    assert (fit.status, fit.bound) == (run["state"], run["bound"])
+    assert fit.trace["bound"].tolist() == [bound for *_, bound in run["rows"]]
+    assert fit.trace["accesses"].tolist() == [accesses for _, accesses, *_ in run["rows"]]
+    assert said.getvalue().startswith(f"{run['state']} {run['bound']!r}\n")
+    if ends != "diverged":
+        assert run["sentence"] == ""
+        return
+    assert run["sentence"] == str(fit.diagnosis)
+    assert "a short probe was sound from rho1 = 1/" in run["sentence"]
+    fallen, start = run["rows"][-1][3], run["rows"][0][3]
+    assert fallen < 10 * start < run["bound"] < 0
+
+
+def test_a_script_runs_by_itself(lab: Lab, tmp_path: Path) -> None:
+    run = lab.end_of(lab.start(SMALL))
+    answer = lab.client.get(f"/api/runs/{run['id']}/script")
+    assert answer.headers["content-disposition"] == f'inline; filename="svmp-run-{run["id"]}.py"'
+    path = tmp_path / "run.py"
+    path.write_bytes(answer.content)
+    said = subprocess.run(
+        [sys.executable, path], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert said.stdout == f"{run['state']} {run['bound']!r}\n"
+
+
+def test_a_run_streams_and_stops(lab: Lab) -> None:
+    id = lab.start(ENDLESS)
+    running = lab.wait(id, lambda run: len(run["rows"]) >= 3)
+    assert running["state"] == "running"
+    began = time.perf_counter()
+    assert lab.client.post(f"/api/runs/{id}/stop").status_code == 204
+    run = lab.end_of(id)
+    assert time.perf_counter() - began < 10
+    assert run["state"] == "interrupted"
+    assert run["bound"] == run["rows"][-1][3], "the bound of the q in which it ended"
+    accesses = [row[1] for row in run["rows"]]
+    assert accesses == sorted(set(accesses))
+    assert lab.client.post(f"/api/runs/{id}/stop").status_code == 204, "once more does no harm"
+
+
+def test_a_removed_run_is_gone_with_its_process(lab: Lab) -> None:
+    id = lab.start(ENDLESS)
+    lab.wait(id, lambda run: run["state"] == "running")
+    assert lab.client.delete(f"/api/runs/{id}").status_code == 204
+    assert id not in next(lab.updates())["kept"]
+    for path in (f"/api/runs/{id}", f"/api/runs/{id}/stop", f"/api/runs/{id}/script"):
+        method = {"script": "GET", "stop": "POST"}.get(path.rpartition("/")[2], "DELETE")
+        answer = lab.client.request(method, path)
+        assert answer.status_code == 404
+        assert answer.json() == {"errors": {"request": "there is no such run, or it was removed"}}
+
+
+def test_settings_that_cannot_be_run_are_refused_by_field(lab: Lab) -> None:
+    answer = lab.client.post("/api/runs", json=PAPER | {"kappa": 0.3})
+    assert answer.status_code == 422
+    assert list(answer.json()["errors"]) == ["kappa"]
+    assert next(lab.updates())["kept"] == []
+
+
+BODIES: dict[str, tuple[int, bytes]] = {
+    "empty": (400, b""),
+    "cut short": (400, json.dumps(PAPER).encode()[:-5]),
+    "not UTF-8": (400, b'{"data": "\xff\xfe"}'),
+    "deep": (400, b"[" * 4000),
+    "a list": (422, b"[]"),
+    "NaN": (422, json.dumps(PAPER | {"rho1": float("nan")}).encode()),
+    "a lone surrogate": (422, b'{"\\ud800": 1}'),
+    "a number without end": (422, b'{"seed": ' + b"9" * 3000 + b"}"),
+    "infinite": (422, b'{"scale": 1e999}'),
+    "too long": (413, b" " * 5000),
+}
+
+
+@pytest.mark.parametrize("what", BODIES)
+def test_a_malformed_body_is_refused(lab: Lab, what: str) -> None:
+    status, body = BODIES[what]
+    answer = lab.client.post(
+        "/api/runs", content=body, headers={"Content-Type": "application/json"}
+    )
+    assert answer.status_code == status
+    assert answer.json()["errors"]
+
+
+def test_a_page_that_goes_away_in_the_middle_does_no_harm(lab: Lab) -> None:
+    """What the lab says on its terminal about it, nothing, is seen at the end."""
+    host = lab.url.removeprefix("http://").rstrip("/")
+    head = f"POST /api/runs HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\n"
+    head += "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+    events = f"GET /api/events HTTP/1.1\r\nHost: {host}\r\n\r\n"
+    for request in (head, events, "nonsense\r\n\r\n"):
+        with socket.create_connection(host.split(":")) as page:
+            page.sendall(request.encode())
+            time.sleep(0.2)
+    assert lab.client.get("/api/data").status_code == 200
+
+
+def test_other_types_methods_and_paths_are_refused(lab: Lab) -> None:
+    form = lab.client.post("/api/runs", data={"scale": "1"})
+    assert form.status_code == 415
+    assert lab.client.get("/api/runs").status_code == 405
+    assert lab.client.put("/api/events").status_code == 405
+    for path in ("/static/../app.py", "/static/%2e%2e/app.py", "/static/", "/nowhere"):
+        assert lab.client.get(path).status_code == 404
+    assert lab.client.delete("/api/runs/" + "9" * 5000).status_code == 404
+
+
+def test_so_many_runs_are_kept(lab: Lab) -> None:
+    for _ in range(12):
+        lab.start(CHILDREN | {"policy": "Nodewise", "c": 0.5, "kappa": 0.6, "sweeps": 500})
+    answer = lab.client.post("/api/runs", json=SMALL)
+    assert answer.status_code == 409
+    assert "remove one first" in answer.json()["errors"]["request"]

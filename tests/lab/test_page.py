@@ -1,0 +1,241 @@
+"""The page in a browser: runs start, stream, lie over each other, stop; keyboard, errors, looks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from .conftest import ENDLESS, PAPER, SMALL, Lab
+
+PHONE = {"viewport": {"width": 375, "height": 740}, "is_mobile": True, "has_touch": True}
+LINES = "#chart .scatterlayer .js-line"
+
+
+@pytest.fixture
+def expect() -> Any:
+    return pytest.importorskip("playwright.sync_api").expect
+
+
+def button(where: Any, name: str) -> Any:
+    return where.get_by_role("button", name=re.compile(name)).first
+
+
+def fill(page: Any, **fields: str) -> None:
+    for name, value in fields.items():
+        field = page.locator(f"#form [name={name}]")
+        if field.evaluate("field => field.tagName") == "SELECT":
+            field.select_option(value)
+        else:
+            field.fill(value)
+
+
+def points(page: Any) -> int:
+    """How many points the chart's first line has."""
+    return int(page.locator("#chart").evaluate("chart => chart.data?.[0]?.x.length ?? 0"))
+
+
+def axis(page: Any, name: str) -> dict[str, Any]:
+    return dict(
+        page.locator("#chart").evaluate(f"""chart => {{
+        const {{ type, range }} = chart._fullLayout.{name};
+        return {{ type, range }};
+    }}""")
+    )
+
+
+def test_a_run_starts_streams_and_stops(lab: Lab, page: Any, expect: Any) -> None:
+    page.goto(lab.url)
+    fill(page, scale="0.01", factors="2", C="1", rho1="1/512", sweeps="500")
+    page.get_by_role("button", name="Run", exact=True).click()
+    run = page.locator(".run")
+    expect(run.locator("h3")).to_have_text("Algorithm 1 (a), C = 1, from ρ₁ = 1/512, κ = 0.6")
+    expect(run).to_have_attribute("data-state", "running")
+    expect(run.locator(".numbers")).to_contain_text("iterations")
+    before = points(page)
+    page.wait_for_timeout(1500)
+    assert points(page) > before > 0
+    expect(page.locator(LINES)).to_have_count(1)
+    button(run, "Stop").click()
+    expect(run.locator(".state")).to_have_text("stopped")
+    expect(button(run, "Stop")).to_be_hidden()
+    expect(page.get_by_role("status")).to_contain_text("stopped")
+    button(run, "Remove").click()
+    expect(run).to_have_count(0)
+    expect(page.locator(LINES)).to_have_count(0)
+    expect(page.locator("#runs-title")).to_be_focused()
+
+
+def test_a_diverging_and_a_converging_run_lie_over_each_other(
+    lab: Lab, page: Any, expect: Any
+) -> None:
+    page.goto(lab.url)
+    fill(page, scale="0.01", sweeps="3")
+    button(page, "The paper").click()
+    button(page, "Nothing to tune").click()
+    default, paper = page.locator(".run").nth(0), page.locator(".run").nth(1)
+    expect(default).to_have_attribute("data-state", "budget")
+    expect(paper).to_have_attribute("data-state", "diverged")
+    expect(paper.locator(".sentence")).to_contain_text("was sound from rho1 = 1/")
+    expect(paper.locator(".numbers")).to_contain_text("the last sound one is")
+    expect(page.locator(LINES)).to_have_count(2)
+    strokes = page.locator(LINES).evaluate_all("lines => lines.map((l) => l.style.stroke)")
+    assert len(set(strokes)) == 2
+
+    assert axis(page, "xaxis")["type"] == "log"
+    page.get_by_role("radio", name="linear").check()
+    assert axis(page, "xaxis")["type"] == "linear"
+
+    bounds = page.locator("#chart").evaluate("chart => chart.data[0].customdata.map((r) => r[3])")
+    fallen = min(bounds)
+    shown = axis(page, "yaxis")
+    assert shown["type"] == "log"
+    assert 10 ** shown["range"][0] < -fallen, "a run that falls leaves the frame"
+    page.get_by_role("radio", name="everything").check()
+    assert 10 ** axis(page, "yaxis")["range"][0] > -fallen
+    page.get_by_role("radio", name="the top").check()
+    assert axis(page, "yaxis")["type"] == "linear"
+
+    button(paper, "Show").click()
+    expect(page.locator(LINES)).to_have_count(1)
+
+    line = page.locator("#chart .nsewdrag").bounding_box()
+    end = page.locator("#chart .point").last.bounding_box()
+    page.mouse.move(line["x"] + 5, line["y"] + 5)
+    page.mouse.move(end["x"] + end["width"] / 2, end["y"] + end["height"] / 2, steps=5)
+    expect(page.locator("#chart .hoverlayer")).to_contain_text("accesses")
+
+
+def test_runs_are_still_there_after_a_reload_and_in_another_page(
+    lab: Lab, new_page: Callable[..., Any], expect: Any
+) -> None:
+    id = lab.start(SMALL)
+    lab.end_of(id)
+    first, second = new_page(color_scheme="dark"), new_page(**PHONE)
+    for page in (first, second):
+        page.goto(lab.url)
+        expect(page.locator(".run")).to_have_attribute("data-state", "budget")
+    first.reload()
+    expect(first.locator(".run")).to_have_count(1)
+    expect(first.locator(LINES)).to_have_count(1)
+    lab.client.delete(f"/api/runs/{id}")
+    expect(second.locator(".run")).to_have_count(0)
+
+
+def test_a_refused_field_is_named_beside_it(
+    lab: Lab, new_page: Callable[..., Any], expect: Any
+) -> None:
+    page = new_page(allow="status of 422")
+    page.goto(lab.url)
+    fill(page, kappa="0.3")
+    page.keyboard.press("Enter")
+    kappa = page.get_by_label("Forgetting rate")
+    expect(kappa).to_be_focused()
+    expect(kappa).to_have_attribute("aria-invalid", "true")
+    expect(kappa).to_have_accessible_description(re.compile(r"only for 1/2 < kappa <= 1"))
+    fill(page, kappa="0.6", C="", seed="-1")
+    page.keyboard.press("Enter")
+    expect(page.locator("#C-error")).to_contain_text("C must be a whole number")
+    expect(page.locator("#seed-error")).to_contain_text("seed must be a whole number")
+    expect(page.locator("#kappa-error")).to_have_count(0)
+    expect(page.locator(".run")).to_have_count(0)
+
+
+def test_only_the_fields_of_a_run_are_shown(lab: Lab, page: Any, expect: Any) -> None:
+    page.goto(lab.url)
+    shown = page.locator("#form [name]:visible")
+    names = "nodes => nodes.map((node) => node.name).sort().join()"
+    assert shown.evaluate_all(names) == ",".join(sorted(PAPER))
+    fill(page, policy="Grow")
+    assert "C" not in shown.evaluate_all(names).split(",")
+    fill(page, algorithm="full")
+    assert shown.evaluate_all(names) == ",".join(sorted(SMALL))
+
+
+def test_a_run_is_exported_and_its_settings_used_again(lab: Lab, page: Any, expect: Any) -> None:
+    id = lab.start(ENDLESS | {"C": 3})
+    page.goto(lab.url)
+    button(page, "Export as Python").click()
+    dialog = page.get_by_role("dialog")
+    script = lab.client.get(f"/api/runs/{id}/script").text
+    assert dialog.locator("code").text_content() == script
+    with page.expect_download() as download:
+        dialog.get_by_role("link", name="Download").click()
+    assert download.value.path().read_text(encoding="utf-8") == script
+    assert download.value.suggested_filename == f"svmp-run-{id}.py"
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    button(dialog, "Copy").click()
+    expect(button(dialog, "Copied")).to_be_visible()
+    assert page.evaluate("() => navigator.clipboard.readText()") == script
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    button(page, "Reuse settings").click()
+    expect(page.locator("[name=C]")).to_have_value("3")
+    expect(page.locator("[name=rho1]")).to_have_value("1/512")
+
+
+def test_it_can_be_used_by_keyboard_alone(lab: Lab, page: Any, expect: Any) -> None:
+    page.goto(lab.url)
+    expect(button(page, "Nothing to tune")).to_be_visible()
+    seen = []
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        name = page.evaluate("() => document.activeElement.name || document.activeElement.id")
+        seen.append(name)
+        if name == "scale":
+            page.keyboard.press("Control+A")
+            page.keyboard.type("0.002")
+        if name == "run":
+            break
+    assert seen[-1] == "run"
+    assert {"data", "scale", "factors", "algorithm", "C", "option", "policy", "rho1"} <= set(seen)
+    page.keyboard.press("Enter")
+    expect(page.locator(".run")).to_have_count(1)
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_role("radio", name="everything")).to_be_checked()
+
+
+def test_nothing_is_cut_off_and_text_can_be_read(
+    lab: Lab, new_page: Callable[..., Any], expect: Any
+) -> None:
+    """The page is as wide as the window, text has a contrast of 4.5, and what acts has a name."""
+    lab.end_of(lab.start(SMALL))
+    for looks in ({}, {"color_scheme": "dark"}, PHONE):
+        page = new_page(**looks)
+        page.goto(lab.url)
+        expect(page.locator(".run")).to_have_attribute("data-state", "budget")
+        assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+        assert page.evaluate(CONTRAST) >= 4.5
+        assert page.locator("button, input:visible, select").evaluate_all(UNNAMED) == []
+
+
+UNNAMED = "nodes => nodes.filter((n) => !(n.labels?.length || n.textContent.trim() || n.ariaLabel))"
+CONTRAST = """() => {
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const bright = ([r, g, b]) => [r, g, b].map((c) => c / 255)
+    .map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = (node) => {
+    const found = parse(getComputedStyle(node).backgroundColor);
+    return found.length === 3 || found[3] > 0 ? found : ground(node.parentElement);
+  };
+  const texts = [...document.querySelectorAll("header *, nav *, form *, .results :not(svg *)")]
+    .filter((n) => n.checkVisibility())
+    .filter((n) => [...n.childNodes].some((child) => child.nodeType === 3 && child.data.trim()));
+  return Math.min(...texts.map((node) => {
+    const [a, b] = [bright(parse(getComputedStyle(node).color)), bright(ground(node))];
+    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  }));
+}"""
+
+
+def test_a_lab_that_is_gone_is_noticed(lab: Lab, new_page: Callable[..., Any], expect: Any) -> None:
+    page = new_page(allow="ERR_INTERNET_DISCONNECTED|ERR_FAILED")
+    page.goto(lab.url)
+    expect(button(page, "Nothing to tune")).to_be_visible()
+    page.route("**/api/runs", lambda route: route.abort())
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("is it still running in the terminal?")
