@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,9 +27,6 @@ HELP = {
     "claims": "Each of the paper's claims as a verdict, with the evidence.",
     "all": "All of these, on one page.",
 }
-STOPPED = 130
-"""The exit code of a command that was stopped by Ctrl-C."""
-
 study = typer.Typer(
     help="The paper's figures and claims, and the answer to its question." + EXAMPLES,
     no_args_is_help=True,
@@ -98,7 +94,7 @@ def command(name: str) -> Callable[..., None]:
             batches=whole_numbers(batches, "--batches"),
             max_accesses=max_accesses,
         )
-        conduct(name, settings.quick() if quick else settings, out, threads, force)
+        _conductor().conduct(name, settings.quick() if quick else settings, out, threads, force)
 
     return run
 
@@ -110,65 +106,11 @@ for _name, _help in HELP.items():
 @study.command()
 def draw(out: Out) -> None:
     """Draw the figures and the page again from the numbers in the folder, without running."""
-    from svmp.study.outcomes import known
-    from svmp.study.report import publish
-    from svmp.study.store import Store
-
-    store = Store(out)
-    about, outcomes = store.about(), known(store)
-    if about is None or not outcomes:
-        raise StudyError(f"--out {out}: there is no study in that folder")
-    publish(store, about, outcomes)
-    typer.echo(f"The page is {out / 'index.html'}")
+    _conductor().draw(out)
 
 
-def conduct(question: str, settings: Any, out: Path, threads: int | None, force: bool) -> None:
-    """Make a study, or go on with it, and write its page."""
-    import os
-    import time
+def _conductor() -> Any:
+    """Import what the `study` extra is needed for."""
+    from svmp.cli import needing
 
-    from rich.console import Console
-
-    from svmp.study.bench import Bench
-    from svmp.study.data import load
-    from svmp.study.outcomes import QUESTIONS, known, work_out
-    from svmp.study.report import publish
-    from svmp.study.store import Store
-    from svmp.study.terminal import show, watching
-
-    console, began = Console(), time.monotonic()
-    store, data = Store(out), load(settings)
-    store.check(settings, data.digest, force)
-    about = {
-        "settings": settings.to_dict(),
-        "digest": data.digest,
-        "data": data.describe(),
-        "command": " ".join(["svmp", *sys.argv[1:]]),
-    }
-    store.open(about)
-    console.print(f"{data.describe()} ({settings.data})", markup=False)
-    asked = QUESTIONS if question == "all" else (question,)
-    try:
-        with (
-            watching(console) as watcher,
-            Bench(store, settings, data, watcher, threads or os.cpu_count() or 1) as bench,
-        ):
-            for name in asked:
-                watcher.ask(name)
-                work_out(bench, name)
-    except KeyboardInterrupt:
-        console.print(
-            f"Stopped. {bench.made} runs were made and are kept in {out}: the same command goes on "
-            "from there.",
-            markup=False,
-        )
-        raise typer.Exit(STOPPED) from None
-    seconds = time.monotonic() - began
-    about |= {"seconds": seconds, "made": bench.made, "found": bench.found}
-    store.open(about)
-    outcomes = known(store)
-    publish(store, store.about() or about, outcomes)
-    show(console, {name: outcomes[name] for name in asked})
-    kept = f", {bench.found} were there" if bench.found else ""
-    console.print(f"{bench.made} runs made{kept}, in {seconds:.0f} s. The page is", end=" ")
-    console.print(str(out / "index.html"), style="bold", soft_wrap=True, markup=False)
+    return needing("study", "svmp.study.conduct")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,9 +43,16 @@ class Data:
 
     def save(self, folder: Path) -> None:
         """Write the arrays for workers to read."""
-        for column in COLUMNS:
-            np.save(folder / f"{column}.npy", getattr(self.ratings, column))
-        np.save(folder / "sizes.npy", [self.ratings.users, self.ratings.items])
+        try:
+            for column in COLUMNS:
+                np.save(folder / f"{column}.npy", getattr(self.ratings, column))
+            np.save(folder / "sizes.npy", [self.ratings.users, self.ratings.items])
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else error
+            raise StudyError(
+                f"{folder.parent}: no place for a copy of the ratings ({reason}); TMPDIR can name "
+                "another folder"
+            ) from None
 
 
 def load_arrays(folder: Path) -> Ratings:

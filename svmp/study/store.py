@@ -29,19 +29,24 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
+    def check_place(self, force: bool = False) -> None:
+        """Refuse what is no folder, or a folder that holds something else."""
+        try:
+            if self.folder.exists() and not self.folder.is_dir():
+                raise StudyError(f"--out {self.folder}: a file, not a folder")
+            foreign = self.folder.exists() and self.about() is None and any(self.folder.iterdir())
+        except OSError as error:
+            raise StudyError(f"--out {self.folder}: {os.strerror(error.errno or 0)}") from None
+        if foreign and not force:
+            raise StudyError(
+                f"--out {self.folder}: the folder has other things in it, which are left alone; "
+                "name another, or give --force to write there all the same"
+            )
+
     def check(self, settings: Settings, digest: str, force: bool = False) -> None:
-        """Refuse a folder that holds something else, or a study with other settings."""
+        """Refuse a folder with a study that has other settings."""
         about = self.about()
-        if self.folder.exists() and not self.folder.is_dir():
-            raise StudyError(f"--out {self.folder}: a file, not a folder")
-        if force:
-            return
-        if about is None:
-            if self.folder.exists() and any(self.folder.iterdir()):
-                raise StudyError(
-                    f"--out {self.folder}: the folder has other things in it, which are left "
-                    "alone; name another, or give --force to write there all the same"
-                )
+        if about is None or force:
             return
         other = settings.differences(about.get("settings", {}))
         if about.get("digest") != digest and not other:
@@ -82,7 +87,8 @@ class Store:
             about = json.loads((place / f"{key}.json").read_text(encoding="utf-8"))
             table = pl.read_parquet(place / f"{key}.parquet")
             trace = {c: table[c].to_numpy() for c in COLUMNS}
-            if about["spec"] != asdict(spec) or not np.isfinite(about["bound"]):
+            same = about["versions"]["svmp"] == version("svmp") and about["spec"] == asdict(spec)
+            if not same or not np.isfinite(about["bound"]):
                 return None
             names = ("status", "bound", "iterations", "accesses", "seconds", "where")
             return Result(spec, trace=trace, **{n: about[n] for n in names})
