@@ -24,9 +24,7 @@ STOPPED = 130
 """The exit code of a command that was stopped by Ctrl-C."""
 
 
-def conduct(
-    question: str, settings: Settings, out: Path, threads: int | None, force: bool
-) -> None:
+def conduct(question: str, settings: Settings, out: Path, threads: int | None, force: bool) -> None:
     """Answer one question, or all; what was made before in the folder is not made again."""
     console, began = Console(), time.monotonic()
     store = Store(out)

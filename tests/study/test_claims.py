@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 import svmp
+from svmp.inference.trace import Trace
 from svmp.ratings import Ratings
-from svmp.study.netflix import matrix_factorization, netflix_shaped
+from svmp.study import convergence
+from svmp.study.netflix import beginning, matrix_factorization, netflix_shaped
 from tests.network.networks import KINDS
 from tests.network.test_theorems import (
     test_the_fisher_matrix_is_block_diagonal as check_blocks,
@@ -43,7 +45,7 @@ def start(scale: float) -> dict[str, dict[str, object]]:
 
 
 @cache
-def full_vb(scale: float) -> svmp.Trace:
+def full_vb(scale: float) -> Trace:
     """The bound of full VB after 1, 2, ... sweeps."""
     return run(scale, svmp.FullVB(), sweeps=6).trace
 
