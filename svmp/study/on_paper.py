@@ -76,7 +76,7 @@ def draw(chart: Chart) -> Figure:
                 axes.set_ylabel(chart.y_label)
     keys = legend(chart)
     labels = [str(key.get_label()) for key in keys]
-    below = max(map(len, labels)) > LONG_LABEL
+    below = max(map(len, labels), default=0) > LONG_LABEL
     place: Any = "outside lower center" if below else "outside right upper"
     figure.legend(
         keys, labels, loc=place, ncols=2 if below else 1, fontsize=7.5, handlelength=1.8,

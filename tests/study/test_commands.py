@@ -166,7 +166,13 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path):
     assert done.returncode == 2
     assert "other things" in done.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
-    done = svmp_study(*asked, "--force")
+
+
+@pytest.mark.slow
+def test_a_folder_with_other_things_is_written_to_by_force(tmp_path):
+    mine = tmp_path / "thesis.txt"
+    mine.write_text("irreplaceable")
+    done = svmp_study("figure2", "--out", tmp_path, *TINY, "--threads", "1", "--force")
     assert done.returncode == 0, done.stderr
     assert mine.read_text() == "irreplaceable"
     assert (tmp_path / "index.html").exists()
@@ -211,6 +217,7 @@ def test_a_full_disk_is_said_so_and_what_was_computed_is_kept(made, tmp_path):
     assert len(list(folder.glob("runs/*.json"))) == len(list(made.glob("runs/*.json")))
 
 
+@pytest.mark.slow
 def test_a_file_of_ratings(tmp_path):
     """In MovieLens's format, with a name that is no HTML."""
     from svmp.study.netflix import netflix_shaped

@@ -75,7 +75,7 @@ def test_a_folder_belongs_to_one_study(tmp_path):
     store.open({"settings": settings.to_dict(), "digest": "d"})
     store.check_place()
     store.check(settings, "d")
-    with pytest.raises(StudyError, match="kappa 0.6, not 0.7"):
+    with pytest.raises(StudyError, match=r"kappa 0\.6, not 0\.7"):
         store.check(Settings(kappa=0.7), "d")
     with pytest.raises(StudyError, match="changed since"):
         store.check(settings, "e")

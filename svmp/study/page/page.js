@@ -7,7 +7,10 @@ const PANEL = 250;
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const charts = JSON.parse(document.getElementById("charts").textContent);
 
-function ink() {
+const ON_PAPER = { text: "#000", soft: "#444", grid: "#e6e6e6", card: "#fff", line: "#ccc" };
+
+function ink(printing) {
+  if (printing) return ON_PAPER;
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(name).trim();
   return { text: of("--ink"), soft: of("--soft"), grid: of("--grid"), card: of("--card"), line: of("--line") };
@@ -96,7 +99,7 @@ class Figure {
         const at = stacked ? { x: 0, y: c * rows.length + r } : { x: c, y: r };
         const number = c * rows.length + r + 1;
         this.panel(layout, column, row, number, at, { across, deep, height, width, c, r, rows: rows.length, far });
-        for (const line of column.lines) traces.push(...this.traces(line, number, r, far));
+        for (const line of column.lines) traces.push(...this.traces(line, column, number, r, far));
       });
     });
     box.style.height = `${height}px`;
@@ -127,13 +130,13 @@ class Figure {
     }
   }
 
-  traces(line, number, row, far) {
+  traces(line, column, number, row, far) {
     if (this.hidden.has(line.label)) return [];
     const colour = colourOf(line, this.night);
     const place = (y) => (far ? this.reference - y : y);
     const axes = { xaxis: `x${nth(number)}`, yaxis: `y${nth(number)}` };
     const mode = [line.joined ? "lines" : "", line.markers ? "markers" : ""].filter(Boolean).join("+");
-    const label = line.notes.length ? "%{text}" : "%{x:,.4s}, bound %{customdata:,.0f}";
+    const label = line.notes.length ? "%{text}" : `%{x:,.4s} ${column.xLabel}<br>bound %{customdata:,.0f}`;
     const drawn = {
       type: "scatter", mode, name: line.label, x: line.x, y: line.y.map(place), ...axes,
       customdata: line.y, text: line.notes,
@@ -152,7 +155,7 @@ class Figure {
   }
 
   layout(width, height) {
-    const theme = ink();
+    const theme = ink(this.printing);
     return {
       width, height, margin: { l: 0, r: 0, t: 0, b: 0 },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
@@ -163,7 +166,7 @@ class Figure {
   }
 
   panel(layout, column, row, number, at, grid) {
-    const theme = ink();
+    const theme = ink(this.printing);
     const left = 58 / grid.width, gapX = 66 / grid.width, gapY = 40 / grid.height;
     const top = 30 / grid.height, bottom = 46 / grid.height;
     const wide = (1 - left - 6 / grid.width - gapX * (grid.across - 1)) / grid.across;
