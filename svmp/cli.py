@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from svmp.errors import SvmpError
+from svmp.recommend.commands import recommend
 from svmp.study.commands import study
 
 app = typer.Typer(
@@ -23,6 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
+app.add_typer(recommend, name="recommend")
 app.add_typer(study, name="study")
 
 

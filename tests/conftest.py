@@ -23,8 +23,8 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-PATIENCE = 30_000
-"""Milliseconds to wait for what a page should show."""
+PATIENCE = 120_000
+"""Milliseconds to wait for what a page should show; a first run compiles its loops."""
 DONE_BY_THE_PAGE = "net::ERR_ABORTED"
 """How a request ends that the page itself gives up: no trouble."""
 

@@ -92,7 +92,8 @@ class Checkpoints:
             **tensors("natural", run.q.natural),
             **tensors("moments", {k: run.q.moments[k] for k in run.q.natural}),
             **tensors("total", run.window.total),
-            **tensors("last", run.window.last or {}),
+            **tensors("last", run.window.last),
+            **tensors("last_moments", run.window.last_moments),
             **tensors("gradient", run.q.gradient),
             **tensors("square", run.q.square),
             **tensors("trace", run.trace.to_dict()),
@@ -253,15 +254,17 @@ class Saved:
         run.bound_terms = dict(self.about["bound_terms"])
         run.window.clock, run.window.count = self.about["window"]
         run.window.total, run.window.last = self._of("total"), self._of("last")
+        run.window.last_moments = self._of("last_moments")
         columns = self._of("trace")
         run.trace = Trace({name: columns[name].tolist() for name in self.about["columns"]})
         run.guard.start = self.about["guard"]
-        run.guard.sound = Beliefs(
-            self._of("sound"),
-            {**run.q.moments, **self._of("sound_moments")},
-            loops=run.q.loops,
-            settled=run.q.settled,
-        )
+        if not run.safe:
+            run.guard.sound = Beliefs(
+                self._of("sound"),
+                {**run.q.moments, **self._of("sound_moments")},
+                loops=run.q.loops,
+                settled=run.q.settled,
+            )
         run.budget.began = time.perf_counter() - self.about["seconds"]
 
 

@@ -41,7 +41,7 @@ def choose(
 
 def first_sample(network: Network) -> float:
     """Return the share of the observations to begin with, from the child counts."""
-    rows = sum(len(v.rows) for v in network.observed.values())
+    rows = sum(v.count for v in network.observed.values())
     counts = [
         network.child_counts[name]
         for name, edges in network.edges.items()

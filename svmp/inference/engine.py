@@ -17,10 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from svmp.errors import ImproperError, ModelError
+from svmp.errors import ModelError
 from svmp.families.family import Array, dot
 from svmp.inference.fused import fused_update
 from svmp.inference.grouped import DrawnGroups
+from svmp.inference.guard import check_domain
 from svmp.inference.joint import Block
 from svmp.inference.messages import Pass, in_turn, message_sum
 from svmp.inference.rows import AllRows, Draw, by_colour
@@ -30,7 +31,6 @@ from svmp.inference.steps import Look, Steps
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.network import Network
-from svmp.network.variable import Variable
 
 Update = tuple[Ints, Array]
 """Elements, and their new natural parameters."""
@@ -58,19 +58,18 @@ def iterate(
             done.accesses += take_turn(network, q, draw, name)
             continue
         at_once = selection.option == "a" or name in draw.locals
-        fused = fused_update(network, q, draw, rule, name, selection, done)
-        if fused:
-            updates: Iterable[Update] = [fused]
-        elif selection.joint and (block := Block.of(network, name)) is not None:
-            updates = [block.proposal(q, draw, rule, done)]
-        else:
-            updates = proposals(network, q, draw, rule, name, done)
+        updates: Iterable[Update] | None
+        updates = fused_update(network, q, draw, rule, name, selection.joint, at_once, done)
+        if updates is None:
+            block = Block.of(network, name) if selection.joint else None
+            plain = proposals(network, q, draw, rule, name, done)
+            updates = plain if block is None else [block.proposal(q, draw, rule, done)]
         for elements, natural in updates:
             check_domain(network.hidden[name], elements, natural)
-            if not at_once:
-                together.append((name, elements, natural))
-            elif not fused:
+            if at_once:
                 network.move(q, name, elements, natural)
+            else:
+                together.append((name, elements, natural))
     for name, elements, natural in together:
         network.move(q, name, elements, natural)
     return done
@@ -83,9 +82,10 @@ def proposals(
     for elements in in_turn(network, q, draw, name, draw.groups(name)):
         target = message_sum(network, q, draw, name, elements, done)
         read = draw.read(name, elements)
-        rho = rule(name, elements, read, target)[:, None]
+        rho = rule(name, elements, read, target)
         done.note(name in draw.locals, rho, read)
-        yield elements, (1 - rho) * q.natural[name][elements] + rho * target
+        step = rho[:, None]
+        yield elements, (1 - step) * q.natural[name][elements] + step * target
 
 
 def settle_locals(network: Network, q: Beliefs, draw: Draw | None = None) -> Pass:
@@ -156,9 +156,9 @@ class Rule:
     option: str
 
     def __call__(self, name: str, elements: Ints, read: Ints, target: Array | None = None) -> Array:
-        """Return rho of each element."""
+        """Return rho of each element, or one number for all."""
         if name in self.draw.locals:
-            return np.ones(len(elements))
+            return np.ones(1)
         gradient = square = None
         if target is not None and getattr(self.steps, "statistics", False):
             gradient, square = self.q.remember_gradient(name, elements, target, MEMORY)
@@ -172,7 +172,8 @@ class Rule:
             square,
         )
         try:
-            rho = np.broadcast_to(np.asarray(self.steps(look), dtype=np.float64), len(elements))
+            rho = np.atleast_1d(np.asarray(self.steps(look), dtype=np.float64))
+            np.broadcast_to(rho, len(elements))
         except (TypeError, ValueError) as error:
             raise ModelError(f"the steps for '{name}' are not a number each: {error}") from None
         if not (np.isfinite(rho) & (rho > 0)).all():
@@ -189,12 +190,3 @@ def update_order(network: Network, order: Sequence[str] | None) -> list[str]:
             f"order names {sorted(order)}, but the hidden variables are {sorted(network.hidden)}"
         )
     return list(order)
-
-
-def check_domain(variable: Variable, elements: Ints, natural: Array) -> None:
-    """Refuse a natural parameter outside its domain, by variable and index."""
-    sound = variable.family.at(elements).in_domain(natural)
-    if not sound.all():
-        position = int(np.flatnonzero(~sound)[0])
-        where = variable.plate.locate(int(elements[position]))
-        raise ImproperError(variable.name, where, type(variable.family).__name__, natural[position])

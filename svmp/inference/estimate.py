@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,17 @@ FEWEST, MOST = 1_000, 20_000
 """Limits to the rows drawn from a table."""
 
 
+class Table(NamedTuple):
+    """The rows of a variable that are drawn from: how many, and which, or None for all."""
+
+    length: int
+    rows: Ints | None
+
+    def at(self, places: Ints) -> Ints:
+        """Return some of the rows, by place."""
+        return places if self.rows is None else self.rows[places]
+
+
 @dataclass(frozen=True)
 class Estimator:
     """Estimates the bound of a network.
@@ -43,26 +55,26 @@ class Estimator:
     """
 
     network: Network
-    tables: Mapping[str, Ints]
+    tables: Mapping[str, Table]
 
     @classmethod
     def of(cls, network: Network) -> Estimator | None:
         """Return an estimator where the rows are many."""
-        if sum(len(v.rows) for v in network.observed.values()) <= LARGE:
+        if sum(v.count for v in network.observed.values()) <= LARGE:
             return None
         return cls(network, tables(network))
 
     def accesses(self, more: int = 0) -> int:
         """Return how many accesses pay for an estimate, and for some more rows read beside it."""
-        return PART * (more + sum(size(len(rows)) for rows in self.tables.values()))
+        return PART * (more + sum(size(table.length) for table in self.tables.values()))
 
     def draw(self, seed: int, iteration: int) -> dict[str, Ints]:
         """Draw rows of each table without replacement; the same for the same two numbers."""
         sample = {}
-        for number, (name, rows) in enumerate(self.tables.items()):
+        for number, (name, table) in enumerate(self.tables.items()):
             rng = np.random.default_rng([seed, iteration, number, 5])
-            chosen = rng.choice(len(rows), size(len(rows)), replace=False, shuffle=False)
-            sample[name] = rows[np.sort(chosen)]
+            chosen = rng.choice(table.length, size(table.length), replace=False, shuffle=False)
+            sample[name] = table.at(np.sort(chosen))
         return sample
 
     def estimate(
@@ -100,18 +112,20 @@ class Estimator:
             terms = network.terms(q, table, rows)
             for local, (found, row) in owned.get(table, {}).items():
                 np.add.at(terms, np.searchsorted(rows, row), network.terms(q, local, found))
-            part, spread = expand(terms, len(self.tables[table]))
+            part, spread = expand(terms, self.tables[table].length)
             total, variance = total + part, variance + spread
         rounding = np.finfo(np.float64).eps * abs(total)  # never 0, which means exact
         return total, max(float(np.sqrt(variance)), rounding)
 
 
-def tables(network: Network) -> dict[str, Ints]:
+def tables(network: Network) -> dict[str, Table]:
     """Return the rows that the bound is a sum over, by variable; a local's go with their rows."""
-    rows = {name: v.rows for name, v in (*network.hidden.items(), *network.observed.items())}
+    variables = (*network.hidden.values(), *network.observed.values())
+    found = {v.name: Table(v.count, v.present) for v in variables}
     for name in network.locals:
-        rows[name] = np.flatnonzero(network.child_counts[name] == 0)
-    return {name: some for name, some in rows.items() if len(some)}
+        alone = np.flatnonzero(network.child_counts[name] == 0)
+        found[name] = Table(len(alone), alone)
+    return {name: table for name, table in found.items() if table.length}
 
 
 def size(count: int) -> int:

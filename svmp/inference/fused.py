@@ -9,12 +9,13 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.inference.draws import sample_each
 from svmp.inference.grouped import DrawnGroups
+from svmp.inference.guard import check_domain
 from svmp.inference.rows import AllRows, Draw, DrawnBatch, DrawnChildren, Sampled
-from svmp.inference.selection import Selection
 from svmp.inference.settled import settled_update
 from svmp.kernels.plan import Drawn, Plan, Work
+from svmp.kernels.prior import Prior
 from svmp.kernels.vectors_plan import VectorPlan
-from svmp.network.beliefs import Beliefs
+from svmp.network.beliefs import Beliefs, Loop
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.network import Network
@@ -24,12 +25,18 @@ if TYPE_CHECKING:
     from svmp.inference.engine import Rule
     from svmp.inference.messages import Pass
 
+ONE = np.ones(1)
 
-def find_loops(network: Network) -> dict[str, Plan]:
-    """Return the plans of the tables that the loops serve."""
-    variables = (*network.hidden.values(), *network.observed.values())
-    plans = {v.name: Plan.of(v.conditional) or VectorPlan.of(v.conditional) for v in variables}
-    return {name: plan for name, plan in plans.items() if plan is not None}
+
+def find_loops(network: Network) -> dict[str, Loop]:
+    """Return the loops of the tables that they serve."""
+    loops: dict[str, Loop] = {}
+    for variable in (*network.hidden.values(), *network.observed.values()):
+        given = variable.conditional
+        loop = Plan.of(given) or VectorPlan.of(given) or Prior.of(given)
+        if loop is not None:
+            loops[variable.name] = loop
+    return loops
 
 
 def fused_update(
@@ -38,17 +45,17 @@ def fused_update(
     draw: Draw,
     rule: Rule,
     name: str,
-    selection: Selection,
+    joint: bool,
+    at_once: bool,
     done: Pass,
-) -> tuple[Ints, Array] | None:
-    """Return the elements and new natural parameters, or None where no loop serves the variable.
+) -> list[tuple[Ints, Array]] | None:
+    """Return the updates that are left to make, or None where no loop serves the variable.
 
-    Where a new value is seen at once, q has it already.
+    None are left where a new value is seen at once: q has it already.
     """
     if getattr(rule.steps, "statistics", False):
         return None
     local = name in network.locals
-    at_once = selection.option == "a" or local
     if q.settled and network.edges[name]:
         update = settled_update(network, q, draw, rule, name, at_once, done)
         if update is not None:
@@ -61,20 +68,22 @@ def fused_update(
         return None
     if local and not isinstance(draw, AllRows):  # only those of drawn rows move
         return None
-    work = share_out(network, plan, name, draw)
-    width = plan.operand(name).width
-    whole = len(work.keys) == work.keyed.begin.size
-    if whole:
-        elements = np.arange(len(work.keys) * width)
+    work, width = share_out(network, plan, name, draw), plan.operand(name).width
+    variable, first = network.hidden[name], work.keys * width
+    rho = rule(name, first, work.read)
+    if any(slot.varies for slot in variable.conditional.all_slots()):
+        prior = network.prior(q, name, (first[:, None] + np.arange(width)).ravel())
     else:
-        elements = (work.keys[:, None] * width + np.arange(width)).ravel()
-    rho = np.array(rule(name, work.keys * width, work.read))
-    alike = not any(slot.varies for slot in network.hidden[name].conditional.all_slots())
-    prior = network.prior(q, name, elements[:1] if alike else elements)
-    natural = plan.update(q, name, work, prior, rho, at_once, selection.joint and not local)
+        prior = network.prior(q, name, first[:1])
+    natural, sound = plan.update(q, name, work, prior, rho, at_once, joint and not local)
     done.note(False, rho, work.read)
     done.accesses += int(work.read.sum()) * width
-    return elements, natural if whole else natural[elements]
+    if at_once and sound:
+        return []
+    elements = (first[:, None] + np.arange(width)).ravel()
+    if at_once:
+        check_domain(variable, elements, natural[elements])
+    return [(elements, natural[elements])]
 
 
 def share_out(network: Network, plan: Plan, name: str, draw: Draw) -> Work:
@@ -86,13 +95,13 @@ def share_out(network: Network, plan: Plan, name: str, draw: Draw) -> Work:
     table = plan.conditional.variable.name
     whole = isinstance(draw, Sampled | DrawnBatch) and table not in draw.tables
     if isinstance(draw, AllRows) or whole:
-        return Work(every, keys, np.ones(len(keys)), counts)
+        return Work(every, keys, ONE, counts)
     match draw:
         case Sampled():
             if (name, table) not in draw.memory:
                 draw.memory[name, table] = plan.keyed(column, draw.tables[table])
             keyed = draw.memory[name, table]
-            return Work(keyed, keys, np.ones(len(keys)), keyed.end - keyed.begin)
+            return Work(keyed, keys, ONE, keyed.end - keyed.begin)
         case DrawnChildren():
             take = draw.most(name, counts)
             number = list(network.hidden).index(name)

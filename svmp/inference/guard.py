@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from svmp.errors import ImproperError
+from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.network import Network
+from svmp.network.variable import Variable
 
 PROBE = 512
 """Rows of each observed table that are watched."""
@@ -33,24 +35,23 @@ class Alarm:
 
 @dataclass
 class Guard:
-    """Watches a run, and keeps the last q that was sound."""
+    """Watches a run, and keeps the last q that was sound, unless the algorithm is safe."""
 
     network: Network
     rows: dict[str, Ints]
+    safe: bool = False
     start: float = -np.inf
     sound: Beliefs | None = None
 
     @classmethod
-    def of(cls, network: Network, q: Beliefs) -> Guard:
+    def of(cls, network: Network, q: Beliefs, safe: bool = False) -> Guard:
         """Begin to watch a run at its start."""
         rows = {}
         for index, (name, variable) in enumerate(network.observed.items()):
-            rng = np.random.default_rng([index, len(variable.rows)])
-            count = min(PROBE, len(variable.rows))
-            rows[name] = variable.rows[
-                np.sort(rng.choice(len(variable.rows), count, replace=False))
-            ]
-        guard = cls(network, rows)
+            rng = np.random.default_rng([index, variable.count])
+            chosen = rng.choice(variable.count, min(PROBE, variable.count), replace=False)
+            rows[name] = np.sort(chosen if variable.present is None else variable.present[chosen])
+        guard = cls(network, rows, safe)
         guard.start = guard.probe(q)
         guard.keep(q)
         return guard
@@ -70,7 +71,7 @@ class Guard:
 
     def keep(self, q: Beliefs) -> None:
         """Remember q as sound, unless it is worse than the start and so perhaps on its way out."""
-        if self.sound is None or self.probe(q) >= self.start:
+        if not self.safe and (self.sound is None or self.probe(q) >= self.start):
             self.sound = q.copy()
 
     def check(self, q: Beliefs, fresh: dict[str, Ints] | None = None) -> Alarm | None:
@@ -99,3 +100,12 @@ class Guard:
                         worst, where = float(moved.max()), (name, int(moved.argmax()))
         name, element = where
         return name, self.network.hidden[name].plate.locate(element)
+
+
+def check_domain(variable: Variable, elements: Ints, natural: Array) -> None:
+    """Refuse a natural parameter outside its domain, by variable and index."""
+    sound = variable.family.at(elements).in_domain(natural)
+    if not sound.all():
+        position = int(np.flatnonzero(~sound)[0])
+        where = variable.plate.locate(int(elements[position]))
+        raise ImproperError(variable.name, where, type(variable.family).__name__, natural[position])

@@ -75,7 +75,7 @@ class HeldOut:
     @property
     def count(self) -> int:
         """How many rows are held out."""
-        return sum(len(v.rows) for v in self.rows.observed.values())
+        return sum(v.count for v in self.rows.observed.values())
 
     @property
     def fingerprint(self) -> str:

@@ -23,21 +23,36 @@ from svmp.network.network import Network
 
 @dataclass
 class Pass:
-    """What one iteration did: rows accessed, the most that one element read, and the steps.
+    """What one iteration did.
 
-    `fresh` has the rows of the groups that were drawn, if it was groups.
+    Attributes
+    ----------
+    accesses, most
+        Rows accessed, and the most that one element read.
+    steps
+        By variable, the step of each element or one number for all, and how many they are.
+    fresh
+        The rows of the groups that were drawn, if it was groups.
     """
 
     accesses: int = 0
     most: int = 0
-    steps: list[Array] = field(default_factory=list)
+    steps: list[tuple[Array, int]] = field(default_factory=list)
     fresh: dict[str, Ints] = field(default_factory=dict)
 
     def note(self, local: bool, rho: Array, read: Ints) -> None:
         """Remember the steps of variables other than the rows' own."""
-        if not local:
-            self.steps.append(rho)
-            self.most = max(self.most, int(read.max(initial=0)))
+        if not local and len(read):
+            self.steps.append((rho, len(read)))
+            self.most = max(self.most, int(read.max()))
+
+    @property
+    def every_step(self) -> Array:
+        """The step of every element, or one number if it is the same for all."""
+        alike = {float(rho[0]) if len(rho) == 1 else None for rho, _ in self.steps}
+        if len(alike) <= 1 and None not in alike:
+            return np.array([*alike] or [1.0])
+        return np.concatenate([np.broadcast_to(rho, count) for rho, count in self.steps])
 
 
 def in_turn(

@@ -109,7 +109,7 @@ class Sampled(Draw):
         tables = {}
         for index, (name, variable) in enumerate(self.network.observed.items()):
             rng = np.random.default_rng([self.seed, index, 3])
-            count = max(1, round(self.share * len(variable.rows)))
+            count = max(1, round(self.share * variable.count))
             tables[name] = np.sort(rng.permutation(variable.rows)[:count])
         return with_locals(self.network, tables, self.share, (self.seed,))
 
@@ -259,7 +259,7 @@ class DrawnBatch(Draw):
     def tables(self) -> dict[str, Ints]:
         """Drawn rows of every table that is observed, or hidden but tied to observed rows."""
         observed = list(self.network.observed.values())
-        ends = np.cumsum([len(v.rows) for v in observed])
+        ends = np.cumsum([v.count for v in observed])
         take = np.minimum([self.size], ends[-1:])
         number = len(self.network.hidden)  # a stream of its own, after the variables'
         anyone = np.zeros(1, dtype=np.int64)
@@ -268,7 +268,8 @@ class DrawnBatch(Draw):
         cuts = np.searchsorted(chosen, ends)
         tables = {}
         for variable, part, end in zip(observed, np.split(chosen, cuts[:-1]), ends, strict=True):
-            tables[variable.name] = variable.rows[part - (end - len(variable.rows))]
+            places = part - (end - variable.count)
+            tables[variable.name] = places if variable.present is None else variable.present[places]
         share = float(take[0] / ends[-1])
         return with_locals(self.network, tables, share, (self.seed, self.iteration))
 

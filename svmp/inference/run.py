@@ -97,14 +97,14 @@ class Run:
     def __post_init__(self) -> None:
         self.full = self.reads_all(1)
         self.safe = isinstance(self.method, FullVB | Growing)
-        self.guard = Guard.of(self.network, self.q)
+        self.guard = Guard.of(self.network, self.q, self.safe)
         self.over = getattr(self.method, "over", None)
         self.estimator = None if self.over is not None else Estimator.of(self.network)
         groups = {} if self.over is None else self.network.divided(self.over).group
         settled = {*self.network.locals, *groups}
         self.globals = [n for n in self.q.natural if n not in settled]
-        if self.window.last is None:
-            self.window.last = {n: self.q.natural[n].copy() for n in self.globals}
+        if not self.window.last:
+            self.window = Window.at(self.q, self.globals)
 
     def reads_all(self, iteration: int) -> bool:
         """Return whether an iteration is a sweep over all rows."""
@@ -166,7 +166,7 @@ class Run:
             return None
         self.accesses += done.accesses
         self.last = done
-        self.largest_step = max((float(rho.max()) for rho in done.steps if rho.size), default=1.0)
+        self.largest_step = max((float(rho.max()) for rho, _ in done.steps), default=1.0)
         self.alarm = None if self.safe else self.guard.check(self.q, done.fresh)
         return done if self.alarm is None else None
 
@@ -176,19 +176,19 @@ class Run:
         self.q = self.guard.sound.copy()
         self.damping *= 0.5
         self.rollbacks += 1
-        self.window = Window(last={n: self.q.natural[n].copy() for n in self.globals})
+        self.window = Window.at(self.q, self.globals)
 
     def at_rest(self, done: Pass) -> bool:
         """Note the iteration; return whether q and the bound have come to rest."""
-        medians = [float(np.median(rho)) for rho in done.steps if rho.size]
-        self.window.add(self.q, min(medians, default=1.0), self.globals)
-        quiet = False
-        if self.window.full:
-            self.moved = self.window.close(self.network)
-            quiet = self.moved <= self.tol and (self.full or not self.safe)
+        step = min((float(np.median(rho)) for rho, _ in done.steps), default=1.0)
+        moved, quiet = self.window.pass_by(self.q, step, self.network.hidden), False
+        if moved is not None:
+            self.moved = moved
+            quiet = moved <= self.tol and (self.full or not self.safe)
         before, had = sum(self.bound_terms.values()), bool(self.bound_terms)
         if not (quiet or self.bound_is_due()):
-            self.estimate(done)
+            if not self.full:  # a sweep's exact bound is cheap beside it: who wants one asks for it
+                self.estimate(done)
             return False
         self.measure(done)
         bound = sum(self.bound_terms.values())
@@ -200,7 +200,7 @@ class Run:
             return self.bound_every(self.iteration)
         if self.bound_every is not None:
             return self.iteration % self.bound_every == 0
-        rows = sum(len(v.rows) for v in self.network.observed.values())
+        rows = sum(v.count for v in self.network.observed.values())
         cost = rows + self.settling
         return self.full or self.accesses - max(self.bound_at, 0) >= BOUND_SHARE * cost
 
@@ -225,7 +225,7 @@ class Run:
         if since >= self.estimator.accesses(rows):
             sample = self.estimator.draw(self.seed, self.iteration)
             with suppress(ImproperError):  # of a q on its way out
-                self.note(*self.estimator.estimate(self.q, sample, not self.full), done)
+                self.note(*self.estimator.estimate(self.q, sample, optimise=True), done)
 
     def note_fall(self) -> None:
         """Add a row for an iteration that ran away, where its bound is still a number."""
@@ -234,7 +234,7 @@ class Run:
 
     def note(self, bound: float, se: float, done: Pass) -> None:
         """Add a row to the trace, unless some number of it is none."""
-        steps = np.concatenate([rho.ravel() for rho in done.steps]) if done.steps else np.ones(1)
+        steps = done.every_step
         row = {
             "iteration": self.iteration,
             "accesses": self.accesses,

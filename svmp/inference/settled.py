@@ -13,6 +13,7 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference.grouped import DrawnGroups
+from svmp.inference.guard import check_domain
 from svmp.inference.posterior import Posterior, Posteriors
 from svmp.inference.rows import AllRows, Draw, DrawnBatch, Sampled
 from svmp.inference.selection import Batch, FullVB, Growing, Selection
@@ -71,7 +72,7 @@ def tally_of(q: Beliefs, draw: Draw, local: str) -> Any:
 
 def settled_update(
     network: Network, q: Beliefs, draw: Draw, rule: Rule, name: str, at_once: bool, done: Pass
-) -> tuple[Ints, Array] | None:
+) -> list[tuple[Ints, Array]] | None:
     """Update all topics at once, as `fused_update` does; None for any other variable."""
     local = network.settling(q, network.edges[name][0].conditional.variable.name)
     plan = None if local is None else q.settled[local]
@@ -81,12 +82,15 @@ def settled_update(
     rho = rule(name, elements, read := draw.read(name, elements))
     tally, scale = tally_of(q, draw, str(local)), draw.scale(name, elements)
     prior = np.array(network.prior(q, name, elements))
-    natural = plan.update(q, tally, prior, np.array(rho), scale, at_once)
-    if at_once:
-        q.went_stale()
+    steps = np.broadcast_to(rho, len(elements)).copy()
+    natural = plan.update(q, tally, prior, steps, scale, at_once)[elements]
     done.note(False, rho, read)
     done.accesses += plan.reads(tally, network.edges[name][0], elements)
-    return elements, natural[elements]
+    if not at_once:
+        return [(elements, natural)]
+    q.went_stale()
+    check_domain(network.hidden[name], elements, natural)
+    return []
 
 
 def settled_message(

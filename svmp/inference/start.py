@@ -10,7 +10,7 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.families.matrix import is_symmetric
-from svmp.inference.engine import check_domain
+from svmp.inference.guard import check_domain
 from svmp.inference.posterior import Posterior
 from svmp.network.beliefs import Beliefs, Settled
 from svmp.network.conditional import Conditional

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.kernels.compiling import bare
+from svmp.kernels.compiling import bare, inline
 
 
 @bare
@@ -56,3 +58,37 @@ def solve(matrix: Array, vector: Array) -> bool:
         for k in range(i):
             vector[k] -= row[k] * found
     return True
+
+
+@inline
+def four_dots(matrix: Array, i: int, row: Array, first: int, last: int) -> Any:
+    """Return the inner products of four rows of a matrix with one, between two places."""
+    w, x, y, z = matrix[i], matrix[i + 1], matrix[i + 2], matrix[i + 3]
+    a = b = c = d = 0.0
+    for k in range(first, last):
+        a += w[k] * row[k]
+        b += x[k] * row[k]
+        c += y[k] * row[k]
+        d += z[k] * row[k]
+    return a, b, c, d
+
+
+@bare
+def invert(root: Array, room: Array) -> None:
+    """Replace a lower Cholesky factor L by the lower triangle of (L L^T)^-1.
+
+    Its size is a multiple of four; `room` is as large.
+    """
+    size = len(root)
+    room[:] = 0
+    for i in range(size):  # the inverse of L, transposed
+        row, inverse = root[i], -1 / root[i, i]
+        for j in range(0, i, 4):
+            a, b, c, d = four_dots(room, j, row, j, i)
+            room[j, i], room[j + 1, i] = a * inverse, b * inverse
+            room[j + 2, i], room[j + 3, i] = c * inverse, d * inverse
+        room[i, i] = -inverse
+    for j in range(size):
+        row = root[j]
+        for i in range(0, j + 1, 4):
+            row[i], row[i + 1], row[i + 2], row[i + 3] = four_dots(room, i, room[j], j, size)

@@ -1,10 +1,15 @@
-"""How the loops are compiled: cached on disk, with sums that may be added up in any order."""
+"""How the loops are compiled, and how threads share keys of different lengths.
+
+Loops are cached on disk, and their sums may be added up in any order.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numba
+from numba.core import types
+from numba.extending import intrinsic
 
 njit: Any = numba.njit
 SETTINGS: dict[str, Any] = {
@@ -12,9 +17,34 @@ SETTINGS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"contract", "reassoc", "nsz"},
 }
+CHUNK = 16
+"""Keys that a thread takes at a time: they differ in length, and who is done takes more."""
 
 jit = njit(**SETTINGS)
 parallel = njit(**SETTINGS, parallel=True)
 bare = njit(**SETTINGS, _nrt=False)
 """For what allocates nothing: it counts no references, of which a call may hold a dozen."""
 inline = njit(**SETTINGS, _nrt=False, forceinline=True)
+
+
+def _fetch_add(context: Any, counter: Any, amount: Any) -> Any:
+    """Add to the first number of an array and return what it was, in one step for all threads."""
+
+    def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
+        array = target.make_array(signature.args[0])(target, builder, values[0])
+        return builder.atomic_rmw("add", array.data, values[1], "monotonic")
+
+    return types.int64(counter, types.int64), build
+
+
+fetch_add: Any = intrinsic(_fetch_add)
+
+
+@inline
+def claim(counter: Any) -> int:
+    """Return the first of the next CHUNK keys that no thread has taken yet.
+
+    A loop over threads, each of which goes on until there are no more, shares keys out as they
+    come, where `prange` over keys would halve them beforehand.
+    """
+    return fetch_add(counter, CHUNK)

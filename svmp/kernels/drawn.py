@@ -8,13 +8,32 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import get_thread_id, prange  # type: ignore[attr-defined]
+from numba import prange
 
 from svmp.families.family import Array
 from svmp.inference.draws import sample, stream_key
-from svmp.kernels.compiling import bare, parallel
-from svmp.kernels.multilinear import Receiver, blend, follow, shared_weight
-from svmp.kernels.terms import Mean, Rows, dot, observe, partner_of, place, product, reader, rest
+from svmp.kernels.compiling import CHUNK, bare, claim, parallel
+from svmp.kernels.multilinear import (
+    LONG,
+    Receiver,
+    blend,
+    follow,
+    scratch_for,
+    settle_in_turn,
+    shared_weight,
+)
+from svmp.kernels.terms import (
+    LINE,
+    Mean,
+    Rows,
+    dot,
+    observe,
+    partner_of,
+    place,
+    product,
+    reader,
+    rest,
+)
 from svmp.network.grid import Ints
 
 
@@ -82,10 +101,24 @@ def update_drawn(
     natural: Array,
     moments: Array,
 ) -> None:
-    """Update each element of each key from rows of its own, drawn anew: Algorithm 1."""
-    stream = stream_key(seed, iteration, variable)
-    rooms = np.empty((threads, 5, 2 * mean.width.max()), mean.packed.dtype)
-    picks = np.empty((threads, most.max()), dtype=np.int64)
-    for m in prange(len(to.keys)):
-        t = get_thread_id()
-        settle_drawn(to, m, stream, most[m], rows, mean, picks[t], rooms[t], natural, moments)
+    """Update each element of each key from rows of its own, drawn anew: Algorithm 1.
+
+    A key that has no more rows than that reads them all.
+    """
+    stream, taken, need = stream_key(seed, iteration, variable), np.zeros(1, np.int64), 0
+    for m in range(len(to.keys)):
+        if rows.end[m] - rows.begin[m] <= min(most[m], LONG):
+            need = max(need, scratch_for(rows, m, to.width))
+    for _ in prange(threads):
+        scratch, square = np.empty(need, mean.packed.dtype), np.empty(to.width)
+        room = np.empty((2 * LINE + 3, 2 * mean.width.max()), mean.packed.dtype)
+        chosen = np.empty(most.max(), np.int64)
+        first = claim(taken)
+        while first < len(to.keys):
+            for m in range(first, min(first + CHUNK, len(to.keys))):
+                count = rows.end[m] - rows.begin[m]
+                if count > most[m]:
+                    settle_drawn(to, m, stream, most[m], rows, mean, chosen, room, natural, moments)
+                elif count <= LONG:
+                    settle_in_turn(to, m, rows, mean, scratch, room, square, natural, moments)
+            first = claim(taken)

@@ -23,11 +23,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import get_thread_id, prange  # type: ignore[attr-defined]
+from numba import prange
 
 from svmp.families.family import Array
 from svmp.kernels.cholesky import solve
-from svmp.kernels.compiling import bare, inline, parallel
+from svmp.kernels.compiling import CHUNK, bare, claim, inline, parallel
 from svmp.kernels.terms import (
     LINE,
     TILE,
@@ -35,6 +35,7 @@ from svmp.kernels.terms import (
     Rows,
     dot,
     observe,
+    one_of,
     partner_of,
     place,
     product,
@@ -55,7 +56,7 @@ class Receiver(NamedTuple):
     term, operand, width
         The term, which of all operands it is, and its K.
     keys, scale, rho
-        The keys, by what the messages of each are multiplied, and its step.
+        The keys, by what the messages of each are multiplied, and its step; or one for all.
     prior
         Natural parameters of the prior, K for each key, or one for all.
     at_once, joint
@@ -217,7 +218,7 @@ def blend(
     to: Receiver, m: int, i: Any, at: int, linear: float, square: float, natural: Array
 ) -> None:
     """Move an element by a step towards its prior and what the rows say."""
-    prior, step = to.prior[min(i, np.uintp(len(to.prior) - 1))], to.rho[m]
+    prior, step = to.prior[min(i, np.uintp(len(to.prior) - 1))], one_of(to.rho, m)
     natural[at, 0] = (1 - step) * natural[at, 0] + step * (prior[0] + linear)
     natural[at, 1] = (1 - step) * natural[at, 1] + step * (prior[1] + square)
 
@@ -230,7 +231,7 @@ def settle(
     padded, width = sums.shape[1], to.width
     gram, system = sums[:padded], sums[padded : padded + width]
     linear, square, means = sums[2 * padded], sums[2 * padded + 1], sums[2 * padded + 2]
-    at, step, scale = to.keys[m] * width, to.rho[m], to.scale[m] * weight
+    at, step, scale = to.keys[m] * width, one_of(to.rho, m), one_of(to.scale, m) * weight
     for k in range(width):
         prior = to.prior[min(m * width + k, len(to.prior) - 1)]
         linear[k] = prior[0] + scale * linear[k]
@@ -273,13 +274,19 @@ def update_jointly(
     """Update each key from the three sums of its rows; `natural` and `moments` change in place."""
     padded = padded_width(mean, to.term)
     weight = shared_weight(rows)
-    sums = np.empty((threads, 2 * padded + 3, padded))
-    tiles = np.zeros((threads, (padded + 1) * TILE), mean.packed.dtype)
-    rooms = np.empty((threads, 2 * LINE + 2, 2 * mean.width.max()), mean.packed.dtype)
-    for m in prange(len(to.keys)):
-        t = get_thread_id()
-        add_sums(mean, rows, to, m, rows.begin[m], rows.end[m], sums[t], tiles[t], rooms[t])
-        settle(to, m, weight, sums[t], natural, moments)
+    taken = np.zeros(1, np.int64)
+    for _ in prange(threads):
+        sums = np.empty((2 * padded + 3, padded))
+        tile = np.zeros((padded + 1) * TILE, mean.packed.dtype)
+        room = np.empty((2 * LINE + 2, 2 * mean.width.max()), mean.packed.dtype)
+        first = claim(taken)
+        while first < len(to.keys):
+            for m in range(first, min(first + CHUNK, len(to.keys))):
+                begin, end = rows.begin[m], rows.end[m]
+                if end - begin <= LONG:
+                    add_sums(mean, rows, to, m, begin, end, sums, tile, room)
+                    settle(to, m, weight, sums, natural, moments)
+            first = claim(taken)
 
 
 @parallel
@@ -317,7 +324,7 @@ def settle_in_turn(
 ) -> None:
     """Update the elements of a key one after the other, with the residuals beside the tile."""
     width, own, first = np.uintp(mean.width[to.term]), to.keys[m], rows.begin[m]
-    scale = to.scale[m] * shared_weight(rows)
+    scale = one_of(to.scale, m) * shared_weight(rows)
     count = rows.end[m] - first
     whole = np.uintp((count + LINE - 1) // LINE * LINE)
     stride = whole | np.uintp(LINE)  # factors fall into different cache sets
@@ -348,16 +355,27 @@ def settle_in_turn(
             before = slope
 
 
+@inline
+def scratch_for(rows: Rows, m: int, width: int) -> int:
+    """Return the room that a key needs for its tile and its residuals."""
+    return ((rows.end[m] - rows.begin[m]) // LINE + 3) * LINE * (width + 1)
+
+
 @parallel
 def update_in_turn(
-    to: Receiver, rows: Rows, mean: Mean, scratch: Array, natural: Array, moments: Array
+    to: Receiver, rows: Rows, mean: Mean, threads: int, natural: Array, moments: Array
 ) -> None:
-    """Update each key, its elements one after the other.
-
-    `scratch` has room for the tile of the longest key, once for each thread.
-    """
-    rooms = np.empty((len(scratch), 2 * LINE + 3, 2 * mean.width.max()), mean.packed.dtype)
-    squares = np.empty((len(scratch), mean.width[to.term]))
-    for m in prange(len(to.keys)):
-        t = get_thread_id()
-        settle_in_turn(to, m, rows, mean, scratch[t], rooms[t], squares[t], natural, moments)
+    """Update each key, its elements one after the other."""
+    taken, most = np.zeros(1, np.int64), 0
+    for m in range(len(to.keys)):
+        if rows.end[m] - rows.begin[m] <= LONG:
+            most = max(most, scratch_for(rows, m, to.width))
+    for _ in prange(threads):
+        scratch, square = np.empty(most, mean.packed.dtype), np.empty(to.width)
+        room = np.empty((2 * LINE + 3, 2 * mean.width.max()), mean.packed.dtype)
+        first = claim(taken)
+        while first < len(to.keys):
+            for m in range(first, min(first + CHUNK, len(to.keys))):
+                if rows.end[m] - rows.begin[m] <= LONG:
+                    settle_in_turn(to, m, rows, mean, scratch, room, square, natural, moments)
+            first = claim(taken)

@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from svmp import factors
 from svmp.families.family import Array, stack
 from svmp.families.normal import LOG_2PI
 from svmp.kernels import multilinear, terms
 from svmp.kernels.drawn import update_drawn
+from svmp.kernels.elements import are_normals
 from svmp.kernels.multilinear import LONG, Receiver
 from svmp.kernels.table import Column, Keyed, Numbers, by_key, place_of
-from svmp.kernels.terms import LINE, OWN, Mean, Rows
+from svmp.kernels.terms import OWN, Mean, Rows
 from svmp.kernels.threads import threads_for
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
@@ -141,14 +141,19 @@ class Plan:
         observed = self.conditional.variable.observed
         if observed is None or observed.dtype == np.float64:
             return np.float64
-        values = observed[self.conditional.variable.rows]
+        values = self.conditional.variable.values
         centre, spread = abs(values.mean(dtype=np.float64)), values.std(dtype=np.float64)
         exact = np.abs(values).max(initial=0) < 2**24
         return np.float32 if exact and centre <= CENTRED * spread else np.float64
 
+    def packed_size(self, term: LinearTerm) -> int:
+        """Return how many numbers the loops read of each key of a term's operands."""
+        return 2 * term.scope.slots.size
+
     def pack(self, q: Beliefs, operand: Operand, out: Numbers) -> None:
         """Write K means and then K second moments of each key of an operand."""
-        terms.pack(q.moments[operand.name], operand.width, out)
+        with threads_for(out.size):
+            terms.pack(q.moments[operand.name], operand.width, out)
 
     def mean(
         self, q: Beliefs, own: int | None, dtype: Precision, without: str | None = None
@@ -157,8 +162,11 @@ class Plan:
 
         One operand can be left out: that which is updated has no need of its own moments.
         """
-        variables = [o.reader.variable for o in self.operands]
-        sizes = [0 if v.name == without else 2 * dimension(v) * v.size for v in variables]
+        per_key = np.array([self.packed_size(t) for t in self.terms])
+        sizes = [
+            0 if o.name == without else int(per_key[o.term]) * self.columns[o.column].size
+            for o in self.operands
+        ]
         ends: Ints = np.cumsum(sizes)
         packed = np.empty(ends[-1], dtype=dtype)
         for operand, size, end in zip(self.operands, sizes, ends, strict=True):
@@ -172,6 +180,7 @@ class Plan:
             np.array([OWN if o.column == own else others.index(o.column) for o in self.operands]),
             np.searchsorted([o.term for o in self.operands], np.arange(len(self.terms) + 1)),
             np.array([t.scope.slots.size for t in self.terms]),
+            per_key,
             np.where(scaled, np.cumsum(scaled) - 1, -1),
             np.array([1.0 if t.constants else t.scale for t in self.terms], dtype=dtype),
             self.intercept,
@@ -180,8 +189,8 @@ class Plan:
     def keyed(self, column: int, rows: Ints | None = None) -> Keyed:
         """Sort rows, or all of the table, by the key of a column."""
         variable = self.conditional.variable
-        if rows is None and len(variable.rows) < variable.size:
-            rows = variable.rows
+        if rows is None:
+            rows = variable.present
         key = self.columns[column].key if rows is None else self.columns[column].key[rows]
         pointers, order = by_key(key, self.columns[column].size)
         if order is not None:
@@ -240,9 +249,9 @@ class Plan:
         nobody, nothing = np.zeros(0, dtype=np.int64), np.zeros(1)
         table = Rows(nobody, nobody, columns, nothing, nothing, lines, self.logit)
         with threads_for(len(rows)):
-            return self.row_moments(q, table, self.mean(q, None, np.float64))
+            return self.row_moments(table, self.mean(q, None, np.float64))
 
-    def row_moments(self, q: Beliefs, rows: Rows, mean: Mean) -> Array:
+    def row_moments(self, rows: Rows, mean: Mean) -> Array:
         """Return the same of rows as the loops read them."""
         return terms.row_moments(rows, mean)
 
@@ -251,9 +260,9 @@ class Plan:
         keys = np.arange(len(keyed.begin))
         rows, mean = self.rows(q, keyed, keys), self.mean(q, column, np.float64)
         with threads_for(rows.columns.shape[1] * len(self.operands)):
-            return self.row_losses(q, rows, mean, keys)
+            return self.row_losses(rows, mean, keys)
 
-    def row_losses(self, q: Beliefs, rows: Rows, mean: Mean, keys: Ints) -> Array:
+    def row_losses(self, rows: Rows, mean: Mean, keys: Ints) -> Array:
         """Return the same of rows as the loops read them."""
         return terms.losses(rows, mean, keys, numba.get_num_threads())
 
@@ -303,46 +312,32 @@ class Plan:
         rho: Array,
         at_once: bool,
         joint: bool,
-    ) -> Array:
-        """Blend in what the rows say; return the naturals, which are q's own if seen at once."""
+    ) -> tuple[Array, bool]:
+        """Blend in what the rows say; return the naturals, and whether all are sound.
+
+        They are q's own if a new value is seen at once.
+        """
         operand = self.operand(name)
         natural = q.natural[name] if at_once else q.natural[name].copy()
         without = None if self.logit else name
         mean = self.mean(q, operand.column, self.precision, without)
-        where = (operand.term, self.operands.index(operand), operand.width)
-        counts = (work.keyed.end - work.keyed.begin)[work.keys]
-        few = np.zeros(len(counts), dtype=bool) if work.drawn is None else work.drawn.most < counts
-        many = ~few & (counts > LONG)
-
-        def part(chosen: NDArray[np.bool_]) -> tuple[Receiver, Rows]:
-            m = slice(None) if chosen.all() else np.flatnonzero(chosen)
-            own = prior if len(prior) == 1 else prior.reshape(-1, operand.width, 2)[m]
-            own = np.require(own, requirements=["C", "W"]).reshape(-1, 2)
-            to = Receiver(*where, work.keys[m], work.scale[m], rho[m], own, at_once, joint)
-            return to, self.rows(q, work.keyed, work.keys[m])
-
-        if few.any() and work.drawn is not None:
-            drawn = work.drawn._replace(most=work.drawn.most[few])
-            to, rows = part(few)
-            with threads_for(int(drawn.most.sum()) * operand.width):
-                threads = numba.get_num_threads()
-                update_drawn(to, *drawn, rows, mean, threads, natural, q.moments[name])
-        if not few.all():
-            to, rows = part(~(few | many))
-            with threads_for(int(counts.sum()) * operand.width):
-                threads = numba.get_num_threads()
-                if joint:
-                    multilinear.update_jointly(to, rows, mean, threads, natural, q.moments[name])
-                else:
-                    longest = int((rows.end - rows.begin).max(initial=0)) // LINE + 3
-                    room = (threads, longest * LINE * (operand.width + 1))
-                    scratch = np.empty(room, dtype=self.precision)
-                    multilinear.update_in_turn(to, rows, mean, scratch, natural, q.moments[name])
-        if many.any():
-            to, rows = part(many)
-            for m in range(len(to.keys)):
-                multilinear.update_long(to, m, rows, mean, natural, q.moments[name])
-        return natural
+        term = (operand.term, self.operands.index(operand), operand.width)
+        to = Receiver(*term, work.keys, work.scale, rho, np.array(prior), at_once, joint)
+        rows = self.rows(q, work.keyed, work.keys)
+        with threads_for(int(work.read.sum()) * operand.width):
+            loop = (rows, mean, numba.get_num_threads(), natural, q.moments[name])
+            if work.drawn is not None:
+                update_drawn(to, *work.drawn, *loop)
+            elif joint:
+                multilinear.update_jointly(to, *loop)
+            else:
+                multilinear.update_in_turn(to, *loop)
+        long = rows.end - rows.begin > LONG
+        if work.drawn is not None:
+            long &= rows.end - rows.begin <= work.drawn.most
+        for m in np.flatnonzero(long):
+            multilinear.update_long(to, m, rows, mean, natural, q.moments[name])
+        return natural, are_normals(natural, work.keys, operand.width)
 
 
 def is_number(term: LinearTerm) -> bool:

@@ -15,12 +15,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import get_thread_id, prange  # type: ignore[attr-defined]
+from numba import prange
 from numpy.typing import NDArray
 
 from svmp.factors.bernoulli_logit import SMALL
 from svmp.families.family import Array
-from svmp.kernels.compiling import bare, inline, parallel
+from svmp.kernels.compiling import CHUNK, bare, claim, inline, parallel
 from svmp.kernels.special import exp
 from svmp.network.grid import Ints
 
@@ -63,11 +63,13 @@ class Mean(NamedTuple):
     Attributes
     ----------
     packed
-        Operand f at key i has K means and then K second moments from `start[f] + 2 K i` on.
+        Operand f of term t at key i has K means and then K second moments from
+        `start[f] + size[t] i` on.
     start, column
         By operand: where it begins in `packed`, and which column of the rows is its key.
-    first, width, line
-        By term: its first operand, its K, and its line among the coefficients, -1 for none.
+    first, width, size, line
+        By term: its first operand, its K, how many numbers a key of its operands has, and its line
+        among the coefficients, -1 for none.
     scale
         A number by which each term is multiplied.
     intercept
@@ -79,19 +81,26 @@ class Mean(NamedTuple):
     column: Ints
     first: Ints
     width: Ints
+    size: Ints
     line: Ints
     scale: NDArray[Any]
     intercept: float
 
 
-@bare
+@parallel
 def pack(moments: Array, width: int, packed: Array) -> None:
     """Write for each key K means and then K second moments."""
-    for key in range(len(moments) // width):
+    for key in prange(len(moments) // width):
         at, start = np.uintp(key * width), np.uintp(2 * key * width)
         for k in range(np.uintp(width)):
             packed[start + k] = moments[at + k, 0]
             packed[start + np.uintp(width) + k] = moments[at + k, 1]
+
+
+@inline
+def one_of(numbers: Array, m: int) -> float:
+    """Return that of a key, where there may be one for all."""
+    return numbers[m] if len(numbers) > 1 else numbers[0]
 
 
 class Reader(NamedTuple):
@@ -105,7 +114,7 @@ class Reader(NamedTuple):
 @inline
 def reader(mean: Mean, term: int, operand: int) -> Reader:
     """Return how an operand of a term is read."""
-    return Reader(mean.column[operand], mean.start[operand], 2 * mean.width[term])
+    return Reader(mean.column[operand], mean.start[operand], mean.size[term])
 
 
 @inline
@@ -265,17 +274,29 @@ def loss(rows: Rows, e: int, mean: float, variance: float) -> float:
     return (y - mean) ** 2 + variance
 
 
+@bare
+def loss_of(
+    mean: Mean, rows: Rows, own: int, begin: int, end: int, found: Array, room: Array
+) -> float:
+    """Sum over some rows of a key of the squared residual, or of minus the log density."""
+    total = 0.0
+    for first in range(begin, end, LINE):
+        count = min(LINE, end - first)
+        moments_of(mean, rows, own, first, count, found, room)
+        for i in range(count):
+            total += loss(rows, first + i, found[i, 0], found[i, 1])
+    return total
+
+
 @parallel
 def losses(rows: Rows, mean: Mean, keys: Ints, threads: int) -> Array:
     """Sum over the rows of each key of the squared residual, or of minus the log density."""
-    out = np.empty(len(keys))
-    rooms, founds = np.empty((threads, 2 * mean.width.max())), np.empty((threads, LINE, 2))
-    for m in prange(len(keys)):
-        room, found, total = rooms[get_thread_id()], founds[get_thread_id()], 0.0
-        for first in range(rows.begin[m], rows.end[m], LINE):
-            count = min(LINE, rows.end[m] - first)
-            moments_of(mean, rows, keys[m], first, count, found, room)
-            for i in range(count):
-                total += loss(rows, first + i, found[i, 0], found[i, 1])
-        out[m] = total
+    out, taken = np.empty(len(keys)), np.zeros(1, np.int64)
+    for _ in prange(threads):
+        room, found = np.empty(2 * mean.width.max()), np.empty((LINE, 2))
+        start = claim(taken)
+        while start < len(keys):
+            for m in range(start, min(start + CHUNK, len(keys))):
+                out[m] = loss_of(mean, rows, keys[m], rows.begin[m], rows.end[m], found, room)
+            start = claim(taken)
     return out

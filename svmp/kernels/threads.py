@@ -21,8 +21,6 @@ VARIABLE = "SVMP_THREADS"
 """The environment variable with the number of threads, where `fit` is not given one."""
 SMALL = 20_000
 """Below so many accesses, waking other threads costs more than they save."""
-CHUNK = 16
-"""Keys that a thread takes at a time: they differ in length, and who is done takes more."""
 NOTICE = "svmp: compiling loops for this machine, which happens once; later runs start at once"
 
 _told = False
@@ -65,12 +63,10 @@ def threads_for(accesses: int) -> Iterator[None]:
     """Run small work on this thread alone; the bits are the same."""
     threads = numba.get_num_threads()
     numba.set_num_threads(1 if accesses < SMALL else threads)
-    before = numba.set_parallel_chunksize(CHUNK)
     try:
         yield
     finally:
         numba.set_num_threads(threads)
-        numba.set_parallel_chunksize(before)
 
 
 class _Announce(event.Listener):

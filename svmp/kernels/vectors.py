@@ -8,35 +8,57 @@ is mu_e = a_e . x + rest_e, and its message to (x, x x^T) is, with its precision
     (w E[a] (y - E[rest]),  -w E[a a^T] / 2).
 
 Means and second moments are laid out as in terms.py, and are the diagonal of E[x x^T]. What
-makes a covariance full stands beside them: the cross moments E[x_j x_k] of j < k. No array has a
-line for each row. The plain twin is network/linear.py.
+makes a covariance full follows them: the cross moments E[x_j x_k] of j < k, in the order of an
+upper triangle. So do the three sums that a key is updated from. No array has a line for each row.
+The plain twin is network/linear.py.
 
 Moments are (elements, K + K^2) arrays of E[x] and E[x x^T], naturals are (tau mu, -tau / 2).
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import prange
-from numpy.typing import NDArray
 
-from svmp.families.family import Array
-from svmp.kernels.cholesky import solve
-from svmp.kernels.compiling import inline, jit, parallel
-from svmp.kernels.terms import OWN, TILE, Mean, Rows, coefficient, loss, product, rest, tangent
+from svmp.families.family import Array, Bools
+from svmp.kernels.cholesky import invert, solve
+from svmp.kernels.compiling import CHUNK, bare, claim, inline, jit, parallel
+from svmp.kernels.terms import (
+    TILE,
+    Mean,
+    Rows,
+    coefficient,
+    dot,
+    loss,
+    one_of,
+    place,
+    product,
+    reader,
+    rest,
+    tangent,
+)
 from svmp.network.grid import Ints
 
+LONG = 4_096
+"""A key with more rows than this is shared between threads, piece by piece."""
 
-class Cross(NamedTuple):
-    """The cross moments of all operands in one array, in the order of an upper triangle.
 
-    Operand f at key i has K (K - 1) / 2 of them from `start[f] + K (K - 1) / 2 * i` on.
-    """
-
-    packed: NDArray[Any]
-    start: Ints
+@parallel
+def pack(moments: Array, width: int, packed: Array) -> None:
+    """Write for each key K means, K second moments and K (K - 1) / 2 cross moments."""
+    size = width * (width + 3) // 2
+    for key in prange(len(moments)):
+        own, out = moments[key], packed[key * size : (key + 1) * size]
+        at = 2 * width
+        for k in range(width):
+            out[k] = own[k]
+            line = own[width + k * width :]
+            out[width + k] = line[k]
+            for j in range(k + 1, width):
+                out[at] = line[j]
+                at += 1
 
 
 @inline
@@ -47,213 +69,163 @@ def is_pair(mean: Mean, term: int) -> bool:
 
 @inline
 def cross_product(
-    mean: Mean, cross: Cross, rows: Rows, term: int, skip: int, own: int, e: int, out: Array
+    mean: Mean, rows: Rows, term: int, skip: int, own: int, e: int, out: Array
 ) -> None:
     """Write E[a_j a_k] of j < k, with a the product of a term's operands but one."""
-    width, packed = mean.width[term], cross.packed
-    pairs = width * (width - 1) // 2
-    c = coefficient(mean, rows, term, e)
+    pairs, c = mean.size[term] - 2 * mean.width[term], coefficient(mean, rows, term, e)
     for j in range(pairs):
         out[j] = c * c
     for operand in range(mean.first[term], mean.first[term + 1]):
         if operand != skip:
-            column = mean.column[operand]
-            key = own if column == OWN else rows.columns[column, e]
-            at = cross.start[operand] + pairs * key
-            line = packed[at : at + pairs]
-            for j in range(pairs):
-                out[j] *= line[j]
+            at = place(reader(mean, term, operand), rows, own, e) + np.uintp(2 * mean.width[term])
+            for j in range(np.uintp(pairs)):
+                out[j] *= mean.packed[at + j]
 
 
-@jit
+@bare
 def observe(
-    mean: Mean, cross: Cross, rows: Rows, own: int, first: int, last: int, out: Array
+    mean: Mean, rows: Rows, own: int, first: int, count: int, out: Array, room: Array
 ) -> None:
     """Write the target and the weight of some rows of one key."""
     if rows.logit:
-        moments_of(mean, cross, rows, own, first, last, out)
-    for i in range(last - first):
-        y = rows.target[first + i]
+        moments_of(mean, rows, own, first, count, out, room)
+    for i in range(count):
         if rows.logit:
-            out[i, 0], root = tangent(out[i, 0], out[i, 1], y)
+            out[i, 0], root = tangent(out[i, 0], out[i, 1], rows.target[first + i])
             out[i, 1] = root * root
         else:
-            out[i, 0], out[i, 1] = y, rows.weight[first + i if len(rows.weight) > 1 else 0]
+            out[i, 0], out[i, 1] = rows.target[first + i], one_of(rows.weight, first + i)
 
 
-@jit
+@inline
 def pull(
     mean: Mean,
     rows: Rows,
     term: int,
     own: int,
     first: int,
-    last: int,
+    count: int,
     seen: Array,
     room: Array,
     out: Array,
 ) -> None:
     """Write w (y - E[rest]) of some rows of one key."""
-    rest(mean, rows, term, own, first, last - first, out, room)
-    for i in range(last - first):
+    rest(mean, rows, term, own, first, count, out, room)
+    for i in range(count):
         out[i] = (seen[i, 0] - out[i]) * seen[i, 1]
 
 
-@jit
+@inline
 def add_partner(
     mean: Mean,
-    cross: Cross,
     rows: Rows,
     term: int,
     partner: int,
     own: int,
     first: int,
-    last: int,
-    weights: Array,
+    count: int,
+    seen: Array,
     pulls: Array,
     total: Array,
 ) -> None:
     """Add the three sums of some rows of one key, where the slopes are those of one operand."""
-    width, packed, crossed = mean.width[term], mean.packed, cross.packed
-    columns, pairs = rows.columns, width * (width - 1) // 2
-    linear, square, beside = total[:width], total[width : 2 * width], total[2 * width :]
-    column, scale = mean.column[partner], mean.scale[term]
-    start, cross_start = mean.start[partner], cross.start[partner]
-    for e in range(first, last):
-        key = own if column == OWN else columns[column, e]
-        at, weight = start + 2 * width * key, weights[e - first] * scale * scale
-        slope, second = packed[at : at + width], packed[at + width : at + 2 * width]
-        both = crossed[cross_start + pairs * key : cross_start + pairs * (key + 1)]
-        residual = scale * pulls[e - first]
+    width, size, packed = np.uintp(mean.width[term]), np.uintp(mean.size[term]), mean.packed
+    other, scale = reader(mean, term, partner), mean.scale[term]
+    for i in range(count):
+        at = place(other, rows, own, first + i)
+        weight, residual = seen[i, 1] * scale * scale, scale * pulls[i]
         for k in range(width):
-            linear[k] += residual * slope[k]
-        for k in range(width):
-            square[k] += weight * second[k]
-        for j in range(pairs):
-            beside[j] += weight * both[j]
+            total[k] += residual * packed[at + k]
+        for j in range(width, size):
+            total[j] += weight * packed[at + j]
 
 
-@jit
+@inline
 def add_product(
     mean: Mean,
-    cross: Cross,
     rows: Rows,
     term: int,
     operand: int,
     own: int,
     first: int,
-    last: int,
-    weights: Array,
+    count: int,
+    seen: Array,
     pulls: Array,
     room: Array,
     total: Array,
 ) -> None:
     """Add the three sums of some rows of one key, where the slopes are any product."""
-    width, slopes, both = mean.width[term], room[0], room[1]
-    for e in range(first, last):
-        weight = weights[e - first]
-        product(mean, rows, term, operand, own, e, slopes)
-        cross_product(mean, cross, rows, term, operand, own, e, both)
+    width, size = mean.width[term], mean.size[term]
+    for i in range(count):
+        weight = seen[i, 1]
+        product(mean, rows, term, operand, own, first + i, room)
+        cross_product(mean, rows, term, operand, own, first + i, room[2 * width :])
         for k in range(width):
-            total[k] += pulls[e - first] * slopes[k]
-            total[width + k] += weight * slopes[width + k]
-        for j in range(width * (width - 1) // 2):
-            total[2 * width + j] += weight * both[j]
+            total[k] += pulls[i] * room[k]
+        for j in range(width, size):
+            total[j] += weight * room[j]
 
 
-@jit
+@bare
 def add_rows(
     mean: Mean,
-    cross: Cross,
     rows: Rows,
-    term: int,
-    operand: int,
-    own: int,
+    to: Receiver,
+    m: int,
     begin: int,
     end: int,
+    room: Array,
+    seen: Array,
     total: Array,
 ) -> None:
-    """Add the three sums of some rows of one key: small blocks as they are, and those in double."""
-    dtype, widest = mean.packed.dtype, mean.width.max()
-    room = np.empty((2, widest * (widest + 1)), dtype)
-    block, pulls, seen = (
-        np.empty(len(total), dtype),
-        np.empty(TILE, dtype),
-        np.empty((TILE, 2), dtype),
-    )
-    weights = seen[:, 1]
-    pair, partner = is_pair(mean, term), 2 * mean.first[term] + 1 - operand
+    """Make the three sums of some rows of one key: small blocks as they are, those in double."""
+    term, own = to.term, to.keys[m]
+    pair, partner = is_pair(mean, term), 2 * mean.first[term] + 1 - to.operand
+    spare, block, pulls = room[0], room[1], room[2]
+    total[:] = 0
     for first in range(begin, end, TILE):
-        last = min(first + TILE, end)
-        block[:] = 0
-        observe(mean, cross, rows, own, first, last, seen)
-        pull(mean, rows, term, own, first, last, seen, room[0], pulls)
+        count = min(TILE, end - first)
+        for j in range(len(total)):
+            block[j] = 0
+        observe(mean, rows, own, first, count, seen, spare)
+        pull(mean, rows, term, own, first, count, seen, spare, pulls)
         if pair:
-            add_partner(mean, cross, rows, term, partner, own, first, last, weights, pulls, block)
+            add_partner(mean, rows, term, partner, own, first, count, seen, pulls, block)
         else:
-            add_product(
-                mean, cross, rows, term, operand, own, first, last, weights, pulls, room, block
-            )
+            add_product(mean, rows, term, to.operand, own, first, count, seen, pulls, spare, block)
         for j in range(len(total)):
             total[j] += block[j]
 
 
-@parallel
-def message_sums(
-    term: int, operand: int, keys: Ints, rows: Rows, mean: Mean, cross: Cross
-) -> Array:
-    """Sum w E[a] (y - E[rest]), w E[a_k^2] and w E[a_j a_k] over the rows of each key."""
-    width = mean.width[term]
-    out = np.zeros((len(keys), 2 * width + width * (width - 1) // 2))
-    for m in prange(len(keys)):
-        begin, end = rows.begin[m], rows.end[m]
-        add_rows(mean, cross, rows, term, operand, keys[m], begin, end, out[m])
-    return out
-
-
-@inline
-def inner(left: Array, right: Array) -> float:
-    """Return the inner product of two vectors."""
-    total = 0.0
-    for k in range(len(left)):
-        total += left[k] * right[k]
-    return total
+@jit
+def room_for(mean: Mean) -> Array:
+    """Return room for a product, a block of sums and the pulls of a tile."""
+    return np.empty((3, max(TILE, mean.size.max())), mean.packed.dtype)
 
 
 @jit
-def follow(natural: Array, moments: Array, width: int) -> None:
-    """Give an MvNormal the moments of its natural parameter; nan if its tau is not positive."""
-    root, mean = np.empty((width, width)), np.empty(width)
-    for i in range(width):
-        mean[i] = natural[i]
-        for j in range(width):
-            root[i, j] = -natural[width + i * width + j] - natural[width + j * width + i]
-    if not solve(root, mean):  # which leaves the lower Cholesky root
-        for j in range(len(moments)):
-            moments[j] = np.nan
-        return
-    whitener = np.empty((width, width))  # the transposed inverse of the root, by row
-    for j in range(width):
-        line = whitener[j]
-        line[j] = 1 / root[j, j]
-        for i in range(j + 1, width):
-            total = 0.0
-            for k in range(j, i):
-                total -= root[i, k] * line[k]
-            line[i] = total / root[i, i]
-    for i in range(width):
-        moments[i] = mean[i]
-        for j in range(i, width):
-            total = mean[i] * mean[j]
-            for k in range(j, width):
-                total += whitener[i, k] * whitener[j, k]
-            moments[width + i * width + j] = total
-            moments[width + j * width + i] = total
+def square_room(width: int) -> Array:
+    """Return room for a system of K rounded up to fours, its inverse, and its solution."""
+    padded = (width + 3) // 4 * 4
+    return np.empty((2 * padded + 1, padded))
 
 
 class Receiver(NamedTuple):
-    """Who is updated: keys, by what the messages of each are multiplied, its step and prior."""
+    """Who is updated: an operand of a term, and by what besides the rows.
 
+    Attributes
+    ----------
+    term, operand
+        The term, and which of all operands it is.
+    keys, scale, rho, prior
+        The keys, by what the messages of each are multiplied, its step and its prior; each of the
+        last three may be one for all.
+    at_once
+        Whether a new value is seen at once.
+    """
+
+    term: int
+    operand: int
     keys: Ints
     scale: Array
     rho: Array
@@ -261,127 +233,185 @@ class Receiver(NamedTuple):
     at_once: bool
 
 
-@jit
-def blend(own: Array, step: float, scale: float, prior: Array, sums: Array, width: int) -> None:
-    """Move a natural parameter by a step towards what the rows say."""
-    for j in range(len(own)):
-        own[j] = (1 - step) * own[j] + step * prior[j]
-    place = 2 * width
+@inline
+def blend(to: Receiver, m: int, width: int, sums: Array, own: Array, tau: Array) -> float:
+    """Move a natural parameter by a step towards its prior and what the rows say.
+
+    Write the lower triangle of its tau; return the sum of all sizes.
+    """
+    step, scale = one_of(to.rho, m), one_of(to.scale, m)
+    prior = to.prior[m] if len(to.prior) > 1 else to.prior[0]
+    place, total = 2 * width, 0.0
     for k in range(width):
-        own[k] += step * scale * sums[k]
-        own[width + k * (width + 1)] -= 0.5 * step * scale * sums[width + k]
-        for j in range(k + 1, width):
-            cross = 0.5 * step * scale * sums[place]
-            own[width + k * width + j] -= cross
-            own[width + j * width + k] -= cross
-            place += 1
+        own[k] = (1 - step) * own[k] + step * (prior[k] + scale * sums[k])
+        total += abs(own[k])
+        for j in range(k, width):
+            at, back = width + k * width + j, width + j * width + k
+            said = sums[width + k]
+            if j > k:
+                said = sums[place]
+                place += 1
+            both = 0.5 * (prior[at] + prior[back]) - 0.5 * scale * said
+            own[at] = own[back] = (1 - step) * own[at] + step * both
+            tau[j, k] = -2 * own[at]
+            total += abs(own[at])
+    return total
+
+
+@bare
+def settle(
+    to: Receiver, m: int, width: int, sums: Array, room: Array, natural: Array, moments: Array
+) -> bool:
+    """Update a key from the sums of its rows, and its moments with it; return if it is sound."""
+    padded, key = room.shape[1], to.keys[m]
+    root, mean = room[:padded], room[2 * padded]
+    root[:] = 0
+    mean[:] = 0
+    for k in range(width, padded):
+        root[k, k] = 1
+    sound = blend(to, m, width, sums, natural[key], root) < np.inf
+    if not to.at_once:
+        return sound
+    for k in range(width):
+        mean[k] = natural[key, k]
+    if not (sound and solve(root, mean)):
+        return False
+    invert(root, room[padded : 2 * padded])
+    own = moments[key]
+    for i in range(width):
+        own[i] = mean[i]
+        for j in range(i + 1):
+            second = mean[i] * mean[j] + root[i, j]
+            own[width + i * width + j] = own[width + j * width + i] = second
+    return True
 
 
 @parallel
-def settle(to: Receiver, width: int, sums: Array, natural: Array, moments: Array) -> None:
-    """Update each key from the sums of its rows; `natural` and `moments` change in place."""
-    for m in prange(len(to.keys)):
-        key = to.keys[m]
-        blend(natural[key], to.rho[m], to.scale[m], to.prior[m], sums[m], width)
-        if to.at_once:
-            follow(natural[key], moments[key], width)
+def update(
+    to: Receiver, rows: Rows, mean: Mean, threads: int, natural: Array, moments: Array
+) -> Bools:
+    """Update each key but long ones, `natural` and `moments` in place; return which are sound."""
+    width, taken = mean.width[to.term], np.zeros(1, np.int64)
+    sound = np.ones(len(to.keys), np.bool_)
+    for _ in prange(threads):
+        room, seen = room_for(mean), np.empty((TILE, 2), mean.packed.dtype)
+        square, sums = square_room(width), np.empty(mean.size[to.term])
+        first = claim(taken)
+        while first < len(to.keys):
+            for m in range(first, min(first + CHUNK, len(to.keys))):
+                begin, end = rows.begin[m], rows.end[m]
+                if end - begin <= LONG:
+                    add_rows(mean, rows, to, m, begin, end, room, seen, sums)
+                    sound[m] = settle(to, m, width, sums, square, natural, moments)
+            first = claim(taken)
+    return sound
 
 
-@jit
+@parallel
+def update_long(
+    to: Receiver, m: int, rows: Rows, mean: Mean, natural: Array, moments: Array
+) -> bool:
+    """Update a key with very many rows: pieces of them in parallel, then their sum in order."""
+    first, last, width = rows.begin[m], rows.end[m], mean.width[to.term]
+    piece = max(LONG // 8, (last - first) // 256 + 1)
+    pieces = (last - first + piece - 1) // piece
+    sums = np.empty((pieces, mean.size[to.term]))
+    for b in prange(pieces):
+        start, end = first + b * piece, min(last, first + (b + 1) * piece)
+        room, seen = room_for(mean), np.empty((TILE, 2), mean.packed.dtype)
+        add_rows(mean, rows, to, m, start, end, room, seen, sums[b])
+    for b in range(1, pieces):
+        sums[0] += sums[b]
+    return settle(to, m, width, sums[0], square_room(width), natural, moments)
+
+
+@inline
 def moments_of_pair(
-    mean: Mean, cross: Cross, rows: Rows, term: int, own: int, first: int, last: int, out: Array
+    mean: Mean, rows: Rows, term: int, own: int, first: int, count: int, out: Array
 ) -> None:
-    """Write E[t] and E[t^2] of a term that is a dot product, for some rows."""
-    width, packed, crossed = mean.width[term], mean.packed, cross.packed
-    columns, pairs, scale = rows.columns, width * (width - 1) // 2, mean.scale[term]
-    f, g = mean.first[term], mean.first[term] + 1
-    for e in range(first, last):
-        i = own if mean.column[f] == OWN else columns[mean.column[f], e]
-        j = own if mean.column[g] == OWN else columns[mean.column[g], e]
-        at, to = mean.start[f] + 2 * width * i, mean.start[g] + 2 * width * j
-        left, right = packed[at : at + 2 * width], packed[to : to + 2 * width]
-        at, to = cross.start[f] + pairs * i, cross.start[g] + pairs * j
-        above, beside = crossed[at : at + pairs], crossed[to : to + pairs]
-        square = inner(left[width:], right[width:]) + 2 * inner(above, beside)
-        out[e - first, 0] = scale * inner(left[:width], right[:width])
-        out[e - first, 1] = scale * scale * square
+    """Add E[t] and Var[t] of a term that is a dot product, for some rows."""
+    width, size = np.uintp(mean.width[term]), np.uintp(mean.size[term])
+    f, packed, scale = mean.first[term], mean.packed, mean.scale[term]
+    left, right = reader(mean, term, f), reader(mean, term, f + 1)
+    for i in range(count):
+        at, to = place(left, rows, own, first + i), place(right, rows, own, first + i)
+        one = scale * dot(packed, at, packed, to, width)
+        square = dot(packed, at + width, packed, to + width, width)
+        apart = at + 2 * width, to + 2 * width
+        square += 2 * dot(packed, apart[0], packed, apart[1], size - 2 * width)
+        out[i, 0] += one
+        out[i, 1] += scale * scale * square - one * one
 
 
-@jit
+@inline
 def moments_of_product(
-    mean: Mean,
-    cross: Cross,
-    rows: Rows,
-    term: int,
-    own: int,
-    first: int,
-    last: int,
-    room: Array,
-    out: Array,
+    mean: Mean, rows: Rows, term: int, own: int, first: int, count: int, room: Array, out: Array
 ) -> None:
-    """Write E[t] and E[t^2] of any term, for some rows."""
-    width = mean.width[term]
-    slopes, both = room[0], room[1]
-    for e in range(first, last):
-        product(mean, rows, term, -1, own, e, slopes)
-        cross_product(mean, cross, rows, term, -1, own, e, both)
-        total = total_square = 0.0
+    """Add E[t] and Var[t] of any term, for some rows."""
+    width, size = mean.width[term], mean.size[term]
+    for i in range(count):
+        product(mean, rows, term, -1, own, first + i, room)
+        cross_product(mean, rows, term, -1, own, first + i, room[2 * width :])
+        one = square = 0.0
         for k in range(width):
-            total += slopes[k]
-            total_square += slopes[width + k]
-        for j in range(width * (width - 1) // 2):
-            total_square += 2 * both[j]
-        out[e - first, 0], out[e - first, 1] = total, total_square
+            one += room[k]
+            square += room[width + k]
+        for j in range(2 * width, size):
+            square += 2 * room[j]
+        out[i, 0] += one
+        out[i, 1] += square - one * one
 
 
-@jit
+@bare
 def moments_of(
-    mean: Mean, cross: Cross, rows: Rows, own: int, first: int, last: int, out: Array
+    mean: Mean, rows: Rows, own: int, first: int, count: int, out: Array, room: Array
 ) -> None:
     """Write E[mu] and Var[mu] of some rows; terms are independent."""
-    widest = mean.width.max()
-    room, one = np.empty((2, widest * (widest + 1))), np.empty((last - first, 2))
-    for e in range(last - first):
-        out[e, 0], out[e, 1] = mean.intercept, 0
+    for i in range(count):
+        out[i, 0], out[i, 1] = mean.intercept, 0
     for term in range(len(mean.width)):
         if is_pair(mean, term):
-            moments_of_pair(mean, cross, rows, term, own, first, last, one)
+            moments_of_pair(mean, rows, term, own, first, count, out)
         else:
-            moments_of_product(mean, cross, rows, term, own, first, last, room, one)
-        for e in range(last - first):
-            out[e, 0] += one[e, 0]
-            out[e, 1] += one[e, 1] - one[e, 0] * one[e, 0]
+            moments_of_product(mean, rows, term, own, first, count, room, out)
 
 
 @parallel
-def row_moments(rows: Rows, mean: Mean, cross: Cross) -> Array:
+def row_moments(rows: Rows, mean: Mean) -> Array:
     """E[mu] and E[mu^2] of each row."""
     count = rows.columns.shape[1]
     out = np.empty((count, 2))
     for block in prange((count + TILE - 1) // TILE):
-        first, last = block * TILE, min(count, (block + 1) * TILE)
-        moments_of(mean, cross, rows, 0, first, last, out[first:last])
-        for e in range(first, last):
-            out[e, 1] += out[e, 0] * out[e, 0]
+        found, room = out[block * TILE : (block + 1) * TILE], np.empty(mean.size.max())
+        moments_of(mean, rows, 0, block * TILE, len(found), found, room)
+        for i in range(len(found)):
+            found[i, 1] += found[i, 0] * found[i, 0]
     return out
 
 
-@jit
-def loss_of(mean: Mean, cross: Cross, rows: Rows, own: int, begin: int, end: int) -> float:
+@bare
+def loss_of(
+    mean: Mean, rows: Rows, own: int, begin: int, end: int, found: Array, room: Array
+) -> float:
     """Sum over some rows of one key of the squared residual, or of minus the log density."""
-    moments, total = np.empty((TILE, 2)), 0.0
+    total = 0.0
     for first in range(begin, end, TILE):
-        last = min(first + TILE, end)
-        moments_of(mean, cross, rows, own, first, last, moments[: last - first])
-        for e in range(first, last):
-            total += loss(rows, e, moments[e - first, 0], moments[e - first, 1])
+        count = min(TILE, end - first)
+        moments_of(mean, rows, own, first, count, found, room)
+        for i in range(count):
+            total += loss(rows, first + i, found[i, 0], found[i, 1])
     return total
 
 
 @parallel
-def losses(rows: Rows, mean: Mean, cross: Cross, keys: Ints) -> Array:
+def losses(rows: Rows, mean: Mean, keys: Ints, threads: int) -> Array:
     """Sum over the rows of each key of the squared residual, or of minus the log density."""
-    out = np.zeros(len(keys))
-    for m in prange(len(keys)):
-        out[m] = loss_of(mean, cross, rows, keys[m], rows.begin[m], rows.end[m])
+    out, taken = np.empty(len(keys)), np.zeros(1, np.int64)
+    for _ in prange(threads):
+        found, room = np.empty((TILE, 2)), np.empty(mean.size.max())
+        start = claim(taken)
+        while start < len(keys):
+            for m in range(start, min(start + CHUNK, len(keys))):
+                out[m] = loss_of(mean, rows, keys[m], rows.begin[m], rows.end[m], found, room)
+            start = claim(taken)
     return out

@@ -7,24 +7,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 
 from svmp.families.family import Array
 from svmp.families.mvnormal import MvNormal
 from svmp.families.normal import Normal
 from svmp.kernels import vectors
-from svmp.kernels.plan import Operand, Plan, Precision, Work
+from svmp.kernels.plan import Operand, Plan, Work
 from svmp.kernels.table import Numbers
 from svmp.kernels.terms import Mean, Rows
 from svmp.kernels.threads import threads_for
-from svmp.kernels.vectors import Cross, Receiver
+from svmp.kernels.vectors import LONG, Receiver
 from svmp.network.beliefs import Beliefs
-from svmp.network.grid import Ints, ragged
-from svmp.network.linear import dimension
+from svmp.network.grid import Ints
+from svmp.network.linear import LinearTerm, dimension
 from svmp.network.reader import Reader
-
-PIECE = 1024
-"""Rows of one key that a thread adds up at a time, so that a key with many is shared."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,26 +37,20 @@ class VectorPlan(Plan):
         whole = reader.index[-1] == slots[0] and not reader.carried
         return isinstance(reader.variable.family, MvNormal) and whole
 
+    def packed_size(self, term: LinearTerm) -> int:
+        """Return the same with cross moments, of which there are K (K - 1) / 2."""
+        width = term.scope.slots.size
+        return width * (width + 3) // 2
+
     def pack(self, q: Beliefs, operand: Operand, out: Numbers) -> None:
-        k, moments = dimension(operand.reader.variable), q.moments[operand.name]
-        both = out.reshape(len(moments), 2 * k)
-        both[:, :k], both[:, k:] = moments[:, :k], moments[:, k :: k + 1]
+        with threads_for(out.size):
+            vectors.pack(q.moments[operand.name], dimension(operand.reader.variable), out)
 
-    def cross(self, q: Beliefs, dtype: Precision) -> Cross:
-        """Return the cross moments of all operands as the loops read them."""
-        packed = []
-        for operand in self.operands:
-            k = dimension(operand.reader.variable)
-            left, right = np.triu_indices(k, 1)
-            found = q.moments[operand.name].take(k + left * k + right, axis=1)
-            packed.append(found.astype(dtype).ravel())
-        return Cross(np.concatenate(packed), np.cumsum([0, *(len(p) for p in packed[:-1])]))
+    def row_moments(self, rows: Rows, mean: Mean) -> Array:
+        return vectors.row_moments(rows, mean)
 
-    def row_moments(self, q: Beliefs, rows: Rows, mean: Mean) -> Array:
-        return vectors.row_moments(rows, mean, self.cross(q, np.float64))
-
-    def row_losses(self, q: Beliefs, rows: Rows, mean: Mean, keys: Ints) -> Array:
-        return vectors.losses(rows, mean, self.cross(q, np.float64), keys)
+    def row_losses(self, rows: Rows, mean: Mean, keys: Ints) -> Array:
+        return vectors.losses(rows, mean, keys, numba.get_num_threads())
 
     def update(
         self,
@@ -69,33 +61,18 @@ class VectorPlan(Plan):
         rho: Array,
         at_once: bool,
         joint: bool,
-    ) -> Array:
+    ) -> tuple[Array, bool]:
         """Blend in what the rows say, as `Plan.update`; the entries of a vector are one anyway."""
         operand = self.operand(name)
         natural = q.natural[name] if at_once else q.natural[name].copy()
-        own = np.require(
-            np.broadcast_to(prior, (len(rho), prior.shape[1])), requirements=["C", "W"]
-        )
-        to = Receiver(work.keys, work.scale, rho, own, at_once)
-        with threads_for(int(work.read.sum()) * prior.shape[1]):
-            sums = self.message_sums(q, operand, work)
-            vectors.settle(to, dimension(operand.reader.variable), sums, natural, q.moments[name])
-        return natural
-
-    def message_sums(self, q: Beliefs, operand: Operand, work: Work) -> Array:
-        """Return the sums over the rows of each key, of which long ones are added up in pieces."""
+        without = None if self.logit else name
+        mean = self.mean(q, operand.column, self.precision, without)
+        place = (operand.term, self.operands.index(operand))
+        to = Receiver(*place, work.keys, work.scale, rho, np.array(prior), at_once)
         rows = self.rows(q, work.keyed, work.keys)
-        count = np.maximum(-(-(rows.end - rows.begin) // PIECE), 1)
-        first = np.cumsum(count) - count
-        owner, piece = ragged(np.zeros_like(count), count)
-        begin = rows.begin[owner] + piece * PIECE
-        end = np.minimum(begin + PIECE, rows.end[owner])
-        sums = vectors.message_sums(
-            operand.term,
-            self.operands.index(operand),
-            work.keys[owner],
-            rows._replace(begin=begin, end=end),
-            self.mean(q, operand.column, self.precision),
-            self.cross(q, self.precision),
-        )
-        return np.add.reduceat(sums, first) if len(owner) > len(first) else sums
+        with threads_for(int(work.read.sum()) * prior.shape[1]):
+            threads = numba.get_num_threads()
+            sound = vectors.update(to, rows, mean, threads, natural, q.moments[name])
+        for m in np.flatnonzero(rows.end - rows.begin > LONG):
+            sound[m] = vectors.update_long(to, m, rows, mean, natural, q.moments[name])
+        return natural, bool(sound.all())

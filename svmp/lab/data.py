@@ -70,6 +70,7 @@ class RatingsFile(Source):
     """Ratings of the user's own, named on the command line."""
 
     path: str
+    title: str
     users: int
     items: int
     count: int
@@ -79,12 +80,8 @@ class RatingsFile(Source):
     def of(cls, path: Path) -> RatingsFile:
         """Read a file once, which says what is wrong with it before there is a page."""
         ratings = read_ratings(path)
-        return cls(str(path.resolve()), ratings.users, ratings.items, len(ratings))
-
-    @property
-    def title(self) -> str:  # type: ignore[override]
-        """The file's name."""
-        return Path(self.path).name
+        sizes = ratings.users, ratings.items, len(ratings)
+        return cls(str(path.resolve()), path.name, *sizes)
 
     def describe(self, values: Mapping[str, Any]) -> str:
         return f"{self.count:,} ratings of {self.title}"

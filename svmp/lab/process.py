@@ -54,7 +54,7 @@ class Worker:
         if not process.stdin.is_closing():
             process.stdin.write(json.dumps(order).encode() + b"\n")
         words = asyncio.create_task(process.stderr.read())
-        end = None
+        end, line = None, b""
         try:
             async for line in process.stdout:
                 message = json.loads(line)
@@ -62,17 +62,18 @@ class Worker:
                     hear(message["row"])
                 else:
                     end = End(message["end"], message["sentence"], message["bound"])
-        except ValueError:
-            process.kill()
-            end = End(
-                "failed", f"the worker process wrote a line that is none of its own: {line!r}"
-            )
+        except (ValueError, TypeError, KeyError):
+            kill(process)
+            end = End("failed", f"the worker process wrote what is none of its own: {line[:99]!r}")
         code = await process.wait()
         return end or self._died(code, (await words).decode(errors="replace"))
 
-    async def stop(self) -> None:
+    def stop(self) -> asyncio.Task[None]:
         """Let the process end: kindly, and by force if that takes too long."""
         self.stopping = True
+        return asyncio.create_task(self._stop())
+
+    async def _stop(self) -> None:
         if self._process is None:
             return
         with contextlib.suppress(OSError):  # of one that could not be started
@@ -82,7 +83,7 @@ class Worker:
             try:
                 await asyncio.wait_for(process.wait(), 2 * GRACE)
             except TimeoutError:
-                process.kill()
+                kill(process)
 
     def _died(self, code: int, words: str) -> End:
         """Say how a process ended that did not say so itself."""
@@ -91,3 +92,9 @@ class Worker:
         how = f"with exit code {code}" if code >= 0 else f"by signal {-code}"
         last = words.strip().splitlines()[-1:] or ["it left no word why"]
         return End("failed", f"the worker process ended {how}: {last[0][:300]}")
+
+
+def kill(process: Process) -> None:
+    """End a process at once, if it has not ended."""
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()

@@ -128,8 +128,7 @@ class Runs:
 
     def _end(self, worker: Worker) -> None:
         if not worker.stopping:
-            worker.stopping = True
-            task = asyncio.create_task(worker.stop())
+            task = worker.stop()
             self._stopping.add(task)
             task.add_done_callback(self._stopping.discard)
 

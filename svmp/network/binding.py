@@ -242,7 +242,7 @@ def check_parents(term: Term, kinds: tuple[type[Family], ...], wanted: str) -> N
         if not isinstance(variable.family, kinds):
             kind = type(variable.family).__name__
             raise ModelError(f"it depends on {kind} '{variable.name}'; {wanted}")
-        if len(variable.rows) < variable.size:
+        if variable.count < variable.size:
             raise ModelError(f"it depends on '{variable.name}', of which some values are missing")
 
 

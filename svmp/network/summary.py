@@ -28,7 +28,7 @@ def summarise(model: Model) -> str:
             children = ", ".join(dict.fromkeys(e.conditional.variable.name for e in edges))
             counts = _spread(network.child_counts[variable.name])
         else:
-            gone = variable.size - len(variable.rows)
+            gone = variable.size - variable.count
             state = f"observed, {gone:,} missing" if gone else "observed"
         lines.append(
             (variable.name, variable.conditional.title, state, dims, parents, children, counts)

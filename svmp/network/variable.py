@@ -47,8 +47,8 @@ class Variable(Expression):
         The axes over which the elements repeat.
     observed
         The values, or None where the variable is hidden.
-    rows
-        Flat numbers of the elements that are not missing.
+    present
+        Flat numbers of the elements that are not missing, or None where none is.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Variable(Expression):
         )
         self.family: Family = self.conditional.family
         self.observed = values
-        self.rows = self._rows(absent)
+        self.present = self._present(absent)
         if isinstance(self.family, Normal | MvNormal) and values is not None:
             self._check_distance()
         model.add(self)
@@ -106,7 +106,7 @@ class Variable(Expression):
         other.conditional = copy.copy(self.conditional)
         other.conditional.variable = other
         other.observed = given
-        other.rows = other._rows(absent)
+        other.present = other._present(absent)
         return other
 
     @property
@@ -117,6 +117,22 @@ class Variable(Expression):
     def size(self) -> int:
         """How many elements there are, missing ones included."""
         return self.plate.size
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Flat numbers of the elements that are not missing."""
+        return np.arange(self.size) if self.present is None else self.present
+
+    @property
+    def count(self) -> int:
+        """How many elements are not missing."""
+        return self.size if self.present is None else len(self.present)
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The observed values that are not missing."""
+        assert self.observed is not None
+        return self.observed if self.present is None else self.observed[self.present]
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -152,34 +168,40 @@ class Variable(Expression):
             return int(key)
         return Labelled(self.model.kept(key), axes or (None,) * key.ndim)
 
-    def _rows(self, absent: NDArray[np.bool_] | None) -> NDArray[np.int64]:
-        """Check the observed values and number the rows that are there."""
+    def _present(self, absent: NDArray[np.bool_] | None) -> NDArray[np.int64] | None:
+        """Check the observed values and number the rows that are there; None if all are."""
         if self.observed is None:
-            return np.arange(self.size)
+            return None
         if self.size == 0:
             raise ModelError(f"'{self.name}' is observed but its table is empty")
-        events = self.family.event_ndim
-        missing = np.zeros(self.plate.shape, dtype=bool)
-        if absent is not None:
+        rows, events = None, self.family.event_ndim
+        if absent is not None and absent.any():
             cells = absent.reshape(*self.plate.shape, -1) if events else absent[..., None]
-            missing |= cells.any(axis=-1)
+            missing = cells.any(axis=-1)
             if events and not np.array_equal(missing, cells.all(axis=-1)):
                 raise ModelError(
                     f"a value of '{self.name}' is missing in part, but a vector or matrix is "
                     "observed as a whole or not at all"
                 )
-        rows = np.flatnonzero(~missing)
-        if rows.size == 0:
-            raise ModelError(f"every value of '{self.name}' is missing")
+            rows = np.flatnonzero(~missing)
+            if rows.size == 0:
+                raise ModelError(f"every value of '{self.name}' is missing")
         flat = self.observed.reshape(-1, *self.shape[len(self.plate.shape) :])
-        sound = self.family.at(rows).in_support(flat[rows])
+        values = flat if rows is None else flat[rows]
+
+        def first(wrong: NDArray[np.bool_]) -> int:
+            place = int(np.flatnonzero(wrong)[0])
+            return place if rows is None else int(rows[place])
+
+        each = np.arange(self.size) if rows is None else rows
+        sound = self.family.at(each).in_support(values)
         if not sound.all():
-            raise ModelError(self._strange(flat, int(rows[np.flatnonzero(~sound)[0]])))
-        huge = np.abs(flat[rows]).reshape(len(rows), -1).max(axis=1) > np.float64(LARGEST)
+            raise ModelError(self._strange(flat, first(~sound)))
+        huge = np.abs(values).reshape(len(values), -1).max(axis=1) > np.float64(LARGEST)
         if huge.any():
-            first = int(rows[np.flatnonzero(huge)[0]])
+            row = first(huge)
             raise ModelError(
-                f"'{self.name}' holds {shown(flat[first].tolist())} at {self.plate.locate(first)}, "
+                f"'{self.name}' holds {shown(flat[row].tolist())} at {self.plate.locate(row)}, "
                 f"but beyond {LARGEST:g} squares overflow; use other units"
             )
         self.observed = flat
@@ -187,8 +209,7 @@ class Variable(Expression):
 
     def _check_distance(self) -> None:
         """Refuse values so far from 0 that a variance is lost in the rounding of a square."""
-        assert self.observed is not None
-        values = self.observed[self.rows]
+        values = self.values
         centre = np.abs(values.mean(axis=0, dtype=np.float64))
         spread = values.std(axis=0, dtype=np.float64)
         far = (spread > 0) & (centre > FARTHEST * spread)

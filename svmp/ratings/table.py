@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from svmp.errors import RatingsError
 
 Ids = NDArray[np.int64] | NDArray[np.str_]
-Duplicates = Literal["error", "last", "mean"]
+Duplicates = Literal["error", "last", "mean", "sum"]
 """What to do with a second rating of the same item by the same user."""
 
 
@@ -92,8 +92,12 @@ class Ratings:
         return f"<Ratings: {len(self):,} of {self.items:,} items by {self.users:,} users>"
 
 
-def keys_of(known: Ids, ids: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
+def keys_of(
+    known: Ids, ids: Sequence[Any] | NDArray[Any], order: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
     """Return the place of each id among those that are known, -1 where it is not.
+
+    `order` sorts those that are known, for who asks often.
 
     >>> keys_of(np.array([10, 30, 20]), [20, 5, 10])
     array([ 2, -1,  0])
@@ -107,7 +111,7 @@ def keys_of(known: Ids, ids: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
     ):
         kind = "whole numbers" if numbers else "strings"
         raise RatingsError(f"the ids are {kind}, and {wanted.reshape(-1)[0]!r:.60} is not")
-    order = np.argsort(known, kind="stable")
+    order = np.argsort(known, kind="stable") if order is None else order
     place = np.minimum(np.searchsorted(known, wanted, sorter=order), max(len(known) - 1, 0))
     found = order[place] if len(known) else np.zeros(wanted.shape, np.int64)
     return np.where(known[found] == wanted, found, -1) if len(known) else found - 1

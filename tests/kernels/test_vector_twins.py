@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import svmp
 from svmp.inference.fused import find_loops
 from svmp.kernels import vectors
-from svmp.kernels.vectors_plan import PIECE, VectorPlan
+from svmp.kernels.vectors_plan import VectorPlan
 from svmp.network.network import Network
 from tests.kernels.test_twins import METHODS, both, table
 from tests.network.tools import anywhere
@@ -99,8 +99,8 @@ def test_the_loops_do_what_their_twins_do_on_the_gallery(label):
     both(gallery()["04 vectors"], 3, *METHODS[label], iterations=2)
 
 
-def ratings(dtype: Any, rows: int = 3 * PIECE + 5) -> svmp.Model:
-    """More ratings than a piece has, of one user the most, with biases."""
+def ratings(dtype: Any, rows: int = 2 * vectors.LONG + 5) -> svmp.Model:
+    """More ratings of one user than are read as one, with biases."""
     rng = np.random.default_rng(1)
     user, item = np.minimum(rng.geometric(0.6, rows) - 1, 8), rng.integers(30, size=rows)
     stars = rng.integers(1, 6, rows).astype(dtype)
@@ -169,12 +169,16 @@ def test_moments_follow_their_natural_parameters(k):
     rng = np.random.default_rng(k)
     root, mu = rng.normal(size=(k, 2 * k)), rng.normal(size=k)
     tau = root @ root.T
-    natural = np.concatenate([tau @ mu, -0.5 * tau.ravel()])
-    moments = np.empty_like(natural)
-    vectors.follow(natural, moments, k)
-    np.testing.assert_allclose(moments[:k], mu, rtol=1e-8)
+    prior = np.concatenate([tau @ mu, -0.5 * tau.ravel()])[None]
+    one, first = np.ones(1), np.zeros(1, dtype=np.int64)
+    to = vectors.Receiver(0, 0, first, one, one, prior, at_once=True)
+    natural, moments = np.zeros_like(prior), np.zeros_like(prior)
+    nothing, room = np.zeros(k * (k + 3) // 2), vectors.square_room(k)
+    assert vectors.settle(to, 0, k, nothing, room, natural, moments)
+    np.testing.assert_allclose(natural, prior)
+    np.testing.assert_allclose(moments[0, :k], mu, rtol=1e-8)
     second = np.outer(mu, mu) + np.linalg.inv(tau)
-    np.testing.assert_allclose(moments[k:].reshape(k, k), second, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(moments[0, k:].reshape(k, k), second, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("option", ["a", "b"])

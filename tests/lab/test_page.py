@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from .conftest import ENDLESS, PAPER, SMALL, Lab
+import svmp
+
+from .conftest import PAPER, SMALL, Lab
 
 PHONE = {"viewport": {"width": 375, "height": 740}, "is_mobile": True, "has_touch": True}
 LINES = "#chart .scatterlayer .js-line"
@@ -46,22 +48,49 @@ def axis(page: Any, name: str) -> dict[str, Any]:
     )
 
 
-def test_a_run_starts_streams_and_stops(lab: Lab, page: Any, expect: Any) -> None:
+def see_the_export(lab: Lab, page: Any, expect: Any) -> None:
+    """The script is shown, can be downloaded and copied, and is the server's."""
+    path = f"/api/runs/{next(lab.updates())['kept'][0]}/script"
+    script = lab.client.get(path).text
+    button(page, "Export as Python").click()
+    dialog = page.get_by_role("dialog")
+    assert dialog.locator("code").text_content() == script
+    with page.expect_download() as download:
+        dialog.get_by_role("link", name="Download").click()
+    assert download.value.path().read_text(encoding="utf-8") == script
+    assert re.fullmatch(r"svmp-run-\d+\.py", download.value.suggested_filename)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    button(dialog, "Copy").click()
+    expect(button(dialog, "Copied")).to_be_visible()
+    assert page.evaluate("() => navigator.clipboard.readText()") == script
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+
+
+def test_a_run_starts_streams_stops_and_is_exported(lab: Lab, page: Any, expect: Any) -> None:
     page.goto(lab.url)
     fill(page, scale="0.01", factors="2", C="1", rho1="1/512", sweeps="500")
     page.get_by_role("button", name="Run", exact=True).click()
     run = page.locator(".run")
     expect(run.locator("h3")).to_have_text("Algorithm 1 (a), C = 1, from ρ₁ = 1/512, κ = 0.6")
     expect(run).to_have_attribute("data-state", "running")
-    expect(run.locator(".numbers")).to_contain_text("iterations")
-    before = points(page)
-    page.wait_for_timeout(1500)
-    assert points(page) > before > 0
+    numbers = run.locator(".numbers")
+    expect(numbers).to_contain_text("iterations")
+    before, said = points(page), numbers.inner_text()
+    expect(numbers).not_to_have_text(said)
     expect(page.locator(LINES)).to_have_count(1)
+    assert points(page) > before > 0
     button(run, "Stop").click()
     expect(run.locator(".state")).to_have_text("stopped")
     expect(button(run, "Stop")).to_be_hidden()
     expect(page.get_by_role("status")).to_contain_text("stopped")
+
+    fill(page, C="3", rho1="1")
+    button(run, "Reuse settings").click()
+    expect(page.locator("[name=C]")).to_have_value("1")
+    expect(page.locator("[name=rho1]")).to_have_value("1/512")
+    see_the_export(lab, page, expect)
+
     button(run, "Remove").click()
     expect(run).to_have_count(0)
     expect(page.locator(LINES)).to_have_count(0)
@@ -108,26 +137,10 @@ def test_a_diverging_and_a_converging_run_lie_over_each_other(
     expect(page.locator("#chart .hoverlayer")).to_contain_text("accesses")
 
 
-def test_runs_are_still_there_after_a_reload_and_in_another_page(
+def test_what_is_refused_is_said_beside_its_field(
     lab: Lab, new_page: Callable[..., Any], expect: Any
 ) -> None:
-    id = lab.start(SMALL)
-    lab.end_of(id)
-    first, second = new_page(color_scheme="dark"), new_page(**PHONE)
-    for page in (first, second):
-        page.goto(lab.url)
-        expect(page.locator(".run")).to_have_attribute("data-state", "budget")
-    first.reload()
-    expect(first.locator(".run")).to_have_count(1)
-    expect(first.locator(LINES)).to_have_count(1)
-    lab.client.delete(f"/api/runs/{id}")
-    expect(second.locator(".run")).to_have_count(0)
-
-
-def test_a_refused_field_is_named_beside_it(
-    lab: Lab, new_page: Callable[..., Any], expect: Any
-) -> None:
-    page = new_page(allow="status of 422")
+    page = new_page(allow="status of 422|ERR_FAILED")
     page.goto(lab.url)
     fill(page, kappa="0.3")
     page.keyboard.press("Enter")
@@ -141,6 +154,12 @@ def test_a_refused_field_is_named_beside_it(
     expect(page.locator("#seed-error")).to_contain_text("seed must be a whole number")
     expect(page.locator("#kappa-error")).to_have_count(0)
     expect(page.locator(".run")).to_have_count(0)
+    page.route("**/api/runs", lambda route: route.abort())  # as if the lab were gone
+    page.keyboard.press("Enter")
+    expect(page.locator("#trouble")).to_contain_text("is it still running in the terminal?")
+    page.route("**/api/events", lambda route: route.abort())
+    page.reload()
+    expect(page.locator("#lost")).to_be_visible()
 
 
 def test_only_the_fields_of_a_run_are_shown(lab: Lab, page: Any, expect: Any) -> None:
@@ -150,30 +169,14 @@ def test_only_the_fields_of_a_run_are_shown(lab: Lab, page: Any, expect: Any) ->
     assert shown.evaluate_all(names) == ",".join(sorted(PAPER))
     fill(page, policy="Grow")
     assert "C" not in shown.evaluate_all(names).split(",")
+    usual = {"kappa": svmp.RobbinsMonro().kappa, "hold": svmp.HoldThenDecay().hold}
+    usual |= {"start": svmp.Grow().start, "rate": svmp.Grow().rate, "c": svmp.Grow().c}
+    for name, value in usual.items():
+        expect(page.locator(f"[name={name}]")).to_have_value(str(value))
+    fill(page, policy="Nodewise")
+    expect(page.locator("[name=c]")).to_have_value(str(svmp.Nodewise().c))
     fill(page, algorithm="full")
     assert shown.evaluate_all(names) == ",".join(sorted(SMALL))
-
-
-def test_a_run_is_exported_and_its_settings_used_again(lab: Lab, page: Any, expect: Any) -> None:
-    id = lab.start(ENDLESS | {"C": 3})
-    page.goto(lab.url)
-    button(page, "Export as Python").click()
-    dialog = page.get_by_role("dialog")
-    script = lab.client.get(f"/api/runs/{id}/script").text
-    assert dialog.locator("code").text_content() == script
-    with page.expect_download() as download:
-        dialog.get_by_role("link", name="Download").click()
-    assert download.value.path().read_text(encoding="utf-8") == script
-    assert download.value.suggested_filename == f"svmp-run-{id}.py"
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    button(dialog, "Copy").click()
-    expect(button(dialog, "Copied")).to_be_visible()
-    assert page.evaluate("() => navigator.clipboard.readText()") == script
-    page.keyboard.press("Escape")
-    expect(dialog).to_be_hidden()
-    button(page, "Reuse settings").click()
-    expect(page.locator("[name=C]")).to_have_value("3")
-    expect(page.locator("[name=rho1]")).to_have_value("1/512")
 
 
 def test_it_can_be_used_by_keyboard_alone(lab: Lab, page: Any, expect: Any) -> None:
@@ -198,18 +201,24 @@ def test_it_can_be_used_by_keyboard_alone(lab: Lab, page: Any, expect: Any) -> N
     expect(page.get_by_role("radio", name="everything")).to_be_checked()
 
 
-def test_nothing_is_cut_off_and_text_can_be_read(
+def test_runs_look_well_in_every_page_and_stay_there(
     lab: Lab, new_page: Callable[..., Any], expect: Any
 ) -> None:
     """The page is as wide as the window, text has a contrast of 4.5, and what acts has a name."""
-    lab.end_of(lab.start(SMALL))
+    id = lab.start(SMALL)
+    lab.end_of(id)
     for looks in ({}, {"color_scheme": "dark"}, PHONE):
         page = new_page(**looks)
         page.goto(lab.url)
         expect(page.locator(".run")).to_have_attribute("data-state", "budget")
+        expect(page.locator(LINES)).to_have_count(1)
         assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
         assert page.evaluate(CONTRAST) >= 4.5
         assert page.locator("button, input:visible, select").evaluate_all(UNNAMED) == []
+    page.reload()
+    expect(page.locator(".run")).to_have_count(1)
+    lab.client.delete(f"/api/runs/{id}")
+    expect(page.locator(".run")).to_have_count(0)
 
 
 UNNAMED = "nodes => nodes.filter((n) => !(n.labels?.length || n.textContent.trim() || n.ariaLabel))"
@@ -230,12 +239,3 @@ CONTRAST = """() => {
     return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
   }));
 }"""
-
-
-def test_a_lab_that_is_gone_is_noticed(lab: Lab, new_page: Callable[..., Any], expect: Any) -> None:
-    page = new_page(allow="ERR_INTERNET_DISCONNECTED|ERR_FAILED")
-    page.goto(lab.url)
-    expect(button(page, "Nothing to tune")).to_be_visible()
-    page.route("**/api/runs", lambda route: route.abort())
-    page.get_by_role("button", name="Run", exact=True).click()
-    expect(page.get_by_role("alert")).to_contain_text("is it still running in the terminal?")

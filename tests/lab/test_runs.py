@@ -110,6 +110,8 @@ DEATHS = {
     "os._exit(3)": "ended with exit code 3: it left no word why",
     "os.kill(os.getpid(), 9)": "ended by signal 9: it left no word why",
     "print('nonsense', flush=True); time.sleep(600)": "none of its own: b'nonsense",
+    "print(3, flush=True); time.sleep(600)": "none of its own: b'3",
+    "print('x' * 100_000, flush=True); time.sleep(600)": "none of its own",
 }
 
 

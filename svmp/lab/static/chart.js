@@ -81,7 +81,10 @@ function mark(run, { x, y }, view, xlog) {
 function between(one, other, log) {
   const [to, from] = log ? [Math.log, Math.exp] : [Number, Number];
   const [a, b] = [to(one), to(other)];
-  return { shareOf: (value) => (to(value) - a) / (b - a), at: (share) => from(a + share * (b - a)) };
+  return {
+    shareOf: (value) => (to(value) - a) / (b - a),
+    at: (share) => from(a + share * (b - a)),
+  };
 }
 
 /** Ticks of a log scale that is too short for powers of ten alone. */
@@ -100,13 +103,11 @@ function yaxis(view, runs) {
   }
   const lowest = Math.max(view.low, Math.min(...column(runs, BOUND)));
   const [from, to] = [Math.log10(-lowest), Math.log10(-view.high)];
-  const margin = 0.05 * (from - to) || 0.1;
-  const powers = { tickprefix: "−", exponentformat: "power" };
-  return {
-    type: "log",
-    range: [from + margin, to - margin],
-    ...(from - to > 2.5 ? powers : ticks(from + margin, to - margin)),
-  };
+  const decades = from - to;
+  const margin = 0.05 * decades || 0.1;
+  const range = [lowest === view.low ? from : from + margin, to - margin];
+  const powers = { tickprefix: "−", exponentformat: "power", dtick: Math.ceil(decades / 8) };
+  return { type: "log", range, ...(decades > 2.5 ? powers : ticks(...range)) };
 }
 
 /** Draw all runs that are shown. The zoom stays as it is until a scale is switched. */
@@ -130,11 +131,13 @@ export function draw(all) {
       title: { text: "ratings accessed" },
       type: x,
       ...(x === "log" ? { dtick: 1 } : { rangemode: "tozero", tickformat: "~s" }),
+      showticklabels: runs.length > 0,
     },
     yaxis: {
       ...axis,
       title: { text: "bound (nats)", standoff: 14 },
-      ...(runs.length ? yaxis(view, runs) : { showticklabels: false }),
+      ...(runs.length ? yaxis(view, runs) : {}),
+      showticklabels: runs.length > 0,
     },
     uirevision: `${x} ${y}`,
     showlegend: false,

@@ -2,6 +2,7 @@
 
 const form = document.getElementById("form");
 const trouble = document.getElementById("trouble");
+const USUAL = { Nodewise: { c: "0.25" }, Grow: { c: "0.5" } }; // what svmp takes by default
 const names = () => [...form.elements].filter((field) => field.name);
 
 /** Whether a condition holds: "algorithm:children,batch policy:!Grow" is both of them. */
@@ -76,6 +77,8 @@ export async function setUpForm() {
     option.value = power === 0 ? "1" : `1/${2 ** power}`;
     document.getElementById("steps").append(option);
   }
+  const policy = form.elements.policy;
+  policy.addEventListener("input", () => fillForm(USUAL[policy.value] ?? {}));
   form.addEventListener("input", showFields);
   showFields();
 }

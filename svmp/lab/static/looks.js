@@ -30,7 +30,8 @@ export const compact = (number) => short.format(number).replace("-", "−").repl
 function nats(bound) {
   if (Math.abs(bound) < 1e9) return whole.format(bound).replace("-", "−");
   const [digits, power] = bound.toExponential(1).split("e+");
-  return `${digits.replace("-", "−")} × 10${[...power].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}`;
+  const raised = [...power].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("");
+  return `${digits.replace("-", "−")} × 10${raised}`;
 }
 
 /** Where a run is: its bound, iterations and accesses. */

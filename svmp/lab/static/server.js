@@ -20,8 +20,13 @@ export const scriptPath = (id) => `/api/runs/${id}/script`;
 /** Keep a map of runs as the server has them, and call `changed` with those that changed state. */
 export function follow(runs, changed) {
   const stream = new EventSource("/api/events");
+  const lost = document.getElementById("lost");
   let fresh = true; // each stream begins with everything there is
-  stream.addEventListener("open", () => (fresh = true));
+  stream.addEventListener("error", () => (lost.hidden = false));
+  stream.addEventListener("open", () => {
+    lost.hidden = true;
+    fresh = true;
+  });
   stream.addEventListener("message", (event) => {
     const update = JSON.parse(event.data);
     const news = [];
@@ -36,5 +41,4 @@ export function follow(runs, changed) {
     fresh = false;
     changed(news);
   });
-  return stream;
 }

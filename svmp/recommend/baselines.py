@@ -1,0 +1,39 @@
+"""What any recommender must beat: biases without factors, and what is popular."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+
+from svmp.ratings import Ratings
+from svmp.recommend.factors import FactorModel
+from svmp.recommend.history import History
+from svmp.recommend.rating import RatingModel
+from svmp.recommend.side import Known, Side
+
+
+class Popularity(FactorModel):
+    """An item's score is how many have rated it, the same for everybody."""
+
+    def fit(self, ratings: Ratings) -> Self:
+        """Count."""
+        counts = np.bincount(ratings.item, minlength=ratings.items)
+        self.offset_ = 0.0
+        self.users_ = Known("user", ratings.user_ids, _flat(np.zeros(ratings.users)), _flat([0.0]))
+        self.items_ = Known("item", ratings.item_ids, _flat(counts), _flat([0.0]))
+        self.history_ = History.of(ratings)
+        return self
+
+
+def biases(ratings: Ratings, like: RatingModel | None = None) -> RatingModel:
+    """Fit the same model without factors."""
+    model = RatingModel() if like is None else RatingModel(**like.get_params())
+    return model.set_params(factors=0, progress=False).fit(ratings)
+
+
+def _flat(bias: object) -> Side:
+    """Return elements that are certain and have no factors."""
+    values = np.asarray(bias, np.float32)
+    nothing = np.zeros((len(values), 0), np.float32)
+    return Side(values, np.zeros_like(values), nothing, nothing)

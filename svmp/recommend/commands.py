@@ -1,0 +1,263 @@
+"""`svmp recommend`: from a file of ratings to recommendations, on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from svmp.errors import ModelError
+
+if TYPE_CHECKING:
+    from svmp.recommend.rating import RatingModel
+
+recommend = typer.Typer(
+    help="Recommendations from a file of ratings, with honest uncertainty.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+File = Annotated[Path, typer.Argument(metavar="RATINGS", help="A file of ratings.")]
+Folder = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that was saved.")]
+Names = Annotated[
+    str, typer.Option("--columns", help="user,item,rating[,time] by name or position from 0.")
+]
+Rule = Annotated[str, typer.Option(help="If a pair is rated twice: error, last or mean.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Count = Annotated[int, typer.Option("-n", min=1, help="How many.")]
+
+
+@recommend.command()
+def fit(
+    ratings: File,
+    out: Annotated[Path, typer.Option("-o", "--out", help="The folder to write the model to.")],
+    factors: Annotated[int, typer.Option(min=0, help="Factors of a user and of an item.")] = 32,
+    columns: Names = "",
+    duplicates: Rule = "error",
+    covariance: Annotated[
+        str, typer.Option(help="q of the factors: diagonal or full.")
+    ] = "diagonal",
+    noise: Annotated[str, typer.Option(help="Noise: shared, or one for each user.")] = "shared",
+    seed: int = 0,
+    max_sweeps: Annotated[float, typer.Option(min=1)] = 30,
+    threads: Annotated[int | None, typer.Option(min=1)] = None,
+    as_json: Json = False,
+) -> None:
+    """Learn from a file of ratings."""
+    from svmp.recommend.rating import RatingModel
+
+    model = RatingModel(
+        factors,
+        covariance=covariance,  # type: ignore[arg-type]
+        noise=noise,  # type: ignore[arg-type]
+        columns=_columns(columns),
+        duplicates=duplicates,  # type: ignore[arg-type]
+        seed=seed,
+        max_sweeps=max_sweeps,
+        threads=threads,
+    ).fit(ratings)
+    model.save(out)
+    about = {
+        "model": str(out),
+        "ratings": len(model.history_.item),
+        "users": len(model.users_),
+        "items": len(model.items_),
+        "sweeps": model.sweeps_,
+        "noise": model.prior_noise_**0.5,
+    }
+    if as_json:
+        print(json.dumps(about))
+    else:
+        _table([{"": name, "value": _shown(value)} for name, value in about.items()], False)
+
+
+@recommend.command()
+def evaluate(
+    ratings: File,
+    factors: Annotated[int, typer.Option(min=0, help="Factors of a user and of an item.")] = 32,
+    split: Annotated[
+        str, typer.Option(help="What is left out: random, time, last, users or items.")
+    ] = "random",
+    share: Annotated[float, typer.Option(help="How much of it is left out.")] = 0.1,
+    n: Count = 10,
+    columns: Names = "",
+    duplicates: Rule = "error",
+    seed: int = 0,
+    plot: Annotated[Path | None, typer.Option(help="Draw the figures into this file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Fit to a part of a file, and score predictions and rankings on the rest."""
+    from svmp.ratings import read_ratings
+    from svmp.recommend import split as splits
+    from svmp.recommend.evaluate import evaluate as score
+    from svmp.recommend.rating import RatingModel
+
+    table = read_ratings(ratings, columns=_columns(columns), duplicates=duplicates)  # type: ignore[arg-type]
+    ways: dict[str, Any] = {
+        "random": lambda: splits.random(table, share, seed),
+        "time": lambda: splits.by_time(table, share),
+        "last": lambda: splits.last_out(table),
+        "users": lambda: splits.cold_users(table, share, seed),
+        "items": lambda: splits.cold_items(table, share, seed),
+    }
+    if split not in ways:
+        raise ModelError(f"--split must be one of {', '.join(ways)}, not {split!r:.60}")
+    train, test = ways[split]()
+    found = score(RatingModel(factors, seed=seed).fit(train), test, n=n, seed=seed)
+    if plot is not None:
+        found.plot().savefig(plot, dpi=120)
+    print(json.dumps(found.to_dict(), indent=1) if as_json else found)
+
+
+@recommend.command()
+def top(
+    model: Folder,
+    user: Annotated[list[str], typer.Option(help="A user's id; may be given again.")],
+    n: Count = 10,
+    explore: Annotated[str | None, typer.Option(help="thompson or ucb.")] = None,
+    seen: Annotated[bool, typer.Option("--seen", help="Also what the user has rated.")] = False,
+    seed: int = 0,
+    as_json: Json = False,
+) -> None:
+    """Recommend items to users."""
+    found = _load(model)
+    users = _ids(found.users_.ids, user)
+    best = found.recommend(
+        users,
+        n,
+        exclude_seen=not seen,
+        explore=explore,  # type: ignore[arg-type]
+        seed=seed,
+    )
+    rows = [
+        {"user": _plain(one), **row}
+        for place, one in enumerate(users)
+        for row in _rows(best.items[place], best.scores[place], best.stds[place])
+    ]
+    _table(rows, as_json)
+
+
+@recommend.command()
+def similar(
+    model: Folder,
+    item: Annotated[str | None, typer.Option(help="An item's id.")] = None,
+    user: Annotated[str | None, typer.Option(help="Or a user's.")] = None,
+    n: Count = 10,
+    as_json: Json = False,
+) -> None:
+    """List what is most like an item, or who is most like a user."""
+    if (item is None) == (user is None):
+        raise ModelError("give an --item or a --user, one of the two")
+    found = _load(model)
+    if item is not None:
+        best = found.similar_items(_ids(found.items_.ids, [item])[0], n)
+    else:
+        best = found.similar_users(_ids(found.users_.ids, [user or ""])[0], n)
+    what = "item" if item is not None else "user"
+    _table(list(_rows(*best, what=what, score="similarity")), as_json)
+
+
+@recommend.command(name="fold-in")
+def fold_in(
+    model: Folder,
+    rated: Annotated[list[str], typer.Option(metavar="ITEM=RATING", help="Again and again.")],
+    n: Count = 10,
+    as_json: Json = False,
+) -> None:
+    """Recommend to somebody who is not in the model, by a few ratings of theirs."""
+    found = _load(model)
+    items, ratings = [], []
+    for pair in rated:
+        item, equals, rating = pair.rpartition("=")
+        try:
+            ratings.append(float(rating))
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise ModelError(f"--rated must be ITEM=RATING, as 42=4.5, not {pair!r:.60}")
+        items.append(item)
+    person = found.fold_in(_ids(found.items_.ids, items), ratings)
+    _table(list(_rows(*found.recommend(person, n))), as_json)
+
+
+@recommend.command()
+def update(
+    model: Folder,
+    ratings: File,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Where to; by default in its place.")
+    ] = None,
+    columns: Names = "",
+    duplicates: Rule = "error",
+    as_json: Json = False,
+) -> None:
+    """Take in more ratings, without fitting anew."""
+    found = _load(model)
+    found.set_params(columns=_columns(columns), duplicates=duplicates)
+    before = len(found.history_.item), len(found.users_), len(found.items_)
+    found.update(ratings)
+    found.save(out or model)
+    after = len(found.history_.item), len(found.users_), len(found.items_)
+    names = ("ratings", "users", "items")
+    both = dict(zip(names, zip(before, after, strict=True), strict=True))
+    if as_json:
+        print(json.dumps({name: now for name, (_, now) in both.items()}))
+    else:
+        rows = [{"": name, "before": was, "after": now} for name, (was, now) in both.items()]
+        _table(rows, False)
+
+
+def _load(path: Path) -> RatingModel:
+    from svmp.recommend.rating import RatingModel
+
+    return RatingModel.load(path)
+
+
+def _columns(text: str) -> Any:
+    """Return columns as they were written: names, or positions."""
+    if not text:
+        return None
+    return tuple(int(part) if part.strip().isdecimal() else part for part in text.split(","))
+
+
+def _ids(known: Any, texts: list[str]) -> Any:
+    """Return ids of the kind that a model has."""
+    if known.dtype.kind == "U":
+        return texts
+    try:
+        return [int(text) for text in texts]
+    except ValueError:
+        raise ModelError(f"the ids of this model are whole numbers, not {texts[0]!r:.60}") from None
+
+
+def _rows(items: Any, scores: Any, stds: Any, what: str = "item", score: str = "score") -> Any:
+    for item, value, std in zip(items, scores, stds, strict=True):
+        if value == value:
+            yield {what: _plain(item), score: round(float(value), 4), "std": round(float(std), 4)}
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:,.4g}" if value % 1 else f"{value:,.0f}"
+
+
+def _table(rows: list[dict[str, Any]], as_json: bool) -> None:
+    """Print rows for people or for programs."""
+    if as_json:
+        print(json.dumps(rows))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    if not rows:
+        print("there is nothing left to recommend")
+        return
+    table = Table(*rows[0])
+    for row in rows:
+        table.add_row(*map(str, row.values()))
+    Console().print(table)

@@ -1,0 +1,269 @@
+"""What recommenders share: users and items with a bias and factors, and what follows from them.
+
+A model of this kind fits a network and leaves q here; what a score says of an observation is its
+own affair.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmp.errors import FileError, ModelError
+from svmp.recommend import files
+from svmp.recommend.estimator import Estimator, check_whole
+from svmp.recommend.history import History
+from svmp.recommend.side import Floats, Keys, Known, Side, score
+from svmp.recommend.similar import most_similar
+from svmp.recommend.state import of_history, of_known, to_history, to_known
+from svmp.recommend.top import BLOCK, CELLS, Explore, best, scorer, shown
+
+
+class Top(NamedTuple):
+    """The best first, for one user a list and for several a row each.
+
+    Where there are fewer than were asked for, a row ends with scores of NaN and items of -1, or ''.
+
+    Attributes
+    ----------
+    items
+        Their ids.
+    scores, stds
+        Expected score and its standard deviation under q.
+    """
+
+    items: NDArray[Any]
+    scores: Floats
+    stds: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Person:
+    """A user who is not in the model, given their own history: q, and the items they know.
+
+    Attributes
+    ----------
+    side
+        q of their bias and factors.
+    seen
+        Keys of their items.
+    """
+
+    side: Side
+    seen: Keys
+
+
+class FactorModel(Estimator):
+    """Users and items with biases and factors.
+
+    Attributes
+    ----------
+    users_, items_
+        Ids and q of all users and items.
+    history_
+        What the model has been fitted to, by user.
+    offset_
+        What is added to every score.
+    """
+
+    users_: Known
+    items_: Known
+    history_: History
+    offset_: float
+
+    def recommend(
+        self,
+        users: Any,
+        n: int = 10,
+        *,
+        exclude_seen: bool = True,
+        candidates: Any = None,
+        exclude: Any = None,
+        explore: Explore = None,
+        width: float = 1.0,
+        unknown: str = "error",
+        seed: int = 0,
+        progress: bool | None = None,
+    ) -> Top:
+        """Return the n items with the highest scores, for one user or many.
+
+        Parameters
+        ----------
+        users
+            An id, an array of ids, or a `Person` from `fold_in`.
+        n
+            How many; if there are fewer items, all of them.
+        exclude_seen
+            Leave out what the user has rated.
+        candidates, exclude
+            Ids of the only items that may be recommended, and of those that may not.
+        explore
+            None ranks by the expected score; "ucb" by that plus `width` standard deviations;
+            "thompson" by the score under one draw from q, anew for each user.
+        unknown
+            What to do about a user that is not in the model: "error", or "prior".
+        seed
+            Decides the draws.
+        progress
+            Whether to show how far it is; by default on a terminal.
+
+        Returns
+        -------
+        Top
+            Items, expected scores and their standard deviations.
+        """
+        self._check_fitted()
+        check_whole("n", n, 0)
+        if explore not in (None, "thompson", "ucb"):
+            raise ModelError(f"explore must be None, 'thompson' or 'ucb', not {explore!r:.60}")
+        allowed = self._allowed(candidates, exclude)
+        items = self._ranked() if allowed is None else self._ranked().at(allowed)
+        person = isinstance(users, Person)
+        keys = np.array([-1]) if person else self.users_.keys(users, unknown)
+        n = min(n, len(items))
+        places = np.full((len(keys), n), -1, np.int64)
+        stds, scores = np.empty((2, len(keys), n), np.float32)
+        size = max(1, min(BLOCK, CELLS // max(len(items), 1)))
+        of_block = self._scorer(items, explore, width, seed)
+        blocks = range(0, len(keys), size)
+        for block, start in enumerate(shown(blocks, progress)):
+            rows = slice(start, start + size)
+            some = users.side if person else self.users_.at(keys[rows])
+            hidden = self._hidden(users if person else keys[rows], exclude_seen, allowed)
+            best(of_block(block, some), n, *hidden, places[rows])
+            scores[rows], stds[rows] = self._scored(some, items, places[rows])
+        found = places if allowed is None else np.where(places < 0, -1, allowed[places])
+        top = Top(labels(self.items_.ids, found), scores, stds)
+        if person or np.ndim(users) == 0:
+            some = found[0] >= 0
+            return Top(top.items[0][some], top.scores[0][some], top.stds[0][some])
+        return top
+
+    def similar_items(self, item: Any, n: int = 10) -> Top:
+        """Return the items most like one, with their similarity and its standard deviation.
+
+        The similarity is the correlation, over all users, of what the factors add to the scores of
+        the two items: 1 if everybody who likes one more than expected likes the other.
+        """
+        return self._similar(self.items_, self.users_, item, n)
+
+    def similar_users(self, user: Any, n: int = 10) -> Top:
+        """Return the users most like one, with their similarity and its standard deviation."""
+        return self._similar(self.users_, self.items_, user, n)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a folder, whole or not at all: see `svmp.recommend.load`."""
+        self._check_fitted()
+        arrays = of_known("users", self.users_) | of_known("items", self.items_)
+        arrays |= of_history(self.history_)
+        about = {
+            "kind": type(self).__name__,
+            "parameters": self.get_params(),
+            "offset": self.offset_,
+        }
+        more, others = self._own_state()
+        ids = {"users": self.users_.ids, "items": self.items_.ids}
+        files.write(path, {**about, **more}, {**arrays, **others}, ids)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return a model that was saved; its arrays are mapped from the folder, and read-only."""
+        about, arrays, ids = files.read(path)
+        try:
+            kind, parameters = about.get("kind"), about.get("parameters", {})
+            files.need(kind == cls.__name__, f"this is a {kind!s:.40}, not a {cls.__name__}")
+            try:
+                model = cls(**parameters)
+                model.offset_ = float(about["offset"])
+                model.users_ = to_known("users", ids["users"], arrays)
+                model.items_ = to_known("items", ids["items"], arrays)
+                model.history_ = to_history(arrays, len(model.users_), len(model.items_))
+                model._own_restore(about, arrays)
+            except (TypeError, KeyError, ValueError) as error:
+                if isinstance(error, FileError):
+                    raise
+                raise FileError(f"damaged: model.json makes no sense ({error!s:.100})") from None
+        except FileError as error:
+            raise FileError(f"{path}: {error}") from None
+        return model
+
+    def scores(self, users: Side) -> Floats:
+        """Return that by which items are ranked, of every user with every item."""
+        return self._scorer(self._ranked(), None, 0.0, 0)(0, users)
+
+    def _ranked(self) -> Side:
+        """Return the items as they are ranked."""
+        return self.items_.side
+
+    def _scorer(
+        self, items: Side, explore: Explore, width: float, seed: int
+    ) -> Callable[[int, Side], Floats]:
+        """Return the function that scores a block of users, by its number, against items."""
+        return scorer(items, explore, width, seed)
+
+    def _own_state(self) -> tuple[dict[str, Any], files.Arrays]:
+        """Return what a model has learned beside users and items: a description, and arrays."""
+        return {}, {}
+
+    def _own_restore(self, about: dict[str, Any], arrays: files.Arrays) -> None:
+        """Take it back."""
+
+    def _similar(self, known: Known, others: Known, one: Any, n: int) -> Top:
+        self._check_fitted()
+        check_whole("n", n, 0)
+        key = int(known.keys(one)[0])
+        places, similarity, stds = most_similar(known.side, others.side, key, n)
+        return Top(known.ids[places], similarity, stds)
+
+    def _allowed(self, candidates: Any, exclude: Any) -> Keys | None:
+        """Return the places of the items that may be recommended, or None for all."""
+        if candidates is None and exclude is None:
+            return None
+        every = np.arange(len(self.items_))
+        some = every if candidates is None else np.unique(self.items_.keys(candidates))
+        if exclude is None:
+            return some
+        without = self.items_.keys(exclude, "prior")
+        return np.setdiff1d(some, without)
+
+    def _hidden(self, users: Any, exclude_seen: bool, allowed: Keys | None) -> tuple[Keys, Keys]:
+        """Return the places that users must not get: where those of each begin, and the places."""
+        count = 1 if isinstance(users, Person) else len(users)
+        if not exclude_seen:
+            return np.zeros(count + 1, np.int64), np.zeros(0, np.int64)
+        if isinstance(users, Person):
+            begin, items = np.array([0, len(users.seen)]), users.seen
+        else:
+            begin, items = self.history_.items(users)
+        if allowed is None:
+            return begin, items
+        place = np.full(len(self.items_), -1)
+        place[allowed] = np.arange(len(allowed))
+        there = place[items] >= 0
+        return np.concatenate([[0], np.cumsum(there)])[begin], place[items][there]
+
+    def _scored(self, users: Side, items: Side, places: Keys) -> tuple[Floats, Floats]:
+        """Return expected scores and standard deviations of the places, NaN at -1."""
+        rows, count = places.shape
+        pairs = users.at(np.repeat(np.arange(rows), count)), items.at(np.maximum(places, 0).ravel())
+        mean, var = (
+            (x.reshape(places.shape) for x in score(*pairs)) if places.size else places * 1.0
+        )
+        absent = places < 0
+        return (
+            np.where(absent, np.nan, mean + self.offset_),
+            np.where(absent, np.nan, np.sqrt(var)),
+        )
+
+
+def labels(ids: NDArray[Any], places: Keys) -> NDArray[Any]:
+    """Return the ids at some places; -1, or an empty string, where the place is -1."""
+    if not len(ids):
+        return np.zeros(places.shape, ids.dtype)
+    nothing = "" if ids.dtype.kind == "U" else -1
+    return np.where(places < 0, nothing, ids[np.maximum(places, 0)])

@@ -1,0 +1,139 @@
+"""A recommender in a folder and back: arrays in safetensors, ids in Parquet, the rest in JSON.
+
+Arrays are mapped into memory, not read, so that a model opens at once, and several processes share
+it. Nothing in the folder is code, and nothing of it is believed before it has been checked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import save_file
+
+from svmp.errors import FileError
+from svmp.ratings.table import Ids
+
+FORMAT = 1
+TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
+ABOUT, ARRAYS = "model.json", "arrays.safetensors"
+Arrays = dict[str, NDArray[Any]]
+
+
+def write(
+    path: str | os.PathLike[str], about: dict[str, Any], arrays: Arrays, ids: dict[str, Ids]
+) -> None:
+    """Write a folder, whole or not at all; one that svmp has written before is replaced."""
+    import polars as pl
+
+    target = Path(path)
+    if target.exists() and not (target / ABOUT).is_file():
+        raise FileError(f"{path}: there is something else here, which is left as it is")
+    draft = target.with_name(f"{target.name}.part")
+    before = target.with_name(f"{target.name}.before")
+    shapes = {name: list(array.shape) for name, array in arrays.items()}
+    try:
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
+        whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        save_file(whole, draft / ARRAYS)
+        for name, labels in ids.items():
+            pl.DataFrame({"id": labels}).write_parquet(draft / f"{name}.parquet")
+        text = json.dumps({"format": FORMAT, **about, "shapes": shapes}, indent=1)
+        (draft / ABOUT).write_text(text + "\n", "utf-8")
+        if target.exists():
+            shutil.rmtree(before, ignore_errors=True)
+            target.rename(before)
+        draft.rename(target)
+        shutil.rmtree(before, ignore_errors=True)
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
+        raise FileError(f"{path}: the model cannot be written ({error})") from None
+    finally:
+        with suppress(OSError):
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays, dict[str, Ids]]:
+    """Return the description, the arrays and the ids of a folder."""
+    folder = Path(path)
+    try:
+        about = _about(folder)
+        arrays = _mapped(folder / ARRAYS)
+        for name, shape in _get(about, "shapes", dict).items():
+            need(name in arrays, f"damaged: there is no array {name!r:.60}")
+            need(list(arrays[name].shape) == shape, f"damaged: {name!r:.60} has another shape")
+        ids = {name: _ids(folder / f"{name}.parquet") for name in ("users", "items")}
+    except FileError as error:
+        raise FileError(f"{path}: {error}") from None
+    return about, arrays, ids
+
+
+def need(holds: Any, otherwise: str) -> None:
+    """Refuse a file."""
+    if not holds:
+        raise FileError(otherwise)
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    need(folder.exists(), "there is no such model")
+    need((folder / ABOUT).is_file(), f"not a model that svmp saved: there is no {ABOUT} in it")
+    try:
+        about = json.loads((folder / ABOUT).read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise FileError(f"damaged: {ABOUT} cannot be read ({error})") from None
+    version = _get(about, "format", int)
+    need(version <= FORMAT, f"format {version}, made by a newer version of svmp")
+    return about
+
+
+def _mapped(path: Path) -> Arrays:
+    """Map the arrays of a safetensors file into memory."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            need(8 + length <= size, f"damaged: {path.name} is cut short")
+            header = json.loads(file.read(length))
+        arrays = {}
+        for name, entry in header.items():
+            if name == "__metadata__":
+                continue
+            kind, shape = np.dtype(TYPES[entry["dtype"]]), tuple(map(int, entry["shape"]))
+            first, last = (8 + length + int(offset) for offset in entry["data_offsets"])
+            sound = min(shape, default=0) >= 0 and 0 <= first <= last <= size
+            sound = sound and last - first == kind.itemsize * int(np.prod(shape, dtype=object))
+            need(sound, f"damaged: {path.name} is cut short")
+            arrays[name] = (
+                np.memmap(path, kind, "r", first, shape) if last > first else np.zeros(shape, kind)
+            )
+    except FileError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FileError(f"damaged: {path.name} cannot be read ({error!s:.100})") from None
+    return arrays
+
+
+def _ids(path: Path) -> Ids:
+    import polars as pl
+
+    try:
+        column = pl.read_parquet(path)["id"]
+    except (OSError, pl.exceptions.PolarsError) as error:
+        reason = " ".join(str(error).split())
+        raise FileError(f"damaged: {path.name} cannot be read ({reason:.100})") from None
+    text = column.dtype == pl.String
+    need(text or column.dtype == pl.Int64, f"damaged: the ids in {path.name} make no sense")
+    return np.array(column.to_list(), np.str_) if text else column.to_numpy()
+
+
+def _get(about: Any, key: str, kind: type) -> Any:
+    value = about.get(key) if isinstance(about, dict) else None
+    need(type(value) is kind, f"damaged: its {key!r:.40} is not of type {kind.__name__}")
+    return value

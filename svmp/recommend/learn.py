@@ -1,0 +1,116 @@
+"""Fitting the network of ratings, for as long as it gets better on ratings that are held out.
+
+A q that factorises makes too little of how factors hang together. Run to its end, the bound is best
+either where weak factors have vanished or where strong ones follow the noise; on the way there
+predictions are better. So the run goes on in stages, and ends when the next one helps no more.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from svmp.inference.fit import fit
+from svmp.inference.result import Fit
+from svmp.inference.selection import FullVB
+from svmp.ratings import Ratings
+from svmp.recommend.network import GUESS, Covariance, Noise, network, sides
+from svmp.recommend.side import Side, score
+
+FIRST, GROWTH = 3, 1.5
+"""Sweeps of the first stage, and how many times as many the run has had after the next."""
+NEAR, SURE = 0.5, 0.1
+"""Factors start with such a share of the prior's standard deviation, and of its variance."""
+
+
+class Learned(NamedTuple):
+    """q in the units of the ratings.
+
+    Attributes
+    ----------
+    users, items
+        Of each user and item.
+    any_user, any_item
+        Of one of whom nothing is known.
+    noise
+        Variance of the noise, of all ratings or of each user's.
+    fit, sweeps
+        How the run ended, and after how many sweeps.
+    """
+
+    users: Side
+    items: Side
+    any_user: Side
+    any_item: Side
+    noise: Any
+    fit: Fit
+    sweeps: float
+
+
+def learn(
+    ratings: Ratings,
+    held: Ratings | None,
+    offset: float,
+    factors: int,
+    covariance: Covariance,
+    noise: Noise,
+    max_sweeps: float,
+    seed: int,
+    **options: Any,
+) -> Learned:
+    """Fit the network to ratings, of which the offset is subtracted, in units of their spread."""
+    scale = float(ratings.rating.std(dtype=np.float64)) or 1.0
+    unit = (ratings.rating - offset) / scale
+    table = Ratings(ratings.user, ratings.item, unit, ratings.user_ids, ratings.item_ids)
+    model = network(table, factors, covariance, noise)
+    best: Fit | None = None
+    error, spent = np.inf, 0.0
+    q: Any = start(table, factors, covariance, seed)
+    while spent < max_sweeps:
+        until = max_sweeps if held is None else min(max(GROWTH * spent, FIRST), max_sweeps)
+        method = None if best is None else FullVB()
+        q = fit(model, method, init=q, seed=seed, max_sweeps=until - spent, **options)
+        spent = until
+        now = np.inf if held is None else _error(sides(q), held, offset, scale)
+        if best is not None and now >= error:
+            break
+        best, error = q, now
+        if q.status != "budget":
+            break
+    assert best is not None
+    return _learned(best, scale, covariance == "full", spent)
+
+
+def start(ratings: Ratings, factors: int, covariance: Covariance, seed: int) -> dict[str, Any]:
+    """Start factors near 0 and fairly sure of it: vague ones would pass for noise."""
+    if not factors:
+        return {}
+    rng = np.random.default_rng([seed, 2])
+    tau = GUESS / SURE * (np.eye(factors) if covariance == "full" else 1.0)
+    width = NEAR / np.sqrt(GUESS)
+    return {
+        name: {"mu": width * rng.standard_normal((size, factors)), "tau": tau}
+        for name, size in (("u", ratings.users), ("v", ratings.items))
+    } | {name: {"alpha": GUESS, "beta": 1.0} for name in ("of_u", "of_v")}
+
+
+def _error(q: tuple[Side, Side], held: Ratings, offset: float, scale: float) -> float:
+    """Return the mean squared error on ratings that are held out."""
+    users, items = q
+    mean, _ = score(users.at(held.user), items.at(held.item))
+    return float(np.mean((offset + scale * mean - held.rating) ** 2))
+
+
+def _learned(fit: Fit, scale: float, full: bool, sweeps: float) -> Learned:
+    users, items = (side.scaled(scale) for side in sides(fit))
+    any_user, any_item = (
+        Side.prior(fit.mean(bias), _precisions(fit, factors), full).scaled(scale)
+        for bias, factors in (("of_a", "of_u"), ("of_b", "of_v"))
+    )
+    noise = scale**2 / fit.mean("noise")
+    return Learned(users, items, any_user, any_item, noise, fit, sweeps)
+
+
+def _precisions(fit: Fit, name: str) -> Any:
+    return fit.mean(name) if name in fit.posteriors else np.ones(0)

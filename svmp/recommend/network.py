@@ -1,0 +1,99 @@
+"""The network of ratings: r = a_user + b_item + u_user . v_item + noise.
+
+Biases and factors are Normal around 0. Their precisions are learned: one for all users' biases, one
+for all items', one for each factor of users and of items; so is that of the noise.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from svmp import families
+from svmp.inference.result import Fit
+from svmp.network.distributions import Gamma, MvNormal, Normal
+from svmp.network.expressions import diag, dot
+from svmp.network.model import Model
+from svmp.ratings import Ratings
+from svmp.recommend.side import Side
+
+Covariance = Literal["diagonal", "full"]
+Noise = Literal["shared", "user"]
+SHAPE = 4.0
+"""Of the precision of each user's noise: as if four pairs of ratings had been seen."""
+
+
+GUESS = 7.0
+"""The precision of factors, where ratings have variance 1, as it is guessed before any is seen."""
+
+
+def network(ratings: Ratings, factors: int, covariance: Covariance, noise: Noise) -> Model:
+    """Declare the network of ratings whose mean is 0 and whose variance is 1."""
+    sizes = {"user": ratings.users, "item": ratings.items, "factor": factors}
+    with Model(coords=sizes) as model:
+        if noise == "user":
+            level = Gamma("level", alpha=1, beta=1)
+            tau: Any = Gamma("noise", alpha=SHAPE, beta=SHAPE * level, dims="user")[ratings.user]
+        else:
+            tau = Gamma("noise", alpha=1, beta=1)
+        mean = (
+            Normal("a", mu=0, tau=Gamma("of_a", alpha=1, beta=1), dims="user")[ratings.user]
+            + Normal("b", mu=0, tau=Gamma("of_b", alpha=1, beta=1), dims="item")[ratings.item]
+        )
+        if factors:
+            u = _factors("u", "user", ratings.users, factors, covariance)
+            v = _factors("v", "item", ratings.items, factors, covariance)
+            mean = mean + dot(u[ratings.user], v[ratings.item])
+        Normal("r", mu=mean, tau=tau, observed=ratings.rating)
+    return model
+
+
+def _factors(name: str, dim: str, size: int, factors: int, covariance: Covariance) -> Any:
+    """Declare factors; the guess of their precisions weighs as much as what they turn out to be.
+
+    A precision that is learned without such a guess grows without end where factors are weak.
+    """
+    weight = size / 2
+    tau: Any = Gamma(f"of_{name}", alpha=weight, beta=weight / GUESS, dims="factor")
+    kind: Any = MvNormal if covariance == "full" else Normal
+    return kind(name, mu=0, tau=diag(tau) if covariance == "full" else tau, dims=(dim, "factor"))
+
+
+def continued(ratings: Ratings, users: Side, items: Side, precision: Any) -> Model:
+    """Declare the network in which the q of before is the prior of what comes.
+
+    The precision of the noise is given, for all ratings or for each.
+    """
+    sizes = {"user": ratings.users, "item": ratings.items, "factor": users.factors}
+    with Model(coords=sizes) as model:
+        mean = (
+            Normal("a", mu=users.bias, tau=1 / users.bias_var, dims="user")[ratings.user]
+            + Normal("b", mu=items.bias, tau=1 / items.bias_var, dims="item")[ratings.item]
+        )
+        if users.factors:
+            kind: Any = MvNormal if users.full else Normal
+            u, v = (
+                kind(name, mu=side.mean, tau=side.precision(), dims=(dim, "factor"))
+                for name, side, dim in (("u", users, "user"), ("v", items, "item"))
+            )
+            mean = mean + dot(u[ratings.user], v[ratings.item])
+        Normal("r", mu=mean, tau=precision, observed=ratings.rating)
+    return model
+
+
+def sides(fit: Fit) -> tuple[Side, Side]:
+    """Return users and items under the q of a fit."""
+    return _side(fit, "a", "u"), _side(fit, "b", "v")
+
+
+def _side(fit: Fit, bias: str, factors: str) -> Side:
+    q = fit[bias]
+    if factors in fit.posteriors:
+        full = isinstance(fit[factors].family, families.MvNormal)
+        cov = np.linalg.inv(fit[factors].tau) if full else fit[factors].var
+        arrays = q.mean, q.var, fit.mean(factors), cov
+    else:
+        nothing = np.zeros((len(q.mean), 0))
+        arrays = q.mean, q.var, nothing, nothing
+    return Side(*(np.ascontiguousarray(array, np.float32) for array in arrays))

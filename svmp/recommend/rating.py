@@ -1,0 +1,316 @@
+"""`RatingModel`: from a table of ratings to predictions and recommendations, with uncertainty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmp.errors import ModelError
+from svmp.inference.result import Fit
+from svmp.ratings import Ratings, read_ratings
+from svmp.ratings.columns import Columns
+from svmp.ratings.table import Duplicates
+from svmp.recommend.estimator import check_whole
+from svmp.recommend.factors import FactorModel, Person
+from svmp.recommend.files import Arrays, need
+from svmp.recommend.fold import Conditional, Explanation
+from svmp.recommend.history import History
+from svmp.recommend.learn import learn
+from svmp.recommend.network import Covariance, Noise
+from svmp.recommend.side import Floats, Keys, Known, score
+from svmp.recommend.spread import GRID, Spread
+from svmp.recommend.state import array
+from svmp.recommend.update import taken_in
+
+HELD_OUT = 20_000
+"""How many ratings are held out for the intervals, at most."""
+
+
+class RatingModel(FactorModel):
+    """Ratings as r = mean + a_user + b_item + u_user . v_item + noise, all Normal, in full Bayes.
+
+    The precisions of the noise, the biases and the factors are learned; nothing is to be tuned.
+
+    Parameters
+    ----------
+    factors
+        How many factors a user and an item have.
+    covariance
+        "diagonal": q factorises over all numbers; "full": the factors of a user, and those of an
+        item, have a covariance matrix. That is slower, and more honest where ratings are few.
+    noise
+        "shared": one precision of the noise; "user": one for each user.
+    range
+        The least and the greatest rating: predictions are kept within; by default those of the
+        data.
+    calibrate
+        The share of the ratings, at most 20,000, that is first held out, to stop the run where
+        their error is least and to learn how far ratings fall from their predictions, and then
+        taken in as by `update`. 0 does without.
+    columns, duplicates
+        How to read data, see `svmp.ratings.read_ratings`.
+    seed, max_sweeps, tol, threads, progress
+        For `svmp.fit`, which does the inference.
+
+    Attributes
+    ----------
+    users_, items_
+        Ids and q of all users and items, `history_` what they have rated.
+    fit_
+        How the run ended: `status`, `bound`, `trace`. It is not saved. `sweeps_` is how many sweeps
+        it took.
+    spread_
+        How far ratings fall from their predictions.
+
+    >>> from svmp.study.netflix import netflix_shaped
+    >>> model = RatingModel(factors=4, max_sweeps=10).fit(netflix_shaped(0.01))
+    >>> model.predict(3, 14), model.recommend(3, n=5).items.shape
+    (array([3.8], dtype=float32), (5,))
+    """
+
+    noise_: NDArray[np.float32]
+    prior_noise_: float
+    range_: tuple[float, float]
+    spread_: Spread
+    fit_: Fit | None
+    sweeps_: float | None
+
+    def __init__(
+        self,
+        factors: int = 32,
+        *,
+        covariance: Covariance = "diagonal",
+        noise: Noise = "shared",
+        range: tuple[float, float] | None = None,
+        calibrate: float = 0.05,
+        columns: Columns | None = None,
+        duplicates: Duplicates = "error",
+        seed: int = 0,
+        max_sweeps: float = 30,
+        tol: float = 1e-5,
+        threads: int | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.factors = factors
+        self.covariance = covariance
+        self.noise = noise
+        self.range = range
+        self.calibrate = calibrate
+        self.columns = columns
+        self.duplicates = duplicates
+        self.seed = seed
+        self.max_sweeps = max_sweeps
+        self.tol = tol
+        self.threads = threads
+        self.progress = progress
+
+    # --- learning --------------------------------------------------------------------------
+
+    def fit(self, data: Any) -> Self:
+        """Learn from ratings: a path, a table, or arrays, see `svmp.ratings.read_ratings`."""
+        self._check_parameters()
+        ratings = self._read(data)
+        held = self._held_out(len(ratings))
+        rest = ratings.take(np.flatnonzero(held)) if held.any() else None
+        training = ratings.take(np.flatnonzero(~held))
+        self.offset_ = float(training.rating.mean(dtype=np.float64))
+        self.range_ = self.range or (float(ratings.rating.min()), float(ratings.rating.max()))
+        found = learn(
+            training,
+            rest,
+            self.offset_,
+            self.factors,
+            self.covariance,
+            self.noise,
+            self.max_sweeps,
+            self.seed,
+            tol=self.tol,
+            threads=self.threads,
+            progress=self.progress,
+        )
+        self.fit_, self.sweeps_ = found.fit, found.sweeps
+        self.users_ = Known("user", ratings.user_ids, found.users, found.any_user)
+        self.items_ = Known("item", ratings.item_ids, found.items, found.any_item)
+        self.noise_ = np.array(np.broadcast_to(found.noise, ratings.users), np.float32)
+        self.prior_noise_ = float(np.mean(found.noise))
+        self.history_ = History.of(training)
+        self.spread_ = Spread.normal()
+        if rest is not None:
+            mean, std = self._moments(rest.user, rest.item)
+            self.spread_ = Spread.of(rest.rating - mean, std)
+            taken_in(self, rest)
+        return self
+
+    def update(self, data: Any) -> Self:
+        """Take in more ratings, of known and of new users and items, without fitting anew.
+
+        The q of before is the prior of these rows, which alone are read. The precisions of noise,
+        biases and factors stay as they are. A second rating of a pair counts beside the first in q,
+        and takes its place in the history, under `duplicates="last"` or "mean"; else it is refused.
+        """
+        self._check_fitted()
+        taken_in(self, self._read(data))
+        return self
+
+    def fold_in(self, items: Any, ratings: Any = None, *, unknown: str = "error") -> Person:
+        """Return q of a user who is not in the model, from what they have rated.
+
+        Parameters
+        ----------
+        items, ratings
+            Ids and ratings, or one dict of both. Without any, q is the prior.
+        unknown
+            What to do about an item that is not in the model: "error", or "prior".
+
+        Returns
+        -------
+        Person
+            May stand in the place of a user in `predict` and `recommend`. The model stays as it is.
+        """
+        self._check_fitted()
+        if isinstance(items, Mapping):
+            items, ratings = list(items), list(items.values())
+        keys = self.items_.keys(items, unknown) if np.size(items) else np.zeros(0, np.int64)
+        values = np.atleast_1d(np.asarray([] if ratings is None else ratings, np.float64))
+        if values.shape != keys.shape or not np.isfinite(values).all():
+            raise ModelError("fold_in needs a finite rating for each item")
+        if len(np.unique(keys[keys >= 0])) < (keys >= 0).sum():
+            raise ModelError("fold_in has two ratings of one item")
+        return Person(self._conditional(keys, values, -1).side(), keys[keys >= 0])
+
+    # --- asking ----------------------------------------------------------------------------
+
+    def predict(
+        self, users: Any, items: Any, *, return_std: bool = False, unknown: str = "error"
+    ) -> Any:
+        """Return the expected ratings of items by users, pair by pair.
+
+        Parameters
+        ----------
+        users, items
+            Ids, as many of both, or one of either. A `Person` may stand for the user.
+        return_std
+            Return the standard deviation of a new rating as well, the noise included.
+        unknown
+            What to do about ids that are not in the model: "error", or "prior".
+        """
+        mean, std = self._predicted(users, items, unknown)
+        mean = np.clip(mean, *self.range_)
+        return (mean, std * np.float32(self.spread_.scale)) if return_std else mean
+
+    def predict_interval(
+        self,
+        users: Any,
+        items: Any,
+        level: float = 0.9,
+        *,
+        clip: bool = True,
+        unknown: str = "error",
+    ) -> tuple[Floats, Floats]:
+        """Return intervals that hold a new rating with the probability that is asked for.
+
+        `clip=False` lets them reach beyond the least and the greatest rating.
+        """
+        reach = self.spread_.reach(level)
+        mean, std = self._predicted(users, items, unknown)
+        low, high = mean - np.float32(reach) * std, mean + np.float32(reach) * std
+        return (np.clip(low, *self.range_), np.clip(high, *self.range_)) if clip else (low, high)
+
+    def explain(self, user: Any, item: Any) -> Explanation:
+        """Say which of a user's own ratings move a prediction, and by how much."""
+        self._check_fitted()
+        key, target = int(self.users_.keys(user)[0]), self.items_.keys(item)
+        rows = self.history_.rows(key)
+        keys, ratings = self.history_.item[rows].astype(np.int64), self.history_.rating[rows]
+        one = self.items_.at(target)
+        parts = self._conditional(keys, ratings, key).parts(one)
+        base = self.offset_ + float(one.bias[0])
+        prediction = self.offset_ + float(score(self.users_.at(np.array([key])), one)[0][0])
+        order = np.argsort(-np.abs(parts), kind="stable")
+        rest = prediction - base - float(parts.sum())
+        ids = self.items_.ids[keys[order]]
+        return Explanation(prediction, base, ids, ratings[order], parts[order], rest)
+
+    # --- inside ----------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        check_whole("factors", self.factors, 0)
+        for name, kinds in (("covariance", Covariance), ("noise", Noise)):
+            if getattr(self, name) not in get_args(kinds):
+                asked = getattr(self, name)
+                raise ModelError(f"{name} must be one of {get_args(kinds)}, not {asked!r:.60}")
+        if not 0 <= self.calibrate < 0.5:
+            raise ModelError(f"calibrate must be a share below 0.5, not {self.calibrate!r:.60}")
+
+    def _read(self, data: Any) -> Ratings:
+        return read_ratings(
+            data, columns=self.columns, duplicates=self.duplicates, range=self.range
+        )
+
+    def _held_out(self, count: int) -> NDArray[np.bool_]:
+        """Choose the ratings from which the intervals are learned."""
+        held = np.zeros(count, bool)
+        size = min(int(self.calibrate * count), HELD_OUT)
+        rng = np.random.default_rng([self.seed, 1])
+        held[rng.choice(count, size if size >= 50 else 0, replace=False)] = True
+        return held
+
+    def _own_state(self) -> tuple[dict[str, Any], Arrays]:
+        about = {
+            "range": self.range_,
+            "prior_noise": self.prior_noise_,
+            "scale": self.spread_.scale,
+        }
+        return about, {"noise": self.noise_, "quantiles": self.spread_.quantiles}
+
+    def _own_restore(self, about: dict[str, Any], arrays: Arrays) -> None:
+        low, high = map(float, about["range"])
+        self.range_, self.fit_, self.sweeps_ = (low, high), None, None
+        self.prior_noise_ = float(about["prior_noise"])
+        self.noise_ = array(arrays, "noise", np.float32, (len(self.users_),))
+        need((self.noise_ > 0).all() and self.prior_noise_ > 0, "damaged: the noise is no variance")
+        quantiles = array(arrays, "quantiles", np.float64, (GRID,))
+        need((np.diff(quantiles) >= 0).all(), "damaged: the quantiles are not in order")
+        self.spread_ = Spread(float(about["scale"]), quantiles)
+
+    def _noise(self, users: Keys) -> Floats:
+        """Return the variance of the noise for users."""
+        known = self.noise_[np.maximum(users, 0)]
+        return np.where(users < 0, np.float32(self.prior_noise_), known)
+
+    def _moments(self, users: Any, items: Any) -> tuple[Floats, Floats]:
+        """Return the mean and the standard deviation of new ratings, by keys."""
+        keys = np.asarray(users, np.int64)
+        mean, var = score(self.users_.at(keys), self.items_.at(np.asarray(items, np.int64)))
+        return mean + np.float32(self.offset_), np.sqrt(var + self._noise(keys))
+
+    def predict_keys(self, users: Any, items: Any) -> tuple[Floats, Floats]:
+        """Return expected ratings and their standard deviations, by keys; -1 is unknown."""
+        mean, std = self._moments(users, items)
+        return np.clip(mean, *self.range_), std * np.float32(self.spread_.scale)
+
+    def interval_of_keys(self, users: Any, items: Any, level: float) -> tuple[Floats, Floats]:
+        """Return intervals for new ratings, by keys; -1 is unknown."""
+        mean, std = self._moments(users, items)
+        reach = np.float32(self.spread_.reach(level))
+        return np.clip(mean - reach * std, *self.range_), np.clip(mean + reach * std, *self.range_)
+
+    def _predicted(self, users: Any, items: Any, unknown: str) -> tuple[Floats, Floats]:
+        self._check_fitted()
+        item = self.items_.keys(items, unknown)
+        if isinstance(users, Person):
+            mean, var = score(users.side.at(np.zeros(len(item), np.int64)), self.items_.at(item))
+            return mean + np.float32(self.offset_), np.sqrt(var + np.float32(self.prior_noise_))
+        user = self.users_.keys(users, unknown)
+        if len(user) != len(item) and 1 not in (len(user), len(item)):
+            raise ModelError(f"there are {len(user)} users and {len(item)} items; give as many")
+        return self._moments(*np.broadcast_arrays(user, item))
+
+    def _conditional(self, items: Keys, ratings: Any, user: int) -> Conditional:
+        """Return a user's posterior given the items."""
+        noise = 1 / float(self._noise(np.array([user]))[0])
+        centred = np.asarray(ratings, np.float64) - self.offset_
+        return Conditional.of(self.items_.at(items), centred, noise, self.users_.prior)

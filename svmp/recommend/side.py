@@ -1,0 +1,181 @@
+"""q of all users, or of all items: a bias and a vector of factors each.
+
+For a user with bias a and factors u, and an item with b and v, all Normal and independent under q,
+the score is s = mean + a + b + u . v, with
+
+    E[s]   = mean + E[a] + E[b] + E[u] . E[v]
+    Var[s] = Var[a] + Var[b] + tr(E[u u'] Cov[v]) + E[v]' Cov[u] E[v]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmp.errors import ModelError, RatingsError
+from svmp.ratings.table import Ids, keys_of
+
+Floats = NDArray[np.floating[Any]]
+"""Numbers; those that are kept are of single precision."""
+Keys = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Users, or items, under q.
+
+    Attributes
+    ----------
+    bias, bias_var
+        Mean and variance of the biases, one each.
+    mean
+        Means of the factors, a row each.
+    cov
+        Variances of the factors, a row each, or their covariance, a matrix each.
+    """
+
+    bias: Floats
+    bias_var: Floats
+    mean: Floats
+    cov: Floats
+
+    @classmethod
+    def prior(cls, of_bias: Any, of_factors: Any, full: bool) -> Side:
+        """Return one element around 0, from the precisions of its bias and of its factors."""
+        var = 1 / np.asarray(of_factors)
+        arrays = [0.0], [1 / of_bias], [np.zeros(len(var))], [np.diag(var) if full else var]
+        return cls(*(np.array(array, np.float32) for array in arrays))
+
+    def scaled(self, scale: float) -> Side:
+        """Return what it is for ratings that are `scale` times as large."""
+        root = np.float32(np.sqrt(scale))
+        squared = np.float32(scale) ** 2
+        arrays = self.bias * np.float32(scale), self.bias_var * squared
+        return Side(*arrays, self.mean * root, self.cov * np.float32(scale))
+
+    @property
+    def full(self) -> bool:
+        """Whether the factors of one element have covariances."""
+        return self.cov.ndim == 3
+
+    @property
+    def factors(self) -> int:
+        """How many factors there are."""
+        return self.mean.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.bias)
+
+    def at(self, keys: Any) -> Side:
+        """Return some of them, by place."""
+        return Side(*(array[keys] for array in self.arrays()))
+
+    def arrays(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """All arrays, in the order in which a side is made of them."""
+        return self.bias, self.bias_var, self.mean, self.cov
+
+    def square(self) -> Floats:
+        """E[x] E[x]', of which the diagonal will do where covariances are zero; flat."""
+        outer = self.mean[:, :, None] * self.mean[:, None, :] if self.full else self.mean**2
+        return outer.reshape(len(self), prod(self.cov.shape[1:]))
+
+    def spread(self) -> Floats:
+        """Cov[x], or its diagonal; flat."""
+        return self.cov.reshape(len(self), prod(self.cov.shape[1:]))
+
+    def precision(self) -> Floats:
+        """The inverse of the variances, or of the covariances."""
+        return np.linalg.inv(self.cov) if self.full else 1 / self.cov
+
+    def draw(self, rng: np.random.Generator) -> Side:
+        """Return one draw from q of each, without any spread left."""
+        noise = rng.standard_normal((len(self), self.factors + 1), np.float32)
+        bias = self.bias + np.sqrt(self.bias_var) * noise[:, 0]
+        if self.full:
+            root = np.linalg.cholesky(self.cov)
+            mean = self.mean + np.einsum("nij,nj->ni", root, noise[:, 1:])
+        else:
+            mean = self.mean + np.sqrt(self.cov) * noise[:, 1:]
+        return replace(self, bias=bias, mean=mean)
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """All users, or all items, by their ids, and what is said of any other.
+
+    Attributes
+    ----------
+    what
+        "user" or "item".
+    ids
+        Their ids.
+    side
+        q of each.
+    prior
+        One of whom nothing is known.
+    """
+
+    what: str
+    ids: Ids
+    side: Side
+    prior: Side
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def _order(self) -> Keys:
+        return np.argsort(self.ids, kind="stable")
+
+    def keys(self, ids: Any, unknown: str = "error") -> Keys:
+        """Return the places of ids; -1 for those that are not known, if that is no error."""
+        if unknown not in ("error", "prior"):
+            raise ModelError(f"unknown must be 'error' or 'prior', not {unknown!r:.60}")
+        wanted = np.atleast_1d(ids)
+        try:
+            keys = keys_of(self.ids, wanted, self._order)
+        except RatingsError as error:
+            raise ModelError(f"{self.what}: {error}") from None
+        if unknown == "error" and (keys < 0).any():
+            raise ModelError(
+                f"there is no {self.what} {wanted[np.argmax(keys < 0)]!s:.60} in the model; "
+                f"unknown='prior' takes it for a {self.what} of whom nothing is known"
+            )
+        return keys
+
+    def at(self, keys: Keys) -> Side:
+        """Return q at some places, the prior at -1."""
+        some = self.side.at(np.maximum(keys, 0))
+        absent = keys < 0
+        if absent.any():
+            for array, prior in zip(some.arrays(), self.prior.arrays(), strict=True):
+                array[absent] = prior[0]
+        return some
+
+
+def score(users: Side, items: Side) -> tuple[Floats, Floats]:
+    """Return mean and variance of a + b + u . v, row by row."""
+    mean = users.bias + items.bias + np.einsum("rk,rk->r", users.mean, items.mean)
+    second = users.square() + users.spread()
+    var = users.bias_var + items.bias_var + np.einsum("rk,rk->r", second, items.spread())
+    return mean, var + np.einsum("rk,rk->r", users.spread(), items.square())
+
+
+def score_all(users: Side, items: Side) -> Floats:
+    """Return the mean of a + b + u . v, of every user with every item."""
+    if len(users) == 1:  # for which BLAS would only wake its threads
+        products = np.einsum("nk,k->n", items.mean, users.mean[0])[None]
+    else:
+        products = users.mean @ items.mean.T
+    return products + users.bias[:, None] + items.bias
+
+
+def variance_all(users: Side, items: Side) -> Floats:
+    """Return the variance of a + b + u . v, of every user with every item."""
+    var = (users.square() + users.spread()) @ items.spread().T + users.spread() @ items.square().T
+    return var + users.bias_var[:, None] + items.bias_var

@@ -1,0 +1,53 @@
+"""Who is like whom: the correlation of what factors add to scores, over the other side.
+
+With S = E[u u'] over all users, two items with factors v and w have the similarity
+
+    c = v' S w / sqrt(v' S v  w' S w),
+
+which is the same however the factors are scaled or turned. Its variance under q is, to first order,
+g_v' Cov[v] g_v + g_w' Cov[w] g_w, with g the gradients of c.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from svmp.recommend.side import Floats, Keys, Side
+
+SHORT = 1e-20
+"""Factors of no length are like nothing, and nobody knows how much so."""
+
+
+def metric(others: Side) -> Floats:
+    """Return a root R of S = R R', so that factors times R have plain inner products."""
+    mean = others.mean.astype(np.float64)
+    second = mean.T @ mean / max(len(mean), 1)
+    spread = others.cov.mean(axis=0, dtype=np.float64)
+    second += spread if others.full else np.diag(spread)
+    return np.linalg.cholesky(second)
+
+
+def most_similar(side: Side, others: Side, key: int, n: int) -> tuple[Keys, Floats, Floats]:
+    """Return the n elements most like one, their similarity and its standard deviation."""
+    root = metric(others)
+    turned = side.mean @ root
+    length = np.maximum(np.linalg.norm(turned, axis=1), SHORT)
+    unit = turned / length[:, None]
+    similarity = unit @ unit[key]
+    n = min(n, len(side) - 1)
+    without = np.where(np.arange(len(side)) == key, -np.inf, similarity)
+    some = np.argpartition(-without, n)[:n] if n < len(side) else np.arange(len(side))
+    order = some[np.lexsort((some, -without[some]))]
+    c = similarity[order]
+    to_other = (unit[key] - c[:, None] * unit[order]) / length[order, None]
+    to_one = (unit[order] - c[:, None] * unit[key]) / length[key]
+    var = _quadratic(side.cov[order], to_other @ root.T)
+    var += _quadratic(np.broadcast_to(side.cov[key], side.cov[order].shape), to_one @ root.T)
+    return order, c, np.sqrt(np.minimum(var, 1.0))  # none is more uncertain than -1 or 1
+
+
+def _quadratic(cov: Floats, g: Floats) -> Floats:
+    """Return g' Cov g, row by row."""
+    if cov.ndim == 3:
+        return np.einsum("ri,rij,rj->r", g, cov, g)
+    return np.einsum("rk,rk->r", cov, g**2)

@@ -1,0 +1,94 @@
+"""Ways to leave ratings out: each returns what is left for training, and what is not.
+
+Both are tables of the same users and items.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmp.errors import RatingsError
+from svmp.ratings import Ratings
+
+
+class Split(NamedTuple):
+    """Ratings to learn from, and ratings to predict."""
+
+    train: Ratings
+    test: Ratings
+
+
+def random(ratings: Ratings, share: float = 0.1, seed: int = 0) -> Split:
+    """Leave out a share of the rows, drawn at random.
+
+    >>> ratings = Ratings.of_keys([0, 0, 1, 1, 2], [0, 1, 0, 1, 0], [1, 2, 3, 4, 5], 3, 2)
+    >>> random(ratings, 0.2)
+    Split(train=<Ratings: 4 of 2 items by 3 users>, test=<Ratings: 1 of 2 items by 3 users>)
+    """
+    out = np.zeros(len(ratings), bool)
+    count = _count(share, len(ratings))
+    out[np.random.default_rng(seed).choice(len(ratings), count, replace=False)] = True
+    return _split(ratings, out)
+
+
+def by_time(ratings: Ratings, share: float = 0.1) -> Split:
+    """Leave out the latest share of the rows; of those of one time, the last."""
+    out = np.zeros(len(ratings), bool)
+    order = np.argsort(_times(ratings), kind="stable")
+    out[order[len(ratings) - _count(share, len(ratings)) :]] = True
+    return _split(ratings, out)
+
+
+def last_out(ratings: Ratings, n: int = 1) -> Split:
+    """Leave out the last n rows of every user who has more, by time or else by order."""
+    if n < 1:
+        raise RatingsError(f"n must be at least 1, not {n}")
+    time = np.zeros(len(ratings)) if ratings.time is None else ratings.time
+    order = np.lexsort((np.arange(len(ratings)), time, ratings.user))
+    counts = np.bincount(ratings.user, minlength=ratings.users)
+    from_end = np.cumsum(counts)[ratings.user[order]] - np.arange(len(ratings))
+    out = np.zeros(len(ratings), bool)
+    out[order] = (from_end <= n) & (counts[ratings.user[order]] > n)
+    return _split(ratings, out)
+
+
+def cold_users(ratings: Ratings, share: float = 0.1, seed: int = 0) -> Split:
+    """Leave out all rows of a share of the users, drawn at random."""
+    return _split(ratings, _cold(ratings.user, ratings.users, share, seed)[ratings.user])
+
+
+def cold_items(ratings: Ratings, share: float = 0.1, seed: int = 0) -> Split:
+    """Leave out all rows of a share of the items, drawn at random."""
+    return _split(ratings, _cold(ratings.item, ratings.items, share, seed)[ratings.item])
+
+
+def _cold(keys: NDArray[np.int32], size: int, share: float, seed: int) -> NDArray[np.bool_]:
+    rated = np.unique(keys)
+    cold = np.zeros(size, bool)
+    chosen = np.random.default_rng(seed).choice(rated, _count(share, len(rated)), replace=False)
+    cold[chosen] = True
+    return cold
+
+
+def _times(ratings: Ratings) -> NDArray[np.float64]:
+    if ratings.time is None:
+        raise RatingsError("a split by time needs ratings with times")
+    return ratings.time
+
+
+def _count(share: float, total: int) -> int:
+    """Return how many a share is: at least one, and not all."""
+    if not 0 < share < 1:
+        raise RatingsError(f"the share to leave out must be between 0 and 1, not {share}")
+    if total < 2:
+        raise RatingsError("one cannot be left out of one")
+    return min(max(round(share * total), 1), total - 1)
+
+
+def _split(ratings: Ratings, out: NDArray[np.bool_]) -> Split:
+    if not out.any() or out.all():
+        raise RatingsError("this split leaves nothing to learn from, or nothing to predict")
+    return Split(ratings.take(np.flatnonzero(~out)), ratings.take(np.flatnonzero(out)))

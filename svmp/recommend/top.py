@@ -1,0 +1,104 @@
+"""The n best items of every user, in blocks of users, so that memory stays bounded."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+import numba
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+
+from svmp.kernels.compiling import jit, parallel
+from svmp.recommend.side import Floats, Keys, Side, score_all, variance_all
+
+CELLS = 8_000_000
+"""About how many scores there are at a time."""
+BLOCK = 256
+"""How many users are scored together, and share a draw of the items, at most."""
+Explore = Literal["thompson", "ucb"] | None
+
+
+def scorer(items: Side, explore: Explore, width: float, seed: int) -> Callable[..., Floats]:
+    """Return the function that scores a block of users, by its number, against all items."""
+    if explore is None:
+        return lambda block, users: score_all(users, items)
+    if explore == "ucb":
+        return lambda block, users: (
+            score_all(users, items) + np.float32(width) * np.sqrt(variance_all(users, items))
+        )
+
+    def thompson(block: int, users: Side) -> Floats:
+        rng = np.random.default_rng([seed, block])
+        return score_all(users.draw(rng), items.draw(rng))
+
+    return thompson
+
+
+@jit
+def best_of_row(line, n, seen, place, value):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Write the places and values of the n best scores of one row, best first.
+
+    The scores at the places that were seen are left out. Of two equal scores the first is better.
+    Where there are fewer than n, the place stays as it is.
+    """
+    for e in range(len(seen)):
+        line[seen[e]] = -np.inf
+    count, least = 0, np.float32(-np.inf)
+    for column in range(len(line)):
+        x = line[column]
+        if x <= least:
+            continue
+        spot = min(count, n - 1)
+        while spot > 0 and value[spot - 1] < x:
+            place[spot], value[spot] = place[spot - 1], value[spot - 1]
+            spot -= 1
+        place[spot], value[spot] = column, x
+        count = min(count + 1, n)
+        if count == n:
+            least = value[n - 1]
+
+
+@parallel
+def best_of_rows(scores, n, begin, seen, places, values):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Do so for every row; row r has seen `seen[begin[r]:begin[r + 1]]`."""
+    for row in numba.prange(len(scores)):
+        some = seen[begin[row] : begin[row + 1]]
+        best_of_row(scores[row], n, some, places[row], values[row])
+
+
+def best(scores: Floats, n: int, begin: Keys, seen: Keys, places: Keys) -> None:
+    """Write the places of the n best scores of each row; one row does not wake other threads."""
+    values = np.full((len(scores), n), -np.inf, np.float32)
+    if len(scores) == 1 and n:
+        best_of_row(scores[0], n, seen, places[0], values[0])
+    elif n:
+        best_of_rows(scores, n, begin, seen, places, values)
+
+
+@parallel
+def rank(scores, begin, seen, row, column, ranks):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Write the rank of some cells, from 1, among the scores of their row that were not seen."""
+    for r in numba.prange(len(scores)):
+        for e in range(begin[r], begin[r + 1]):
+            scores[r, seen[e]] = -np.inf
+    for cell in numba.prange(len(row)):
+        line, place = scores[row[cell]], column[cell]
+        x = line[place]
+        better = 0
+        for other in range(len(line)):
+            better += line[other] > x or (line[other] == x and other < place)
+        ranks[cell] = better + 1
+
+
+def shown(
+    blocks: Sequence[int], progress: bool | None, doing: str = "recommending"
+) -> Iterable[int]:
+    """Show how far it is, by default on a terminal and if there is much to do."""
+    if progress is None:
+        progress = sys.stderr.isatty() and len(blocks) > 20
+    if not progress:
+        return blocks
+    return track(blocks, doing, console=Console(stderr=True), transient=True)

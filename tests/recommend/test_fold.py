@@ -1,0 +1,120 @@
+"""One user given the items: the closed form is where the engine's updates end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import svmp
+from svmp.inference.start import start
+from svmp.network.network import Network
+from svmp.ratings import Ratings
+from svmp.recommend import RatingModel
+from svmp.recommend.network import continued
+from tests.recommend.tools import drawn, fitted
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "full"])
+def test_the_posterior_is_the_fixed_point_of_the_engine(covariance: Any) -> None:
+    """The engine's messages to the user's variables, one after another, with q(items) still."""
+    model = fitted(covariance)
+    keys, ratings = np.array([0, 3, 5, 11, 30]), np.array([5.0, 1.0, 4.0, 4.0, 2.0])
+    person = model.fold_in(model.items_.ids[keys], ratings)
+    items, prior = model.items_.side.at(keys), model.users_.prior
+    table = Ratings.of_keys(np.zeros(5), np.arange(5), ratings - model.offset_, 1, 5)
+    net = Network(continued(table, prior, items, 1 / model.prior_noise_))
+    init = {
+        "b": {"mu": items.bias, "tau": 1 / items.bias_var},
+        "v": {"mu": items.mean, "tau": items.precision().astype(np.float64)},
+    }
+    q = start(net, 0, init)
+    for _ in range(500):
+        for name in ("a", "u"):
+            for element in range(net.hidden[name].size):
+                natural = exact(net, q, name, element)
+                net.move(q, name, np.array([element]), natural)
+    mean = net.hidden["u"].family.mean(q.natural["u"]).reshape(-1)
+    var = net.hidden["u"].family.var(q.natural["u"]).reshape(-1)
+    assert person.side.mean[0] == pytest.approx(mean, rel=1e-3, abs=1e-4)
+    own = np.diag(person.side.cov[0]) if covariance == "full" else person.side.cov[0]
+    assert own == pytest.approx(var, rel=1e-3)
+    assert person.side.bias[0] == pytest.approx(
+        net.hidden["a"].family.mean(q.natural["a"])[0], rel=1e-3, abs=1e-4
+    )
+
+
+@pytest.mark.parametrize("noise", ["shared", "user"])
+@pytest.mark.parametrize("covariance", ["diagonal", "full"])
+def test_an_explanation_adds_up_to_the_prediction(covariance: Any, noise: Any) -> None:
+    model = fitted(covariance, noise)
+    user, item = model.users_.ids[7], model.items_.ids[12]
+    why = model.explain(user, item)
+    assert why.base + why.parts.sum() + why.rest == pytest.approx(why.prediction)
+    assert (np.diff(np.abs(why.parts)) <= 0).all()
+    seen = model.history_.item[model.history_.rows(7)]
+    assert set(why.items.tolist()) == set(model.items_.ids[seen].tolist())
+
+
+def test_a_part_is_what_changes_when_a_rating_does() -> None:
+    """The prediction for a person is linear in each rating, with the slope that parts say."""
+    model = fitted()
+    items, ratings = model.items_.ids[[2, 9, 21]], np.array([2.0, 5.0, 3.0])
+    target = model.items_.ids[[33]]
+    keys = model.items_.keys(items)
+    one = model.items_.at(model.items_.keys(target))
+    parts = model._conditional(keys, ratings, -1).parts(one)
+
+    def predicted(values: Any) -> float:
+        side = model.fold_in(items, values).side
+        return float(side.bias[0] + side.mean[0] @ one.mean[0])
+
+    assert parts.sum() == pytest.approx(predicted(ratings), abs=1e-5)
+    for place in range(3):
+        more = ratings + np.eye(3)[place]
+        residual = ratings[place] - model.offset_ - model.items_.side.bias[keys[place]]
+        slope = predicted(more) - predicted(ratings)
+        assert parts[place] == pytest.approx(slope * residual, abs=1e-4)
+
+
+def test_a_user_of_the_model_is_folded_in_to_where_they_are() -> None:
+    train = drawn(3)
+    options: Any = {"calibrate": 0, "max_sweeps": 400, "tol": 1e-9, "progress": False}
+    model = RatingModel(2, threads=1, **options).fit(train)
+    for key in (0, 20, 41):
+        rows = model.history_.rows(key)
+        person = model.fold_in(
+            model.items_.ids[model.history_.item[rows]], model.history_.rating[rows]
+        )
+        assert person.side.mean[0] == pytest.approx(model.users_.side.mean[key], abs=5e-3)
+        assert person.side.cov[0] == pytest.approx(model.users_.side.cov[key], rel=1e-2)
+        why = model.explain(model.users_.ids[key], model.items_.ids[5])
+        assert abs(why.rest) < 5e-3
+
+
+def test_nobody_is_the_prior_and_bad_histories_are_refused() -> None:
+    model = fitted()
+    nobody = model.fold_in({})
+    assert nobody.side.mean == pytest.approx(0)
+    assert nobody.side.cov == pytest.approx(model.users_.prior.cov, rel=1e-6)
+    one, two = model.items_.ids[:2].tolist()
+    for items, ratings, says in [
+        ([one, two], [3.0], "a finite rating for each item"),
+        ([one], [np.nan], "a finite rating for each item"),
+        ([one, one], [3.0, 4.0], "two ratings of one item"),
+        ([5], [3.0], "no item 5"),
+    ]:
+        with pytest.raises(svmp.ModelError, match=says):
+            model.fold_in(items, ratings)
+    assert len(model.fold_in([5, one], [3.0, 4.0], unknown="prior").seen) == 1
+
+
+def exact(net: Any, q: Any, name: str, element: int) -> Any:
+    """The natural parameter of one element: its prior and the messages of all its children."""
+    one = np.array([element])
+    natural = np.array(net.prior(q, name, one))
+    for edge in net.edges[name]:
+        owner, rows = edge.rows_of(one)
+        natural = natural + edge.message(q, one, owner, rows)
+    return natural

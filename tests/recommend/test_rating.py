@@ -1,0 +1,193 @@
+"""RatingModel: predictions and their uncertainty, parameters, and awkward data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import svmp
+from svmp.ratings import Ratings
+from svmp.recommend import RatingModel
+from svmp.recommend.similar import metric
+from svmp.recommend.spread import Spread
+from tests.recommend.tools import drawn, fitted, parts
+
+QUIET: Any = {"progress": False, "threads": 1, "max_sweeps": 8}
+KINDS = [("diagonal", "shared"), ("full", "shared"), ("diagonal", "user")]
+
+
+@pytest.mark.parametrize(("covariance", "noise"), KINDS)
+def test_mean_and_spread_are_those_of_draws_from_q(covariance: Any, noise: Any) -> None:
+    model = fitted(covariance, noise)
+    user, item = np.array([3, 8, 40]), np.array([1, 30, 7])
+    mean, std = model.predict(model.users_.ids[user], model.items_.ids[item], return_std=True)
+    rng = np.random.default_rng(0)
+    draws = []
+    for _ in range(4000):
+        u, v = model.users_.side.at(user).draw(rng), model.items_.side.at(item).draw(rng)
+        score = model.offset_ + u.bias + v.bias + (u.mean * v.mean).sum(axis=1)
+        draws.append(score + np.sqrt(model.noise_[user]) * rng.standard_normal(3))
+    assert mean == pytest.approx(np.clip(np.mean(draws, axis=0), 1, 5), abs=0.06)
+    assert std == pytest.approx(np.std(draws, axis=0) * model.spread_.scale, rel=0.06)
+
+
+@pytest.mark.parametrize(("covariance", "noise"), KINDS)
+def test_it_is_better_than_biases(covariance: Any, noise: Any) -> None:
+    train, test = parts()
+    users, items = test.user_ids[test.user], test.item_ids[test.item]
+    errors = [
+        float(np.sqrt(np.mean((m.predict(users, items) - test.rating) ** 2)))
+        for m in (fitted(covariance, noise), RatingModel(0, **QUIET).fit(train))
+    ]
+    assert errors[0] < 0.95 * errors[1]
+
+
+def test_ratings_that_are_scaled_and_shifted_give_predictions_that_are() -> None:
+    train = parts().train
+    more = Ratings(train.user, train.item, 20 * train.rating - 7, train.user_ids, train.item_ids)
+    here, there = (RatingModel(2, **QUIET).fit(x) for x in (train, more))
+    users, items = train.user_ids[train.user[:50]], train.item_ids[train.item[:50]]
+    (mean, std), (far, wide) = (m.predict(users, items, return_std=True) for m in (here, there))
+    assert far == pytest.approx(20 * mean - 7, rel=1e-3)
+    assert wide == pytest.approx(20 * std, rel=1e-3)
+
+
+def test_the_same_seed_gives_the_same_bits_on_any_threads() -> None:
+    first, second = (
+        RatingModel(2, progress=False, max_sweeps=6, threads=t).fit(parts().train) for t in (1, 2)
+    )
+    assert np.array_equal(first.users_.side.mean, second.users_.side.mean)
+
+
+def test_intervals_hold_what_they_say() -> None:
+    """Conformal intervals hold their share of ratings like those held out, whatever q is."""
+    rng = np.random.default_rng(0)
+    std = rng.uniform(0.5, 2, 40_000)
+    error = std * rng.standard_t(3, 40_000)  # far from Normal
+    spread = Spread.of(error[:20_000], std[:20_000])
+    for level in (0.5, 0.9, 0.95):
+        held = np.abs(error[20_000:]) <= spread.reach(level) * std[20_000:]
+        assert held.mean() == pytest.approx(level, abs=0.01)
+    normal = Spread.normal()
+    assert normal.reach(0.95) == pytest.approx(1.96, abs=0.01)
+    with pytest.raises(svmp.ModelError, match="between 0 and 1"):
+        normal.reach(1.5)
+
+
+def test_intervals_are_kept_in_the_range_if_asked() -> None:
+    model = fitted()
+    users, items = model.users_.ids, model.items_.ids[3]
+    low, high = model.predict_interval(users, items, 0.99)
+    assert low.min() >= 1
+    assert high.max() <= 5
+    wide_low, wide_high = model.predict_interval(users, items, 0.99, clip=False)
+    assert (wide_low <= low).all()
+    assert (wide_high >= high).all()
+    assert wide_high.max() > 5
+
+
+def test_unknown_ids_get_the_prior_or_an_error() -> None:
+    model = fitted()
+    user, item = model.users_.ids[0], model.items_.ids[0]
+    with pytest.raises(svmp.ModelError, match="there is no user 2 in the model"):
+        model.predict(2, item)
+    mean, std = model.predict([2, user], item, unknown="prior", return_std=True)
+    known, less = model.predict(user, item, return_std=True)
+    assert mean[0] == pytest.approx(model.offset_ + model.items_.side.bias[0], abs=1e-4)
+    assert std[0] > less[0]
+    assert mean[1] == pytest.approx(known[0])
+    both, _ = model.predict(2, 5, unknown="prior", return_std=True)
+    assert both[0] == pytest.approx(model.offset_)
+    with pytest.raises(svmp.ModelError, match="give as many"):
+        model.predict([user] * 2, [item] * 3)
+
+
+def test_ids_that_are_words() -> None:
+    plain, words = fitted(), fitted(words=True)
+    same = words.predict("u007", ["i003", "i011"])
+    assert same == pytest.approx(plain.predict(plain.users_.ids[7], plain.items_.ids[[3, 11]]))
+    assert words.recommend("u007", 3).items.dtype.kind == "U"
+    with pytest.raises(svmp.ModelError, match="the ids are strings"):
+        words.predict(7, "i003")
+
+
+def test_parameters_as_in_scikit_learn() -> None:
+    model = RatingModel(5, noise="user", range=(1, 5))
+    again = clone(model)
+    assert again is not model
+    assert again.get_params() == model.get_params()
+    assert repr(again) == "RatingModel(factors=5, noise='user', range=(1, 5))"
+    assert model.set_params(factors=7).factors == 7
+    with pytest.raises(svmp.ModelError, match="no parameter 'depth'"):
+        model.set_params(depth=3)
+    with pytest.raises(svmp.ModelError, match="call fit first"):
+        model.predict(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        ({"factors": -1}, "factors must be"),
+        ({"factors": 2.5}, "factors must be"),
+        ({"covariance": "round"}, "covariance must be"),
+        ({"noise": "loud"}, "noise must be"),
+        ({"calibrate": 0.7}, "calibrate must be"),
+    ],
+)
+def test_bad_parameters(parameters: dict[str, Any], says: str) -> None:
+    with pytest.raises(svmp.ModelError, match=says):
+        RatingModel(**parameters).fit(drawn(0))
+
+
+@pytest.mark.parametrize(
+    ("user", "item", "rating"),
+    [
+        ([0], [0], [3.0]),  # one rating
+        ([0, 0, 0], [0, 1, 2], [3, 4, 5]),  # one user
+        ([0, 1, 2], [0, 0, 0], [3, 4, 5]),  # one item
+        ([0, 1, 2, 0], [0, 1, 2, 1], [4, 4, 4, 4]),  # constant ratings
+    ],
+)
+def test_very_little_data(user: Any, item: Any, rating: Any) -> None:
+    model = RatingModel(2, **QUIET).fit((user, item, rating))
+    mean, std = model.predict(user, item, return_std=True)
+    assert np.isfinite(mean).all()
+    assert (std > 0).all()
+    model.recommend(user[0], 2)
+    model.similar_items(item[0], 5)
+    model.similar_users(user[0], 5)
+
+
+def test_similarity_is_the_correlation_of_scores_over_users() -> None:
+    model = fitted()
+    key = 4
+    found = model.similar_items(model.items_.ids[key], 39)
+    rng = np.random.default_rng(0)
+    draws = [model.users_.side.draw(rng).mean for _ in range(200)]
+    added = np.concatenate(draws) @ model.items_.side.mean.T  # what factors add, users by items
+    length = np.sqrt((added**2).mean(axis=0))
+    cosine = (added * added[:, [key]]).mean(axis=0) / length / length[key]
+    places = model.items_.keys(found.items)
+    assert found.scores == pytest.approx(cosine[places], abs=0.05)
+    assert (np.diff(found.scores) <= 0).all()
+    assert key not in places
+
+
+def test_the_spread_of_a_similarity_is_that_of_draws() -> None:
+    model = fitted()
+    side = model.items_.side
+    sure = type(side)(side.bias, side.bias_var, side.mean, side.cov * np.float32(0.01))
+    from svmp.recommend.similar import most_similar
+
+    root = metric(model.users_.side)
+    places, _, stds = most_similar(sure, model.users_.side, 4, 3)
+    rng = np.random.default_rng(0)
+    values = []
+    for _ in range(3000):
+        turned = sure.at(np.array([4, *places])).draw(rng).mean @ root
+        unit = turned / np.linalg.norm(turned, axis=1, keepdims=True)
+        values.append(unit[1:] @ unit[0])
+    assert stds == pytest.approx(np.std(values, axis=0), rel=0.15, abs=2e-3)

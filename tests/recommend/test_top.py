@@ -1,0 +1,138 @@
+"""The best n against sorting, and what recommend may and may not return."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import svmp.recommend
+from svmp.recommend.side import score_all, variance_all
+from svmp.recommend.top import best, rank
+from tests.recommend.tools import fitted
+
+
+@given(st.integers(0, 1000), st.integers(1, 9), st.integers(1, 8))
+def test_the_best_are_those_that_sorting_finds(seed: int, items: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = min(n, items)
+    scores = rng.integers(0, 4, (5, items)).astype(np.float32)  # with ties
+    seen = [rng.choice(items, rng.integers(0, items + 1), replace=False) for _ in range(5)]
+    begin = np.concatenate([[0], np.cumsum([len(s) for s in seen])])
+    places, alone = np.full((2, 5, n), -1)
+    best(scores.copy(), n, begin, np.concatenate(seen), places)
+    for row in range(5):
+        left = [c for c in range(items) if c not in seen[row]]
+        wanted = sorted(left, key=lambda c: (-scores[row, c], c))[:n]
+        assert places[row].tolist() == wanted + [-1] * (n - len(wanted))
+        one = slice(row, row + 1)
+        best(scores[one].copy(), n, np.array([0, len(seen[row])]), seen[row], alone[one])
+        assert alone[row].tolist() == places[row].tolist()
+        if left:
+            ranks = np.zeros(len(left), np.int64)
+            cells = np.full(len(left), row), np.array(left)
+            rank(scores.copy(), begin, np.concatenate(seen), *cells, ranks)
+            by_rank = sorted(left, key=lambda c: (-scores[row, c], c))
+            assert [by_rank[r - 1] for r in ranks] == left
+
+
+def test_what_is_recommended_is_best_and_not_seen() -> None:
+    model = fitted()
+    scores = score_all(model.users_.side, model.items_.side) + model.offset_
+    for key in range(0, 60, 7):
+        found = model.recommend(model.users_.ids[key], n=5)
+        seen = model.history_.item[model.history_.rows(key)]
+        left = [i for i in range(40) if i not in seen]
+        wanted = sorted(left, key=lambda i: -scores[key, i])[:5]
+        assert found.items.tolist() == model.items_.ids[wanted].tolist()
+        assert found.scores == pytest.approx(scores[key, wanted], rel=1e-5)
+        again = model.recommend(model.users_.ids[key], n=3, exclude_seen=False)
+        assert again.items[0] == model.items_.ids[np.argmax(scores[key])]
+
+
+def test_candidates_and_exclusions() -> None:
+    model, user = fitted(), fitted().users_.ids[4]
+    some = model.items_.ids[[1, 5, 9, 30]]
+    inside = model.recommend(user, 10, candidates=some, exclude_seen=False)
+    assert set(inside.items.tolist()) == set(some.tolist())
+    fewer = model.recommend(user, 10, candidates=some, exclude=some[:2], exclude_seen=False)
+    assert set(fewer.items.tolist()) == set(some[2:].tolist())
+    seen = set(model.items_.ids[model.history_.item[model.history_.rows(4)]].tolist())
+    unseen = model.recommend(user, 10, candidates=some)
+    assert set(unseen.items.tolist()) == set(some.tolist()) - seen
+    with pytest.raises(svmp.ModelError, match="no item 99999"):
+        model.recommend(user, candidates=[99999])
+
+
+def test_all_users_at_once_are_as_one_by_one() -> None:
+    model = fitted()
+    together = model.recommend(model.users_.ids, 50)
+    assert together.items.shape == (60, 40)  # n larger than the catalogue
+    for key in (0, 17, 59):
+        alone = model.recommend(model.users_.ids[key], 50)
+        count = len(alone.items)
+        assert together.items[key, :count].tolist() == alone.items.tolist()
+        assert (together.items[key, count:] == -1).all()
+        assert np.isnan(together.scores[key, count:]).all()
+
+
+def test_somebody_who_has_seen_everything_gets_nothing() -> None:
+    model = fitted()
+    everything = dict.fromkeys(model.items_.ids.tolist(), 3.0)
+    assert len(model.recommend(model.fold_in(everything), 5).items) == 0
+    assert model.recommend(model.users_.ids[:2], 0).items.shape == (2, 0)
+
+
+def test_an_upper_bound_adds_standard_deviations() -> None:
+    model = fitted()
+    users, items = model.users_.side.at(np.arange(60)), model.items_.side
+    wanted = score_all(users, items) + 2 * np.sqrt(variance_all(users, items))
+    found = model.recommend(model.users_.ids, 1, exclude_seen=False, explore="ucb", width=2)
+    assert found.items[:, 0].tolist() == model.items_.ids[wanted.argmax(axis=1)].tolist()
+
+
+def test_thompson_picks_an_item_as_often_as_it_is_best_under_q() -> None:
+    model = fitted()
+    user = model.users_.ids[0]
+    items = model.items_.ids[[3, 8]]
+    picks = [
+        model.recommend(
+            user, 1, candidates=items, exclude_seen=False, explore="thompson", seed=seed
+        ).items[0]
+        for seed in range(400)
+    ]
+    rng = np.random.default_rng(0)
+    one = model.users_.side.at(np.zeros(20_000, np.int64)).draw(rng)
+    scores = []
+    for key in (3, 8):
+        other = model.items_.side.at(np.full(20_000, key)).draw(rng)
+        scores.append(one.bias + other.bias + (one.mean * other.mean).sum(axis=1))
+    share = np.mean(scores[0] > scores[1])
+    assert np.mean(np.array(picks) == items[0]) == pytest.approx(share, abs=0.1)
+
+
+def test_the_same_seed_gives_the_same_draws() -> None:
+    model = fitted()
+    first, second, other = (
+        model.recommend(model.users_.ids, 5, explore="thompson", seed=s).items for s in (1, 1, 2)
+    )
+    assert np.array_equal(first, second)
+    assert not np.array_equal(first, other)
+
+
+def test_bad_arguments() -> None:
+    model = fitted()
+    for arguments, says in [
+        ({"users": 2}, "no user 2"),
+        ({"users": "ann"}, "whole numbers"),
+        ({"users": 1, "n": -1}, "at least 0"),
+        ({"users": 1, "n": 2.5}, "whole number"),
+        ({"users": 1, "explore": "greedy"}, "explore must be"),
+        ({"users": 1, "unknown": "maybe"}, "unknown must be"),
+    ]:
+        with pytest.raises(svmp.ModelError, match=says):
+            model.recommend(**arguments)  # type: ignore[arg-type]
+    assert len(model.recommend(2, 3, unknown="prior").items) == 3
+    with pytest.raises(svmp.ModelError, match="call fit first"):
+        svmp.recommend.RatingModel().recommend(1)

@@ -1,0 +1,89 @@
+"""More ratings: known and new users and items, close to fitting anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import svmp
+from svmp.ratings import Ratings
+from svmp.recommend import RatingModel, split
+from svmp.study.netflix import netflix_shaped
+from tests.recommend.tools import drawn
+
+QUIET: Any = {"progress": False, "threads": 1}
+
+
+def error(model: RatingModel, test: Ratings) -> float:
+    users, items = test.user_ids[test.user], test.item_ids[test.item]
+    return float(np.sqrt(np.mean((model.predict(users, items) - test.rating) ** 2)))
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "full"])
+def test_it_ends_near_where_fitting_anew_ends(covariance: Any) -> None:
+    train, test = split.random(netflix_shaped(0.03), 0.2)
+    before, late = split.random(train, 0.1, seed=3)
+    model = RatingModel(2, covariance=covariance, **QUIET).fit(before)
+    first = error(model, test)
+    model.update(late)
+    anew = RatingModel(2, covariance=covariance, **QUIET).fit(train)
+    assert error(model, test) < first
+    assert error(model, test) < 1.005 * error(anew, test)
+
+
+def test_new_users_and_items_come_in_and_the_rest_stays() -> None:
+    model = RatingModel(2, **QUIET).fit(drawn(5))
+    before = model.users_.side.mean.copy()
+    old = model.items_.ids[:3].tolist()
+    folded = model.fold_in(old, [5.0, 5.0, 5.0])
+    wanted = model.predict(folded, model.items_.ids[10])
+    rows = ([9999] * 4, [*old, 777], [5.0, 5.0, 5.0, 1.0])
+    model.update([column[:3] for column in rows])
+    assert model.predict(9999, model.items_.ids[10]) == pytest.approx(wanted, abs=0.1)
+    model.update([column[3:] for column in rows])
+    assert (len(model.users_), len(model.items_)) == (61, 41)
+    assert np.array_equal(model.users_.side.mean[:60], before)
+    assert model.predict(9999, 777)[0] < model.predict(9999, old[0])[0]
+    assert set(model.recommend(9999, 100).items.tolist()).isdisjoint([*old, 777])
+    assert model.history_.rating[model.history_.rows(60)].tolist() == rows[2]
+
+
+def test_a_bias_that_is_updated_is_the_posterior_in_closed_form() -> None:
+    """Without factors, one rating of one user whose item is certain: a Normal with known noise."""
+    model = RatingModel(0, **QUIET).fit(drawn(5))
+    user, item = 3, 8
+    items = model.items_.side
+    items.bias_var[item] = 1e-9
+    mean, var = float(model.users_.side.bias[user]), float(model.users_.side.bias_var[user])
+    target = 5.0 - model.offset_ - float(items.bias[item])
+    noise = float(model.noise_[user])
+    model.update(([model.users_.ids[user]], [model.items_.ids[item]], [5.0]))
+    precision = 1 / var + 1 / noise
+    wanted = (mean / var + target / noise) / precision
+    assert model.users_.side.bias_var[user] == pytest.approx(1 / precision, rel=1e-4)
+    assert model.users_.side.bias[user] == pytest.approx(wanted, rel=1e-3, abs=1e-5)
+
+
+def test_a_second_rating_of_a_pair_takes_the_place_of_the_first() -> None:
+    model = RatingModel(2, **QUIET).fit(drawn(5))
+    rows = model.history_.rows(0)
+    item, count = int(model.history_.item[rows][0]), len(model.history_.item)
+    model.update(([model.users_.ids[0]], [model.items_.ids[item]], [2.5]))
+    assert len(model.history_.item) == count
+    now = model.history_.rows(0)
+    place = model.history_.item[now].tolist().index(item)
+    assert model.history_.rating[now][place] == 2.5
+
+
+def test_what_does_not_fit_is_refused_and_changes_nothing() -> None:
+    model = RatingModel(2, **QUIET).fit(drawn(5))
+    before = model.users_
+    with pytest.raises(svmp.RatingsError, match="row 0: there is no rating"):
+        model.update(([1], [0], [np.nan]))
+    with pytest.raises(svmp.RatingsError, match="must have times"):
+        model.update(([1], [0], [3.0], [10.0]))
+    with pytest.raises(svmp.RatingsError, match="whole numbers"):
+        model.update((["ann"], [0], [3.0]))
+    assert model.users_ is before
