@@ -7,6 +7,7 @@ import shlex
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -31,7 +32,7 @@ def conduct(question: str, settings: Settings, out: Path, threads: int | None, f
     store.check_place(force)
     data = load(settings)
     store.check(settings, data.digest, force)
-    about = {
+    about: dict[str, Any] = {
         "settings": settings.to_dict(),
         "digest": data.digest,
         "data": data.describe(),
