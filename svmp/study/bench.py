@@ -15,7 +15,7 @@ from svmp.study.data import Data
 from svmp.study.runs import Result, Spec
 from svmp.study.settings import Settings
 from svmp.study.store import Store
-from svmp.study.workers import Worker, ready, workers
+from svmp.study.workers import Worker, compile_first, ready, workers
 
 T = TypeVar("T")
 Plan = Generator[Spec, Result, T]
@@ -99,12 +99,7 @@ class Bench:
             team = workers(self.threads, self.data, factors, seed)
             self._team = self._open.enter_context(team)
             self.watcher.begin("compiling the loops, which happens once")
-            first, *others = self._team
-            for some in ([first], others):  # the others find in the cache what the first compiled
-                for worker in some:
-                    worker.pipe.send(None)
-                for worker in some:
-                    worker.receive()
+            compile_first(self._team)
         return self._team
 
     def _serve(self, team: list[Worker], queue: list[Job], done: dict[int, Any]) -> None:

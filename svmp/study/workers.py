@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from multiprocessing import connection, get_context
@@ -20,6 +20,16 @@ from svmp.study.runs import Result, Spec
 Pipe = connection.Connection
 WARM_UP = 0.0005
 """Scale of the draw on which the loops are compiled, before any worker needs them."""
+LOOPS = (
+    Spec("full"),
+    Spec("children", 1, "a"),
+    Spec("batch", 10, "a"),
+    Spec("default", policy="unit"),
+    Spec("batch", 10, "b"),
+    Spec("children", 1, "b"),
+    Spec("default", policy="grow"),
+)
+"""Runs that need every loop of a study; every other one shares most of its loops with the next."""
 
 
 class Worker:
@@ -89,7 +99,7 @@ def one_thread() -> Iterator[None]:
 
 
 def work(pipe: Pipe, place: str, factors: int, seed: int) -> None:
-    """Run what comes until nothing does; None is answered when all loops are compiled."""
+    """Run what comes until nothing does; for several runs, only compile what they need."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     from svmp.study.data import load_arrays
     from svmp.study.netflix import beginning, matrix_factorization
@@ -101,30 +111,33 @@ def work(pipe: Pipe, place: str, factors: int, seed: int) -> None:
         while True:
             asked = pipe.recv()
             try:
-                if asked is None:
-                    compile_loops()
-                pipe.send(None if asked is None else execute(model, start, asked))
+                if isinstance(asked, Spec):
+                    pipe.send(execute(model, start, asked))
+                else:
+                    compile_loops(asked)
+                    pipe.send(None)
             except (SvmpError, MemoryError) as error:
                 pipe.send(error if isinstance(error, SvmpError) else StudyError(str(error)))
 
 
-def compile_loops() -> None:
-    """Call every loop that a study needs once, on hardly any data."""
+def compile_loops(specs: Sequence[Spec]) -> None:
+    """Let the loops of some runs be compiled, on hardly any data."""
     from svmp.study.netflix import beginning, matrix_factorization, netflix_shaped
     from svmp.study.runs import execute
 
     ratings = netflix_shaped(WARM_UP)
     model, start = matrix_factorization(ratings, 2), beginning(ratings, 2, 0)
-    for spec in (
-        Spec("full"),
-        Spec("children", 1, "a"),
-        Spec("children", 1, "b"),
-        Spec("batch", 10, "a"),
-        Spec("batch", 10, "b"),
-        Spec("default", policy="unit"),
-        Spec("default", policy="grow"),
-    ):
+    for spec in specs:
         execute(model, start, replace(spec, accesses=1.0, rho1=1 / 1024))
+
+
+def compile_first(team: Sequence[Worker]) -> None:
+    """Share the compiling out; then each worker finds in the cache what the others compiled."""
+    for shares in ([LOOPS[i :: len(team)] for i in range(len(team))], [LOOPS] * len(team)):
+        for worker, share in zip(team, shares, strict=True):
+            worker.pipe.send(share)
+        for worker in team:
+            worker.receive()
 
 
 def ready(busy: dict[Any, Any]) -> list[Any]:
