@@ -188,7 +188,7 @@ MISSING: list[Case] = [
 ]  # fmt: skip
 
 CONJUGACY: list[Case] = [
-    ("Gamma mean", lambda d: normal(d["g"]), "r", "Gamma 'g'; a mean needs numbers, or"),
+    ("Gamma mean", lambda d: normal(d["g"]), "r", "Gamma 'g'; a mean or logit needs numbers, or"),
     ("Normal precision", lambda d: normal(0, d["s"]), "r",
      "Normal 's'; a precision or rate needs a positive number, a Gamma"),
     ("Normal rate", lambda d: svmp.Poisson("r", d["s"], observed=[1]), "r", "Normal 's'; a "),
