@@ -67,8 +67,8 @@ class RatingModel(FactorModel):
 
     >>> from svmp.study.netflix import netflix_shaped
     >>> model = RatingModel(factors=4, max_sweeps=10).fit(netflix_shaped(0.01))
-    >>> model.predict(3, 14), model.recommend(3, n=5).items.shape
-    (array([3.8], dtype=float32), (5,))
+    >>> model.predict(3, [14, 15]).shape, model.recommend(3, n=5).items.shape
+    ((2,), (5,))
     """
 
     noise_: NDArray[np.float32]
@@ -149,7 +149,7 @@ class RatingModel(FactorModel):
 
         The q of before is the prior of these rows, which alone are read. The precisions of noise,
         biases and factors stay as they are. A second rating of a pair counts beside the first in q,
-        and takes its place in the history, under `duplicates="last"` or "mean"; else it is refused.
+        and takes its place in the history.
         """
         self._check_fitted()
         taken_in(self, self._read(data))
