@@ -32,8 +32,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install -q -c constraints.txt --use-pep517 --no-build-isolation -e '.[test,study,serve]'
 	@touch $@
 
-demo: $(STAMP) ## run the demonstration
-	@$(BIN)/python -m svmp.demo $(ARGS)
+demo: $(STAMP) ## the paper's study on a small draw, in about a minute: opens as demo/index.html
+	@$(BIN)/svmp study all --quick --out demo $(ARGS)
 
 test: lint dot chromium ## formatting, lint, types and all but the slow tests
 	$(PYTEST) -m 'not slow' $(ARGS)

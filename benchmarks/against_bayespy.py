@@ -40,7 +40,7 @@ def compare(ratings: Ratings, factors: int, vectors: bool, folder: Path) -> Row:
     means = {"u": ratings.users, "v": ratings.items}
     means = {name: 0.3 * rng.standard_normal((n, factors)) for name, n in means.items()}
     path = folder / "ratings.npz"
-    np.savez(path, **dict(zip(("user", "item", "rating"), ratings, strict=False)), **means)
+    np.savez(path, user=ratings.user, item=ratings.item, rating=ratings.rating, **means)
     request = {"data": str(path), "sweeps": SWEEPS, "vectors": vectors}
     try:
         theirs = ask("bayespy", request, "bayespy_vmp")

@@ -40,11 +40,12 @@ def measure(quick: bool) -> Iterator[Row]:
     what = f"time to the same bound, K = {FACTORS}, {len(ratings.rating):,} ratings"
     rng = np.random.default_rng(0)
     start = {
-        x: 0.3 * rng.standard_normal((n, FACTORS)) for x, n in zip("uv", ratings[3:], strict=True)
+        x: 0.3 * rng.standard_normal((n, FACTORS))
+        for x, n in zip("uv", (ratings.users, ratings.items), strict=True)
     }
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ratings.npz"
-        table = dict(zip(("user", "item", "rating"), ratings, strict=False))
+        table = {"user": ratings.user, "item": ratings.item, "rating": ratings.rating}
         np.savez(path, **table, **{x: mean.astype(np.float32) for x, mean in start.items()})
         request = {"data": str(path), "seed": 0, "steps": 100 if quick else 600, "every": 20}
         try:

@@ -58,10 +58,10 @@ class Plain:
     """The paper's matrix factorization in plain C, from given means and unit variances."""
 
     def __init__(self, c: ctypes.CDLL, ratings: Ratings, u: Any, v: Any) -> None:
-        user, item, rating, users, items = ratings
+        user, item, rating = ratings.user, ratings.item, ratings.rating
         self.c, self.factors = c, u.shape[1]
-        self.u = Side(user, item, rating, users, u)
-        self.v = Side(item, user, rating, items, v)
+        self.u = Side(user, item, rating, ratings.users, u)
+        self.v = Side(item, user, rating, ratings.items, v)
 
     def sweep(self) -> None:
         """Run a sweep of full VB."""

@@ -17,7 +17,7 @@ from pathlib import Path
 import table
 
 HERE = Path(__file__).parent
-HELPERS = {"alone", "common", "no_divergence", "plain", "run", "table"}
+HELPERS = {"alone", "common", "first_steps", "no_divergence", "plain", "run", "table"}
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ import typer
 
 from svmp.errors import SvmpError
 from svmp.recommend.commands import recommend
+from svmp.study.commands import study
 
 app = typer.Typer(
     help="Stochastic variational message passing in conjugate Bayesian networks.",
@@ -24,6 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(recommend, name="recommend")
+app.add_typer(study, name="study")
 
 
 def _version(asked: bool) -> None:

@@ -30,5 +30,9 @@ class FileError(SvmpError, ValueError):
     """A saved file that is damaged, of another kind, or from a newer version."""
 
 
+class StudyError(SvmpError, ValueError):
+    """A study that cannot be made as it was asked for."""
+
+
 class RatingsError(SvmpError, ValueError):
     """Ratings that cannot be read or used as they stand; it names the file and the line."""

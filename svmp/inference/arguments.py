@@ -48,8 +48,12 @@ def check_numbers(
         raise ModelError(f"seed must be a whole number of at least 0, not {_short(seed)}")
     if not isinstance(tol, Real) or not float(tol) >= 0:
         raise ModelError(f"tol must be a number of at least 0, not {_short(tol)}")
-    if bound_every is not None and not (isinstance(bound_every, Integral) and int(bound_every) > 0):
-        raise ModelError(f"bound_every must be a positive whole number, not {_short(bound_every)}")
+    whole = isinstance(bound_every, Integral) and int(bound_every) > 0
+    if bound_every is not None and not (whole or callable(bound_every)):
+        raise ModelError(
+            "bound_every must be a positive whole number, or a function of the iteration, "
+            f"not {_short(bound_every)}"
+        )
     limits = {"max_sweeps": max_sweeps, "max_accesses": max_accesses, "max_seconds": max_seconds}
     for name, limit in limits.items():
         if limit is not None and not (isinstance(limit, Real) and float(limit) > 0):

@@ -17,6 +17,8 @@ njit: Any = numba.njit
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 LINEAR_SEARCH = 24
 """Up to so many draws, looking through those made costs less than walking over all children."""
+STEP = 4
+"""A step of that walk costs about as much as looking at so many of them."""
 
 
 @numba.njit(cache=True, inline="always")
@@ -51,7 +53,7 @@ def sample(key: np.uint64, element: int, children: int, take: int, out: Ints) ->
     if take >= children:
         for i in range(children):
             out[i] = i
-    elif take <= LINEAR_SEARCH:  # Floyd's algorithm
+    elif take <= LINEAR_SEARCH or take * take <= STEP * children:  # Floyd's algorithm
         for i in range(take):
             top = children - take + i
             state += GOLDEN

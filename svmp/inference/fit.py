@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ def fit(
     max_sweeps: float | None = 1000,
     max_accesses: float | None = None,
     max_seconds: float | None = None,
-    bound_every: int | None = None,
+    bound_every: int | Callable[[int], bool] | None = None,
     held_out: Mapping[str, Any] | None = None,
     progress: bool | None = None,
     watch: Watch | None = None,
@@ -78,10 +78,11 @@ def fit(
         What the run may spend; None means without limit. An access is one row read for one hidden
         element. An iteration that has begun is finished, even if it goes over the budget.
     bound_every
-        How often the exact bound is computed, in iterations. By default at every sweep of full VB,
-        and else so that it costs about a tenth of the accesses. Where there are more than 100,000
-        observed rows, the trace has estimates in between, with their standard errors in `bound_se`;
-        they cost a hundredth, and decide nothing.
+        How often the exact bound is computed, in iterations; or a function that says of the number
+        of an iteration whether it is. By default at every sweep of full VB, and else so that it
+        costs about a tenth of the accesses. Where there are more than 100,000 observed rows, the
+        trace has estimates in between, with their standard errors in `bound_se`; they cost a
+        hundredth, and decide nothing.
     held_out
         By observed variable the true values of rows that are missing in training: an array of the
         same shape, NaN or masked where nothing is held out. The trace then has a column `held_out`,

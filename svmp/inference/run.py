@@ -76,7 +76,7 @@ class Run:
     tol: float
     budget: Budget
     persistent: bool = False
-    bound_every: int | None = None
+    bound_every: int | Callable[[int], bool] | None = None
     held_out: HeldOut | None = None
     iteration: int = 0
     accesses: int = 0
@@ -196,6 +196,8 @@ class Run:
 
     def bound_is_due(self) -> bool:
         """Return whether the exact bound can be afforded again."""
+        if callable(self.bound_every):
+            return self.bound_every(self.iteration)
         if self.bound_every is not None:
             return self.iteration % self.bound_every == 0
         rows = sum(v.count for v in self.network.observed.values())

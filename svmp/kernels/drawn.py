@@ -54,7 +54,7 @@ def settle_drawn(
     packed, term, operand, own = mean.packed, to.term, to.operand, to.keys[m]
     width, zero = np.uintp(mean.width[term]), np.uintp(0)
     partner, weight = partner_of(mean, term, operand), shared_weight(rows)
-    other, alone = reader(mean, term, partner), len(mean.width) == 1
+    other, alone, weighted = reader(mean, term, partner), len(mean.width) == 1, len(rows.weight) > 1
     x, slopes, others, spare, seen = room[0], room[1], room[2], room[3], room[4:]
     others[0] = mean.intercept
     first, count = rows.begin[m], rows.end[m] - rows.begin[m]
@@ -68,7 +68,12 @@ def settle_drawn(
         linear = square = 0.0
         for i in range(take):
             e = first + chosen[i]
-            observe(mean, rows, own, e, 1, seen, spare)
+            target, own_weight = rows.target[e], 1.0
+            if rows.logit:
+                observe(mean, rows, own, e, 1, seen, spare)
+                target, own_weight = seen[0, 0], seen[0, 1] * seen[0, 1]
+            elif weighted:
+                own_weight = rows.weight[e]
             if partner >= 0:
                 at = place(other, rows, own, e)
                 inner = dot(packed, at, x, zero, width)
@@ -79,8 +84,7 @@ def settle_drawn(
                 slope, second = slopes[k], slopes[width + k]
             if not alone:
                 rest(mean, rows, term, own, e, 1, others, spare)
-            own_weight = seen[0, 1] * seen[0, 1]
-            linear += own_weight * slope * (seen[0, 0] - others[0] - inner + slope * x[k])
+            linear += own_weight * slope * (target - others[0] - inner + slope * x[k])
             square += own_weight * second
         linear, square = scale * weight * linear, -0.5 * scale * weight * square
         blend(to, m, np.uintp(m) * width + k, begin + k, linear, square, natural)

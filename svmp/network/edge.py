@@ -105,6 +105,10 @@ class Edge:
         One row of every kind is looked at, so that a mixture's components, which read all rows,
         need no list of them.
         """
+        if self._kind_grid == self.conditional.variable.plate:  # each row is of a kind of its own
+            elements, _ = self._first_pairs(rows)
+            count = np.bincount(elements, minlength=self.parent.size)
+            return count[self._base(np.arange(self.parent.size))] // self.fan
         kind = self._kinds(rows)
         times = np.bincount(kind, minlength=self._kind_grid.size)
         some = self._one_of_each(np.flatnonzero(times))

@@ -6,7 +6,7 @@ table are children of which element; all that inference asks is the sum of their
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -33,6 +33,18 @@ def by_value(numbers: Ints) -> list[Ints]:
     order = np.argsort(numbers, kind="stable")
     cuts = np.flatnonzero(np.diff(numbers[order])) + 1
     return np.split(order, cuts) if len(numbers) else []
+
+
+class WhenAsked(dict[str, Any]):
+    """What is worked out for a variable the first time that it is asked for."""
+
+    def __init__(self, make: Callable[[str], Any]) -> None:
+        super().__init__()
+        self.make = make
+
+    def __missing__(self, name: str) -> Any:
+        self[name] = self.make(name)
+        return self[name]
 
 
 class Network:
@@ -87,25 +99,25 @@ class Network:
         return sum(int(counts.sum()) for counts in self.child_counts.values())
 
     @cached_property
-    def colours(self) -> dict[str, Ints]:
+    def colours(self) -> Mapping[str, Ints]:
         """For each variable a number for each element: those of one number never meet in a row.
 
         They are in none of each other's Markov blankets, so they can be updated together.
         """
-        colours = {}
-        for name, variable in self.hidden.items():
-            colour = np.zeros(variable.size, dtype=np.int64)
-            for edge in self.edges[name]:
-                found = edge.colours()
-                if found is not None:
-                    colour = colour * (found.max(initial=0) + 1) + found
-            colours[name] = colour
-        return colours
+        return WhenAsked(self._colours)
+
+    def _colours(self, name: str) -> Ints:
+        colour = np.zeros(self.hidden[name].size, dtype=np.int64)
+        for edge in self.edges[name]:
+            found = edge.colours()
+            if found is not None:
+                colour = colour * (found.max(initial=0) + 1) + found
+        return colour
 
     @cached_property
-    def groups(self) -> dict[str, list[Ints]]:
+    def groups(self) -> Mapping[str, list[Ints]]:
         """For each variable, the sets of elements that can be updated together."""
-        return {name: by_value(colour) for name, colour in self.colours.items()}
+        return WhenAsked(lambda name: by_value(self.colours[name]))
 
     @cached_property
     def coupling(self) -> dict[str, int]:

@@ -37,7 +37,7 @@ def read_ratings(
         and without a header by their order.
     duplicates
         What if a user has rated an item twice: refuse it ("error"), take the "last" by time, or by
-        order where there are no times, or the "mean" of all, at the last time.
+        order where there are no times, or the "mean" or "sum" of all, at the last time.
     range
         The least and the greatest rating that there can be; anything outside is refused.
     header

@@ -19,7 +19,9 @@ Keys = NDArray[np.int32]
 def settle(found: Found, duplicates: Duplicates, span: tuple[float, float] | None) -> Ratings:
     """Return the table of the columns that were found."""
     if duplicates not in get_args(Duplicates):
-        raise RatingsError(f"duplicates must be 'error', 'last' or 'mean', not {duplicates!r:.60}")
+        raise RatingsError(
+            f"duplicates must be 'error', 'last', 'mean' or 'sum', not {duplicates!r:.60}"
+        )
     if not len(found.columns["rating"]):
         raise RatingsError(f"{found.name}: there are no ratings")
     rating = convert.numbers(found, span).to_numpy()
@@ -53,7 +55,7 @@ def _keys(found: Found, role: str) -> tuple[Keys, Ids]:
 
 
 def _once(found: Found, table: Ratings, pair: NDArray[np.int64], rule: Duplicates) -> Ratings:
-    """Keep one rating of each pair: the last, by time if there is one, or the mean of all."""
+    """Keep one rating of each pair: the last, by time if there is one, the mean, or the sum."""
     time = np.zeros(len(table)) if table.time is None or rule == "error" else table.time
     order = np.lexsort((np.arange(len(table)), time, pair))
     new = np.append(True, pair[order][1:] != pair[order][:-1])
@@ -68,10 +70,10 @@ def _once(found: Found, table: Ratings, pair: NDArray[np.int64], rule: Duplicate
         )
     last = order[np.append(new[1:], True)]
     rating = table.rating[last]
-    if rule == "mean":
+    if rule in ("mean", "sum"):
         group = np.cumsum(new) - 1
         total = np.bincount(group, table.rating[order])
-        rating = (total / np.bincount(group)).astype(np.float32)
+        rating = (total / (np.bincount(group) if rule == "mean" else 1)).astype(np.float32)
     rows = np.argsort(last)
     kept = table.take(last[rows])
     return Ratings(kept.user, kept.item, rating[rows], kept.user_ids, kept.item_ids, kept.time)

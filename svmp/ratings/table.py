@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from svmp.errors import RatingsError
 
 Ids = NDArray[np.int64] | NDArray[np.str_]
-Duplicates = Literal["error", "last", "mean"]
+Duplicates = Literal["error", "last", "mean", "sum"]
 """What to do with a second rating of the same item by the same user."""
 
 

@@ -15,7 +15,6 @@ from svmp.recommend import metrics
 from svmp.recommend.baselines import Popularity, biases
 from svmp.recommend.factors import FactorModel
 from svmp.recommend.rating import RatingModel
-from svmp.recommend.side import score_all
 from svmp.recommend.top import BLOCK, CELLS, rank
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ class Evaluation:
 
 
 def evaluate(
-    model: RatingModel,
+    model: FactorModel,
     test: Ratings,
     *,
     n: int = 10,
@@ -114,7 +113,7 @@ def evaluate(
         How many recommendations a user is given.
     relevant
         A held-out item is relevant to its user if it was rated so high or higher; by default the
-        upper quarter of the range, as 4 of 1 to 5.
+        upper quarter of the range, as 4 of 1 to 5; of events, every one.
     users
         Rankings are scored for so many users, drawn at random from those with relevant items;
         None means all.
@@ -126,19 +125,20 @@ def evaluate(
     Returns
     -------
     Evaluation
-        Of the model, of the same model without factors, and of popularity.
+        Of the model, of popularity, and for ratings of the same model without factors. A model of
+        events is scored by its rankings alone.
     """
     model._check_fitted()
     if not len(test):
         raise RatingsError("there are no ratings to predict")
     training = trained_on(model)
-    models: dict[str, FactorModel] = {
-        "model": model,
-        "biases": biases(training, model),
-        "popularity": Popularity().fit(training),
-    }
-    low, high = model.range_
-    least = low + 0.75 * (high - low) if relevant is None else relevant
+    models: dict[str, FactorModel] = {"model": model}
+    least = -np.inf if relevant is None else relevant
+    if isinstance(model, RatingModel):
+        models["biases"] = biases(training, model)
+        low, high = model.range_
+        least = low + 0.75 * (high - low) if relevant is None else relevant
+    models["popularity"] = Popularity().fit(training)
     user = model.users_.keys(test.user_ids, "prior")[test.user]
     item = model.items_.keys(test.item_ids, "prior")[test.item]
     good = (test.rating >= least) & (user >= 0) & (item >= 0)
@@ -154,15 +154,12 @@ def evaluate(
         if len(chosen):
             found |= _of_rankings(one, chosen, user[good], item[good], n, seed, draws)
         scores[name] = found
-    mean, std = model.predict_keys(user, item)
-    return Evaluation(
-        scores,
-        {level: _covered(model, test, user, item, level) for level in CURVE},
-        metrics.by_spread(test.rating, mean, std),
-        len(test),
-        len(chosen),
-        n,
-    )
+    calibration: dict[float, float] = {}
+    by_spread: list[tuple[float, float]] = []
+    if isinstance(model, RatingModel):
+        calibration = {level: _covered(model, test, user, item, level) for level in CURVE}
+        by_spread = metrics.by_spread(test.rating, *model.predict_keys(user, item))
+    return Evaluation(scores, calibration, by_spread, len(test), len(chosen), n)
 
 
 def trained_on(model: FactorModel) -> Ratings:
@@ -175,7 +172,7 @@ def ranks(
     model: FactorModel, users: NDArray[np.int64], user: NDArray[np.int64], item: NDArray[np.int64]
 ) -> metrics.Ranks:
     """Return where items stand among all that their users have not rated; all by keys."""
-    items, size = model.items_.side, max(1, min(BLOCK, CELLS // len(model.items_)))
+    size = max(1, min(BLOCK, CELLS // len(model.items_)))
     place = np.searchsorted(users, user)
     order = np.argsort(place, kind="stable")
     found, shown = np.empty(len(user), np.int64), np.empty(len(users), np.int64)
@@ -184,10 +181,10 @@ def ranks(
         begin, seen = model.history_.items(some)
         first, last = np.searchsorted(place[order], [start, start + len(some)])
         cells = order[first:last]
-        scores = np.ascontiguousarray(score_all(model.users_.at(some), items))
+        scores = np.ascontiguousarray(model.scores(model.users_.at(some)))
         out = np.empty(len(cells), np.int64)
         rank(scores, begin, seen, place[cells] - start, item[cells], out)
-        found[cells], shown[start : start + len(some)] = out, len(items) - np.diff(begin)
+        found[cells], shown[start : start + len(some)] = out, len(model.items_) - np.diff(begin)
     return metrics.Ranks(place, found, shown)
 
 

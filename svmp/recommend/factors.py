@@ -7,6 +7,7 @@ own affair.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -121,14 +122,14 @@ class FactorModel(Estimator):
         if explore not in (None, "thompson", "ucb"):
             raise ModelError(f"explore must be None, 'thompson' or 'ucb', not {explore!r:.60}")
         allowed = self._allowed(candidates, exclude)
-        items = self.items_.side if allowed is None else self.items_.side.at(allowed)
+        items = self._ranked() if allowed is None else self._ranked().at(allowed)
         person = isinstance(users, Person)
         keys = np.array([-1]) if person else self.users_.keys(users, unknown)
         n = min(n, len(items))
         places = np.full((len(keys), n), -1, np.int64)
         stds, scores = np.empty((2, len(keys), n), np.float32)
         size = max(1, min(BLOCK, CELLS // max(len(items), 1)))
-        of_block = scorer(items, explore, width, seed)
+        of_block = self._scorer(items, explore, width, seed)
         blocks = range(0, len(keys), size)
         for block, start in enumerate(shown(blocks, progress)):
             rows = slice(start, start + size)
@@ -190,6 +191,20 @@ class FactorModel(Estimator):
         except FileError as error:
             raise FileError(f"{path}: {error}") from None
         return model
+
+    def scores(self, users: Side) -> Floats:
+        """Return that by which items are ranked, of every user with every item."""
+        return self._scorer(self._ranked(), None, 0.0, 0)(0, users)
+
+    def _ranked(self) -> Side:
+        """Return the items as they are ranked."""
+        return self.items_.side
+
+    def _scorer(
+        self, items: Side, explore: Explore, width: float, seed: int
+    ) -> Callable[[int, Side], Floats]:
+        """Return the function that scores a block of users, by its number, against items."""
+        return scorer(items, explore, width, seed)
 
     def _own_state(self) -> tuple[dict[str, Any], files.Arrays]:
         """Return what a model has learned beside users and items: a description, and arrays."""

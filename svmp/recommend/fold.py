@@ -36,7 +36,7 @@ class Conditional:
     residual
         y, of each rating.
     noise
-        tau.
+        tau, for all ratings or of each.
     full
         Whether q of the factors has covariances.
     """
@@ -44,17 +44,17 @@ class Conditional:
     precision: Array
     design: Array
     residual: Array
-    noise: float
+    noise: float | Array
     full: bool
 
     @classmethod
-    def of(cls, items: Side, centred: Floats, noise: float, prior: Side) -> Conditional:
+    def of(cls, items: Side, centred: Floats, noise: float | Array, prior: Side) -> Conditional:
         """Take in ratings, of which the mean has been subtracted."""
         design = np.column_stack([np.ones(len(items)), items.mean])
-        total = design.T @ design
-        spread = items.cov.sum(axis=0, dtype=np.float64)
+        weights = np.broadcast_to(np.asarray(noise, np.float64), len(items))
+        total = (design.T * weights) @ design
+        spread = np.tensordot(weights, items.cov, axes=1)
         total[1:, 1:] += spread if items.full else np.diag(spread)
-        total *= noise
         total[0, 0] += 1 / prior.bias_var[0]
         total[1:, 1:] += prior.precision()[0] if items.full else np.diag(prior.precision()[0])
         residual = (centred - items.bias).astype(np.float64)
@@ -62,7 +62,8 @@ class Conditional:
 
     def side(self) -> Side:
         """Return q of the user."""
-        mean = self.noise * np.linalg.solve(self.precision, self.design.T @ self.residual)
+        pull = self.design.T @ (self.noise * self.residual)
+        mean = np.linalg.solve(self.precision, pull)
         own = np.diag(self.precision)
         cov = np.linalg.inv(self.precision[1:, 1:]) if self.full else 1 / own[1:]
         arrays = mean[:1], 1 / own[:1], mean[None, 1:], cov[None]

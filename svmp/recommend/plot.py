@@ -9,6 +9,7 @@ import numpy as np
 from svmp.errors import SvmpError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from svmp.recommend.evaluate import Evaluation
@@ -17,11 +18,15 @@ COLOURS = {"model": "#0072b2", "biases": "#e69f00", "popularity": "#999999"}
 
 
 def plot(evaluation: Evaluation) -> Figure:
-    """Draw three panels: calibration, error by predicted spread, rankings."""
+    """Draw three panels: calibration, error by predicted spread, rankings; of events the last."""
     try:
         from matplotlib import pyplot
     except ImportError:  # pragma: no cover
         raise SvmpError('a plot needs matplotlib: pip install "svmp[plot]"') from None
+    if not evaluation.calibration:
+        figure, right = pyplot.subplots(figsize=(5, 4), layout="constrained")
+        rankings(evaluation, right)
+        return figure
     figure, (left, middle, right) = pyplot.subplots(1, 3, figsize=(13, 4), layout="constrained")
     levels, shares = zip(*evaluation.calibration.items(), strict=True)
     left.plot([0, 1], [0, 1], color="#bbbbbb", lw=1)
@@ -33,6 +38,14 @@ def plot(evaluation: Evaluation) -> Figure:
     middle.axline((spread[0], spread[0]), slope=1, color="#bbbbbb", lw=1)
     middle.set(xlabel="predicted standard deviation", ylabel="root mean squared error")
     middle.set_title("Error by predicted spread", loc="left")
+    rankings(evaluation, right)
+    for axes in (left, middle):
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def rankings(evaluation: Evaluation, right: Axes) -> None:
+    """Draw the scores of the rankings, side by side."""
     names = [m for m in evaluation.scores["model"] if "@" in m]
     for row, (model, found) in enumerate(evaluation.scores.items()):
         scores = [found[name] for name in names if name in found]
@@ -43,6 +56,4 @@ def plot(evaluation: Evaluation) -> Figure:
     right.set_xticks(range(len(names)), names)
     right.set_title("Rankings, with 95% intervals", loc="left")
     right.legend(frameon=False)
-    for axes in (left, middle, right):
-        axes.spines[["top", "right"]].set_visible(False)
-    return figure
+    right.spines[["top", "right"]].set_visible(False)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -81,11 +82,11 @@ class Side:
     def square(self) -> Floats:
         """E[x] E[x]', of which the diagonal will do where covariances are zero; flat."""
         outer = self.mean[:, :, None] * self.mean[:, None, :] if self.full else self.mean**2
-        return outer.reshape(len(self), -1)
+        return outer.reshape(len(self), prod(self.cov.shape[1:]))
 
     def spread(self) -> Floats:
         """Cov[x], or its diagonal; flat."""
-        return self.cov.reshape(len(self), -1)
+        return self.cov.reshape(len(self), prod(self.cov.shape[1:]))
 
     def precision(self) -> Floats:
         """The inverse of the variances, or of the covariances."""

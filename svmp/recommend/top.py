@@ -93,10 +93,12 @@ def rank(scores, begin, seen, row, column, ranks):  # type: ignore[no-untyped-de
         ranks[cell] = better + 1
 
 
-def shown(blocks: Sequence[int], progress: bool | None) -> Iterable[int]:
+def shown(
+    blocks: Sequence[int], progress: bool | None, doing: str = "recommending"
+) -> Iterable[int]:
     """Show how far it is, by default on a terminal and if there is much to do."""
     if progress is None:
         progress = sys.stderr.isatty() and len(blocks) > 20
     if not progress:
         return blocks
-    return track(blocks, "recommending", console=Console(stderr=True), transient=True)
+    return track(blocks, doing, console=Console(stderr=True), transient=True)

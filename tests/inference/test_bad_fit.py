@@ -67,6 +67,15 @@ def test_bound_every(every: Any) -> None:
     refused(rates(), "bound_every", "positive", bound_every=every)
 
 
+def test_bound_every_can_be_a_function() -> None:
+    due = {1, 2, 4, 7}
+    fit = svmp.fit(
+        rates(), svmp.Children(1), max_sweeps=None, max_accesses=40, tol=0,
+        bound_every=due.__contains__,
+    )  # fmt: skip
+    assert {t for t in fit.trace["iteration"] if t < fit.iterations} == {0, *due}
+
+
 @pytest.mark.parametrize("name", ["max_sweeps", "max_accesses", "max_seconds"])
 @pytest.mark.parametrize("limit", [0, -1, NAN, "3"], ids=repr)
 def test_budgets(name: str, limit: Any) -> None:

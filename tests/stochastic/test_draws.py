@@ -73,7 +73,8 @@ def test_both_branches_are_covered():
 
 
 @pytest.mark.parametrize(
-    ("children", "take"), [(40, LINEAR_SEARCH), (40, LINEAR_SEARCH + 1), (60, 3), (60, 50)]
+    ("children", "take"),
+    [(40, LINEAR_SEARCH), (40, LINEAR_SEARCH + 1), (60, 3), (60, 50), (200, 26)],
 )
 def test_children_and_pairs_of_children_are_equally_likely(children, take):
     count = 4000

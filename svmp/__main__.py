@@ -1,0 +1,5 @@
+"""`python -m svmp`: the command line."""
+
+from svmp.cli import main
+
+main()

@@ -1,0 +1,315 @@
+"""`EventModel`: from what users took (clicks, plays, purchases) to what else they may like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from svmp.errors import ModelError, RatingsError
+from svmp.inference.posterior import Posterior
+from svmp.inference.redrawn import Redrawn
+from svmp.inference.steps import HoldThenDecay
+from svmp.kernels.threads import use_threads
+from svmp.ratings import Ratings, read_ratings
+from svmp.ratings.columns import Columns
+from svmp.ratings.table import Duplicates
+from svmp.recommend.considered import at_rest, probability
+from svmp.recommend.estimator import check_whole
+from svmp.recommend.factors import FactorModel, Person
+from svmp.recommend.files import Arrays, need
+from svmp.recommend.fold import Explanation
+from svmp.recommend.graph import Events, network, popularity
+from svmp.recommend.history import History
+from svmp.recommend.side import Floats, Keys, Known, Side, score, score_all, variance_all
+from svmp.recommend.state import array
+from svmp.recommend.top import Explore, scorer, shown
+
+Rule = Literal["z", "z + 1/2 log pi", "probability"]
+CERTAIN = 1e-9
+"""The variance of users' biases, which are 0: all take the same share of what they consider."""
+
+
+class EventModel(FactorModel):
+    """Events as a random graph: an item that was considered is taken with probability 1/(1+e^-z).
+
+    z = u_user . v_item + b_item - log(ratio), all Normal. That a user did not take an item may mean
+    that it was never considered; so the items that were, beside those taken, are drawn at random,
+    anew in every iteration, with odds that rise with their popularity.
+
+    Parameters
+    ----------
+    factors
+        How many factors a user and an item have.
+    ratio
+        How many others a user considers for each event. More are better, and take longer.
+    power
+        Others are considered with odds that are proportional to popularity to this power.
+    score
+        By what items are ranked: "z"; "z + 1/2 log pi", with pi the odds of being considered, which
+        gives back some of the popularity that z is without; or the "probability" of being taken,
+        which counts the uncertainty of z.
+    precision
+        Of the factors before any data; None learns one for each.
+    iterations, hold, kappa
+        How many graphs are drawn. The first `hold` move q all the way; from there the t-th moves it
+        by a step of (1 + t)^-kappa, so that q is an average over graphs.
+    at_least
+        Where data are ratings: those so high or higher are events. By default all above 0 are.
+    counts
+        Whether a rating is how often the event happened, and counts as many times.
+    columns, duplicates
+        How to read data, see `svmp.ratings.read_ratings`. Two arrays, users and items, will do.
+    seed, threads, progress
+        As for `svmp.fit`.
+
+    Attributes
+    ----------
+    users_, items_
+        Ids and q of all users and items, `history_` what they have taken.
+    odds_
+        Those of each item to be considered, which add up to 1.
+
+    >>> rng = np.random.default_rng(0)
+    >>> user, item = rng.integers(0, 40, 600), rng.integers(0, 15, 600)
+    >>> item += 15 * (user % 2)  # two circles, each with items of its own
+    >>> model = EventModel(factors=2, progress=False).fit((user, item))
+    >>> bool((model.recommend(7, n=3).items >= 15).all())
+    True
+    """
+
+    odds_: NDArray[np.float64]
+
+    def __init__(
+        self,
+        factors: int = 32,
+        *,
+        ratio: float = 3.0,
+        power: float = 1.0,
+        score: Rule = "z + 1/2 log pi",
+        precision: float | None = 1.0,
+        iterations: int = 8,
+        hold: int = 3,
+        kappa: float = 0.7,
+        at_least: float | None = None,
+        counts: bool = False,
+        columns: Columns | None = None,
+        duplicates: Duplicates = "sum",
+        seed: int = 0,
+        threads: int | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.factors = factors
+        self.ratio = ratio
+        self.power = power
+        self.score = score
+        self.precision = precision
+        self.iterations = iterations
+        self.hold = hold
+        self.kappa = kappa
+        self.at_least = at_least
+        self.counts = counts
+        self.columns = columns
+        self.duplicates = duplicates
+        self.seed = seed
+        self.threads = threads
+        self.progress = progress
+
+    # --- learning --------------------------------------------------------------------------
+
+    def fit(self, data: Any) -> Self:
+        """Learn from events: a path, a table, or arrays, see `svmp.ratings.read_ratings`."""
+        self._check_parameters()
+        ratings = self._read(data)
+        self.history_ = History.of(ratings)
+        self.offset_ = -float(np.log(self.ratio))
+        events = self._events(self.history_, ratings.items)
+        self.odds_ = events.weights
+        steps = HoldThenDecay(self.hold, self.kappa, tau=1.0)
+        tell = self.progress is not False
+        run = Redrawn(steps, self.seed, threads=self.threads, tell=tell)
+        with use_threads(self.threads, tell):
+            for t in shown(range(1, self.iterations + 1), self.progress, "drawing graphs"):
+                item = events.draw(self.seed, t)
+                run.advance(network(events, item, self.factors, self.precision))
+        self._keep(run.posteriors, ratings)
+        return self
+
+    def fold_in(self, items: Any, counts: Any = None, *, unknown: str = "error") -> Person:
+        """Return q of a user who is not in the model, from what they have taken.
+
+        Parameters
+        ----------
+        items, counts
+            Ids, and how often, if the model counts. Without any, q is the prior.
+        unknown
+            What to do about an item that is not in the model: "error", or "prior": ignore it.
+
+        Returns
+        -------
+        Person
+            May stand in the place of a user in `predict` and `recommend`. The model stays as it is.
+        """
+        self._check_fitted()
+        keys = self.items_.keys(items, unknown) if np.size(items) else np.zeros(0, np.int64)
+        times = np.ones(len(keys)) if counts is None else np.atleast_1d(counts)
+        if times.shape != keys.shape or not np.all(np.asarray(times) > 0):
+            raise ModelError("fold_in needs a positive count for each item")
+        known = keys >= 0
+        seen, first = np.unique(keys[known], return_index=True)
+        if len(seen) < known.sum():
+            raise ModelError("fold_in has one item twice; give a count")
+        user, _ = at_rest(self, seen, self._times(times[known][first]))
+        return Person(user, seen)
+
+    # --- asking ----------------------------------------------------------------------------
+
+    def predict(
+        self, users: Any, items: Any, *, return_std: bool = False, unknown: str = "error"
+    ) -> Any:
+        """Return the probability that users take items which they consider, pair by pair.
+
+        Parameters
+        ----------
+        users, items
+            Ids, as many of both, or one of either. A `Person` may stand for the user.
+        return_std
+            Return the standard deviation of that probability under q as well, to first order.
+        unknown
+            What to do about ids that are not in the model: "error", or "prior".
+        """
+        mean, var = self._logits(users, items, unknown)
+        chance = expit(mean)
+        found = probability(mean, var)
+        return (found, chance * (1 - chance) * np.sqrt(var)) if return_std else found
+
+    def explain(self, user: Any, item: Any) -> Explanation:
+        """Say which of the items that a user has taken move the logit z of another, and how much.
+
+        What follows from the items considered and not taken is in `rest`.
+        """
+        self._check_fitted()
+        key, target = int(self.users_.keys(user)[0]), self.items_.keys(item)
+        rows, one = self.history_.rows(key), self.items_.at(target)
+        keys = self.history_.item[rows].astype(np.int64)
+        times = self.history_.rating[rows]
+        _, conditional = at_rest(self, keys, self._times(times))
+        parts = conditional.parts(one)[: len(keys)]
+        base = self.offset_ + float(one.bias[0])
+        logit = self.offset_ + float(score(self.users_.at(np.array([key])), one)[0][0])
+        order = np.argsort(-np.abs(parts), kind="stable")
+        rest = logit - base - float(parts.sum())
+        return Explanation(
+            logit, base, self.items_.ids[keys[order]], times[order], parts[order], rest
+        )
+
+    # --- inside ----------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        for name, least in (("factors", 1), ("iterations", 1), ("hold", 0)):
+            check_whole(name, getattr(self, name), least)
+        for name in ("ratio", "power", "kappa", "precision"):
+            value = getattr(self, name)
+            learned = name == "precision" and value is None
+            if not learned and not (isinstance(value, Real) and 0 <= float(value) < np.inf):
+                raise ModelError(f"{name} must be a positive number, not {value!r:.60}")
+            if value == 0 and name != "power":
+                raise ModelError(f"{name} must be a positive number, not 0")
+        if self.score not in get_args(Rule):
+            raise ModelError(f"score must be one of {get_args(Rule)}, not {self.score!r:.60}")
+
+    def _read(self, data: Any) -> Ratings:
+        """Return the events as a table, of all users and items that the data name."""
+        if isinstance(data, tuple | list) and len(data) == 2:
+            data = (*data, np.ones(len(data[0]), np.float32))
+        ratings = read_ratings(data, columns=self.columns, duplicates=self.duplicates)
+        least = self.at_least
+        events = ratings.rating > 0 if least is None else ratings.rating >= least
+        if not events.any():
+            words = "above 0" if least is None else f"of {least:g} or more"
+            raise RatingsError(f"there are no events: no rating is {words}")
+        return ratings.take(np.flatnonzero(events))
+
+    def _times(self, counts: Any) -> Keys:
+        """Return how often each event counts."""
+        if not self.counts:
+            return np.ones(len(counts), np.int64)
+        whole = np.rint(counts)
+        if not np.array_equal(whole, counts) or (whole < 1).any():
+            raise RatingsError("with counts=True a rating is a count: 1, 2, 3, ...")
+        return np.asarray(whole, np.int64)
+
+    def _events(self, history: History, items: int) -> Events:
+        times = self._times(history.rating)
+        begin = np.concatenate([[0], np.cumsum(times)])[history.begin]
+        item = np.repeat(history.item, times)
+        return Events(begin, item, popularity(item, items, self.power), float(self.ratio))
+
+    def _keep(self, q: dict[str, Posterior], ratings: Ratings) -> None:
+        """Keep q of users and items, and what is said of others."""
+        nothing, certain = np.zeros(ratings.users), np.full(ratings.users, CERTAIN)
+        tau = {x: q[f"of_{x}"].mean if f"of_{x}" in q else self.precision for x in "uv"}
+        of_u, of_v = (np.full(self.factors, tau[x]) for x in "uv")
+        side = _side(nothing, certain, q["u"])
+        self.users_ = Known(
+            "user", ratings.user_ids, side, Side.prior(1 / CERTAIN, of_u, full=False)
+        )
+        side = _side(q["b"].mean, q["b"].var, q["v"])
+        self.items_ = Known(
+            "item", ratings.item_ids, side, Side.prior(q["of_b"].mean, of_v, full=False)
+        )
+
+    def _logits(self, users: Any, items: Any, unknown: str) -> tuple[Floats, Floats]:
+        """Return mean and variance of z, pair by pair."""
+        self._check_fitted()
+        item = self.items_.keys(items, unknown)
+        if isinstance(users, Person):
+            some = users.side.at(np.zeros(len(item), np.int64))
+        else:
+            user = self.users_.keys(users, unknown)
+            if len(user) != len(item) and 1 not in (len(user), len(item)):
+                raise ModelError(f"there are {len(user)} users and {len(item)} items; give as many")
+            user, item = np.broadcast_arrays(user, item)
+            some = self.users_.at(user)
+        mean, var = score(some, self.items_.at(item))
+        return mean + np.float32(self.offset_), var
+
+    def _ranked(self) -> Side:
+        items = self.items_.side
+        if self.score != "z + 1/2 log pi":
+            return items
+        bias = items.bias + 0.5 * np.log(self.odds_).astype(np.float32)
+        return Side(bias, items.bias_var, items.mean, items.cov)
+
+    def _scorer(
+        self, items: Side, explore: Explore, width: float, seed: int
+    ) -> Callable[[int, Side], Floats]:
+        if self.score != "probability" or explore is not None:
+            return scorer(items, explore, width, seed)
+        shift = np.float32(self.offset_)
+        return lambda block, users: probability(
+            score_all(users, items) + shift, variance_all(users, items)
+        )
+
+    def _scored(self, users: Side, items: Side, places: Keys) -> tuple[Floats, Floats]:
+        mean, std = super()._scored(users, items, places)
+        if self.score != "probability":
+            return mean, std
+        chance = expit(mean)
+        return probability(mean, std**2), chance * (1 - chance) * std
+
+    def _own_state(self) -> tuple[dict[str, Any], Arrays]:
+        return {}, {"odds": self.odds_}
+
+    def _own_restore(self, about: dict[str, Any], arrays: Arrays) -> None:
+        self.odds_ = array(arrays, "odds", np.float64, (len(self.items_),))
+        need((self.odds_ > 0).all(), "damaged: the odds are not positive")
+
+
+def _side(bias: Any, bias_var: Any, factors: Posterior) -> Side:
+    arrays = bias, bias_var, factors.mean, factors.var
+    return Side(*(np.ascontiguousarray(a, np.float32) for a in arrays))

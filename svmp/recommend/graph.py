@@ -1,0 +1,106 @@
+"""The random graph of Paquet and Koenigstein (2013): what users took, and what they considered.
+
+A user of d events considers the items of these, and about `ratio` times d others, drawn with odds
+that are proportional to popularity to some power. An edge of the graph is a row; its logit is
+
+    z = u_user . v_item + b_item - log(ratio),
+
+so that without anything known a row is as likely to be an event as there are of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from svmp.families.family import Array
+from svmp.kernels.graph import Odds, draw_graph, odds
+from svmp.network.distributions import Bernoulli, Gamma, Normal
+from svmp.network.expressions import dot
+from svmp.network.model import Model
+from svmp.recommend.side import Keys
+
+LEAST = 0.5
+"""The popularity of an item without events."""
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """What users took, one user after another, and how they consider other items.
+
+    Attributes
+    ----------
+    begin, item
+        User m took `item[begin[m] : begin[m + 1]]`, an item once for each event.
+    weights
+        The odds of each item to be considered.
+    ratio
+        How many others a user considers for each event.
+    """
+
+    begin: Keys
+    item: NDArray[np.int32]
+    weights: Array
+    ratio: float
+
+    @cached_property
+    def table(self) -> Odds:
+        """What others are drawn from."""
+        return odds(self.weights)
+
+    @cached_property
+    def ends(self) -> Keys:
+        """Where the edges of each user begin, and where the last one's end.
+
+        No user considers more others than half of what is left.
+        """
+        events = np.diff(self.begin)
+        left = np.maximum(len(self.weights) - events, 0) // 2
+        others = np.minimum(np.maximum(np.rint(self.ratio * events), events > 0), left)
+        return np.concatenate([[0], np.cumsum(events + others.astype(np.int64))])
+
+    @cached_property
+    def user(self) -> NDArray[np.int32]:
+        """The user of each edge."""
+        return np.repeat(np.arange(len(self.ends) - 1, dtype=np.int32), np.diff(self.ends))
+
+    @cached_property
+    def taken(self) -> NDArray[np.int8]:
+        """Of each edge, whether it is an event: a user's own come first."""
+        place = np.arange(len(self.user)) - self.ends[self.user]
+        return (place < np.diff(self.begin)[self.user]).astype(np.int8)
+
+    def draw(self, seed: int, iteration: int) -> NDArray[np.int32]:
+        """Return the item of each edge, the same for the same two numbers."""
+        out = np.empty(len(self.user), np.int32)
+        threads = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+        draw_graph(seed, iteration, self.table, self.begin, self.item, self.ends, threads, out)
+        return out
+
+
+def popularity(item: NDArray[np.int32], items: int, power: float) -> Array:
+    """Return the number of events of each item to a power, as odds that add up to 1."""
+    weights = np.maximum(np.bincount(item, minlength=items), LEAST) ** power
+    return weights / weights.sum()
+
+
+def network(
+    events: Events, item: NDArray[np.int32], factors: int, precision: float | None
+) -> Model:
+    """Declare the network of one graph; the precision of the factors is given, or learned."""
+    sizes = {"user": len(events.begin) - 1, "item": len(events.weights), "factor": factors}
+    with Model(coords=sizes) as model:
+        of_u, of_v = (
+            Gamma(f"of_{x}", alpha=1, beta=1, dims="factor") if precision is None else precision
+            for x in "uv"
+        )
+        u = Normal("u", mu=0, tau=of_u, dims=("user", "factor"))
+        v = Normal("v", mu=0, tau=of_v, dims=("item", "factor"))
+        b = Normal("b", mu=0, tau=Gamma("of_b", alpha=1, beta=1), dims="item")
+        logit = dot(u[events.user], v[item]) + b[item] - float(np.log(events.ratio))
+        Bernoulli("taken", logit=logit, observed=events.taken)
+    return model

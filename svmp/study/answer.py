@@ -1,0 +1,151 @@
+"""What became of the open question: every step policy against full VB, by accesses and by time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from svmp.study import figures, thresholds
+from svmp.study.bench import Bench
+from svmp.study.chart import (
+    BLUE,
+    GOLD,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PURPLE,
+    SKY,
+    Chart,
+    Colour,
+    Column,
+    Line,
+    Row,
+    with_start,
+)
+from svmp.study.runs import Result, Spec, fraction
+
+SWEEPS = (1, 2, 3, 6, 12, 25)
+"""After so many sweeps' worth of accesses, or of full VB's time, bounds are compared."""
+C = 5
+"""How many children `Nodewise` reads, as `svmp.fit` does with a policy and no algorithm."""
+USAGE = 2
+"""With held unit steps, one of so many of an element's children is read: as at Xbox, by usage."""
+COLOURS: dict[str, Colour] = {
+    "full": INK, "default": GREEN, "grow": SKY, "nodewise-a": BLUE, "nodewise-b": PURPLE,
+    "tuned-a": ORANGE, "tuned-b": GOLD, "hold": GREY, "untuned": Colour("#5b5b5b", "#c0c0c0"),
+}  # fmt: skip
+
+
+def best_tuned(bench: Bench, option: str) -> tuple[str, Spec]:
+    """Return the best of all runs of Algorithm 1 that were made, and how many there were."""
+    tried: dict[tuple[int, float], Result] = {}
+    for size in bench.settings.children:
+        for power in range(thresholds.SMALLEST + 1):
+            key = size, 2.0**-power
+            spec = bench.spec("children", 0, option=option, size=size, rho1=key[1])
+            result = bench.find(spec)
+            if result is not None:
+                tried[key] = result
+    sound = {key: r for key, r in tried.items() if r.status != "diverged"} or tried
+    size, rho1 = max(sound, key=lambda key: sound[key].bound)
+    label = f"best of {len(tried)} tuned by hand, ({option}): C = {size}, from {fraction(rho1)}"
+    return label, bench.spec("children", 2, option=option, size=size, rho1=rho1)
+
+
+def run(bench: Bench) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Make the runs; the hand-tuned ones are the best of those of figure 2 and the thresholds."""
+    figures.run(bench, "figure2")
+    thresholds.run(bench)
+    smallest, kappa = bench.settings.children[0], bench.settings.kappa
+    lines: dict[str, tuple[str, Spec]] = {
+        "full": ("full VB", bench.spec("full", 2, policy="unit")),
+        "default": ("svmp.fit(model): a growing sample", bench.spec("default", 2, policy="unit")),
+        "grow": ("growing C, node-wise steps", bench.spec("default", 2, policy="grow")),
+        **{
+            f"nodewise-{o}": (
+                f"node-wise steps, C = {C}, ({o})",
+                bench.spec("children", 2, size=C, option=o, policy="nodewise"),
+            )
+            for o in "ab"
+        },
+        **{f"tuned-{o}": best_tuned(bench, o) for o in "ab"},
+        "hold": (
+            f"unit steps held, C = N/{USAGE}, (a)",
+            bench.spec("share", 2, size=USAGE, policy="hold"),
+        ),
+        "untuned": (f"t^-{kappa:g}, C = {smallest}, (a)", bench.spec("children", 2, size=smallest)),
+    }
+    results = bench.results([spec for _, spec in lines.values()])
+    ends = figures.endings(results)
+    for name, end, (label, _) in zip(lines, ends, lines.values(), strict=True):
+        end.update(name=name, label=label)
+    sweep, full = bench.data.sweep(bench.settings.factors), results[0]
+    marks = [n for n in SWEEPS if n * sweep <= full.accesses]
+    seconds = full.seconds_at(np.array(marks) * sweep).tolist()
+    for end, result in zip(ends, results, strict=True):
+        end["at_accesses"] = [value(result, "accesses", n * sweep) for n in marks]
+        end["at_seconds"] = [value(result, "seconds", s) for s in seconds]
+    about = {"runs": ends, "sweeps": marks, "seconds": seconds, "sweep": sweep}
+    return figures.table(results), {**about, "gain": gain(results, ends, sweep)}
+
+
+def value(result: Result, column: str, at: float) -> float | None:
+    """Return the bound at some accesses or seconds; None beyond the run, or where it diverged."""
+    places = result.trace[column]
+    if result.status == "diverged" or at > places[-1] * 1.001:
+        return None
+    return float(np.interp(at, places, result.trace["bound"]))
+
+
+def gain(results: list[Result], ends: list[dict[str, Any]], sweep: int) -> dict[str, Any]:
+    """Say after how many sweeps' worth each run has passed where full VB is at the end."""
+    full = results[0]
+    goal = float(full.trace["bound"][-1])
+    passed: dict[str, dict[str, float] | None] = {}
+    for end, result in zip(ends, results, strict=True):
+        reached = np.flatnonzero(result.trace["bound"] >= goal)
+        first = reached[0] if len(reached) and result.status != "diverged" else None
+        passed[end["name"]] = None if first is None else {
+            "sweeps": float(result.trace["accesses"][first] / sweep),
+            "seconds": float(result.trace["seconds"][first]),
+        }  # fmt: skip
+    return {"goal": goal, "sweeps": full.accesses / sweep, "passed": passed}
+
+
+def chart(traces: pl.DataFrame, about: dict[str, Any]) -> Chart:
+    """Describe the figure from its table."""
+    runs = about["runs"]
+    columns = []
+    for place, label in (("accesses", "ratings accessed"), ("seconds", "seconds, on one thread")):
+        lines = []
+        for run in [*runs[1:], runs[0]]:
+            trace = traces.filter(pl.col("run") == run["run"])
+            x, y = with_start(trace[place], trace["bound"], run["start"])
+            strong = run["name"] in ("full", "default")
+            if x:
+                lines.append(
+                    Line(run["label"], x, y, COLOURS[run["name"]], width=2.4 if strong else 1.4,
+                         dash="dash" if run["name"].startswith("tuned") else "solid",
+                         lost=run["status"] == "diverged")
+                )  # fmt: skip
+        columns.append(Column(f"At equal {place}", label, lines))
+    start, ends = runs[0]["start"], [r["bound"] for r in runs if r["ending"] == "converged"]
+    best, gap = max(ends), max(max(ends) - min(ends), 0.02 * abs(max(ends)))
+    return Chart(
+        name="answer",
+        title="Every step policy against full VB",
+        caption=(
+            "The bound from the same start, against accesses and against time, from the start and "
+            "magnified. The time is that of one thread, without that of the bounds themselves."
+        ),
+        alt="Bound of each step policy against accesses and against seconds.",
+        y_label="evidence lower bound (nats)",
+        columns=columns,
+        rows=[
+            Row(1.05 * start, best - 0.05 * start),
+            Row(min(ends) - 1.5 * gap, best + 0.1 * gap),
+        ],
+    )

@@ -1,0 +1,116 @@
+"""`svmp study`: the paper's figures and claims, and the answer to its question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from svmp.errors import StudyError
+
+EXAMPLES = """
+Examples:
+
+  svmp study all --quick --out demo
+
+  svmp study figure2 --out fig2 --children 1,2,5,20
+
+  svmp study all --out movielens --data ratings.dat
+"""
+HELP = {
+    "figure2": "The bound against accesses: Algorithm 1 with C = 1 to 20, options (a) and (b).",
+    "figure3": "The same for Algorithm 2 with C_global = 100 to 1000.",
+    "thresholds": "The largest first step from which each algorithm, option and size converges.",
+    "answer": "Every step policy against full VB, at equal accesses and equal time.",
+    "claims": "Each of the paper's claims as a verdict, with the evidence.",
+    "all": "All of these, on one page.",
+}
+study = typer.Typer(
+    help="The paper's figures and claims, and the answer to its question." + EXAMPLES,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Out = Annotated[Path, typer.Option(help="The folder that everything is written to.")]
+
+
+def command(name: str) -> Callable[..., None]:
+    """Make the command that answers one question, or all."""
+
+    def run(
+        out: Out,
+        quick: Annotated[
+            bool, typer.Option("--quick", help="A small study, within a minute.")
+        ] = False,
+        data: Annotated[
+            str,
+            typer.Option(
+                help="netflix-shaped, netflix-shaped:0.1 (a tenth), or a file of ratings: CSV, "
+                "TSV, MovieLens ::, Parquet, .npz, or the Netflix Prize's text."
+            ),
+        ] = "netflix-shaped",
+        columns: Annotated[
+            str,
+            typer.Option(help="Columns of user, item and rating: names, or positions from 0."),
+        ] = "",
+        duplicates: Annotated[
+            str,
+            typer.Option(help="A second rating of the same pair: error, last, or mean."),
+        ] = "error",
+        seed: Annotated[
+            int, typer.Option(help="Decides the data drawn, the start, the rows read.")
+        ] = 0,
+        factors: Annotated[int, typer.Option(help="K of the matrix factorization.")] = 5,
+        kappa: Annotated[float, typer.Option(help="Forgetting rate of the steps t^-kappa.")] = 0.6,
+        children: Annotated[str, typer.Option(help="C of Algorithm 1, as 1-20 or 1,2,5.")] = "1-20",
+        batches: Annotated[
+            str, typer.Option(help="C_global of Algorithm 2, as 100-1000/100.")
+        ] = "100-1000/100",
+        max_accesses: Annotated[
+            float | None, typer.Option(help="No run reads more than so many ratings.")
+        ] = None,
+        threads: Annotated[
+            int | None, typer.Option(min=1, help="Runs at a time; by default one for each core.")
+        ] = None,
+        force: Annotated[
+            bool, typer.Option("--force", help="Write to the folder whatever is in it.")
+        ] = False,
+    ) -> None:
+        from svmp.study.settings import Settings, whole_numbers
+
+        if duplicates not in ("error", "last", "mean"):
+            raise StudyError(f"--duplicates must be error, last or mean, not {duplicates:.40}")
+        settings = Settings(
+            data=data,
+            columns=tuple(c.strip() for c in columns.split(",") if c.strip()),
+            duplicates=duplicates,  # type: ignore[arg-type]
+            seed=seed,
+            factors=factors,
+            kappa=kappa,
+            children=whole_numbers(children, "--children"),
+            batches=whole_numbers(batches, "--batches"),
+            max_accesses=max_accesses,
+        )
+        _conductor().conduct(name, settings.quick() if quick else settings, out, threads, force)
+
+    return run
+
+
+for _name, _help in HELP.items():
+    study.command(_name, help=_help)(command(_name))
+
+
+@study.command()
+def draw(out: Out) -> None:
+    """Draw the figures and the page again from the numbers in the folder, without running."""
+    _conductor().draw(out)
+
+
+def _conductor() -> Any:
+    """Import what the `study` extra is needed for."""
+    from svmp.cli import needing
+
+    return needing("study", "svmp.study.conduct")

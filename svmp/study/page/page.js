@@ -1,0 +1,218 @@
+"use strict";
+// Draws the charts that the page describes. Each has buttons for its scales and its lines.
+
+const NARROW = 680; // below so many pixels the panels stand in one column
+const LEAST = 100;
+const PANEL = 250;
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const charts = JSON.parse(document.getElementById("charts").textContent);
+
+const ON_PAPER = { text: "#000", soft: "#444", grid: "#e6e6e6", card: "#fff", line: "#ccc" };
+
+function ink(printing) {
+  if (printing) return ON_PAPER;
+  const style = getComputedStyle(document.documentElement);
+  const of = (name) => style.getPropertyValue(name).trim();
+  return { text: of("--ink"), soft: of("--soft"), grid: of("--grid"), card: of("--card"), line: of("--line") };
+}
+
+const nth = (number) => (number === 1 ? "" : number); // as Plotly names axes: x, x2, x3
+const distinct = (values) => [...new Set(values)];
+const colourOf = (line, night) => (night ? line.colour.dark : line.colour.light);
+
+class Figure {
+  constructor(chart, place) {
+    this.chart = chart;
+    this.place = place;
+    this.hidden = new Set();
+    this.scales = { x: chart.columns[0].xScale, y: "bound" };
+    this.printing = false;
+    const lines = chart.columns.flatMap((column) => column.lines);
+    this.labels = distinct(lines.map((line) => line.label));
+    const highest = Math.max(...lines.flatMap((line) => line.y));
+    this.reference = highest + 0.001 * Math.abs(highest); // distances to it are positive
+    this.legend();
+    this.buttons();
+    this.draw();
+  }
+
+  get night() {
+    return dark.matches && !this.printing;
+  }
+
+  legend() {
+    const box = this.place.querySelector(".legend");
+    const lines = this.chart.columns.flatMap((column) => column.lines);
+    for (const label of this.labels) {
+      const line = lines.find((one) => one.label === label);
+      const button = document.createElement("button");
+      button.type = "button";
+      button.setAttribute("aria-pressed", "true");
+      const swatch = document.createElement("span");
+      swatch.className = "swatch";
+      swatch.setAttribute("aria-hidden", "true");
+      swatch.style.borderTopStyle = { solid: "solid", dash: "dashed", dot: "dotted" }[line.dash];
+      button.append(swatch, label);
+      button.addEventListener("click", () => this.toggle([label]));
+      box.append(button);
+    }
+  }
+
+  buttons() {
+    for (const group of this.place.querySelectorAll("[data-axis]")) {
+      for (const button of group.querySelectorAll("button")) {
+        button.addEventListener("click", () => {
+          this.scales[group.dataset.axis] = button.value;
+          this.draw();
+        });
+      }
+    }
+    for (const button of this.place.querySelectorAll("[data-lines]")) {
+      button.addEventListener("click", () => {
+        this.hidden = new Set(button.dataset.lines === "all" ? [] : this.labels);
+        this.draw();
+      });
+    }
+  }
+
+  toggle(labels) {
+    for (const label of labels) {
+      if (!this.hidden.delete(label)) this.hidden.add(label);
+    }
+    this.draw();
+  }
+
+  draw() {
+    const box = this.place.querySelector(".chart");
+    const width = this.printing ? 660 : box.clientWidth;
+    if (width < LEAST) return; // not laid out yet
+    const stacked = width < NARROW && !this.printing;
+    const far = this.scales.y === "distance";
+    const rows = far ? this.chart.rows.slice(0, 1) : this.chart.rows;
+    const across = stacked ? 1 : this.chart.columns.length;
+    const deep = stacked ? rows.length * this.chart.columns.length : rows.length;
+    const height = deep * PANEL + 70;
+    const traces = [];
+    const layout = this.layout(width, height);
+    this.chart.columns.forEach((column, c) => {
+      rows.forEach((row, r) => {
+        const at = stacked ? { x: 0, y: c * rows.length + r } : { x: c, y: r };
+        const number = c * rows.length + r + 1;
+        this.panel(layout, column, row, number, at, { across, deep, height, width, c, r, rows: rows.length, far });
+        for (const line of column.lines) traces.push(...this.traces(line, column, number, r, far));
+      });
+    });
+    box.style.height = `${height}px`;
+    Plotly.react(box, traces, layout, {
+      displaylogo: false,
+      displayModeBar: stacked || this.printing ? false : "hover",
+      modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+      responsive: false,
+      scrollZoom: false,
+      doubleClick: "reset",
+      toImageButtonOptions: { format: "svg", filename: this.chart.name },
+    });
+    this.press();
+  }
+
+  press() {
+    const theme = this.night;
+    const lines = this.chart.columns.flatMap((column) => column.lines);
+    this.place.querySelectorAll(".legend button").forEach((button, i) => {
+      button.setAttribute("aria-pressed", String(!this.hidden.has(this.labels[i])));
+      const line = lines.find((one) => one.label === this.labels[i]);
+      button.firstChild.style.borderTopColor = colourOf(line, theme);
+    });
+    for (const group of this.place.querySelectorAll("[data-axis]")) {
+      for (const button of group.querySelectorAll("button")) {
+        button.setAttribute("aria-pressed", String(this.scales[group.dataset.axis] === button.value));
+      }
+    }
+  }
+
+  traces(line, column, number, row, far) {
+    if (this.hidden.has(line.label)) return [];
+    const colour = colourOf(line, this.night);
+    const place = (y) => (far ? this.reference - y : y);
+    const axes = { xaxis: `x${nth(number)}`, yaxis: `y${nth(number)}` };
+    const mode = [line.joined ? "lines" : "", line.markers ? "markers" : ""].filter(Boolean).join("+");
+    const label = line.notes.length ? "%{text}" : `%{x:,.4s} ${column.xLabel}<br>bound %{customdata:,.0f}`;
+    const drawn = {
+      type: "scatter", mode, name: line.label, x: line.x, y: line.y.map(place), ...axes,
+      customdata: line.y, text: line.notes,
+      line: { color: colour, width: line.width * 1.25, dash: line.dash },
+      marker: { color: colour, size: 8, symbol: line.hollow ? "circle-open" : "circle" },
+      hovertemplate: `<b>${line.label.replace(/</g, "&lt;")}</b><br>${label}<extra></extra>`,
+      showlegend: false,
+    };
+    const cross = far && line.lost ? [line.x.at(-1), line.y.at(-1)] : line.crosses[row];
+    if (!cross) return [drawn];
+    return [drawn, {
+      type: "scatter", mode: "markers", x: [cross[0]], y: [place(cross[1])], ...axes, cliponaxis: false,
+      marker: { symbol: "x-thin", size: 9, line: { color: colour, width: 2 } },
+      hovertemplate: `<b>${line.label.replace(/</g, "&lt;")}</b><br>diverged<extra></extra>`, showlegend: false,
+    }];
+  }
+
+  layout(width, height) {
+    const theme = ink(this.printing);
+    return {
+      width, height, margin: { l: 0, r: 0, t: 0, b: 0 },
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      font: { family: "system-ui, sans-serif", size: 12, color: theme.text },
+      hovermode: "closest", hoverlabel: { bgcolor: theme.card, bordercolor: theme.line, font: { color: theme.text } },
+      dragmode: width < NARROW ? false : "zoom", showlegend: false, annotations: [], separators: ".,",
+    };
+  }
+
+  panel(layout, column, row, number, at, grid) {
+    const theme = ink(this.printing);
+    const left = 58 / grid.width, gapX = 66 / grid.width, gapY = 40 / grid.height;
+    const top = 30 / grid.height, bottom = 46 / grid.height;
+    const wide = (1 - left - 6 / grid.width - gapX * (grid.across - 1)) / grid.across;
+    const high = (1 - top - bottom - gapY * (grid.deep - 1)) / grid.deep;
+    const x0 = left + at.x * (wide + gapX), y1 = 1 - top - at.y * (high + gapY);
+    const last = grid.r === grid.rows - 1;
+    const common = {
+      gridcolor: theme.grid, linecolor: theme.line, zeroline: false, tickfont: { color: theme.soft, size: 11 },
+      showline: true, ticks: "", automargin: false,
+    };
+    const ticks = column.xTicks.length && this.scales.x === "log";
+    layout[`xaxis${nth(number)}`] = {
+      ...common, domain: [x0, x0 + wide], anchor: `y${nth(number)}`, type: this.scales.x,
+      ...(grid.r ? { matches: `x${nth(number - grid.r)}` } : {}),
+      title: last ? { text: column.xLabel, font: { size: 12, color: theme.soft }, standoff: 6 } : undefined,
+      ...(ticks ? { tickvals: column.xTicks, ticktext: column.xTicks.map(String) } : { exponentformat: "power", dtick: this.scales.x === "log" ? 1 : undefined, nticks: 6, tickformat: this.scales.x === "log" ? undefined : "~s" }),
+    };
+    const span = row.scale === "log" ? [Math.log10(row.low), Math.log10(row.high)] : [row.low, row.high];
+    const named = { tickvals: row.ticks.map((tick) => tick[0]), ticktext: row.ticks.map((tick) => tick[1]) };
+    layout[`yaxis${nth(number)}`] = {
+      ...common, domain: [y1 - high, y1], anchor: `x${nth(number)}`, nticks: 6,
+      ...(grid.far ? { type: "log", autorange: "reversed", exponentformat: "power", dtick: undefined } : { type: row.scale, range: span, tickformat: "~s" }),
+      ...(row.ticks.length && !grid.far ? named : {}),
+    };
+    if (grid.r === 0) {
+      layout.annotations.push({
+        text: `<b>${column.title}</b>`, xref: "paper", yref: "paper", x: x0, y: y1 + 6 / grid.height,
+        xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 13, color: theme.text },
+      });
+    }
+  }
+}
+
+const figures = charts.map((chart) => new Figure(chart, document.getElementById(chart.name)));
+const redraw = () => figures.forEach((figure) => figure.draw());
+const print = (now) => figures.forEach((figure) => { figure.printing = now; figure.draw(); });
+
+let waiting = 0;
+let before = document.documentElement.clientWidth;
+addEventListener("resize", () => {
+  if (document.documentElement.clientWidth === before) return; // a phone's bars coming and going
+  before = document.documentElement.clientWidth;
+  cancelAnimationFrame(waiting);
+  waiting = requestAnimationFrame(redraw);
+});
+dark.addEventListener("change", redraw);
+addEventListener("beforeprint", () => { document.querySelectorAll("details").forEach((one) => { one.open = true; }); print(true); });
+addEventListener("afterprint", () => print(false));
+document.documentElement.dataset.drawn = "yes";

@@ -1,0 +1,108 @@
+"""What a study is made with: its data, sizes and budgets; the same give the same numbers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from svmp.errors import StudyError
+from svmp.ratings.table import Duplicates
+
+CHILDREN = tuple(range(1, 21))
+BATCHES = tuple(range(100, 1001, 100))
+NETFLIX_SHAPED = "netflix-shaped"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that numbers of a study depend on, but the versions of what computes them.
+
+    Attributes
+    ----------
+    data
+        `netflix-shaped`, `netflix-shaped:0.1`, or the name of a file of ratings.
+    columns, duplicates
+        Which columns of the file are user, item and rating, if it does not say; and what becomes
+        of a second rating of the same item by the same user.
+    seed
+        Decides the draw of the data, the start, and the rows that are read.
+    factors, kappa
+        K of the matrix factorization; the forgetting rate of the paper's schedule.
+    children, batches
+        C of Algorithm 1 and C_global of Algorithm 2, for the figures.
+    thresholds
+        Those of them whose largest first step is looked for.
+    sweeps
+        Budgets, in accesses of a sweep of full VB: of Algorithm 1, Algorithm 2, the answer, and
+        full VB alone.
+    max_accesses
+        No run reads more than so many.
+    """
+
+    data: str = NETFLIX_SHAPED
+    columns: tuple[str, ...] = ()
+    duplicates: Duplicates = "error"
+    seed: int = 0
+    factors: int = 5
+    kappa: float = 0.6
+    children: tuple[int, ...] = CHILDREN
+    batches: tuple[int, ...] = BATCHES
+    thresholds: tuple[int, ...] = (1, 2, 3, 5, 10, 20, 100, 500, 1000)
+    sweeps: tuple[float, float, float, float] = (6, 4, 25, 100)
+    max_accesses: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.5 < self.kappa <= 1:
+            raise StudyError(f"--kappa must be in (1/2, 1], not {self.kappa}")
+        if self.factors < 1:
+            raise StudyError(f"--factors must be at least 1, not {self.factors}")
+        if self.seed < 0:
+            raise StudyError(f"--seed must not be negative, not {self.seed}")
+        if self.max_accesses is not None and not self.max_accesses > 0:
+            raise StudyError(f"--max-accesses must be positive, not {self.max_accesses}")
+
+    def quick(self) -> Settings:
+        """Return the settings of a study that takes less than a minute.
+
+        >>> Settings().quick().data
+        'netflix-shaped:0.1'
+        """
+        small = f"{NETFLIX_SHAPED}:0.1" if self.data == NETFLIX_SHAPED else self.data
+        few = (1, 2, 3, 5, 10, 20) if self.children == CHILDREN else self.children
+        some = (200, 500, 1000) if self.batches == BATCHES else self.batches
+        return replace(
+            self, data=small, children=few, batches=some, thresholds=(1, 5, 1000),
+            sweeps=(4, 2, 12, 30),
+        )  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings in JSON's types."""
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+
+    def differences(self, other: dict[str, Any]) -> list[str]:
+        """Say what is not as in settings that were written down."""
+        return [
+            f"{name} {other.get(name)}, not {value}"
+            for name, value in self.to_dict().items()
+            if other.get(name) != value
+        ]
+
+
+def whole_numbers(text: str, what: str) -> tuple[int, ...]:
+    """Read a list of whole numbers and ranges.
+
+    >>> whole_numbers("1-3,10,100-300/100", "--children")
+    (1, 2, 3, 10, 100, 200, 300)
+    """
+    numbers: list[int] = []
+    for part in text.split(","):
+        span, _, step = part.strip().partition("/")
+        first, dash, last = span.partition("-")
+        digits = [first, last if dash else first, step or "1"]
+        if not all(d.strip().isdecimal() and d.strip().isascii() for d in digits):
+            raise StudyError(f"{what} must be numbers as 1,2,5 or 1-20, not '{text:.60}'")
+        low, high, by = (int(d) for d in digits)
+        if not 1 <= low <= high <= 10**9 or by < 1 or (high - low) // by >= 1000:
+            raise StudyError(f"{what} must be rising numbers of at least 1, not '{text:.60}'")
+        numbers.extend(range(low, high + 1, by))
+    return tuple(sorted(set(numbers)))

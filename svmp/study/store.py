@@ -1,0 +1,130 @@
+"""The folder of a study: runs, tables and pages, each written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from svmp.errors import StudyError
+from svmp.study.runs import COLUMNS, Result, Spec
+from svmp.study.settings import Settings
+
+ABOUT = "study.json"
+PACKAGES = ("svmp", "numpy", "numba", "scipy", "polars", "matplotlib", "plotly")
+
+
+class Store:
+    """A folder for one study."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def check_place(self, force: bool = False) -> None:
+        """Refuse what is no folder, or a folder that holds something else."""
+        try:
+            if self.folder.exists() and not self.folder.is_dir():
+                raise StudyError(f"--out {self.folder}: a file, not a folder")
+            foreign = self.folder.exists() and self.about() is None and any(self.folder.iterdir())
+        except OSError as error:
+            raise StudyError(f"--out {self.folder}: {os.strerror(error.errno or 0)}") from None
+        if foreign and not force:
+            raise StudyError(
+                f"--out {self.folder}: the folder has other things in it, which are left alone; "
+                "name another, or give --force to write there all the same"
+            )
+
+    def check(self, settings: Settings, digest: str, force: bool = False) -> None:
+        """Refuse a folder with a study that has other settings."""
+        about = self.about()
+        if about is None or force:
+            return
+        other = settings.differences(about.get("settings", {}))
+        if about.get("digest") != digest and not other:
+            other = ["ratings that have changed since"]
+        if other:
+            raise StudyError(
+                f"--out {self.folder}: there is a study with {'; '.join(other)}; "
+                "name another folder, or give --force to replace it"
+            )
+
+    def about(self) -> dict[str, Any] | None:
+        """Return what is written down about the study in the folder, if there is one."""
+        try:
+            about = json.loads((self.folder / ABOUT).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return about if isinstance(about, dict) and "svmp_study" in about else None
+
+    def open(self, about: dict[str, Any]) -> None:
+        """Make the folder, and say in it what it is for."""
+        made = {"svmp_study": 1, "versions": versions(), **about}
+        self.write_text(ABOUT, json.dumps(made, indent=2) + "\n")
+
+    # --- runs -------------------------------------------------------------------------------
+
+    def keep(self, key: str, result: Result) -> None:
+        """Write a run; it counts as made when its description is there."""
+        table = pl.DataFrame(result.trace)
+        self.write_table(f"runs/{key}.parquet", table)
+        ended = {k: v for k, v in vars(result).items() if k not in ("spec", "trace")}
+        about = {"spec": asdict(result.spec), **ended, "versions": versions()}
+        self.write_text(f"runs/{key}.json", json.dumps(about, indent=2) + "\n")
+
+    def find(self, key: str, spec: Spec) -> Result | None:
+        """Return a run that was made before; None if there is none, or it is damaged."""
+        place = self.folder / "runs"
+        try:
+            about = json.loads((place / f"{key}.json").read_text(encoding="utf-8"))
+            table = pl.read_parquet(place / f"{key}.parquet")
+            trace = {c: table[c].to_numpy() for c in COLUMNS}
+            same = about["versions"]["svmp"] == version("svmp") and about["spec"] == asdict(spec)
+            if not same or not np.isfinite(about["bound"]):
+                return None
+            names = ("status", "bound", "iterations", "accesses", "seconds", "where")
+            return Result(spec, trace=trace, **{n: about[n] for n in names})
+        except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
+            return None
+
+    # --- files ------------------------------------------------------------------------------
+
+    def write_table(self, name: str, table: pl.DataFrame) -> None:
+        """Write a table as Parquet."""
+        self.write(name, lambda draft: table.write_parquet(draft))
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a file of text."""
+        self.write(name, lambda draft: draft.write_text(text, encoding="utf-8") and None)
+
+    def write(self, name: str, make: Callable[[Path], object]) -> None:
+        """Let a file be made beside its place, and put it there when it is whole."""
+        target = self.folder / name
+        draft = target.with_name(f".{target.stem}.part{target.suffix}")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            make(draft)
+            draft.replace(target)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            number = getattr(error, "errno", None)
+            reason = os.strerror(number) if number else error
+            raise StudyError(
+                f"{target}: cannot be written ({reason}); what was written before is kept"
+            ) from None
+        finally:
+            with suppress(OSError):
+                draft.unlink()
+
+
+def versions() -> dict[str, str]:
+    """Return what computes the numbers, by version."""
+    found = {name: version(name) for name in PACKAGES}
+    return {"python": platform.python_version(), **found, "machine": platform.machine()}

@@ -1,0 +1,128 @@
+"""What a person at a terminal sees of a study: progress, the time left, and tables at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+from rich.progress import ProgressColumn as Column
+from rich.table import Table
+from rich.text import Text
+
+from svmp.study.on_paper import short
+from svmp.study.outcomes import Outcome
+
+VERDICTS = {"holds": "green", "answered": "green", "differs": "yellow", "not run": "dim"}
+
+
+class TimeLeft(Column):
+    """The time that what is left should take, at the pace so far."""
+
+    def render(self, task: Task) -> Text:
+        spent, done = task.elapsed or 0.0, task.completed / (task.total or 1.0)
+        if not 0.02 < done < 1:
+            return Text("", style="dim")
+        left = timedelta(seconds=round(spent * (1 - done) / done))
+        return Text(f"{left} left", style="cyan")
+
+
+class Terminal:
+    """A watcher that draws a bar; it speaks of what is done in guesses of seconds."""
+
+    def __init__(self, progress: Progress, task: Any) -> None:
+        self.progress, self.task = progress, task
+        self.total = self.done = 0.0
+
+    def expect(self, cost: float) -> None:
+        self.total += cost
+        self._show()
+
+    def begin(self, label: str) -> None:
+        self.progress.update(self.task, label=label)
+
+    def end(self, label: str, cost: float) -> None:
+        self.done += cost
+        self._show()
+
+    def ask(self, question: str) -> None:
+        """Name the question that is worked on."""
+        self.progress.update(self.task, question=question)
+
+    def _show(self) -> None:
+        self.progress.update(self.task, total=max(self.total, 1e-9), completed=self.done)
+
+
+@contextmanager
+def watching(console: Console) -> Iterator[Terminal]:
+    """Show a bar while a study goes on."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.fields[question]:<10}"),
+        BarColumn(bar_width=24),
+        TimeElapsedColumn(),
+        TimeLeft(),
+        TextColumn("[dim]{task.fields[label]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield Terminal(progress, progress.add_task("", total=None, question="", label=""))
+
+
+def show(console: Console, outcomes: dict[str, Outcome]) -> None:
+    """Print the verdicts, and who is how far after how much."""
+    if "answer" in outcomes:
+        console.print(policies(outcomes["answer"].about))
+    if "thresholds" in outcomes and "claims" not in outcomes:
+        console.print(first_steps(outcomes["thresholds"].about))
+    if "claims" in outcomes:
+        console.print(verdicts(outcomes["claims"].about))
+    if not {"answer", "claims", "thresholds"} & set(outcomes):
+        for outcome in outcomes.values():
+            if outcome.chart is not None:
+                console.print(Text(outcome.chart.alt))
+
+
+def verdicts(about: dict[str, Any]) -> Table:
+    """Return the claims, a line each."""
+    table = Table("", "the paper's claim", "here", title="Claims", title_justify="left")
+    for claim in about["claims"]:
+        verdict = claim["verdict"]
+        table.add_row(str(claim["number"]), Text(claim["claim"]), Text(verdict, VERDICTS[verdict]))
+    return table
+
+
+def policies(about: dict[str, Any]) -> Table:
+    """Return the bound of each policy at some accesses."""
+    chosen = [n for n in about["sweeps"] if n in (1, 3, 12, 25)]
+    heads = [f"{n} sweep{'s' * (n > 1)}" for n in chosen]
+    table = Table(
+        title="The bound after as many accesses as full VB needs for", title_justify="left"
+    )
+    table.add_column("")
+    for head in heads:
+        table.add_column(head, justify="right")
+    for run in about["runs"]:
+        at = dict(zip(about["sweeps"], run["at_accesses"], strict=True))
+        if run["status"] == "diverged":
+            cells = [Text("diverged", "red"), *[Text("")] * (len(chosen) - 1)]
+        else:
+            cells = [Text("" if at[n] is None else short(at[n])) for n in chosen]
+        table.add_row(Text(run["label"]), *cells)
+    return table
+
+
+def first_steps(about: dict[str, Any]) -> Table:
+    """Return the largest first steps that converge."""
+    from svmp.study.runs import fraction
+    from svmp.study.thresholds import METHODS, SIZES
+
+    table = Table("algorithm", "option", "size", "largest first step", "the paper's")
+    for cell in about["cells"]:
+        found = "none down to 1/1024" if cell["rho1"] is None else fraction(cell["rho1"])
+        papers = "" if cell["paper"] is None else fraction(cell["paper"])
+        size = f"{SIZES[cell['method']]} = {cell['size']}"
+        table.add_row(METHODS[cell["method"]], cell["option"], size, found, papers)
+    return table

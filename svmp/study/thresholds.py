@@ -1,0 +1,130 @@
+"""How small the first step must be: the largest that converges, for each algorithm and size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from svmp.study.bench import Bench, Plan
+from svmp.study.chart import BLUE, ORANGE, Chart, Column, Line, Row
+from svmp.study.convergence import SHARE, ending
+from svmp.study.runs import Method, Result, fraction
+
+SMALLEST = 10
+"""First steps are 1, 1/2, 1/4, ... down to two to the minus this."""
+METHODS: dict[Method, str] = {"children": "Algorithm 1", "batch": "Algorithm 2"}
+SCHEMA = {
+    "method": pl.String,
+    "option": pl.String,
+    "size": pl.Int64,
+    "rho1": pl.Float64,
+    "paper": pl.Float64,
+}
+SIZES = {"children": "C", "batch": "C_global"}
+
+
+def papers(method: str, option: str, size: int) -> float | None:
+    """Return the first step that the paper names: for C = 1, and for every C_global."""
+    if method == "batch":
+        return 1.0 if option == "a" else 1 / 32
+    return {"a": 1 / 512, "b": 1 / 64}[option] if size == 1 else None
+
+
+def cells(bench: Bench) -> list[tuple[Method, str, int]]:
+    """Return what is looked at: sizes of the figures that are among the settings' thresholds."""
+    wanted, settings = bench.settings.thresholds, bench.settings
+    sizes: dict[Method, tuple[int, ...]] = {
+        "children": settings.children,
+        "batch": settings.batches,
+    }
+    return [
+        (method, option, size)
+        for method, known in sizes.items()
+        for option in "ab"
+        for size in known
+        if size in wanted
+    ]
+
+
+def search(bench: Bench, full: Result, method: Method, option: str, size: int) -> Plan[Any]:
+    """Find the largest first step that converges, by bisection: smaller ones do too."""
+    tried: dict[int, str] = {}
+
+    def fails(power: int) -> Plan[bool]:
+        which = 0 if method == "children" else 1
+        spec = bench.spec(method, which, size=size, option=option, rho1=2.0**-power)
+        result = yield spec
+        end = ending(result.status, result.bound, result.start, full.bound_at(result.accesses))
+        tried[power] = end
+        return end != "converged"
+
+    low, high = 0, SMALLEST + 1
+    if not (yield from fails(0)):
+        high = 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        if (yield from fails(middle)):
+            low = middle
+        else:
+            high = middle
+    found = 2.0**-high if high <= SMALLEST else None
+    return {
+        "method": method,
+        "option": option,
+        "size": size,
+        "rho1": found,
+        "paper": papers(method, option, size),
+        "tried": {fraction(2.0**-power): end for power, end in sorted(tried.items())},
+    }
+
+
+def run(bench: Bench) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Look for all of them side by side."""
+    (full,) = bench.results([bench.spec("full", 0, policy="unit")])
+    found = bench.carry_out([search(bench, full, *cell) for cell in cells(bench)])
+    columns = {name: [cell[name] for cell in found] for name in SCHEMA}
+    return pl.DataFrame(columns, schema=SCHEMA), {"cells": found}
+
+
+def chart(table: pl.DataFrame, about: dict[str, Any]) -> Chart:
+    """Describe the figure from its table."""
+    columns = []
+    for method, title in METHODS.items():
+        lines: list[Line] = []
+        sizes = sorted(set(table.filter(pl.col("method") == method)["size"].to_list()))
+        for option, colour in (("a", BLUE), ("b", ORANGE)):
+            part = table.filter((pl.col("method") == method) & (pl.col("option") == option))
+            found, papers = (part.filter(pl.col(c).is_not_null()) for c in ("rho1", "paper"))
+            lines.append(
+                Line(f"option ({option})", found["size"].to_list(), found["rho1"].to_list(),
+                     colour, width=1.8, markers=True, notes=_notes(found, "rho1"))
+            )  # fmt: skip
+            lines.append(
+                Line(f"the paper, ({option})", papers["size"].to_list(), papers["paper"].to_list(),
+                     colour, width=1.2, dash="dot", markers=True, hollow=True,
+                     joined=len(papers) > 1, notes=_notes(papers, "paper"))
+            )  # fmt: skip
+        lines = [line for line in lines if line.x]
+        if lines:
+            columns.append(Column(title, SIZES[method], lines, x_ticks=sizes))
+    ticks = {2.0**-p: fraction(2.0**-p) for p in range(SMALLEST + 1)}
+    return Chart(
+        name="thresholds",
+        title="How small the first step must be",
+        caption=(
+            "The largest first step among 1, 1/2, ..., 1/1024 from which a run converges. It "
+            f"converges if it does not diverge and gains at least {SHARE:.0%} of what full VB "
+            "gains from the same start in as many accesses. Found by bisection, as smaller first "
+            "steps diverge less. Rings: the values that the paper names."
+        ),
+        alt="Largest first step that converges, by C and by C_global, beside the paper's.",
+        y_label="largest first step",
+        columns=columns,
+        rows=[Row(2.0 ** -(SMALLEST + 0.7), 1.6, "log", ticks)],
+    )
+
+
+def _notes(part: pl.DataFrame, column: str) -> list[str]:
+    """Say of each point what it is."""
+    return [f"{SIZES[r['method']]} = {r['size']}: {fraction(r[column])}" for r in part.to_dicts()]

@@ -1,0 +1,141 @@
+"""What the page says in words: the summary, the headings, and how the study was run."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from svmp.study.outcomes import Outcome
+from svmp.study.runs import fraction
+
+PAPER = (
+    "A step of unit length along a natural gradient is well scaled when the gradient is exact. "
+    "When each variable reads only a few of its children the same steps overshoot, and a run can "
+    "diverge beyond recovery. It takes much smaller first steps, and how small is not known "
+    "beforehand."
+)
+HEADINGS = {
+    "figure2": (
+        "Few children, and the bound falls away",
+        "Algorithm 1 updates each variable from at most C of its children. The fewer it reads, the "
+        "noisier the update, and the sooner steps that start at 1 lead astray.",
+    ),
+    "figure3": (
+        "One batch for all variables",
+        "Algorithm 2 draws C_global ratings in each iteration, and updates only what has a child "
+        "among them. Seen at once, it converges slowly; all together, it overshoots.",
+    ),
+    "thresholds": (
+        "How small the first step must be",
+        "Halve the first step until the run converges. Where that is depends on the algorithm, on "
+        "the option and on how many children are read.",
+    ),
+    "answer": (
+        "What became of the open question",
+        "Every step policy of svmp against full VB, from the same start. The hand-tuned runs are "
+        "the best, afterwards, of all that were tried above.",
+    ),
+    "claims": (
+        "The paper's claims, one by one",
+        "Each verdict is worked out from the runs above, or from a check on a small network.",
+    ),
+}
+Tile = tuple[str, str, str]
+"""A kind, a number that is seen at a glance, and what it is."""
+
+
+def summary(outcomes: dict[str, Outcome]) -> str:
+    """Return what the paper found and what became of it, at a glance."""
+    tiles = [tile for name in outcomes if (tile := _tile(name, outcomes[name].about))]
+    items = "".join(
+        f"<li class={kind}><strong>{escape(big)}</strong><span>{escape(text)}</span></li>"
+        for kind, big, text in tiles
+    )
+    return f"""<section aria-label="Summary"><div class="found">
+<div><h2>What the paper found</h2><p>{escape(PAPER)}</p></div>
+<div><h2>What became of it</h2><p>{escape(_here(outcomes))}</p></div></div>
+<ul class="tiles">{items}</ul></section>"""
+
+
+def _here(outcomes: dict[str, Outcome]) -> str:
+    said = []
+    if "claims" in outcomes:
+        said.append(_verdicts(outcomes["claims"].about["claims"]))
+    gain = outcomes["answer"].about["gain"] if "answer" in outcomes else None
+    if gain and gain["passed"]["default"]:
+        said.append(
+            "Small first steps are not the only way out. svmp's default takes exact unit steps on "
+            f"a sample that grows: after {gain['passed']['default']['sweeps']:.1f} sweeps' worth "
+            f"of accesses it is where full VB is after {gain['sweeps']:.0f}, with nothing to tune."
+        )
+    rest = "The sections below show what was run so far; svmp study all runs the rest."
+    return " ".join(said or [rest])
+
+
+def _verdicts(claims: list[dict[str, Any]]) -> str:
+    held = sum(c["verdict"] == "holds" for c in claims)
+    other = [str(c["number"]) for c in claims if c["verdict"] == "differs"]
+    which = f"; {', '.join(other)} differ{'s' * (len(other) == 1)}" if other else ""
+    return f"Of its ten claims {held} hold on these data{which}."
+
+
+def _tile(name: str, about: dict[str, Any]) -> Tile | None:
+    match name:
+        case "figure2":
+            lost = next((r for r in about["runs"] if r["status"] == "diverged"), None)
+            if lost:
+                count, option, size = lost["iterations"], lost["option"], lost["size"]
+                text = f"until Algorithm 1 ({option}) with C = {size} has diverged"
+                return "bad", f"{count} iteration{'s' * (count > 1)}", text
+        case "thresholds":
+            cell = next((c for c in about["cells"] if c["method"] == "children"), None)
+            if cell and cell["rho1"]:
+                papers = f"; the paper's was {fraction(cell['paper'])}" if cell["paper"] else ""
+                text = f"is the largest first step that converges with C = {cell['size']}{papers}"
+                return "plain", fraction(cell["rho1"]), text
+        case "answer":
+            gain = about["gain"]
+            if mine := gain["passed"]["default"]:
+                text = (
+                    f"of accesses take svmp's default where full VB is after {gain['sweeps']:.0f}"
+                )
+                return "good", f"{mine['sweeps']:.1f} sweeps", text
+        case "claims":
+            held = sum(c["verdict"] == "holds" for c in about["claims"])
+            text = "claims hold on these data; the eleventh is the open question"
+            return "plain", f"{held} of 10", text
+    return None
+
+
+def how(about: dict[str, Any], outcomes: dict[str, Outcome]) -> str:
+    """Return how the study was run, and how to run it again."""
+    settings = about["settings"]
+    one, two, answer, alone = settings["sweeps"]
+    limit = settings["max_accesses"]
+    facts = {
+        "data": f"{about['data']} ({settings['data']})",
+        "digest of the ratings": about["digest"],
+        "seed": settings["seed"],
+        "factors, K": settings["factors"],
+        "forgetting rate, kappa": settings["kappa"],
+        "C of Algorithm 1": ", ".join(map(str, settings["children"])),
+        "C_global of Algorithm 2": ", ".join(map(str, settings["batches"])),
+        "budgets in sweeps of full VB": (
+            f"{one:g} for Algorithm 1, {two:g} for Algorithm 2, {answer:g} for the answer, "
+            f"{alone:g} for claim 1" + (f"; at most {limit:,.0f} accesses" if limit else "")
+        ),
+        "start": "means ~ N(0, 0.3²), precisions 1, the same for all runs",
+        "versions": ", ".join(f"{name} {number}" for name, number in about["versions"].items()),
+    }
+    if "seconds" in about:
+        before = f"; {about['found']} had been made before" if about["found"] else ""
+        facts["time"] = f"{about['seconds']:.0f} s for {about['made']} runs{before}"
+    rows = "".join(
+        f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>" for name, value in facts.items()
+    )
+    files = ", ".join(f'<a href="{name}.parquet" download>{name}.parquet</a>' for name in outcomes)
+    return f"""<section id="how"><h2>How it was run</h2>
+<p>Every run has one thread. The same settings give the same numbers, but for the seconds.</p>
+<dl>{rows}</dl>
+<h3>To run it again</h3><pre>{escape(about["command"])}</pre>
+<p>Tables: {files}. Each run has its own, in <code>runs/</code>.</p></section>"""

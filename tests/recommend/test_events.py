@@ -1,0 +1,237 @@
+"""Events: the averaging over graphs, folding in, and the rules, against what they must be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import integrate, sparse, stats
+from scipy.special import expit
+
+import svmp
+from svmp.inference.redrawn import Redrawn
+from svmp.ratings import Ratings
+from svmp.recommend import EventModel, evaluate, split
+from svmp.recommend.considered import at_rest, probability
+from svmp.recommend.side import Side
+
+
+def circles(users: int = 60, items: int = 40, seed: int = 0) -> sparse.csr_array:
+    """Two circles of users; each takes a third of its own half of the items, and a few others."""
+    rng = np.random.default_rng(seed)
+    same = (np.arange(users)[:, None] % 2) == (np.arange(items) % 2)
+    taken = rng.random((users, items)) < np.where(same, 0.35, 0.02)
+    taken[np.arange(users), np.arange(users) % items] = True
+    return sparse.csr_array(taken.astype(np.float32))
+
+
+@pytest.fixture(scope="module")
+def model() -> EventModel:
+    return EventModel(factors=3, iterations=12, progress=False).fit(circles())
+
+
+def test_recommendations_come_from_ones_own_circle(model: EventModel) -> None:
+    top = model.recommend(np.arange(60), n=3)
+    assert np.mean(top.items % 2 == np.arange(60)[:, None] % 2) > 0.9
+    seen = circles().toarray()[np.arange(60)[:, None], top.items] > 0
+    assert not seen.any()
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_does_not() -> None:
+    one, two, other = (
+        EventModel(factors=2, iterations=3, seed=s, threads=t, progress=False).fit(circles())
+        for s, t in ((1, 1), (1, 2), (2, 1))
+    )
+    assert np.array_equal(one.items_.side.mean, two.items_.side.mean)
+    assert not np.array_equal(one.items_.side.mean, other.items_.side.mean)
+
+
+# --- the engine: networks whose rows are drawn anew -----------------------------------------
+
+
+def coin(values: Any) -> svmp.Model:
+    with svmp.Model() as network:
+        mu = svmp.Normal("mu", mu=0, tau=1)
+        svmp.Normal("x", mu=mu, tau=1, observed=values)
+    return network
+
+
+def test_natural_parameters_are_the_average_over_networks() -> None:
+    """With steps 1/t, q is the mean over draws of the posterior's natural parameters."""
+    rows = np.random.default_rng(0).normal(size=(6, 4))
+    run = Redrawn(lambda look: 1 / look.iteration, tell=False)
+    for values in rows:
+        run.advance(coin(values))
+    q = run.posteriors["mu"]
+    assert q.tau == pytest.approx(1 + 4)
+    assert q.mean == pytest.approx(rows.sum() / 6 / 5)
+
+
+def test_on_one_network_it_is_full_vb() -> None:
+    network = coin([1.0, 2.0])
+    run = Redrawn(svmp.Constant(1.0), tell=False)
+    run.advance(network)
+    assert run.posteriors["mu"].mean == svmp.fit(network, svmp.FullVB()).mean("mu")
+
+
+# --- one user given the items ---------------------------------------------------------------
+
+
+def test_folding_in_is_the_fit_of_one_user_where_items_are_known(model: EventModel) -> None:
+    """With certain items, against svmp.fit on the network that the rows are."""
+    side = model.items_.side
+    nothing = np.zeros_like(side.bias_var), np.zeros_like(side.cov)
+    certain = EventModel(**model.get_params())
+    certain.__dict__ |= vars(model)
+    known = Side(side.bias, nothing[0], side.mean, nothing[1])
+    certain.items_ = type(model.items_)("item", model.items_.ids, known, model.items_.prior)
+    user, conditional = at_rest(certain, np.array([0, 4, 8]), np.ones(3, np.int64))
+    x = conditional.design[:, 1:]
+    bias = np.concatenate([side.bias[[0, 4, 8]], side.bias[_others(certain)]])
+    taken = np.arange(len(x)) < 3
+    times = np.where(taken, 4, 1)  # events count four times as much as each of four draws
+    with svmp.Model(coords={"factor": 3}) as network:
+        u = svmp.MvNormal("u", mu=0, tau=4 * np.eye(3), dims="factor")
+        rows = np.repeat(np.arange(len(x)), times)
+        logit = svmp.dot(x[rows], u) + bias[rows] + model.offset_
+        svmp.Bernoulli("taken", logit=logit, observed=taken[rows])
+    # Four times the prior and four times the rows: the same mean, from a narrower q.
+    fit = svmp.fit(network, svmp.FullVB(), tol=1e-12)
+    assert np.corrcoef(user.mean[0], fit.mean("u"))[0, 1] > 0.999
+    np.testing.assert_allclose(user.mean[0], fit.mean("u"), atol=0.05)
+
+
+def _others(model: EventModel) -> Any:
+    from svmp.recommend.considered import DRAWS
+    from svmp.recommend.graph import Events
+
+    events = Events(np.array([0, 3]), np.array([0, 4, 8], np.int32), model.odds_, model.ratio)
+    return np.concatenate([events.draw(model.seed, -t)[3:] for t in range(1, DRAWS + 1)])
+
+
+def test_a_person_of_one_circle_is_given_items_of_that_circle(model: EventModel) -> None:
+    person = model.fold_in([1, 3, 5, 7])
+    assert (model.recommend(person, n=5).items % 2 == 1).mean() > 0.7
+    assert model.predict(person, 9) > model.predict(person, 8)
+    nobody = model.fold_in([])
+    np.testing.assert_allclose(nobody.side.mean, 0, atol=1e-6)
+    assert np.array_equal(person.seen, [1, 3, 5, 7])
+
+
+def test_an_explanation_adds_up_and_names_the_own_circle(model: EventModel) -> None:
+    why = model.explain(7, 9)
+    assert why.prediction == pytest.approx(why.base + why.parts.sum() + why.rest, abs=1e-5)
+    assert set(why.items) == set(circles()[[7]].indices)
+    assert why.parts[why.items % 2 == 1].sum() > 0
+
+
+# --- scores ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("mean", "var"), [(0.0, 2.0), (1.5, 0.5), (-2.0, 4.0), (3.0, 0.0)])
+def test_the_probability_is_near_the_integral(mean: float, var: float) -> None:
+    def density(z: float) -> float:
+        return float(expit(z) * stats.norm.pdf(z, mean, np.sqrt(var)))
+
+    exact = expit(mean) if var == 0 else integrate.quad(density, mean - 20, mean + 20)[0]
+    assert probability(np.array(mean), np.array(var)) == pytest.approx(exact, abs=0.02)
+
+
+def test_rules_rank_by_what_they_say(model: EventModel) -> None:
+    users = model.users_.side.at(np.arange(5))
+    items = model.items_.side
+    z = users.mean @ items.mean.T + items.bias
+    for rule, expected in (
+        ("z", z),
+        ("z + 1/2 log pi", z + 0.5 * np.log(model.odds_)),
+    ):
+        other = EventModel(**{**model.get_params(), "score": rule})
+        other.__dict__ |= {**vars(model), "score": rule}
+        np.testing.assert_allclose(other.scores(users), expected, atol=1e-5)
+    other.score = "probability"
+    pairs = np.repeat(np.arange(5), 40), np.tile(np.arange(40), 5)
+    np.testing.assert_allclose(other.scores(users).ravel(), other.predict(*pairs), atol=1e-5)
+    top = other.recommend(3, n=4)
+    np.testing.assert_allclose(top.scores, other.predict(3, top.items), atol=1e-5)
+
+
+def test_an_evaluation_ranks_beside_popularity() -> None:
+    ratings = Ratings.of_keys(*np.nonzero(circles().toarray()), np.ones(circles().nnz), 60, 40)
+    train, test = split.random(ratings, 0.2, seed=1)
+    model = EventModel(factors=3, progress=False).fit(train)
+    found = evaluate(model, test, n=5, draws=20)
+    assert list(found.scores) == ["model", "popularity"]
+    assert found.scores["model"]["NDCG@5"].value > found.scores["popularity"]["NDCG@5"].value
+    assert len(found.plot().axes) == 1
+
+
+# --- input ----------------------------------------------------------------------------------
+
+
+def test_counts_are_repeated_events() -> None:
+    """A pair three times is a count of 3, and not what it is once."""
+    user, item = np.nonzero(circles().toarray())
+    again = np.append(user, [user[0]] * 2), np.append(item, [item[0]] * 2)
+    count = np.ones(len(user))
+    count[0] = 3
+    options: dict[str, Any] = {"factors": 2, "iterations": 3, "progress": False, "counts": True}
+    one, two, once = (
+        EventModel(**options).fit(data) for data in (again, (user, item, count), (user, item))
+    )
+    np.testing.assert_allclose(one.users_.side.mean, two.users_.side.mean, atol=1e-4)
+    assert not np.array_equal(one.users_.side.mean, once.users_.side.mean)
+    assert one.odds_[item[0]] > once.odds_[item[0]]
+
+
+def test_ratings_so_high_or_higher_are_events() -> None:
+    user, item = np.nonzero(circles().toarray())
+    stars = np.where(np.arange(len(user)) % 3, 5.0, 2.0)
+    options: dict[str, Any] = {"factors": 2, "iterations": 2, "progress": False}
+    model = EventModel(at_least=4, **options).fit((user, item, stars))
+    assert len(model.history_.item) == (stars >= 4).sum()
+    with pytest.raises(svmp.SvmpError, match="no events: no rating is of 9 or more"):
+        EventModel(at_least=9, **options).fit((user, item, stars))
+
+
+def test_a_model_is_saved_and_loaded(model: EventModel, tmp_path: Any) -> None:
+    model.save(tmp_path / "events")
+    again = EventModel.load(tmp_path / "events")
+    assert np.array_equal(again.recommend(3).items, model.recommend(3).items)
+    assert again.get_params() == model.get_params()
+    assert np.array_equal(again.fold_in([1, 3]).side.mean, model.fold_in([1, 3]).side.mean)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"factors": 0}, "factors must be a whole number of at least 1"),
+        ({"iterations": 0}, "iterations must be"),
+        ({"ratio": 0}, "ratio must be a positive number"),
+        ({"ratio": "many"}, "ratio must be a positive number"),
+        ({"precision": -1.0}, "precision must be a positive number"),
+        ({"score": "best"}, "score must be one of"),
+    ],
+)
+def test_bad_parameters_are_refused(parameters: dict[str, Any], words: str) -> None:
+    with pytest.raises(svmp.ModelError, match=words):
+        EventModel(progress=False, **parameters).fit(circles())
+
+
+def test_bad_questions_are_refused(model: EventModel) -> None:
+    with pytest.raises(svmp.ModelError, match="no data yet"):
+        EventModel().recommend(1)
+    with pytest.raises(svmp.ModelError, match="no item 99"):
+        model.predict(1, 99)
+    with pytest.raises(svmp.ModelError, match="one item twice"):
+        model.fold_in([1, 1])
+    with pytest.raises(svmp.SvmpError, match="a rating is a count"):
+        EventModel(counts=True, progress=False).fit(([0, 1], [0, 1], [1.5, 2.0]))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1)])
+def test_one_user_or_one_item(shape: tuple[int, int]) -> None:
+    data = sparse.csr_array(np.ones(shape, np.float32))
+    model = EventModel(factors=2, iterations=3, progress=False).fit(data)
+    assert np.isfinite(model.predict(0, 0)).all()
+    assert len(model.recommend(0).items) == 0  # all of it is seen
