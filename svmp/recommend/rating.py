@@ -214,10 +214,7 @@ class RatingModel(FactorModel):
 
         `clip=False` lets them reach beyond the least and the greatest rating.
         """
-        reach = self.spread_.reach(level)
-        mean, std = self._predicted(users, items, unknown)
-        low, high = mean - np.float32(reach) * std, mean + np.float32(reach) * std
-        return (np.clip(low, *self.range_), np.clip(high, *self.range_)) if clip else (low, high)
+        return self._interval(self._predicted(users, items, unknown), level, clip)
 
     def explain(self, user: Any, item: Any) -> Explanation:
         """Say which of a user's own ratings move a prediction, and by how much."""
@@ -294,9 +291,16 @@ class RatingModel(FactorModel):
 
     def interval_of_keys(self, users: Any, items: Any, level: float) -> tuple[Floats, Floats]:
         """Return intervals for new ratings, by keys; -1 is unknown."""
-        mean, std = self._moments(users, items)
-        reach = np.float32(self.spread_.reach(level))
-        return np.clip(mean - reach * std, *self.range_), np.clip(mean + reach * std, *self.range_)
+        return self._interval(self._moments(users, items), level)
+
+    def _interval(
+        self, moments: tuple[Floats, Floats], level: float, clip: bool = True
+    ) -> tuple[Floats, Floats]:
+        """Return intervals around means, as wide as the ratings that were held out ask for."""
+        mean, std = moments
+        reach = np.float32(self.spread_.reach(level)) * std
+        low, high = self.range_ if clip else (-np.inf, np.inf)
+        return np.clip(mean - reach, low, high), np.clip(mean + reach, low, high)
 
     def _predicted(self, users: Any, items: Any, unknown: str) -> tuple[Floats, Floats]:
         self._check_fitted()
