@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -57,7 +57,6 @@ class Evaluation:
     ratings: int
     users: int
     n: int
-    about: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain lists and dicts, as for JSON."""
@@ -84,10 +83,10 @@ class Evaluation:
         names = list(self.scores)
         measures = list(dict.fromkeys(m for found in self.scores.values() for m in found))
         wide = max(map(len, measures))
-        lines = [f"{'':{wide}}  " + "  ".join(f"{name:>24}" for name in names)]
+        lines = [f"{'':{wide}}  " + "  ".join(f"{name:>28}" for name in names)]
         for measure in measures:
             cells = (_shown(self.scores[name].get(measure)) for name in names)
-            lines.append(f"{measure:{wide}}  " + "  ".join(f"{cell:>24}" for cell in cells))
+            lines.append(f"{measure:{wide}}  " + "  ".join(f"{cell:>28}" for cell in cells))
         return "\n".join(lines)
 
 

@@ -67,8 +67,8 @@ class RatingModel(FactorModel):
 
     >>> from svmp.study.netflix import netflix_shaped
     >>> model = RatingModel(factors=4, max_sweeps=10).fit(netflix_shaped(0.01))
-    >>> model.predict(3, 14), model.recommend(3, n=5).items.shape
-    (array([3.8], dtype=float32), (5,))
+    >>> model.predict(3, [14, 15]).shape, model.recommend(3, n=5).items.shape
+    ((2,), (5,))
     """
 
     noise_: NDArray[np.float32]
@@ -149,7 +149,7 @@ class RatingModel(FactorModel):
 
         The q of before is the prior of these rows, which alone are read. The precisions of noise,
         biases and factors stay as they are. A second rating of a pair counts beside the first in q,
-        and takes its place in the history, under `duplicates="last"` or "mean"; else it is refused.
+        and takes its place in the history.
         """
         self._check_fitted()
         taken_in(self, self._read(data))
@@ -214,10 +214,7 @@ class RatingModel(FactorModel):
 
         `clip=False` lets them reach beyond the least and the greatest rating.
         """
-        reach = self.spread_.reach(level)
-        mean, std = self._predicted(users, items, unknown)
-        low, high = mean - np.float32(reach) * std, mean + np.float32(reach) * std
-        return (np.clip(low, *self.range_), np.clip(high, *self.range_)) if clip else (low, high)
+        return self._interval(self._predicted(users, items, unknown), level, clip)
 
     def explain(self, user: Any, item: Any) -> Explanation:
         """Say which of a user's own ratings move a prediction, and by how much."""
@@ -294,9 +291,16 @@ class RatingModel(FactorModel):
 
     def interval_of_keys(self, users: Any, items: Any, level: float) -> tuple[Floats, Floats]:
         """Return intervals for new ratings, by keys; -1 is unknown."""
-        mean, std = self._moments(users, items)
-        reach = np.float32(self.spread_.reach(level))
-        return np.clip(mean - reach * std, *self.range_), np.clip(mean + reach * std, *self.range_)
+        return self._interval(self._moments(users, items), level)
+
+    def _interval(
+        self, moments: tuple[Floats, Floats], level: float, clip: bool = True
+    ) -> tuple[Floats, Floats]:
+        """Return intervals around means, as wide as the ratings that were held out ask for."""
+        mean, std = moments
+        reach = np.float32(self.spread_.reach(level)) * std
+        low, high = self.range_ if clip else (-np.inf, np.inf)
+        return np.clip(mean - reach, low, high), np.clip(mean + reach, low, high)
 
     def _predicted(self, users: Any, items: Any, unknown: str) -> tuple[Floats, Floats]:
         self._check_fitted()

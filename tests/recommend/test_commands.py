@@ -93,11 +93,8 @@ def test_bad_input_is_one_sentence_and_exit_code_2(model: Path, tmp_path: Path) 
     for arguments, says in [
         (("fit", bad, "-o", out), "bad.csv, line 3: the rating is 'good', not a number"),
         (("fit", tmp_path / "absent.csv", "-o", out), "there is no such file"),
-        (("evaluate", bad), "line 3"),
         (("top", model, "--user", "ann"), "whole numbers"),
-        (("top", model, "--user", "2"), "there is no user 2"),
         (("top", tmp_path, "--user", "2"), "not a model that svmp saved"),
-        (("similar", model), "one of the two"),
         (("fold-in", model, "--rated", "14"), "must be ITEM=RATING"),
         (("update", model, bad), "line 3"),
     ]:
