@@ -150,7 +150,7 @@ class Bernoulli(Distribution):
     ...     svmp.Bernoulli("dead", logit=slope * dose, observed=dead)
     <observed Bernoulli 'dead' {'dead_dim_0': 5}>
     >>> svmp.fit(model).mean("slope").round(2)
-    array(0.75)
+    np.float64(0.65)
     """
 
     @staticmethod

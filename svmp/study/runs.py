@@ -138,7 +138,7 @@ def spread(iteration: int) -> bool:
     """Say whether an iteration is one of those that lie evenly on a logarithmic axis.
 
     >>> [t for t in range(1, 40) if spread(t)][-6:]
-    [24, 26, 29, 32, 35, 38]
+    [24, 26, 29, 31, 35, 38]
     """
     if iteration < 2:
         return True

@@ -117,7 +117,8 @@ def test_the_first_nodewise_step_is_that_of_a_wiener_filter(N, C, c):
 @given(st.integers(2, 10**5), st.integers(1, 20), st.integers(1, 500))
 def test_nodewise_steps_decay_from_their_own_delay(N, C, t):
     C = min(C, N - 1)
-    first = 0.5 * C / (0.5 * C + N - C)
+    c = svmp.Nodewise().c
+    first = c * C / (c * C + N - C)
     tau = first ** (-1 / 0.6) - 1
     assert svmp.Nodewise()(look(t, [N], [C]))[0] == pytest.approx((t + tau) ** -0.6, rel=1e-9)
     assert svmp.Grow()(look(t, [N], [C]))[0] == pytest.approx(first, rel=1e-9)
