@@ -121,7 +121,7 @@ def test_nodewise_steps_decay_from_their_own_delay(N, C, t):
     first = c * C / (c * C + N - C)
     tau = first ** (-1 / 0.6) - 1
     assert svmp.Nodewise()(look(t, [N], [C]))[0] == pytest.approx((t + tau) ** -0.6, rel=1e-9)
-    assert svmp.Grow()(look(t, [N], [C]))[0] == pytest.approx(first, rel=1e-9)
+    assert svmp.Grow(c=c)(look(t, [N], [C]))[0] == pytest.approx(first, rel=1e-9)
 
 
 @pytest.mark.parametrize("steps", [svmp.Nodewise(), svmp.Grow()])
