@@ -13,7 +13,7 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.families.mvnormal import MvNormal
 from svmp.families.normal import Normal
-from svmp.kernels import vectors
+from svmp.kernels import vector_terms, vectors
 from svmp.kernels.plan import Operand, Plan, Work
 from svmp.kernels.table import Numbers
 from svmp.kernels.terms import Mean, Rows
@@ -44,13 +44,13 @@ class VectorPlan(Plan):
 
     def pack(self, q: Beliefs, operand: Operand, out: Numbers) -> None:
         with threads_for(out.size):
-            vectors.pack(q.moments[operand.name], dimension(operand.reader.variable), out)
+            vector_terms.pack(q.moments[operand.name], dimension(operand.reader.variable), out)
 
     def row_moments(self, rows: Rows, mean: Mean) -> Array:
-        return vectors.row_moments(rows, mean)
+        return vector_terms.row_moments(rows, mean)
 
     def row_losses(self, rows: Rows, mean: Mean, keys: Ints) -> Array:
-        return vectors.losses(rows, mean, keys, numba.get_num_threads())
+        return vector_terms.losses(rows, mean, keys, numba.get_num_threads())
 
     def update(
         self,
