@@ -14,7 +14,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg \
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all bench docs gallery lint format clean dot chromium
+.PHONY: help venv demo test test-all bench bench-recommend docs gallery lint format clean dot chromium
 
 help: ## show this list
 	@sed -n 's/^\([a-z][a-z -]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
@@ -43,6 +43,9 @@ test-all: lint dot chromium ## the same with the slow tests
 
 bench: $(STAMP) ## run the benchmarks (hours; some with ARGS="against_c growth", small with ARGS=--quick)
 	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+bench-recommend: $(STAMP) ## recommenders beside others (hours; a part with ARGS="speed", small with ARGS=--quick)
+	@$(BIN)/python benchmarks/recommend.py $(ARGS)
 
 docs: gallery ## same as gallery
 

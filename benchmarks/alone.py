@@ -55,13 +55,18 @@ def sweeps(millions: float, factors: int, sweeps: int) -> dict[str, float]:
 
 def alone(millions: float, factors: int = 32, sweeps: int = 6, threads: int = 0) -> dict[str, Any]:
     """Run sweeps in a new process, with as many threads as there are cores if none are named."""
+    request = {"millions": millions, "factors": factors, "sweeps": sweeps}
+    return in_new_process(__file__, request, threads)
+
+
+def in_new_process(script: str, request: dict[str, Any], threads: int = 0) -> dict[str, Any]:
+    """Ask a script in JSON on its standard input; return what it prints."""
     path = os.pathsep.join(p for p in sys.path if p)
     environment = {**os.environ, "PYTHONPATH": path}
     if threads:
         environment["NUMBA_NUM_THREADS"] = str(threads)
-    request = {"millions": millions, "factors": factors, "sweeps": sweeps}
     done = subprocess.run(
-        [sys.executable, __file__],
+        [sys.executable, script],
         input=json.dumps(request),
         env=environment,
         stdout=subprocess.PIPE,

@@ -170,21 +170,29 @@ def environment(peer: str) -> Path:
 
 
 def ask(peer: str, request: Mapping[str, Any], script: str | None = None) -> dict[str, Any]:
-    """Run peers/<script>.py in the peer's environment; return what it answers."""
+    """Run peers/<script>.py in the peer's environment; return what it answers.
+
+    It is given up after `request["most"]` seconds, an hour if nothing is said.
+    """
     path = HERE / "peers" / f"{script or peer}.py"
     threads = {
         f"{kind}_NUM_THREADS": str(request.get("threads", THREADS)) for kind in ("OMP", "MKL")
     }
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
-        done = subprocess.run(
-            [environment(peer), path, answer],
-            input=json.dumps(dict(request)),
-            env={**os.environ, **threads, "PYTHONPATH": ""},
-            cwd=folder,
-            capture_output=True,
-            text=True,
-        )
+        most = request.get("most", 3600)
+        try:
+            done = subprocess.run(
+                [environment(peer), path, answer],
+                input=json.dumps(dict(request)),
+                env={**os.environ, **threads, "PYTHONPATH": ""},
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                timeout=most,
+            )
+        except subprocess.TimeoutExpired:
+            raise Unavailable(f"given up after {most} s") from None
         if done.returncode:
             raise Unavailable(f"did not run: {last_line(done.stderr) or done.returncode}")
         return json.loads(answer.read_text())

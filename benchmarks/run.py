@@ -17,7 +17,8 @@ from pathlib import Path
 import table
 
 HERE = Path(__file__).parent
-HELPERS = {"alone", "common", "first_steps", "no_divergence", "plain", "run", "table"}
+HELPERS = {"alone", "common", "first_steps", "no_divergence", "plain", "run", "runs", "table"}
+HELPERS |= {"recommend_data", "recommend_events", "recommend_ratings", "recommend_speed"}
 
 
 def main() -> None:

@@ -16,6 +16,9 @@ PAGE = HERE.parent / "docs" / "performance.md"
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 FACTS = ("cpu", "cores", "memory_GB", "python", "numpy", "numba", "gcc", "svmp", "date", "load")
 
+EXACT = ("RMSE", "NDCG")
+"""Units of which the fourth digit matters."""
+
 
 def number(x: float | None) -> str:
     """Three digits, as people write them."""
@@ -27,25 +30,34 @@ def number(x: float | None) -> str:
 def figure(x: float | None, unit: str) -> str:
     if x is None:
         return ""
-    return f"{x:.4f}" if unit == "RMSE" else f"{number(x)} {unit}"
+    return f"{x:.4f}" if unit in EXACT else f"{number(x)} {unit}"
 
 
 def line(row: dict[str, Any]) -> str:
     figures = [figure(row[side], row["unit"]) for side in ("svmp", "other")]
     ratios = [number(row["ratio"]), number(row["wanted"])]
-    if row["unit"] == "RMSE" and row["ratio"] is not None:
+    if row["unit"] in EXACT and row["ratio"] is not None:
         ratios[0] = f"{row['ratio']:.4f}"
     cells = [row["what"], figures[0], row["against"], figures[1], *ratios, row["note"]]
     return f"| {' | '.join(cells)} |"
 
 
 def section(result: dict[str, Any]) -> str:
-    """One benchmark: its title, the machine, its rows."""
+    """One benchmark: its title, its grids, its rows, the machine."""
     machine = result["machine"]
     facts = ", ".join(f"{name.replace('_', ' ')} {machine[name]}" for name in FACTS)
     head = "| | svmp | against | | svmp / other | at most | |\n|---|--:|---|--:|--:|--:|---|"
     rows = "\n".join(line(row) for row in result["rows"])
-    return f"### {result['title'].rstrip('.')}\n\n{head}\n{rows}\n\nMeasured with {facts}.\n"
+    before = "".join(grid(some) for some in result.get("grids", []))
+    notes = "".join(f"{note}.\n" for note in result.get("notes", []))
+    title = result["title"].rstrip(".")
+    return f"### {title}\n\n{before}{head}\n{rows}\n\n{notes}Measured with {facts}.\n"
+
+
+def grid(some: dict[str, Any]) -> str:
+    """A table as it is, under its title."""
+    lines = [some["heads"], ["---"] + ["--:"] * (len(some["heads"]) - 1), *some["rows"]]
+    return f"{some['title']}:\n\n" + "\n".join(f"| {' | '.join(x)} |" for x in lines) + "\n\n"
 
 
 def main() -> None:

@@ -1,0 +1,186 @@
+"""Held-out ratings: the RMSE and the time of RatingModel and of other recommenders, 90/10.
+
+RatingModel is as it comes but for the number of factors. Its time is that of `fit`, from the table
+of ratings on, with what it holds out for its intervals; a peer's is that of its fit, without
+reading its data.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from statistics import mean
+from typing import Any
+
+import numpy as np
+from common import THREADS, Curve, Row, Unavailable, ask, first_at
+from recommend_data import Settings, as_file, parts, table
+from runs import Runs, average, cases, grid
+
+from svmp.recommend import RatingModel
+from svmp.recommend.metrics import by_spread, coverage, rmse
+from svmp.recommend.split import Split, random
+
+PEERS = {
+    "SMURFF": ("smurff", "smurff_gibbs", {"burnin": 20, "samples": 80}),
+    "myFM variational": ("myfm", "myfm_machine", {"solver": "variational", "iterations": 60}),
+    "myFM Gibbs": ("myfm", "myfm_machine", {"solver": "gibbs", "burnin": 10, "iterations": 100}),
+    "cmfrec": ("cmfrec", "cmfrec_als", {"lambda": 10.0}),
+    "LIBMF": ("libmf", "libmf_sgd", {"lambda": 0.1, "iterations": 20}),
+    "Cornac MF": ("cornac", "cornac_mf", {"lambda": 0.02, "rate": 0.01, "iterations": 20}),
+    "Surprise SVD": ("surprise", "surprise_svd", {"lambda": 0.1, "rate": 0.005, "iterations": 20}),
+}
+OWN = ("svmp", "svmp, sweep by sweep", "svmp, updated")
+SWEEPS = (1, 2, 3, 4, 6, 8, 12, 16)
+LEVELS = (0.5, 0.9, 0.95)
+NEAR = 0.0005
+"""SMURFF is where it ends when its RMSE is so near to the last."""
+COVERED = 0.02
+"""Intervals should hold their share of the ratings within this."""
+Found = dict[str, Any]
+
+
+def fit(data: Split, factors: int, seed: int, **options: Any) -> tuple[RatingModel, float]:
+    """Fit to the ratings for training; return the seconds as well."""
+    model = RatingModel(factors, seed=seed, progress=False, **options)
+    began = time.perf_counter()
+    model.fit(data.train)
+    return model, time.perf_counter() - began
+
+
+def error(model: RatingModel, data: Split) -> float:
+    guess, _ = model.predict_keys(data.test.user, data.test.item)
+    return rmse(data.test.rating, guess)
+
+
+def default(data: Split, factors: int, seed: int) -> Found:
+    """Measure a model as it comes."""
+    model, seconds = fit(data, factors, seed)
+    test = data.test
+    guess, std = model.predict_keys(test.user, test.item)
+    held = {
+        level: coverage(test.rating, *model.interval_of_keys(test.user, test.item, level))
+        for level in LEVELS
+    }
+    fifths = [e for _, e in by_spread(test.rating, guess, std)]
+    found = {"rmse": rmse(test.rating, guess), "seconds": seconds, "sweeps": model.sweeps_}
+    return {**found, "held": list(held.values()), "fifths": fifths}
+
+
+def by_sweeps(data: Split, factors: int, seed: int) -> Found:
+    """Measure how the error falls with time, in runs of more and more sweeps."""
+    curve: Curve = []
+    for sweeps in SWEEPS:
+        model, seconds = fit(data, factors, seed, max_sweeps=sweeps)
+        curve.append((seconds, error(model, data)))
+    return {"curve": curve, "rmse": curve[-1][1], "seconds": curve[-1][0]}
+
+
+def updated(data: Split, factors: int, seed: int) -> Found:
+    """Measure what becomes of a model that gets the last tenth of its ratings by `update`."""
+    first, rest = random(data.train, 0.1, seed + 1)
+    model, _ = fit(Split(first, data.test), factors, seed)
+    began = time.perf_counter()
+    model.update(rest)
+    seconds = time.perf_counter() - began
+    return {"rmse": error(model, data), "seconds": seconds}
+
+
+def theirs(name: str, request: Found) -> Found:
+    """Measure a peer."""
+    peer, script, options = PEERS[name]
+    found = ask(peer, {**request, **options}, script)
+    curve = [(s, e) for s, e in found["curve"] if np.isfinite(e)]
+    if not curve:
+        raise Unavailable("its predictions are not finite")
+    whole = {"curve": curve} if len(curve) > 1 else {}
+    return {"rmse": curve[-1][1], "seconds": curve[-1][0], "version": found["version"], **whole}
+
+
+def measure(settings: Settings) -> Iterator[tuple[Found, Found]]:
+    own = dict(zip(OWN, (default, by_sweeps, updated), strict=True))
+    fit(parts(table("Netflix-shaped", 0.01), 0), 2, 0)  # compiles
+    for name, factors, seed in settings.each():
+        key = {"data": name, "factors": factors, "seed": seed}
+        data = parts(table(name, 0.1 if settings.quick else 1.0), seed)
+        with as_file(data) as request:
+            request |= {"factors": factors, "seed": seed, "threads": THREADS}
+            for model in settings.chosen([*PEERS, *own]):
+                try:
+                    mine = own.get(model)
+                    found = mine(data, factors, seed) if mine else theirs(model, request)
+                except Unavailable as reason:
+                    found = {"failed": str(reason)}
+                yield {**key, "model": model}, found
+
+
+def grids(runs: Runs) -> Iterator[Found]:
+    """RMSE and seconds of everybody, averaged over seeds."""
+    yield grid(runs, "rmse", "RMSE", without=OWN[1])
+
+
+def rows(runs: Runs) -> Iterator[Row]:
+    for name, factors in cases(runs):
+        what = f"{name}, K = {factors}"
+        by_model = {
+            model: runs.of(data=name, factors=factors, model=model) for model in runs.names("model")
+        }
+        mine = by_model.get("svmp", [])
+        if not mine:
+            continue
+        others = {
+            m: average(found, "rmse") for m, found in by_model.items() if m in PEERS and found
+        }
+        if others:
+            best = min(others, key=lambda m: others[m])
+            yield Row(f"RMSE, {what}", average(mine, "rmse"), others[best], best, "RMSE", 1.0)
+        yield from to_equal(by_model, what)
+        yield from honest(mine, what)
+        again = by_model.get(OWN[2], [])
+        if again:
+            yield Row(
+                f"RMSE after update, {what}",
+                average(again, "rmse"),
+                average(mine, "rmse"),
+                "a refit",
+                "RMSE",
+                1.005,
+            )
+            yield Row(
+                f"update, {what}",
+                average(again, "seconds"),
+                average(mine, "seconds"),
+                "a refit",
+                wanted=0.1,
+            )
+
+
+def to_equal(by_model: dict[str, list[Found]], what: str) -> Iterator[Row]:
+    """The time to the RMSE that SMURFF ends at."""
+    curves = {run["seed"]: run["curve"] for run in by_model.get(OWN[1], [])}
+    times, notes = [], []
+    for run in by_model.get("SMURFF", []):
+        if run["seed"] in curves:
+            goal = run["rmse"] + NEAR
+            times.append((first_at(curves[run["seed"]], goal), first_at(run["curve"], goal)))
+            notes.append(f"{goal:.4f}")
+    if times:
+        reached = all(own is not None for own, _ in times)
+        own = mean(t for t, _ in times) if reached else None  # type: ignore[misc]
+        note = f"RMSE {', '.join(notes)}" + ("" if reached else ": not reached")
+        its = mean(t for _, t in times)  # type: ignore[misc]
+        yield Row(f"time to SMURFF's RMSE, {what}", own, its, "SMURFF", wanted=1 / 3, note=note)
+
+
+def honest(mine: list[Found], what: str) -> Iterator[Row]:
+    """Intervals hold their share, and errors rise with the predicted spread."""
+    shares = np.mean([run["held"] for run in mine], axis=0)
+    worst = float(max(np.abs(shares - LEVELS)))
+    note = ", ".join(f"{100 * p:g}%: {100 * x:.1f}%" for p, x in zip(LEVELS, shares, strict=True))
+    yield Row(
+        f"intervals hold, {what}", 100 * worst, 100 * COVERED, "the limit", "points", 1.0, note
+    )
+    fifths = np.mean([run["fifths"] for run in mine], axis=0)
+    rise = float(np.diff(fifths).min())
+    note = "RMSE by fifths: " + ", ".join(f"{x:.3f}" for x in fifths)
+    yield Row(f"least rise with predicted spread, {what}", rise, unit="", note=note)
