@@ -39,7 +39,7 @@ def fit(
     covariance: Annotated[
         str, typer.Option(help="q of the factors: diagonal or full.")
     ] = "diagonal",
-    noise: Annotated[str, typer.Option(help="Noise: shared, or one for each user.")] = "shared",
+    noise: Annotated[str, typer.Option(help="Noise: one for each user, or shared.")] = "user",
     seed: int = 0,
     max_sweeps: Annotated[float, typer.Option(min=1)] = 30,
     threads: Annotated[int | None, typer.Option(min=1)] = None,

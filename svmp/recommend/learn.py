@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from svmp.inference.fit import fit
 from svmp.inference.result import Fit
@@ -17,9 +18,12 @@ from svmp.inference.selection import FullVB
 from svmp.ratings import Ratings
 from svmp.recommend.network import GUESS, Covariance, Noise, network, sides
 from svmp.recommend.side import Side, score
+from svmp.recommend.spread import Spread
 
 FIRST, GROWTH = 3, 1.5
 """Sweeps of the first stage, and how many times as many the run has had after the next."""
+LAST = 3
+"""Sweeps over all ratings, from where those without the held-out ones have ended."""
 NEAR, SURE = 0.5, 0.1
 """Factors start with such a share of the prior's standard deviation, and of its variance."""
 
@@ -35,6 +39,8 @@ class Learned(NamedTuple):
         Of one of whom nothing is known.
     noise
         Variance of the noise, of all ratings or of each user's.
+    spread
+        How far the ratings that were held out fell from their predictions.
     fit, sweeps
         How the run ended, and after how many sweeps.
     """
@@ -44,13 +50,14 @@ class Learned(NamedTuple):
     any_user: Side
     any_item: Side
     noise: Any
+    spread: Spread
     fit: Fit
     sweeps: float
 
 
 def learn(
     ratings: Ratings,
-    held: Ratings | None,
+    held: NDArray[np.bool_],
     offset: float,
     factors: int,
     covariance: Covariance,
@@ -59,27 +66,38 @@ def learn(
     seed: int,
     **options: Any,
 ) -> Learned:
-    """Fit the network to ratings, of which the offset is subtracted, in units of their spread."""
+    """Fit the network to ratings, of which the offset is subtracted, in units of their spread.
+
+    Those that are held out say when to stop, and how far ratings fall from their predictions; a few
+    sweeps over all ratings come last.
+    """
     scale = float(ratings.rating.std(dtype=np.float64)) or 1.0
     unit = (ratings.rating - offset) / scale
     table = Ratings(ratings.user, ratings.item, unit, ratings.user_ids, ratings.item_ids)
-    model = network(table, factors, covariance, noise)
+    rest = table.take(np.flatnonzero(held))
+    model = network(table.take(np.flatnonzero(~held)), factors, covariance, noise)
     best: Fit | None = None
     error, spent = np.inf, 0.0
     q: Any = start(table, factors, covariance, seed)
     while spent < max_sweeps:
-        until = max_sweeps if held is None else min(max(GROWTH * spent, FIRST), max_sweeps)
+        until = min(max(GROWTH * spent, FIRST), max_sweeps) if len(rest) else max_sweeps
         method = None if best is None else FullVB()
         q = fit(model, method, init=q, seed=seed, max_sweeps=until - spent, **options)
         spent = until
-        now = np.inf if held is None else _error(sides(q), held, offset, scale)
+        now = float(np.mean(_errors(q, rest)[0] ** 2)) if len(rest) else np.inf
         if best is not None and now >= error:
             break
         best, error = q, now
         if q.status != "budget":
             break
     assert best is not None
-    return _learned(best, scale, covariance == "full", spent)
+    spread = Spread.normal()
+    if len(rest):
+        errors, std = _errors(best, rest)
+        model = network(table, factors, covariance, noise)
+        best = fit(model, FullVB(), init=best, seed=seed, max_sweeps=LAST, **options)
+        spread = Spread.of(errors, std).wider(float(std.mean() / _errors(best, rest)[1].mean()))
+    return _learned(best, scale, covariance == "full", spread, spent)
 
 
 def start(ratings: Ratings, factors: int, covariance: Covariance, seed: int) -> dict[str, Any]:
@@ -95,21 +113,22 @@ def start(ratings: Ratings, factors: int, covariance: Covariance, seed: int) -> 
     } | {name: {"alpha": GUESS, "beta": 1.0} for name in ("of_u", "of_v")}
 
 
-def _error(q: tuple[Side, Side], held: Ratings, offset: float, scale: float) -> float:
-    """Return the mean squared error on ratings that are held out."""
-    users, items = q
-    mean, _ = score(users.at(held.user), items.at(held.item))
-    return float(np.mean((offset + scale * mean - held.rating) ** 2))
+def _errors(q: Fit, held: Ratings) -> tuple[Any, Any]:
+    """Return by how much ratings differ from their predictions, and by how much they should."""
+    users, items = sides(q)
+    mean, var = score(users.at(held.user), items.at(held.item))
+    noise = 1 / np.broadcast_to(q.mean("noise"), len(users))[held.user]
+    return held.rating - mean, np.sqrt(var + noise)
 
 
-def _learned(fit: Fit, scale: float, full: bool, sweeps: float) -> Learned:
+def _learned(fit: Fit, scale: float, full: bool, spread: Spread, sweeps: float) -> Learned:
     users, items = (side.scaled(scale) for side in sides(fit))
     any_user, any_item = (
         Side.prior(fit.mean(bias), _precisions(fit, factors), full).scaled(scale)
         for bias, factors in (("of_a", "of_u"), ("of_b", "of_v"))
     )
     noise = scale**2 / fit.mean("noise")
-    return Learned(users, items, any_user, any_item, noise, fit, sweeps)
+    return Learned(users, items, any_user, any_item, noise, spread, fit, sweeps)
 
 
 def _precisions(fit: Fit, name: str) -> Any:

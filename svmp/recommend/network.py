@@ -26,6 +26,8 @@ SHAPE = 4.0
 
 GUESS = 7.0
 """The precision of factors, where ratings have variance 1, as it is guessed before any is seen."""
+WEIGHT = 0.1
+"""What the guess weighs, as a share of what all users or items together say."""
 
 
 def network(ratings: Ratings, factors: int, covariance: Covariance, noise: Noise) -> Model:
@@ -50,11 +52,11 @@ def network(ratings: Ratings, factors: int, covariance: Covariance, noise: Noise
 
 
 def _factors(name: str, dim: str, size: int, factors: int, covariance: Covariance) -> Any:
-    """Declare factors; the guess of their precisions weighs as much as what they turn out to be.
+    """Declare factors, with a guess of their precisions.
 
-    A precision that is learned without such a guess grows without end where factors are weak.
+    A precision that is learned without a guess grows without end where factors are weak.
     """
-    weight = size / 2
+    weight = size * WEIGHT
     tau: Any = Gamma(f"of_{name}", alpha=weight, beta=weight / GUESS, dims="factor")
     kind: Any = MvNormal if covariance == "full" else Normal
     return kind(name, mu=0, tau=diag(tau) if covariance == "full" else tau, dims=(dim, "factor"))

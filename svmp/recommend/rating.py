@@ -42,14 +42,14 @@ class RatingModel(FactorModel):
         "diagonal": q factorises over all numbers; "full": the factors of a user, and those of an
         item, have a covariance matrix. That is slower, and more honest where ratings are few.
     noise
-        "shared": one precision of the noise; "user": one for each user.
+        "user": each user's ratings have noise of their own precision; "shared": all have the same.
     range
         The least and the greatest rating: predictions are kept within; by default those of the
         data.
     calibrate
         The share of the ratings, at most 20,000, that is first held out, to stop the run where
-        their error is least and to learn how far ratings fall from their predictions, and then
-        taken in as by `update`. 0 does without.
+        their error is least and to learn how far ratings fall from their predictions. A few sweeps
+        over all ratings follow. 0 does without.
     columns, duplicates
         How to read data, see `svmp.ratings.read_ratings`.
     seed, max_sweeps, tol, threads, progress
@@ -83,7 +83,7 @@ class RatingModel(FactorModel):
         factors: int = 32,
         *,
         covariance: Covariance = "diagonal",
-        noise: Noise = "shared",
+        noise: Noise = "user",
         range: tuple[float, float] | None = None,
         calibrate: float = 0.05,
         columns: Columns | None = None,
@@ -113,14 +113,11 @@ class RatingModel(FactorModel):
         """Learn from ratings: a path, a table, or arrays, see `svmp.ratings.read_ratings`."""
         self._check_parameters()
         ratings = self._read(data)
-        held = self._held_out(len(ratings))
-        rest = ratings.take(np.flatnonzero(held)) if held.any() else None
-        training = ratings.take(np.flatnonzero(~held))
-        self.offset_ = float(training.rating.mean(dtype=np.float64))
+        self.offset_ = float(ratings.rating.mean(dtype=np.float64))
         self.range_ = self.range or (float(ratings.rating.min()), float(ratings.rating.max()))
         found = learn(
-            training,
-            rest,
+            ratings,
+            self._held_out(len(ratings)),
             self.offset_,
             self.factors,
             self.covariance,
@@ -131,17 +128,12 @@ class RatingModel(FactorModel):
             threads=self.threads,
             progress=self.progress,
         )
-        self.fit_, self.sweeps_ = found.fit, found.sweeps
+        self.fit_, self.sweeps_, self.spread_ = found.fit, found.sweeps, found.spread
         self.users_ = Known("user", ratings.user_ids, found.users, found.any_user)
         self.items_ = Known("item", ratings.item_ids, found.items, found.any_item)
         self.noise_ = np.array(np.broadcast_to(found.noise, ratings.users), np.float32)
         self.prior_noise_ = float(np.mean(found.noise))
-        self.history_ = History.of(training)
-        self.spread_ = Spread.normal()
-        if rest is not None:
-            mean, std = self._moments(rest.user, rest.item)
-            self.spread_ = Spread.of(rest.rating - mean, std)
-            taken_in(self, rest)
+        self.history_ = History.of(ratings)
         return self
 
     def update(self, data: Any) -> Self:

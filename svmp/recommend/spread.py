@@ -53,6 +53,10 @@ class Spread:
         quantiles = np.quantile(z, np.minimum(levels, 1), method="higher")
         return cls(float(np.sqrt(np.mean(z**2))), quantiles)
 
+    def wider(self, times: float) -> Spread:
+        """Return what it is where s has become so many times smaller, and errors have not."""
+        return Spread(times * self.scale, times * self.quantiles)
+
     def reach(self, level: float) -> float:
         """Return how many s an interval must reach either way to hold a share of all ratings."""
         if not 0 < level < 1:
