@@ -23,8 +23,9 @@ from svmp.recommend.estimator import check_whole
 from svmp.recommend.factors import FactorModel, Person
 from svmp.recommend.files import Arrays, need
 from svmp.recommend.fold import Explanation
-from svmp.recommend.graph import Events, network, popularity
+from svmp.recommend.graph import Events, network, popularity, side_of
 from svmp.recommend.history import History
+from svmp.recommend.more_events import taken_in
 from svmp.recommend.side import Floats, Keys, Known, Side, score, score_all, variance_all
 from svmp.recommend.state import array
 from svmp.recommend.top import Explore, scorer, shown
@@ -137,6 +138,16 @@ class EventModel(FactorModel):
                 item = events.draw(self.seed, t)
                 run.advance(network(events, item, self.factors, self.precision))
         self._keep(run.posteriors, ratings)
+        return self
+
+    def update(self, data: Any) -> Self:
+        """Take in more events, of known and of new users and items, without fitting anew.
+
+        The q of before is the prior of these events, which alone are read. An event that the model
+        knows already counts once more.
+        """
+        self._check_fitted()
+        taken_in(self, self._read(data))
         return self
 
     def fold_in(self, items: Any, counts: Any = None, *, unknown: str = "error") -> Person:
@@ -254,11 +265,11 @@ class EventModel(FactorModel):
         nothing, certain = np.zeros(ratings.users), np.full(ratings.users, CERTAIN)
         tau = {x: q[f"of_{x}"].mean if f"of_{x}" in q else self.precision for x in "uv"}
         of_u, of_v = (np.full(self.factors, tau[x]) for x in "uv")
-        side = _side(nothing, certain, q["u"])
+        side = side_of(nothing, certain, q["u"])
         self.users_ = Known(
             "user", ratings.user_ids, side, Side.prior(1 / CERTAIN, of_u, full=False)
         )
-        side = _side(q["b"].mean, q["b"].var, q["v"])
+        side = side_of(q["b"].mean, q["b"].var, q["v"])
         self.items_ = Known(
             "item", ratings.item_ids, side, Side.prior(q["of_b"].mean, of_v, full=False)
         )
@@ -308,8 +319,3 @@ class EventModel(FactorModel):
     def _own_restore(self, about: dict[str, Any], arrays: Arrays) -> None:
         self.odds_ = array(arrays, "odds", np.float64, (len(self.items_),))
         need((self.odds_ > 0).all(), "damaged: the odds are not positive")
-
-
-def _side(bias: Any, bias_var: Any, factors: Posterior) -> Side:
-    arrays = bias, bias_var, factors.mean, factors.var
-    return Side(*(np.ascontiguousarray(a, np.float32) for a in arrays))

@@ -12,17 +12,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from svmp.families.family import Array
+from svmp.inference.posterior import Posterior
 from svmp.kernels.graph import Odds, draw_graph, odds
 from svmp.network.distributions import Bernoulli, Gamma, Normal
 from svmp.network.expressions import dot
 from svmp.network.model import Model
-from svmp.recommend.side import Keys
+from svmp.recommend.side import Keys, Side
 
 LEAST = 0.5
 """The popularity of an item without events."""
@@ -104,3 +106,9 @@ def network(
         logit = dot(u[events.user], v[item]) + b[item] - float(np.log(events.ratio))
         Bernoulli("taken", logit=logit, observed=events.taken)
     return model
+
+
+def side_of(bias: Any, bias_var: Any, factors: Posterior) -> Side:
+    """Return users or items from their biases and q of their factors."""
+    arrays = bias, bias_var, factors.mean, factors.var
+    return Side(*(np.ascontiguousarray(a, np.float32) for a in arrays))

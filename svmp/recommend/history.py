@@ -46,10 +46,26 @@ class History:
         """Return where the rows of a user are; of an unknown one there are none."""
         return slice(0, 0) if user < 0 else slice(self.begin[user], self.begin[user + 1])
 
-    def items(self, users: Keys) -> tuple[Keys, Keys]:
-        """Return the items of some users: where those of each begin, and their keys."""
+    def rows_of(self, users: Keys) -> tuple[Keys, Keys]:
+        """Return the rows of some users: where those of each begin, and which they are."""
         known = np.maximum(users, 0)
         counts = np.where(users < 0, 0, self.begin[known + 1] - self.begin[known])
         begin = np.concatenate([[0], np.cumsum(counts)])
         within = np.arange(begin[-1]) - np.repeat(begin[:-1], counts)
-        return begin, self.item[np.repeat(self.begin[known], counts) + within].astype(np.int64)
+        return begin, np.repeat(self.begin[known], counts) + within
+
+    def items(self, users: Keys) -> tuple[Keys, Keys]:
+        """Return the items of some users: where those of each begin, and their keys."""
+        begin, rows = self.rows_of(users)
+        return begin, self.item[rows].astype(np.int64)
+
+    def ratings_of(self, user: Keys, item: Keys) -> NDArray[np.float32]:
+        """Return the ratings of pairs, NaN where there is none."""
+        items = int(max(self.item.max(initial=0), item.max(initial=0))) + 1
+        pairs = self.user.astype(np.int64) * items + self.item
+        order = np.argsort(pairs, kind="stable")
+        wanted = user.astype(np.int64) * items + item
+        if not len(pairs):
+            return np.full(len(wanted), np.nan, np.float32)
+        at = order[np.minimum(np.searchsorted(pairs, wanted, sorter=order), len(pairs) - 1)]
+        return np.where(pairs[at] == wanted, self.rating[at], np.float32(np.nan))

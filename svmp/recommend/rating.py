@@ -140,8 +140,9 @@ class RatingModel(FactorModel):
         """Take in more ratings, of known and of new users and items, without fitting anew.
 
         The q of before is the prior of these rows, which alone are read. The precisions of noise,
-        biases and factors stay as they are. A second rating of a pair counts beside the first in q,
-        and takes its place in the history.
+        biases and factors stay as they are. A second rating of a pair takes the place of the first:
+        it moves q by as much as the two differ. Rows without times, where others have them, are as
+        late as the latest.
         """
         self._check_fitted()
         taken_in(self, self._read(data))

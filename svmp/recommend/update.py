@@ -1,6 +1,10 @@
 """More ratings for a model that is fitted: what it believes is the prior of what comes.
 
 Only the new rows are read, and only the users and items that they name are touched.
+
+A pair that is rated again has its first rating in q already. Both have the same precision tau, so
+that of the two messages, one out and one in, only the pull tau E[x] (new - old) is left. A row with
+a small share of tau pulls as much if it lies as many times as far from what is predicted.
 """
 
 from __future__ import annotations
@@ -10,20 +14,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.errors import RatingsError
 from svmp.inference.fit import fit
 from svmp.inference.selection import FullVB
 from svmp.ratings import Ratings
 from svmp.ratings.table import Ids, keys_of
 from svmp.recommend.history import History
 from svmp.recommend.network import continued, sides
-from svmp.recommend.side import Keys, Known, Side
+from svmp.recommend.side import Keys, Known, Side, score
 
 if TYPE_CHECKING:
     from svmp.recommend.rating import RatingModel
 
 SWEEPS = 10
 """Sweeps over the new rows; most of them have an effect in the first."""
+AGAIN = 0.25
+"""The share of the precision with which a pair counts that is rated again."""
 APART = 0.1
 """How far new elements start from 0, in standard deviations, so that no two factors are alike."""
 
@@ -40,9 +45,16 @@ def taken_in(model: RatingModel, ratings: Ratings) -> None:
     some_users, u = np.unique(user, return_inverse=True)
     some_items, i = np.unique(item, return_inverse=True)
     centred = ratings.rating - np.float32(model.offset_)
+    precision = 1 / noise[user].astype(np.float64)
+    change = ratings.rating - model.history_.ratings_of(user, item)
+    again = ~np.isnan(change)
+    if again.any():
+        now, _ = score(users.side.at(user[again]), items.side.at(item[again]))
+        centred[again] = now + change[again] / AGAIN
+        precision[again] *= AGAIN
     rows = Ratings(u.astype(np.int32), i.astype(np.int32), centred, some_users, some_items)
     before = users.side.at(some_users), items.side.at(some_items)
-    network = continued(rows, *before, 1 / noise[user].astype(np.float64))
+    network = continued(rows, *before, precision)
     rng = np.random.default_rng([model.seed, len(history.item)])
     start = {
         **_start("a", "u", before[0], some_users >= len(known[0]), rng),
@@ -83,16 +95,23 @@ def replaced(known: Known, keys: Keys, some: Side) -> Known:
     return Known(known.what, known.ids, Side(*arrays), known.prior)
 
 
-def joined(history: History, user: Keys, item: Keys, ratings: Ratings, users: int) -> History:
-    """Add rows to a history; a pair that is there already gets the new rating."""
-    if (history.time is None) != (ratings.time is None):
-        raise RatingsError("ratings to take in must have times if those before had, and else none")
+def joined(
+    history: History, user: Keys, item: Keys, ratings: Ratings, users: int, add: bool = False
+) -> History:
+    """Add rows to a history; a pair that is there already gets the new rating, or the sum.
+
+    Rows without times are as late as the latest before; without times before, none are kept.
+    """
     all_users = np.concatenate([history.user, user.astype(np.int32)])
     all_items = np.concatenate([history.item, item.astype(np.int32)])
-    rating = np.concatenate([history.rating, ratings.rating])
+    more = ratings.rating
+    if add:
+        more = more + np.nan_to_num(history.ratings_of(user, item))
+    rating = np.concatenate([history.rating, more])
     time = None
-    if history.time is not None and ratings.time is not None:
-        time = np.concatenate([history.time, ratings.time])
+    if history.time is not None:
+        late = np.full(len(user), history.time.max(initial=0.0))
+        time = np.concatenate([history.time, late if ratings.time is None else ratings.time])
     items = int(all_items.max()) + 1
     pair = all_users.astype(np.int64) * items + all_items
     _, last = np.unique(pair[::-1], return_index=True)

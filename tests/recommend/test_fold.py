@@ -81,7 +81,7 @@ def test_a_part_is_what_changes_when_a_rating_does() -> None:
 def test_a_user_of_the_model_is_folded_in_to_where_they_are() -> None:
     train = drawn(3)
     options: Any = {"calibrate": 0, "max_sweeps": 400, "tol": 1e-9, "progress": False}
-    model = RatingModel(2, threads=1, **options).fit(train)
+    model = RatingModel(2, noise="shared", threads=1, **options).fit(train)
     for key in (0, 20, 41):
         rows = model.history_.rows(key)
         person = model.fold_in(
