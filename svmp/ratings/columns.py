@@ -14,7 +14,8 @@ NAMES = {
     "user": "user userid customer customerid reviewer reviewerid member memberid uid u userindex "
     "username person personid rater",
     "item": " ".join([f"{x} {x}id" for x in THINGS.split()] + ["isbn", "asin", "iid", "i"]),
-    "rating": "rating ratings score scores stars star bookrating userrating overall value r",
+    "rating": "rating ratings score scores stars star bookrating userrating overall value r "
+    "count counts plays playcount clicks events quantity",
     "time": "timestamp time date datetime ratedat createdat unixreviewtime tstamp ratingtimestamp",
 }
 USUAL = {role: frozenset(names.split()) for role, names in NAMES.items()}

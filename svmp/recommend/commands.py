@@ -11,6 +11,7 @@ import typer
 from svmp.errors import ModelError
 
 if TYPE_CHECKING:
+    from svmp.recommend.events import EventModel
     from svmp.recommend.rating import RatingModel
 
 recommend = typer.Typer(
@@ -24,7 +25,16 @@ Folder = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that was 
 Names = Annotated[
     str, typer.Option("--columns", help="user,item,rating[,time] by name or position from 0.")
 ]
-Rule = Annotated[str, typer.Option(help="If a pair is rated twice: error, last or mean.")]
+Rule = Annotated[str, typer.Option(help="If a pair is there twice: error, last, mean or sum.")]
+Events = Annotated[
+    bool, typer.Option("--events", help="What users took (clicks, plays) instead of ratings.")
+]
+AtLeast = Annotated[
+    float | None, typer.Option(help="Of events: ratings so high are; by default all above 0.")
+]
+Counts = Annotated[
+    bool, typer.Option("--counts", help="Of events: a rating is how often one happened.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Count = Annotated[int, typer.Option("-n", min=1, help="How many.")]
 
@@ -34,8 +44,11 @@ def fit(
     ratings: File,
     out: Annotated[Path, typer.Option("-o", "--out", help="The folder to write the model to.")],
     factors: Annotated[int, typer.Option(min=0, help="Factors of a user and of an item.")] = 32,
+    events: Events = False,
+    at_least: AtLeast = None,
+    counts: Counts = False,
     columns: Names = "",
-    duplicates: Rule = "error",
+    duplicates: Rule = "",
     covariance: Annotated[
         str, typer.Option(help="q of the factors: diagonal or full.")
     ] = "diagonal",
@@ -45,28 +58,27 @@ def fit(
     threads: Annotated[int | None, typer.Option(min=1)] = None,
     as_json: Json = False,
 ) -> None:
-    """Learn from a file of ratings."""
+    """Learn from a file of ratings, or of events."""
     from svmp.recommend.rating import RatingModel
 
-    model = RatingModel(
-        factors,
-        covariance=covariance,  # type: ignore[arg-type]
-        noise=noise,  # type: ignore[arg-type]
-        columns=_columns(columns),
-        duplicates=duplicates,  # type: ignore[arg-type]
-        seed=seed,
-        max_sweeps=max_sweeps,
-        threads=threads,
+    of_ratings = {"covariance": covariance, "noise": noise, "max_sweeps": max_sweeps}
+    of_events = {"at_least": at_least, "counts": counts}
+    model = _model(
+        events,
+        {"factors": factors, "columns": _columns(columns), "seed": seed, "threads": threads},
+        of_ratings,
+        of_events,
+        duplicates,
     ).fit(ratings)
     model.save(out)
-    about = {
+    about: dict[str, Any] = {
         "model": str(out),
-        "ratings": len(model.history_.item),
+        "events" if events else "ratings": len(model.history_.item),
         "users": len(model.users_),
         "items": len(model.items_),
-        "sweeps": model.sweeps_,
-        "noise": model.prior_noise_**0.5,
     }
+    if isinstance(model, RatingModel):
+        about |= {"sweeps": model.sweeps_, "noise": model.prior_noise_**0.5}
     if as_json:
         print(json.dumps(about))
     else:
@@ -82,19 +94,23 @@ def evaluate(
     ] = "random",
     share: Annotated[float, typer.Option(help="How much of it is left out.")] = 0.1,
     n: Count = 10,
+    events: Events = False,
+    at_least: AtLeast = None,
+    counts: Counts = False,
     columns: Names = "",
-    duplicates: Rule = "error",
+    duplicates: Rule = "",
     seed: int = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw the figures into this file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Fit to a part of a file, and score predictions and rankings on the rest."""
-    from svmp.ratings import read_ratings
     from svmp.recommend import split as splits
     from svmp.recommend.evaluate import evaluate as score
-    from svmp.recommend.rating import RatingModel
 
-    table = read_ratings(ratings, columns=_columns(columns), duplicates=duplicates)  # type: ignore[arg-type]
+    of_all = {"factors": factors, "columns": _columns(columns), "seed": seed}
+    of_events = {"at_least": at_least, "counts": counts}
+    model = _model(events, of_all, {}, of_events, duplicates)
+    table = model.read(ratings)
     ways: dict[str, Any] = {
         "random": lambda: splits.random(table, share, seed),
         "time": lambda: splits.by_time(table, share),
@@ -105,7 +121,7 @@ def evaluate(
     if split not in ways:
         raise ModelError(f"--split must be one of {', '.join(ways)}, not {split!r:.60}")
     train, test = ways[split]()
-    found = score(RatingModel(factors, seed=seed).fit(train), test, n=n, seed=seed)
+    found = score(model.fit(train), test, n=n, seed=seed)
     if plot is not None:
         found.plot().savefig(plot, dpi=120)
     print(json.dumps(found.to_dict(), indent=1) if as_json else found)
@@ -162,21 +178,27 @@ def similar(
 @recommend.command(name="fold-in")
 def fold_in(
     model: Folder,
-    rated: Annotated[list[str], typer.Option(metavar="ITEM=RATING", help="Again and again.")],
+    rated: Annotated[
+        list[str],
+        typer.Option(metavar="ITEM=RATING", help="Again and again; of events ITEM or ITEM=COUNT."),
+    ],
     n: Count = 10,
     as_json: Json = False,
 ) -> None:
-    """Recommend to somebody who is not in the model, by a few ratings of theirs."""
+    """Recommend to somebody who is not in the model, by a few ratings or events of theirs."""
+    from svmp.recommend.rating import RatingModel
+
     found = _load(model)
     items, ratings = [], []
-    for pair in rated:
+    for text in rated:
+        pair = text if "=" in text or isinstance(found, RatingModel) else f"{text}=1"
         item, equals, rating = pair.rpartition("=")
         try:
             ratings.append(float(rating))
         except ValueError:
             equals = ""
         if not equals:
-            raise ModelError(f"--rated must be ITEM=RATING, as 42=4.5, not {pair!r:.60}")
+            raise ModelError(f"--rated must be ITEM=RATING, as 42=4.5, not {text!r:.60}")
         items.append(item)
     person = found.fold_in(_ids(found.items_.ids, items), ratings)
     _table(list(_rows(*found.recommend(person, n))), as_json)
@@ -190,17 +212,21 @@ def update(
         Path | None, typer.Option("-o", "--out", help="Where to; by default in its place.")
     ] = None,
     columns: Names = "",
-    duplicates: Rule = "error",
+    duplicates: Rule = "",
     as_json: Json = False,
 ) -> None:
-    """Take in more ratings, without fitting anew."""
+    """Take in more ratings or events, without fitting anew."""
+    from svmp.recommend.events import EventModel
+
     found = _load(model)
-    found.set_params(columns=_columns(columns), duplicates=duplicates)
+    found.set_params(columns=_columns(columns))
+    if duplicates:
+        found.set_params(duplicates=duplicates)
     before = len(found.history_.item), len(found.users_), len(found.items_)
     found.update(ratings)
     found.save(out or model)
     after = len(found.history_.item), len(found.users_), len(found.items_)
-    names = ("ratings", "users", "items")
+    names = ("events" if isinstance(found, EventModel) else "ratings", "users", "items")
     both = dict(zip(names, zip(before, after, strict=True), strict=True))
     if as_json:
         print(json.dumps({name: now for name, (_, now) in both.items()}))
@@ -209,10 +235,31 @@ def update(
         _table(rows, False)
 
 
-def _load(path: Path) -> RatingModel:
-    from svmp.recommend.rating import RatingModel
+def _load(path: Path) -> RatingModel | EventModel:
+    """Return a model that was saved, of the kind that it is."""
+    from svmp.recommend import EventModel, RatingModel
+    from svmp.recommend.files import read
 
-    return RatingModel.load(path)
+    events = read(path)[0].get("kind") == "EventModel"
+    return EventModel.load(path) if events else RatingModel.load(path)
+
+
+def _model(
+    events: bool,
+    of_all: dict[str, Any],
+    of_ratings: dict[str, Any],
+    of_events: dict[str, Any],
+    duplicates: str,
+) -> RatingModel | EventModel:
+    """Return a model of ratings or of events; what is not said is left as it is by default."""
+    from svmp.recommend import EventModel, RatingModel
+
+    if not events and any(of_events.values()):
+        raise ModelError("--at-least and --counts need --events")
+    more: dict[str, Any] = {"duplicates": duplicates} if duplicates else {}
+    if events:
+        return EventModel(**of_all, **of_events, **more)
+    return RatingModel(**of_all, **of_ratings, **more)
 
 
 def _columns(text: str) -> Any:
@@ -255,7 +302,7 @@ def _table(rows: list[dict[str, Any]], as_json: bool) -> None:
     from rich.table import Table
 
     if not rows:
-        print("there is nothing left to recommend")
+        print("there is nothing left to show")
         return
     table = Table(*rows[0])
     for row in rows:

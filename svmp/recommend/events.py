@@ -125,7 +125,7 @@ class EventModel(FactorModel):
     def fit(self, data: Any) -> Self:
         """Learn from events: a path, a table, or arrays, see `svmp.ratings.read_ratings`."""
         self._check_parameters()
-        ratings = self._read(data)
+        ratings = self.read(data)
         self.history_ = History.of(ratings)
         self.offset_ = -float(np.log(self.ratio))
         events = self._events(self.history_, ratings.items)
@@ -147,7 +147,7 @@ class EventModel(FactorModel):
         knows already counts once more.
         """
         self._check_fitted()
-        taken_in(self, self._read(data))
+        taken_in(self, self.read(data))
         return self
 
     def fold_in(self, items: Any, counts: Any = None, *, unknown: str = "error") -> Person:
@@ -233,7 +233,7 @@ class EventModel(FactorModel):
         if self.score not in get_args(Rule):
             raise ModelError(f"score must be one of {get_args(Rule)}, not {self.score!r:.60}")
 
-    def _read(self, data: Any) -> Ratings:
+    def read(self, data: Any) -> Ratings:
         """Return the events as a table, of all users and items that the data name."""
         if isinstance(data, tuple | list) and len(data) == 2:
             data = (*data, np.ones(len(data[0]), np.float32))

@@ -250,10 +250,10 @@ class FactorModel(Estimator):
     def _scored(self, users: Side, items: Side, places: Keys) -> tuple[Floats, Floats]:
         """Return expected scores and standard deviations of the places, NaN at -1."""
         rows, count = places.shape
+        if not places.size:
+            return np.zeros(places.shape, np.float32), np.zeros(places.shape, np.float32)
         pairs = users.at(np.repeat(np.arange(rows), count)), items.at(np.maximum(places, 0).ravel())
-        mean, var = (
-            (x.reshape(places.shape) for x in score(*pairs)) if places.size else places * 1.0
-        )
+        mean, var = (x.reshape(places.shape) for x in score(*pairs))
         absent = places < 0
         return (
             np.where(absent, np.nan, mean + self.offset_),

@@ -22,6 +22,8 @@ from svmp.recommend.spread import Spread
 
 FIRST, GROWTH = 3, 1.5
 """Sweeps of the first stage, and how many times as many the run has had after the next."""
+PATIENT = 10
+"""Before so many sweeps the run does not end: factors may need some to get away from 0."""
 LAST = 3
 """Sweeps over all ratings, from where those without the held-out ones have ended."""
 NEAR, SURE = 0.5, 0.1
@@ -85,9 +87,10 @@ def learn(
         q = fit(model, method, init=q, seed=seed, max_sweeps=until - spent, **options)
         spent = until
         now = float(np.mean(_errors(q, rest)[0] ** 2)) if len(rest) else np.inf
-        if best is not None and now >= error:
+        if best is not None and now >= error and spent >= PATIENT:
             break
-        best, error = q, now
+        if best is None or now < error:
+            best, error = q, now
         if q.status != "budget":
             break
     assert best is not None
@@ -101,12 +104,15 @@ def learn(
 
 
 def start(ratings: Ratings, factors: int, covariance: Covariance, seed: int) -> dict[str, Any]:
-    """Start factors near 0 and fairly sure of it: vague ones would pass for noise."""
+    """Start factors near 0 and fairly sure of it: vague ones would pass for noise.
+
+    Where all ratings are the same, factors have nothing to say, and start, and stay, at 0.
+    """
     if not factors:
         return {}
     rng = np.random.default_rng([seed, 2])
     tau = GUESS / SURE * (np.eye(factors) if covariance == "full" else 1.0)
-    width = NEAR / np.sqrt(GUESS)
+    width = NEAR / np.sqrt(GUESS) if np.ptp(ratings.rating) else 0.0
     return {
         name: {"mu": width * rng.standard_normal((size, factors)), "tau": tau}
         for name, size in (("u", ratings.users), ("v", ratings.items))

@@ -26,8 +26,8 @@ SHAPE = 4.0
 
 GUESS = 7.0
 """The precision of factors, where ratings have variance 1, as it is guessed before any is seen."""
-WEIGHT = 0.1
-"""What the guess weighs, as a share of what all users or items together say."""
+WEIGHT, LEAST = 0.1, 30.0
+"""What the guess weighs, as a share of what all users or items together say, and at least."""
 
 
 def network(ratings: Ratings, factors: int, covariance: Covariance, noise: Noise) -> Model:
@@ -56,7 +56,7 @@ def _factors(name: str, dim: str, size: int, factors: int, covariance: Covarianc
 
     A precision that is learned without a guess grows without end where factors are weak.
     """
-    weight = size * WEIGHT
+    weight = max(WEIGHT * size, LEAST)
     tau: Any = Gamma(f"of_{name}", alpha=weight, beta=weight / GUESS, dims="factor")
     kind: Any = MvNormal if covariance == "full" else Normal
     return kind(name, mu=0, tau=diag(tau) if covariance == "full" else tau, dims=(dim, "factor"))

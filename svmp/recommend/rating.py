@@ -112,7 +112,7 @@ class RatingModel(FactorModel):
     def fit(self, data: Any) -> Self:
         """Learn from ratings: a path, a table, or arrays, see `svmp.ratings.read_ratings`."""
         self._check_parameters()
-        ratings = self._read(data)
+        ratings = self.read(data)
         self.offset_ = float(ratings.rating.mean(dtype=np.float64))
         self.range_ = self.range or (float(ratings.rating.min()), float(ratings.rating.max()))
         found = learn(
@@ -145,7 +145,7 @@ class RatingModel(FactorModel):
         late as the latest.
         """
         self._check_fitted()
-        taken_in(self, self._read(data))
+        taken_in(self, self.read(data))
         return self
 
     def fold_in(self, items: Any, ratings: Any = None, *, unknown: str = "error") -> Person:
@@ -235,7 +235,8 @@ class RatingModel(FactorModel):
         if not 0 <= self.calibrate < 0.5:
             raise ModelError(f"calibrate must be a share below 0.5, not {self.calibrate!r:.60}")
 
-    def _read(self, data: Any) -> Ratings:
+    def read(self, data: Any) -> Ratings:
+        """Return data as a table of ratings, in the way that `fit` reads it."""
         return read_ratings(
             data, columns=self.columns, duplicates=self.duplicates, range=self.range
         )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from svmp.recommend import RatingModel
+from svmp.recommend import EventModel, RatingModel
 from tests.recommend.tools import drawn
 
 ROOT = Path(__file__).parents[2]
@@ -79,6 +79,37 @@ def test_update_writes_a_new_model(model: Path, tmp_path: Path) -> None:
     assert len(answer("top", out, "--user", 9999, "-n", 2)) == 2
 
 
+def test_events_from_a_file_to_answers(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    user, item = rng.integers(0, 40, 500), rng.integers(0, 15, 500)
+    item += 15 * (user % 2)  # two circles, each with items of its own
+    rows = np.column_stack([user, item, rng.integers(1, 4, 500)])
+    data, out = tmp_path / "plays.csv", tmp_path / "events.svmp"
+    np.savetxt(data, rows, "%d", ",", header="user,item,plays", comments="")
+    about = answer("fit", data, "--events", "--counts", "-o", out, "--factors", 3)
+    assert (about["users"], about["items"]) == (40, 30)
+    loaded = EventModel.load(out)
+    found = answer("top", out, "--user", 7, "-n", 3)
+    assert [row["item"] for row in found] == loaded.recommend(7, 3).items.tolist()
+    folded = answer("fold-in", out, "--rated", "16", "--rated", "20=2", "-n", 2)
+    wanted = loaded.recommend(loaded.fold_in([16, 20], [1, 2]), 2)
+    assert [row["item"] for row in folded] == wanted.items.tolist()
+    assert len(answer("similar", out, "--item", 16, "-n", 4)) == 4
+    data.write_text("user,item,plays\n99,16,2\n99,20,1\n")
+    assert answer("update", out, data)["users"] == 41
+    assert {row["item"] >= 15 for row in answer("top", out, "--user", 99, "-n", 3)} == {True}
+
+
+def test_evaluate_of_events(tmp_path: Path) -> None:
+    data = tmp_path / "events.csv"
+    rows = np.column_stack(
+        [np.divmod(np.arange(0, 400, 3), 20)[k] for k in (0, 1)] + [np.ones(134)]
+    )
+    np.savetxt(data, rows, "%d", ",", header="user,item,count", comments="")
+    found = answer("evaluate", data, "--events", "--factors", 2)
+    assert set(found["scores"]) == {"model", "popularity"}
+
+
 def test_evaluate_prints_and_draws(ratings: Path, tmp_path: Path) -> None:
     picture = tmp_path / "figure.png"
     found = answer("evaluate", ratings, "--factors", 2, "--plot", picture)
@@ -97,6 +128,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(model: Path, tmp_path: Path) 
         (("top", tmp_path, "--user", "2"), "not a model that svmp saved"),
         (("fold-in", model, "--rated", "14"), "must be ITEM=RATING"),
         (("update", model, bad), "line 3"),
+        (("fit", bad, "--counts", "-o", out), "--at-least and --counts need --events"),
     ]:
         done = run(*arguments)
         assert done.returncode == 2

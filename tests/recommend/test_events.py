@@ -235,3 +235,44 @@ def test_one_user_or_one_item(shape: tuple[int, int]) -> None:
     model = EventModel(factors=2, iterations=3, progress=False).fit(data)
     assert np.isfinite(model.predict(0, 0)).all()
     assert len(model.recommend(0).items) == 0  # all of it is seen
+
+
+# --- more events ----------------------------------------------------------------------------
+
+
+def drawn_events(seed: int, count: int) -> tuple[Any, Any]:
+    """Events of two circles of 40 people, each with 20 items of its own."""
+    rng = np.random.default_rng(seed)
+    user, item = rng.integers(0, 80, count), rng.integers(0, 20, count)
+    return user, item + 20 * (user % 2)
+
+
+def test_new_users_and_items_come_in_and_other_users_stay() -> None:
+    model = EventModel(2, progress=False, threads=1).fit(drawn_events(0, 1500))
+    before = model.users_.side.mean.copy()
+    model.update(([1000] * 4 + [1, 3, 5, 7, 9], [21, 22, 23, 24] + [500] * 5))
+    assert (len(model.users_), len(model.items_)) == (81, 41)
+    touched = np.isin(model.users_.ids, [1, 3, 5, 7, 9, 1000])
+    assert np.array_equal(model.users_.side.mean[~touched], before[~touched[:80]])
+    assert (np.asarray(model.recommend(1000, 5).items) >= 20).all()
+    assert model.predict(11, 500)[0] > model.predict(10, 500)[0]
+    assert model.odds_.sum() == pytest.approx(1)
+    assert set(model.recommend(1000, 100).items.tolist()).isdisjoint([21, 22, 23, 24])
+
+
+def test_an_update_is_as_near_to_a_refit_as_new_draws_are() -> None:
+    user, item = drawn_events(1, 3000)
+    model = EventModel(2, progress=False, threads=1).fit((user[:2700], item[:2700]))
+    model.update((user[2700:], item[2700:]))
+    fitted = [EventModel(2, seed=s, progress=False, threads=1).fit((user, item)) for s in (0, 1)]
+    who, what = np.divmod(np.arange(80 * 40), 40)
+    found, anew, again = (m.predict(who, what) for m in (model, *fitted))
+    assert np.corrcoef(found, anew)[0, 1] > 0.9
+    assert np.sqrt(np.mean((found - anew) ** 2)) < 2 * np.sqrt(np.mean((again - anew) ** 2)) + 0.05
+
+
+def test_counts_add_up() -> None:
+    model = EventModel(2, counts=True, progress=False, threads=1)
+    model.fit(([1, 1, 2], [5, 6, 5], [2, 1, 1]))
+    model.update(([1, 2], [5, 6], [3, 1]))
+    assert sorted(model.history_.rating.tolist()) == [1, 1, 1, 5]

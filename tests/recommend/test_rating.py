@@ -115,11 +115,11 @@ def test_ids_that_are_words() -> None:
 
 
 def test_parameters_as_in_scikit_learn() -> None:
-    model = RatingModel(5, noise="user", range=(1, 5))
+    model = RatingModel(5, noise="shared", range=(1, 5))
     again = clone(model)
     assert again is not model
     assert again.get_params() == model.get_params()
-    assert repr(again) == "RatingModel(factors=5, noise='user', range=(1, 5))"
+    assert repr(again) == "RatingModel(factors=5, noise='shared', range=(1, 5))"
     assert model.set_params(factors=7).factors == 7
     with pytest.raises(svmp.ModelError, match="no parameter 'depth'"):
         model.set_params(depth=3)

@@ -53,8 +53,9 @@ def test_new_users_and_items_come_in_and_the_rest_stays() -> None:
 def test_a_bias_that_is_updated_is_the_posterior_in_closed_form() -> None:
     """Without factors, one rating of one user whose item is certain: a Normal with known noise."""
     model = RatingModel(0, **QUIET).fit(drawn(5))
-    user, item = 3, 8
-    items = model.items_.side
+    user, items = 3, model.items_.side
+    rated = model.history_.item[model.history_.rows(user)]
+    item = int(np.setdiff1d(np.arange(len(items)), rated)[0])
     items.bias_var[item] = 1e-9
     mean, var = float(model.users_.side.bias[user]), float(model.users_.side.bias_var[user])
     target = 5.0 - model.offset_ - float(items.bias[item])
@@ -77,13 +78,44 @@ def test_a_second_rating_of_a_pair_takes_the_place_of_the_first() -> None:
     assert model.history_.rating[now][place] == 2.5
 
 
+def test_a_second_rating_moves_q_by_as_much_as_the_two_differ() -> None:
+    """Without factors, and with a certain item: the posterior of one rating for another."""
+    model = RatingModel(0, noise="shared", **QUIET).fit(drawn(5))
+    rows = model.history_.rows(3)
+    item, old = int(model.history_.item[rows][0]), float(model.history_.rating[rows][0])
+    model.items_.side.bias_var[item] = 1e-9
+    side = model.users_.side
+    mean, var = float(side.bias[3]), float(side.bias_var[3])
+    pair = [model.users_.ids[3]], [model.items_.ids[item]]
+    model.update((*pair, [old]))
+    assert model.users_.side.bias[3] == pytest.approx(mean, abs=1e-5)
+    new = 1.0 if old > 3 else 5.0
+    var = float(model.users_.side.bias_var[3])
+    model.update((*pair, [new]))
+    wanted = var / float(model.noise_[3]) * (new - old)
+    assert model.users_.side.bias[3] - mean == pytest.approx(wanted, rel=0.05)
+
+
+def test_times_may_be_missing_on_either_side() -> None:
+    table = drawn(5)
+    late = Ratings(
+        table.user, table.item, table.rating, table.user_ids, table.item_ids,
+        np.arange(len(table), dtype=float),
+    )  # fmt: skip
+    model = RatingModel(1, max_sweeps=2, **QUIET).fit(late)
+    model.update(([9999], [0], [3.0]))
+    time = model.history_.time
+    assert time is not None
+    assert time[model.history_.rows(60)].tolist() == [len(table) - 1]
+    model = RatingModel(1, max_sweeps=2, **QUIET).fit(table)
+    assert model.update(([9999], [0], [3.0], [10.0])).history_.time is None
+
+
 def test_what_does_not_fit_is_refused_and_changes_nothing() -> None:
     model = RatingModel(2, **QUIET).fit(drawn(5))
     before = model.users_
     with pytest.raises(svmp.RatingsError, match="row 0: there is no rating"):
         model.update(([1], [0], [np.nan]))
-    with pytest.raises(svmp.RatingsError, match="must have times"):
-        model.update(([1], [0], [3.0], [10.0]))
     with pytest.raises(svmp.RatingsError, match="whole numbers"):
         model.update((["ann"], [0], [3.0]))
     assert model.users_ is before
