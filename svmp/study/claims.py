@@ -10,14 +10,14 @@ import polars as pl
 
 from svmp.study import answer, checks, figures, thresholds
 from svmp.study.bench import Bench
-from svmp.study.convergence import ending
 from svmp.study.data import Data
 from svmp.study.figures import listed
 from svmp.study.netflix import RATINGS, USERS
 from svmp.study.on_paper import short
 from svmp.study.runs import Result, fraction
 
-Verdict = Literal["holds", "differs", "answered", "not run"]
+Verdict = Literal["holds", "differs", "answered", "undecided", "not run"]
+"""Undecided is what the budget was too small for."""
 FACTOR = 2.0
 """A threshold within this factor of the paper's is the paper's: its data were others."""
 EXACT = 1e-9
@@ -27,8 +27,10 @@ NUMERICAL = 1e-5
 WORDS = {
     "diverged": "diverge",
     "far off": "fall, and are still far off at the end",
+    "slow": "neither fall nor come far",
     "converged": "converge",
 }
+TOO_FEW = "More accesses would tell."
 SHARES = (2, 4)
 """With unit steps held, one of so many children is read."""
 
@@ -90,7 +92,7 @@ def small_c_diverges(runs: list[dict[str, Any]], kappa: float) -> Claim:
     """Claim 2."""
     said, holds = [], True
     for option in "ab":
-        ends: dict[str, list[int]] = {"diverged": [], "far off": [], "converged": []}
+        ends: dict[str, list[int]] = {end: [] for end in WORDS}
         for r in runs:
             if r["method"] == "children" and r["option"] == option:
                 ends[r["ending"]].append(r["size"])
@@ -121,11 +123,14 @@ def first_step(number: int, cells: list[dict[str, Any]], option: str, data: Data
         f"A user has {here:.0f} ratings on average here, and {there:.0f} in the paper's sample: "
         "the more children, the noisier an update that reads one, and the smaller the first step."
     )
-    return Claim(number, claim, *against_papers(cell["rho1"], papers, why))
+    return Claim(number, claim, *against_papers(cell, papers, why))
 
 
-def against_papers(found: float | None, papers: float, why: str) -> tuple[Verdict, str, str]:
+def against_papers(cell: dict[str, Any], papers: float, why: str) -> tuple[Verdict, str, str]:
     """Compare the largest first step with the paper's."""
+    found = cell["rho1"]
+    if found is None and "slow" in cell["tried"].values():
+        return "undecided", f"In the accesses of a run, {thresholds.found(cell)}.", TOO_FEW
     if found is None:
         return "differs", "No first step down to 1/1024 converged.", why
     ratio = max(found / papers, papers / found)
@@ -151,12 +156,15 @@ def batches_at_once(runs: list[dict[str, Any]]) -> Claim:
         )
     if bad:
         evidence += "; " + ", ".join(f"{r['size']} {r['ending']}" for r in bad)
+    verdict: Verdict = "differs" if bad else "holds"
+    if bad and all(r["ending"] == "slow" for r in bad):
+        verdict = "undecided"
     return Claim(
         5,
         "Algorithm 2, option (a), converges from a unit first step for every C_global.",
-        "holds" if good and not bad else "differs",
+        verdict,
         f"{evidence}.",
-        "" if not bad else "Those that did not are named.",
+        {"differs": "Those that did not are named.", "undecided": TOO_FEW}.get(verdict, ""),
     )
 
 
@@ -170,19 +178,15 @@ def batches_together(cells: list[dict[str, Any]]) -> Claim:
         return Claim(
             6, claim, "not run", "No C_global was among those whose first step is looked for."
         )
-    steps = ", ".join(
-        f"{fraction(c['rho1']) if c['rho1'] else 'none down to 1/1024'} (C_global = {c['size']})"
-        for c in chosen
-    )
-    largest = max(c["rho1"] or 0 for c in chosen)
+    steps = ", ".join(f"{thresholds.found(c)} (C_global = {c['size']})" for c in chosen)
+    evidence = f"The largest first steps that converge: {steps}."
+    known = [c["rho1"] for c in chosen if c["rho1"]]
+    if not known and any("slow" in c["tried"].values() for c in chosen):
+        return Claim(6, claim, "undecided", evidence, TOO_FEW)
+    largest = max(known, default=0)
     holds = largest <= FACTOR / 32
-    return Claim(
-        6,
-        claim,
-        "holds" if holds else "differs",
-        f"The largest first steps that converge: {steps}.",
-        "" if holds else f"They are up to {32 * largest:g} times the paper's.",
-    )
+    why = "" if holds else f"They are up to {32 * largest:g} times the paper's."
+    return Claim(6, claim, "holds" if holds else "differs", evidence, why)
 
 
 def batches_are_slower(bench: Bench, one: list[dict[str, Any]], two: list[dict[str, Any]]) -> Claim:
@@ -251,7 +255,7 @@ def held_steps(bench: Bench, full: Result) -> Claim:
     results = bench.results(
         bench.spec("share", 0, size=share, option=option, policy="hold") for option, share in tries
     )
-    ends = [ending(r.status, r.bound, r.start, full.bound_at(r.accesses)) for r in results]
+    ends = [r.ending(full) for r in results]
     said = ", ".join(
         f"{end} with one of {share} children in option ({option})"
         for (option, share), end in zip(tries, ends, strict=True)

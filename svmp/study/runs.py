@@ -16,6 +16,7 @@ from svmp.families.family import Array
 from svmp.inference.selection import Option, Selection
 from svmp.inference.steps import Steps
 from svmp.network.grid import Ints
+from svmp.study.convergence import Ending, ending
 
 Method = Literal["full", "children", "share", "batch", "default"]
 Policy = Literal["unit", "robbins-monro", "hold", "nodewise", "grow"]
@@ -100,9 +101,18 @@ class Result:
         """Return how long the run took for some numbers of accesses."""
         return np.interp(accesses, self.trace["accesses"], self.trace["seconds"])
 
-    def bound_at(self, accesses: float) -> float:
-        """Return the bound after so many accesses, between two that are known."""
-        return float(np.interp(accesses, self.trace["accesses"], self.trace["bound"]))
+    def bound_at(self, accesses: float, start: float | None = None) -> float:
+        """Return the bound after so many accesses, between two that are known, or the start's."""
+        x, y = self.trace["accesses"], self.trace["bound"]
+        if start is not None:
+            x, y = np.append(0.0, x), np.append(start, y)
+        return float(np.interp(accesses, x, y))
+
+    def ending(self, full: Result, start: float | None = None) -> Ending:
+        """Say how it ended, beside full VB from the same start."""
+        start = self.start if start is None else start
+        reached, lowest = full.bound_at(self.accesses, start), float(self.trace["bound"].min())
+        return ending(self.status, self.bound, start, reached, lowest)
 
 
 def arrange(spec: Spec) -> tuple[Selection | None, Steps | None]:

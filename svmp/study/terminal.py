@@ -16,7 +16,7 @@ from rich.text import Text
 from svmp.study.on_paper import short
 from svmp.study.outcomes import Outcome
 
-VERDICTS = {"holds": "green", "answered": "green", "differs": "yellow", "not run": "dim"}
+VERDICTS = {"holds": "green", "answered": "green", "differs": "yellow"}
 
 
 class TimeLeft(Column):
@@ -90,7 +90,9 @@ def verdicts(about: dict[str, Any]) -> Table:
     table = Table("", "the paper's claim", "here", title="Claims", title_justify="left")
     for claim in about["claims"]:
         verdict = claim["verdict"]
-        table.add_row(str(claim["number"]), Text(claim["claim"]), Text(verdict, VERDICTS[verdict]))
+        table.add_row(
+            str(claim["number"]), Text(claim["claim"]), Text(verdict, VERDICTS.get(verdict, "dim"))
+        )
     return table
 
 
@@ -117,12 +119,11 @@ def policies(about: dict[str, Any]) -> Table:
 def first_steps(about: dict[str, Any]) -> Table:
     """Return the largest first steps that converge."""
     from svmp.study.runs import fraction
-    from svmp.study.thresholds import METHODS, SIZES
+    from svmp.study.thresholds import METHODS, SIZES, found
 
     table = Table("algorithm", "option", "size", "largest first step", "the paper's")
     for cell in about["cells"]:
-        found = "none down to 1/1024" if cell["rho1"] is None else fraction(cell["rho1"])
         papers = "" if cell["paper"] is None else fraction(cell["paper"])
         size = f"{SIZES[cell['method']]} = {cell['size']}"
-        table.add_row(METHODS[cell["method"]], cell["option"], size, found, papers)
+        table.add_row(METHODS[cell["method"]], cell["option"], size, found(cell), papers)
     return table
