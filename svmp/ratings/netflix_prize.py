@@ -20,7 +20,6 @@ from svmp.ratings.convert import Found
 from svmp.ratings.lines import lines, refusing
 
 MOVIE = re.compile(r"\s*\d+:\s*")
-PATTERNS = ("mv_*.txt", "mv_*.txt.gz", "combined_data_*.txt", "combined_data_*.txt.gz")
 FIELDS = {"user": pl.String, "rating": pl.Float32, "time": pl.String}
 DATE = pl.col("time").str.strip_chars().str.to_date("%Y-%m-%d", strict=False)
 
@@ -28,17 +27,6 @@ DATE = pl.col("time").str.strip_chars().str.to_date("%Y-%m-%d", strict=False)
 def is_movie(line: str) -> bool:
     """Say whether a line is the head of a movie's ratings."""
     return MOVIE.fullmatch(line) is not None
-
-
-def files_of(folder: Path) -> list[Path]:
-    """Return the files of a folder, in order."""
-    with refusing(folder):
-        found = next((f for p in PATTERNS if (f := sorted(folder.glob(p)))), None)
-    if found is None:
-        raise RatingsError(
-            f"{folder}: a folder without mv_*.txt or combined_data_*.txt; name a file in it"
-        )
-    return found
 
 
 def read(paths: list[Path], name: str) -> Found:
