@@ -191,7 +191,7 @@ def execute(model: svmp.Model, start: Any, spec: Spec) -> Result:
     trace = {c: fit.trace[c][exact] for c in COLUMNS}
     trace["seconds"] = clock.net(began, trace["iteration"], trace["seconds"])
     spent = (fit.iterations, fit.accesses, float(trace["seconds"][-1]))
-    why = "" if fit.diagnosis is None else str(fit.diagnosis)
+    why = "" if fit.diagnosis is None else fit.diagnosis.event
     return Result(spec, fit.status, fit.bound, *spent, trace, why)
 
 
