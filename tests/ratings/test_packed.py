@@ -63,6 +63,21 @@ def refused(path: Path) -> str:
     return str(error.value)
 
 
+def test_files_that_are_read_together_keep_to_themselves(tmp_path: Path) -> None:
+    """What is wrong has its own file and line; a file without a movie has not that before it."""
+    good, row = "7:\n1,3,2005-09-06\n", "2,4,2005-09-06\n"
+    for name, text in {"mv_1.txt": good, "mv_2.txt": "8:\n" + row, "mv_3.txt": row}.items():
+        (tmp_path / name).write_text(text)
+    assert refused(tmp_path) == f"{tmp_path / 'mv_3.txt'}, line 1: there is no item"
+    (tmp_path / "mv_3.txt").write_text("9:\n2,x,2005-09-06\n")
+    said = f"{tmp_path / 'mv_3.txt'}, line 2: the rating is 'x', not a number"
+    assert refused(tmp_path) == said
+    (tmp_path / "mv_3.txt").write_text("9:\n2,1,2005-09-06,5\n")
+    assert refused(tmp_path) == f"{tmp_path / 'mv_3.txt'}, line 2: this is not user,rating,date"
+    (tmp_path / "mv_3.txt").write_bytes(b"9:\n2,1,2005\xff\n")
+    assert refused(tmp_path).startswith(f"{tmp_path / 'mv_3.txt'}, line 2: this is not utf-8")
+
+
 def test_an_archive_of_one_file_may_call_it_anything(tmp_path: Path) -> None:
     table = random_table(5)
     assert contents(read_ratings(packed(tmp_path, {"x.txt": table.csv()}))) == expected(table)
