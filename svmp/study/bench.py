@@ -22,25 +22,32 @@ Plan = Generator[Spec, Result, T]
 
 
 class Watcher(Protocol):
-    """Who is told how far it is."""
+    """Who is told how far it is; costs are guesses of seconds."""
 
     def expect(self, cost: float) -> None:
         """More is to be done."""
 
+    def compile(self) -> None:
+        """Loops are being compiled."""
+
     def begin(self, label: str) -> None:
         """A run begins."""
 
-    def end(self, label: str, cost: float) -> None:
-        """A run has ended, or was found made."""
+    def reach(self, cost: float) -> None:
+        """So much is done of all runs that are going on."""
+
+    def end(self, cost: float) -> None:
+        """A run has ended."""
 
 
 @dataclass
 class Job:
-    """A plan, the run that it waits for, and its place among the plans."""
+    """A plan, its place among the plans, the run that it waits for, and how far that is."""
 
     place: int
     plan: Plan[Any]
     spec: Spec
+    done: float = 0.0
 
 
 def alone(spec: Spec) -> Plan[Result]:
@@ -112,22 +119,33 @@ class Bench:
                 worker.send(asked.spec if isinstance(asked, Job) else asked)
                 self._busy[worker.pipe] = worker, asked
             for pipe in ready(self._busy):
-                worker, asked = self._busy.pop(pipe)
+                worker, asked = self._busy[pipe]
                 result = worker.receive()
+                if isinstance(result, float) and isinstance(asked, Job):
+                    asked.done = result
+                    self._tell()
+                    continue
+                del self._busy[pipe]
                 self._idle.append(worker)
                 if isinstance(asked, str):
                     self._warm.add(asked)
-                elif result is not None:
+                elif isinstance(result, Result):
                     self.keep(result)
-                    self.watcher.end(asked.spec.label, self.cost(asked.spec))
+                    self.watcher.end(self.cost(asked.spec))
+                    self._tell()
                     self._advance(asked.place, asked.plan, result, queue, done)
+
+    def _tell(self) -> None:
+        """Tell how much is done of the runs that are going on."""
+        going = [job for _, job in self._busy.values() if isinstance(job, Job)]
+        self.watcher.reach(sum(job.done * self.cost(job.spec) for job in going))
 
     def _next(self, queue: list[Job]) -> Job | str | None:
         """Return what to do next: compile, each loop in one worker, or run what is compiled."""
         compiling = {asked for _, asked in self._busy.values() if isinstance(asked, str)}
         for name in LOOPS:
             if name in self._wanted - self._warm - compiling:
-                self.watcher.begin("compiling the loops, which happens once")
+                self.watcher.compile()
                 return name
         for job in queue:
             if self._warm.issuperset(needs(job.spec)):

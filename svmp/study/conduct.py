@@ -42,11 +42,13 @@ def conduct(question: str, settings: Settings, out: Path, threads: int | None, f
     }
     store.open(about)
     console.print(f"{data.describe()} ({settings.data})", markup=False)
+    if data.much():
+        console.print(data.much(), style="yellow", markup=False)
     asked = QUESTIONS if question == "all" else (question,)
     bench, drawn = None, []
     try:
         with (
-            watching(console) as watcher,
+            watching(console, asked) as watcher,
             Bench(store, settings, data, watcher, threads or os.cpu_count() or 1) as bench,
             ThreadPoolExecutor(1) as drawing,  # which has time while the workers run
         ):

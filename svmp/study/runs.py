@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -22,6 +23,8 @@ Method = Literal["full", "children", "share", "batch", "default"]
 Policy = Literal["unit", "robbins-monro", "hold", "nodewise", "grow"]
 DENSITY = 1.1
 """Ratio of the iterations at which the bound is computed for a figure with a log axis."""
+PACE = 0.25
+"""Seconds after which it is told again how far a run is."""
 COLUMNS = ("iteration", "accesses", "seconds", "bound", "step_max")
 
 
@@ -178,13 +181,24 @@ class Clock:
         return np.maximum.accumulate(np.maximum(seconds - np.cumsum(spent), 1e-6))
 
 
-def execute(model: svmp.Model, start: Any, spec: Spec) -> Result:
-    """Run it."""
+def execute(
+    model: svmp.Model, start: Any, spec: Spec, tell: Callable[[float], None] | None = None
+) -> Result:
+    """Run it, and tell now and then which part of it is done."""
     method, steps = arrange(spec)
     clock = Clock(every=spec.method == "full")
+    told = time.monotonic()
+
+    def watch(row: dict[str, float]) -> None:
+        nonlocal told
+        if tell is not None and time.monotonic() - told >= PACE:
+            told = time.monotonic()
+            tell(min(row["accesses"] / spec.accesses, 1.0))
+
     fit = svmp.fit(
         model, method, steps=steps, seed=spec.seed, init=start, tol=0, max_sweeps=None,
         max_accesses=spec.accesses, bound_every=clock, progress=False, threads=1,
+        watch=watch,
     )  # fmt: skip
     began = time.perf_counter() - fit.seconds
     exact = fit.trace["bound_se"] == 0

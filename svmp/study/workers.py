@@ -51,8 +51,8 @@ class Worker:
         """Let it run something, or compile some loops."""
         self.pipe.send(asked)
 
-    def receive(self) -> Result | None:
-        """Return what came of it, nothing if it compiled; raise what it raised."""
+    def receive(self) -> Result | float | None:
+        """Return what came of it, or how far it is; None if it compiled; raise what it raised."""
         try:
             answer = self.pipe.recv()
         except (EOFError, OSError):
@@ -126,7 +126,7 @@ def work(pipe: Pipe, place: str, factors: int, seed: int) -> None:
                     if name not in loaded:
                         load_loops(name)
                         loaded.add(name)
-                pipe.send(execute(model, start, asked) if run else None)
+                pipe.send(execute(model, start, asked, pipe.send) if run else None)
             except (SvmpError, MemoryError) as error:
                 pipe.send(error if isinstance(error, SvmpError) else StudyError(str(error)))
 

@@ -119,6 +119,7 @@ BAD = {
     "--kappa 2": "--kappa",
     "--factors 0": "--factors",
     "--seed -1": "--seed",
+    "--users 0": "--users",
     "--max-accesses 0": "--max-accesses",
     "--duplicates perhaps": "--duplicates",
     "--threads 0": "--threads",
