@@ -75,7 +75,7 @@ def thresholds(cells: list[dict[str, Any]]) -> str:
         rows.append(
             [
                 f"{METHODS[cell['method']]} ({cell['option']})",
-                f"{SIZES[cell['method']]} = {cell['size']}",
+                f"{SIZES[cell['method']]}&nbsp;=&nbsp;{cell['size']}",
                 f"<strong>{found(cell)}</strong>",
                 "" if cell["paper"] is None else fraction(cell["paper"]),
                 escape(tried),
