@@ -115,7 +115,7 @@ def test_on_a_phone_nothing_scrolls_sideways(shown):
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     assert page.locator("#figure2 .chart").bounding_box()["width"] <= 360
     title = page.locator("#figure2 .annotation").last.bounding_box()
-    label = page.locator("#figure2 .xtitle").first.bounding_box()
+    label = page.locator("#figure2 .x3title").bounding_box()
     assert label["y"] + label["height"] <= title["y"]
     assert title["x"] + title["width"] <= 360
     assert page.locator(LINES).count() == 6 * 3
