@@ -90,7 +90,7 @@ def grid(runs: Runs, what: str, title: str, without: str = "") -> dict[str, Any]
         lines.append([model, *cells])
     heads = ["", *(f"{name}, K = {k}" for name, k in cases(runs))]
     splits = len(runs.names("seed"))
-    words = f"{title}, and seconds of the fit; means over {splits} splits"
+    words = f"{title}, and seconds of the fit; means over up to {splits} splits"
     return {"title": words, "heads": heads, "rows": lines}
 
 
