@@ -32,6 +32,8 @@ from svmp.network.slot import Single
 
 Precision = type[np.float32] | type[np.float64]
 
+FEW = 8
+"""Where keys are so many times as many as rows, only those that the rows read are looked at."""
 CENTRED = 100.0
 """How many standard deviations from 0 data may lie whose rows are read in single precision."""
 
@@ -155,28 +157,38 @@ class Plan:
         """Return how many numbers they read of each key of a term's operands."""
         return 2 * self.packed_width(term)
 
-    def pack(self, q: Beliefs, operand: Operand, out: Numbers) -> None:
+    def pack(self, moments: Array, operand: Operand, out: Numbers) -> None:
         """Write K means and then K second moments of each key of an operand."""
         padded = self.packed_width(self.terms[operand.term])
         with threads_for(out.size // STREAM):
-            share(terms.pack, q.moments[operand.name], operand.width, padded, out)
+            share(terms.pack, moments, operand.width, padded, out)
 
     def mean(
-        self, q: Beliefs, own: int | None, dtype: Precision, without: str | None = None
+        self,
+        q: Beliefs,
+        own: int | None,
+        dtype: Precision,
+        without: str | None = None,
+        only: list[Ints] | None = None,
     ) -> Mean:
         """Return the mean as the loops read it, for rows by the key of one column.
 
-        One operand can be left out: that which is updated has no need of its own moments.
+        One operand can be left out: that which is updated has no need of its own moments. And there
+        can be `only` some keys of each column, which then count from 0.
         """
+        keys = [c.size for c in self.columns] if only is None else list(map(len, only))
         per_key = np.array([self.packed_size(t) for t in self.terms])
         sizes = [
-            0 if o.name == without else int(per_key[o.term]) * self.columns[o.column].size
-            for o in self.operands
+            0 if o.name == without else int(per_key[o.term]) * keys[o.column] for o in self.operands
         ]
         packed, starts = side_by_side(sizes, dtype)
         for operand, size, start in zip(self.operands, sizes, starts, strict=True):
             if size:
-                self.pack(q, operand, packed[start : start + size])
+                moments = q.moments[operand.name]
+                if only is not None:
+                    lines = moments.reshape(self.columns[operand.column].size, -1)
+                    moments = lines[only[operand.column]].reshape(-1, moments.shape[1])
+                self.pack(moments, operand, packed[start : start + size])
         others = [c for c in range(len(self.columns)) if c != own]
         scaled = np.array([bool(t.constants) for t in self.terms])
         return Mean(
@@ -249,12 +261,16 @@ class Plan:
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
         """E[mu] and E[mu^2] of each row."""
-        columns = np.stack([c.key[rows] for c in self.columns])
+        columns, only = np.stack([c.key[rows] for c in self.columns]), None
+        if FEW * len(rows) < max(c.size for c in self.columns):
+            found = [np.unique(line, return_inverse=True) for line in columns]
+            only = [keys for keys, _ in found]
+            columns = np.stack([places.astype(np.int32) for _, places in found])
         lines = self.coefficients(rows, np.float64)
         nobody, nothing = np.zeros(0, dtype=np.int64), np.zeros(1)
         table = Rows(nobody, nobody, columns, nothing, nothing, lines, self.logit)
         with threads_for(len(rows)):
-            return self.row_moments(table, self.mean(q, None, np.float64))
+            return self.row_moments(table, self.mean(q, None, np.float64, only=only))
 
     def row_moments(self, rows: Rows, mean: Mean) -> Array:
         """Return the same of rows as the loops read them."""

@@ -45,10 +45,10 @@ class VectorPlan(Plan):
         width = term.scope.slots.size
         return width * (width + 3) // 2
 
-    def pack(self, q: Beliefs, operand: Operand, out: Numbers) -> None:
+    def pack(self, moments: Array, operand: Operand, out: Numbers) -> None:
         with threads_for(out.size // STREAM):
             width = dimension(operand.reader.variable)
-            share(vector_terms.pack, q.moments[operand.name], width, out)
+            share(vector_terms.pack, moments, width, out)
 
     def row_moments(self, rows: Rows, mean: Mean) -> Array:
         out = np.empty((rows.columns.shape[1], 2))
