@@ -21,9 +21,9 @@ from svmp.kernels.multilinear import (
     scratch_for,
     settle_whole,
     shared_weight,
-    sums_for,
 )
 from svmp.kernels.slopes import Room, room_for
+from svmp.kernels.sums import sums_for
 from svmp.kernels.terms import (
     Mean,
     Rows,
@@ -63,45 +63,48 @@ def settle_drawn(
     others[0] = mean.intercept
     first, count = rows.begin[m], rows.end[m] - rows.begin[m]
     take = min(most, count)
-    scale = count / max(take, 1)
+    scale = count / take
     begin: Any = np.uintp(own * to.width)
     for k in range(np.uintp(to.width)):
         x[k] = moments[begin + k, 0]
-    ahead: Any = np.uintp(max(1, AHEAD // max(take, 1)))
-    for k in range(np.uintp(to.width)):
-        drawn = chosen[k % ahead * np.uintp(take) :]
-        if k % ahead == 0:
-            for j in range(k, min(k + ahead, np.uintp(to.width))):
-                part = chosen[(j - k) * np.uintp(take) :]
-                sample(stream, begin + j, count, take, part)
+    ahead = np.uintp(max(1, AHEAD // take))
+    for start in range(zero, np.uintp(to.width), ahead):
+        end = min(start + ahead, np.uintp(to.width))
+        for k in range(start, end):
+            part = chosen[(k - start) * np.uintp(take) :]
+            sample(stream, begin + k, count, take, part)
+            for i in range(take):
+                e = first + part[i]
+                prefetch(rows.target, np.uintp(e))
                 if partner >= 0:
-                    for i in range(take):
-                        prefetch(packed, place(other, rows, own, first + part[i]))
-        linear = square = 0.0
-        for i in range(take):
-            e = first + drawn[i]
-            target, own_weight = rows.target[e], 1.0
-            if rows.logit:
-                observe(mean, rows, own, e, 1, seen, spare)
-                target, own_weight = seen[0, 0], seen[0, 1] * seen[0, 1]
-            elif weighted:
-                own_weight = rows.weight[e]
-            if partner >= 0:
-                at = place(other, rows, own, e)
-                inner = dot(packed, at, x, zero, width)
-                slope, second = packed[at + k], packed[at + width + k]
-            else:
-                product(mean, rows, term, operand, own, e, slopes)
-                inner = dot(slopes, zero, x, zero, width)
-                slope, second = slopes[k], slopes[width + k]
-            if not alone:
-                rest(mean, rows, term, own, e, 1, others, spare)
-            linear += own_weight * slope * (target - others[0] - inner + slope * x[k])
-            square += own_weight * second
-        linear, square = scale * weight * linear, -0.5 * scale * weight * square
-        blend(to, m, k, begin + k, linear, square, natural)
-        if to.at_once:
-            x[k] = follow(natural, moments, begin + k)
+                    prefetch(packed, place(other, rows, own, e))
+        for k in range(start, end):
+            part = chosen[(k - start) * np.uintp(take) :]
+            linear = square = 0.0
+            for i in range(take):
+                e = first + part[i]
+                target, own_weight = rows.target[e], 1.0
+                if rows.logit:
+                    observe(mean, rows, own, e, 1, seen, spare)
+                    target, own_weight = seen[0, 0], seen[0, 1] * seen[0, 1]
+                elif weighted:
+                    own_weight = rows.weight[e]
+                if partner >= 0:
+                    at = place(other, rows, own, e)
+                    inner = dot(packed, at, x, zero, width)
+                    slope, second = packed[at + k], packed[at + width + k]
+                else:
+                    product(mean, rows, term, operand, own, e, slopes)
+                    inner = dot(slopes, zero, x, zero, width)
+                    slope, second = slopes[k], slopes[width + k]
+                if not alone:
+                    rest(mean, rows, term, own, e, 1, others, spare)
+                linear += own_weight * slope * (target - others[0] - inner + slope * x[k])
+                square += own_weight * second
+            linear, square = scale * weight * linear, -0.5 * scale * weight * square
+            blend(to, m, k, begin + k, linear, square, natural)
+            if to.at_once:
+                x[k] = follow(natural, moments, begin + k)
 
 
 @shared

@@ -27,9 +27,10 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.kernels.cholesky import solve
 from svmp.kernels.compiling import CHUNK, bare, claim, inline, jit, shared
-from svmp.kernels.eights import EIGHT, add_to, eight, fill, put, sum_of, times_plus, turn
+from svmp.kernels.eights import EIGHT, eight, fill, put, sum_of, times_plus, turn
 from svmp.kernels.slopes import Room, gather, in_eights, room_for
-from svmp.kernels.terms import LINE, TILE, Mean, Rows, one_of
+from svmp.kernels.sums import add_sums, sums_for
+from svmp.kernels.terms import LINE, Mean, Rows, one_of
 from svmp.kernels.threads import share
 from svmp.network.grid import Ints
 
@@ -69,66 +70,6 @@ class Receiver(NamedTuple):
 def shared_weight(rows: Rows) -> float:
     """Return the weight that all rows have, or 1 where each has its own."""
     return rows.weight[0] if len(rows.weight) == 1 else 1.0
-
-
-@bare
-def add_outer(lines: Array, count: int, gram: Array) -> None:
-    """Add a a^T of some lines, eight by eight factors at a time, up to the diagonal."""
-    size, one = np.uintp(len(gram)), np.uintp(1)
-    for k in range(np.uintp(0), size, np.uintp(EIGHT)):
-        for j in range(np.uintp(0), k + one, np.uintp(EIGHT)):
-            s = t = u = v = w = x = y = z = fill(lines.dtype.type(0))
-            for i in range(np.uintp(count)):
-                at, right = i * size + k, eight(lines, i * size + j)
-                s = times_plus(fill(lines[at]), right, s)
-                t = times_plus(fill(lines[at + np.uintp(1)]), right, t)
-                u = times_plus(fill(lines[at + np.uintp(2)]), right, u)
-                v = times_plus(fill(lines[at + np.uintp(3)]), right, v)
-                w = times_plus(fill(lines[at + np.uintp(4)]), right, w)
-                x = times_plus(fill(lines[at + np.uintp(5)]), right, x)
-                y = times_plus(fill(lines[at + np.uintp(6)]), right, y)
-                z = times_plus(fill(lines[at + np.uintp(7)]), right, z)
-            for r, found in enumerate((s, t, u, v, w, x, y, z)):
-                add_to(gram[k + np.uintp(r)], j, found)
-
-
-@bare
-def add_linear(lines: Array, count: int, target: Array, linear: Array) -> None:
-    """Add the sum of some lines, each times its target."""
-    size = np.uintp(len(linear))
-    for k in range(np.uintp(0), size, np.uintp(EIGHT)):
-        found = fill(lines.dtype.type(0))
-        for i in range(np.uintp(count)):
-            found = times_plus(fill(target[i]), eight(lines, i * size + k), found)
-        add_to(linear, k, found)
-
-
-@bare
-def add_sums(
-    mean: Mean,
-    rows: Rows,
-    to: Receiver,
-    m: int,
-    first: int,
-    last: int,
-    sums: Array,
-    room: Room,
-) -> None:
-    """Make the three sums of some rows of one key.
-
-    `sums` has lines of K rounded up to eights: as many for the sum of a a^T, as many for the system
-    that is made of it, and one each for the other two sums and the solution.
-    """
-    padded = sums.shape[1]
-    gram, linear, square = sums[:padded], sums[2 * padded], sums[2 * padded + 1]
-    gram[:] = 0
-    linear[:] = 0
-    square[:] = 0
-    for start in range(first, last, TILE):
-        count = min(TILE, last - start)
-        gather(mean, rows, to.term, to.operand, to.keys[m], start, count, room, square)
-        add_linear(room.lines, count, room.target, linear)
-        add_outer(room.lines, count, gram)
 
 
 @inline
@@ -188,13 +129,6 @@ def settle(
         natural[at + k, 1] = (1 - step) * natural[at + k, 1] - 0.5 * step * square[k]
         if to.at_once:
             means[k] = follow(natural, moments, at + k)
-
-
-@jit
-def sums_for(width: int) -> Array:
-    """Return room for the three sums, the system that is made of them, and its solution."""
-    padded = in_eights(width)
-    return np.empty((2 * padded + 3, padded))
 
 
 @inline
@@ -281,7 +215,8 @@ def settle_whole(
 ) -> None:
     """Update a key from all of its rows."""
     if by_sums(to):
-        add_sums(mean, rows, to, m, rows.begin[m], rows.end[m], sums, room)
+        place = (to.term, to.operand, to.keys[m], rows.begin[m], rows.end[m])
+        add_sums(mean, rows, *place, sums, room)
         settle(to, m, shared_weight(rows), sums, natural, moments)
     else:
         settle_in_turn(to, m, rows, mean, scratch, room, natural, moments)
@@ -325,7 +260,8 @@ def add_pieces(
     b = claim(taken, 1)
     while b < len(sums):
         start = first + b * piece
-        add_sums(mean, rows, to, m, start, min(last, start + piece), sums[b], room)
+        place = (to.term, to.operand, to.keys[m], start, min(last, start + piece))
+        add_sums(mean, rows, *place, sums[b], room)
         b = claim(taken, 1)
 
 
