@@ -82,7 +82,8 @@ def share(loop: Callable[..., None], *arguments: Any) -> None:
         loop(taken, *arguments)
     finally:
         for other in others:
-            other.result()
+            if not other.cancel():  # none is waited for that has not begun
+                other.result()
 
 
 @cache
@@ -90,7 +91,8 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(int(numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
 
 
-os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of these threads
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of these threads
 
 
 class _Announce(event.Listener):
