@@ -24,7 +24,7 @@ jit = njit(**SETTINGS)
 parallel = njit(**SETTINGS, parallel=True)
 shared = njit(**SETTINGS, nogil=True)
 """For a loop that `threads.share` runs on every thread: compiled once, where `parallel` compiles
-all that it calls four times."""
+what it calls several times over."""
 bare = njit(**SETTINGS, _nrt=False)
 """For what allocates nothing: it counts no references, of which a call may hold a dozen."""
 inline = njit(**SETTINGS, _nrt=False, forceinline=True)
