@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.errors import ModelError, RatingsError
+from svmp.errors import ModelError, RatingsError, UnknownError
 from svmp.ratings.table import Ids, keys_of
 
 Floats = NDArray[np.floating[Any]]
@@ -140,9 +140,9 @@ class Known:
         try:
             keys = keys_of(self.ids, wanted, self._order)
         except RatingsError as error:
-            raise ModelError(f"{self.what}: {error}") from None
+            raise UnknownError(f"{self.what}: {error}") from None
         if unknown == "error" and (keys < 0).any():
-            raise ModelError(
+            raise UnknownError(
                 f"there is no {self.what} {wanted[np.argmax(keys < 0)]!s:.60} in the model; "
                 f"unknown='prior' takes it for a {self.what} of whom nothing is known"
             )
