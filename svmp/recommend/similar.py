@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from svmp.recommend.side import Floats, Keys, Side
+from svmp.recommend.side import Floats, Keys, Side, dot
 
 SHORT = 1e-20
 """Factors of no length are like nothing, and nobody knows how much so."""
@@ -55,12 +55,13 @@ class Likeness:
         root = metric(others)
         turned = side.mean @ root
         length = np.maximum(np.linalg.norm(turned, axis=1), SHORT)
-        return cls(side, others, root, turned / length[:, None], length)
+        unit = (turned / length[:, None]).astype(np.float32)
+        return cls(side, others, root, unit, length)
 
     def most(self, key: int, n: int) -> tuple[Keys, Floats, Floats]:
         """Return the n elements most like one, their similarity and its standard deviation."""
         side, root, unit, length = self.side, self.root, self.unit, self.length
-        similarity = unit @ unit[key]
+        similarity = dot(unit, unit[key])
         n = min(n, len(side) - 1)
         without = similarity.copy()
         without[key] = -np.inf

@@ -24,6 +24,7 @@ from svmp.recommend.service.answers import Answer, Served
 from svmp.recommend.service.current import Current
 from svmp.recommend.service.front import Front, Limits
 from svmp.recommend.service.metrics import Metrics
+from svmp.recommend.service.route import Route
 
 PAGE = Path(__file__).parent / "page"
 QUICK = 100_000
@@ -67,7 +68,9 @@ def make_app(
             HTTPException: wrong,
             Busy: busy,
         },
+        telemetry={"tracing": False, "metrics": False, "logs": False},
     )
+    app.router.route_class = Route
 
     async def answer(work: Callable[[Any, Any], Answer], asked: Any, scores: float) -> Response:
         """Answer from the model in use: at once, or in the thread if there is much to compute."""
@@ -179,11 +182,8 @@ async def invalid(request: Request, error: Exception) -> Response:
     """Answer a request that is not as it is described."""
     assert isinstance(error, RequestValidationError)
     errors: dict[str, str] = {}
-    sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if request.method == "POST" and sent != "application/json":
-        return web.refusal({"request": "the body must be sent as application/json"}, 415)
     for one in error.errors()[:ERRORS]:
-        place = [str(part)[:40] for part in one["loc"][1:]]
+        place = [str(part)[:40] for part in one["loc"] if part not in ("body", "query")]
         if one["type"] == "json_invalid":
             return web.refusal({"request": "the body is not JSON"}, 400)
         if place and place[-1] in ("constrained-int", "constrained-str"):

@@ -32,8 +32,10 @@ Signature = tuple[tuple[str, int, int, int], ...]
 class Current:
     """Holds the model in use, and looks after its files."""
 
-    def __init__(self, path: Path, titles: Path | None, batch: int, metrics: Metrics) -> None:
-        self.path, self.titles = path, titles
+    def __init__(
+        self, path: Path, titles: Path | None, name: str, batch: int, metrics: Metrics
+    ) -> None:
+        self.path, self.titles, self.name = path, titles, name
         self.batch, self.metrics = batch, metrics
         self.swaps = 0
         self.refused: str | None = None
@@ -78,7 +80,7 @@ class Current:
     def _load(self) -> Served:
         model = load(self.path, mapped=False)
         titles = None if self.titles is None else read_titles(self.titles, model)
-        served = Served(model, titles, self.path.name, self.batch)
+        served = Served(model, titles, self.name, self.batch)
         check(served)
         return served
 

@@ -33,7 +33,7 @@ class Limits:
     batch
         Users, or items, of one request.
     seconds
-        Until a body must have arrived; and then until it must have been answered.
+        Until a request must have arrived and been answered.
     """
 
     body: int = 1_000_000
@@ -80,12 +80,8 @@ class Front:
         try:
             await self._answer(scope, receive, send_on)
         except Refused as refused:
-            await refused.answer(scope, receive, send_on)
-        except TimeoutError:
             if not status:
-                seconds = f"{self.limits.seconds:g} seconds"
-                late = web.refusal({"request": f"this took more than {seconds}; ask for less"}, 503)
-                await late(scope, receive, send_on)
+                await refused.answer(scope, receive, send_on)
         except Exception:
             LOG.exception("a request to %s failed", scope["path"])
         if status:
@@ -94,10 +90,8 @@ class Front:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._check(scope)
-        body = await self._body(receive)
-        if body is None:
-            return  # nobody is there any more
-        first: Message | None = {"type": "http.request", "body": body, "more_body": False}
+        body: bytes | None = None
+        first: Message | None = None
 
         async def replay() -> Message:
             nonlocal first
@@ -106,8 +100,18 @@ class Front:
             message, first = first, None
             return message
 
-        async with asyncio.timeout(self.limits.seconds):
-            await self.app(scope, replay, send)
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                body = await self._body(receive)
+                if body is None:
+                    return  # nobody is there any more
+                first = {"type": "http.request", "body": body, "more_body": False}
+                await self.app(scope, replay, send)
+        except TimeoutError:
+            late = f"in {self.limits.seconds:g} seconds"
+            if body is None:
+                raise Refused(408, f"the body did not arrive {late}") from None
+            raise Refused(503, f"this could not be answered {late}; ask for less") from None
 
     def _check(self, scope: Scope) -> None:
         """Refuse what can be refused by its headers."""
@@ -126,19 +130,15 @@ class Front:
     async def _body(self, receive: Receive) -> bytes | None:
         """Return the body, or None if who asked has left."""
         body = b""
-        try:
-            async with asyncio.timeout(self.limits.seconds):
-                while True:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        return None
-                    body += message.get("body", b"")
-                    if len(body) > self.limits.body:
-                        self._too_long()
-                    if not message.get("more_body"):
-                        return body
-        except TimeoutError:
-            raise Refused(408, f"no body arrived in {self.limits.seconds:g} seconds") from None
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            body += message.get("body", b"")
+            if len(body) > self.limits.body:
+                self._too_long()
+            if not message.get("more_body"):
+                return body
 
     def _too_long(self) -> None:
         raise Refused(413, f"a body may have at most {self.limits.body:,} bytes")

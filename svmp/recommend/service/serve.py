@@ -37,10 +37,11 @@ def serve(
         raise SvmpError("the token is empty: give another, or none")
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     limits = limits or Limits()
+    name = "Demo, with films that do not exist" if model is None else model.name
     if model is None:
         model, titles = MODEL, titles or TITLES
     metrics = Metrics()
-    current = Current(model, titles, limits.batch, metrics)
+    current = Current(model, titles, name, limits.batch, metrics)
     try:
         place = listen(host, port, PORT)
     except OSError as error:
@@ -57,7 +58,7 @@ def serve(
         limit_concurrency=CONNECTIONS,
         timeout_graceful_shutdown=5,
     )
-    print(f"{current.path.name} is served at {address} (Ctrl-C ends it)", flush=True)
+    print(f"{model.name} is served at {address} (Ctrl-C ends it)", flush=True)
     if token is None and not is_local(host):
         logging.getLogger("svmp.serve").warning("anybody who can reach it may ask: --token")
     if opens:
