@@ -285,11 +285,11 @@ class FactorModel(Estimator):
 
     def _scored(self, users: Side, items: Side, places: Keys) -> tuple[Floats, Floats]:
         """Return expected scores and standard deviations of the places, NaN at -1."""
+        if not places.size:
+            return places * np.nan, places * np.nan
         rows, count = places.shape
         pairs = users.at(np.repeat(np.arange(rows), count)), items.at(np.maximum(places, 0).ravel())
-        mean, var = (
-            (x.reshape(places.shape) for x in score(*pairs)) if places.size else places * 1.0
-        )
+        mean, var = (x.reshape(places.shape) for x in score(*pairs))
         absent = places < 0
         return (
             np.where(absent, np.nan, mean + self.offset_),

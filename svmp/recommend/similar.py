@@ -15,9 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from svmp.recommend.side import Floats, Keys, Side, dot
+from svmp.recommend.top import best
 
 SHORT = 1e-20
 """Factors of no length are like nothing, and nobody knows how much so."""
+ALL = np.array([0, 1])
+"""Where those begin and end that a single row leaves out."""
 
 
 def metric(others: Side) -> Floats:
@@ -62,11 +65,9 @@ class Likeness:
         """Return the n elements most like one, their similarity and its standard deviation."""
         side, root, unit, length = self.side, self.root, self.unit, self.length
         similarity = dot(unit, unit[key])
-        n = min(n, len(side) - 1)
-        without = similarity.copy()
-        without[key] = -np.inf
-        some = np.argpartition(-without, n)[:n] if n < len(side) else np.arange(len(side))
-        order = some[np.lexsort((some, -without[some]))]
+        order = np.zeros((1, min(n, len(side) - 1)), np.int64)
+        best(similarity[None].copy(), order.shape[1], ALL, np.array([key]), order)
+        order = order[0]
         c = similarity[order]
         to_other = (unit[key] - c[:, None] * unit[order]) / length[order, None]
         to_one = (unit[order] - c[:, None] * unit[key]) / length[key]

@@ -219,7 +219,9 @@ class About(BaseModel):
     kind: Literal["RatingModel", "EventModel"]
     users: int
     items: int
-    range: tuple[float, float] | None = Field(description="Least and greatest rating.")
+    range: Annotated[list[float], Field(min_length=2, max_length=2)] | None = Field(
+        description="Least and greatest rating."
+    )
     loaded: str = Field(description="When it was taken over, UTC.")
     name: str
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import ipaddress
 import logging
 import webbrowser
@@ -61,6 +62,8 @@ def serve(
     print(f"{model.name} is served at {address} (Ctrl-C ends it)", flush=True)
     if token is None and not is_local(host):
         logging.getLogger("svmp.serve").warning("anybody who can reach it may ask: --token")
+    gc.collect()
+    gc.freeze()  # what is here stays: no request shall wait while it is looked through again
     if opens:
         webbrowser.open(address)
     with contextlib.suppress(KeyboardInterrupt):
