@@ -19,7 +19,7 @@ from svmp.recommend.rating import RatingModel
 
 FOLDER = Path(__file__).parent / "demo"
 MODEL, TITLES = FOLDER / "model.svmp", FOLDER / "titles.csv"
-USERS, EACH, FACTORS = 600, 30, 8
+USERS, EACH, FACTORS, SEED = 600, 30, 8, 2014
 SECOND = 0.3
 """The share of films with a second genre."""
 WORDS = {
@@ -93,7 +93,7 @@ def ratings(rng: np.random.Generator, share: NDArray[np.float64]) -> Ratings:
 
 def make(folder: Path = FOLDER) -> None:
     """Write the demo into a folder."""
-    rng = np.random.default_rng(2014)
+    rng = np.random.default_rng(SEED)
     titles, share = films(rng)
     model = RatingModel(FACTORS, max_sweeps=60, progress=False).fit(ratings(rng, share))
     folder.mkdir(parents=True, exist_ok=True)

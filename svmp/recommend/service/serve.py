@@ -46,7 +46,7 @@ def serve(
     try:
         place = listen(host, port, PORT)
     except OSError as error:
-        raise SvmpError(f"there is nothing to listen at {host}:{port}: {error.strerror}") from None
+        raise SvmpError(f"it cannot listen at {host}:{port}: {error.strerror}") from None
     port = place.getsockname()[1]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
     app = make_app(current, limits, metrics, token, port if is_local(host) else None)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from svmp.errors import SvmpError
 from svmp.recommend.service import demo
+from svmp.recommend.service.serve import serve
 
 from .conftest import ROOT, SVMP, started
 
@@ -57,19 +61,26 @@ def test_a_token_may_come_from_the_environment(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_served_is_said_in_one_sentence(tmp_path: Path) -> None:
-    assert "there is no such model" in refused(tmp_path / "nothing")
     assert "one of the two" in refused(demo.MODEL, "--demo")
-    assert "the token is empty" in refused(SVMP_TOKEN=" ")
-    bad = tmp_path / "titles.csv"
-    bad.write_text("id,title\n1,One\n2\n")
-    assert "titles.csv, line 3: there is no title" in refused("--titles", bad)
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         assert f"127.0.0.1:{port}: Address already in use" in refused("--port", port)
+    bad = tmp_path / "titles.csv"
+    bad.write_text("id,title\n1,One\n2\n")
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"model": tmp_path / "nothing"}, "there is no such model"),
+        ({"token": " "}, "the token is empty"),
+        ({"titles": bad}, "titles.csv, line 3: there is no title"),
+        ({"host": "192.0.2.1", "port": 0}, "192.0.2.1:0: "),
+        ({"host": "no.such.host.invalid"}, "no.such.host.invalid"),
+    ]
+    for options, reason in wrong:
+        with pytest.raises(SvmpError, match=re.escape(reason)):
+            serve(**options)
 
 
-@pytest.mark.parametrize("missing", ["fastapi", "prometheus_client"])
-def test_without_its_extra_it_says_how_to_get_it(missing: str) -> None:
+def test_without_its_extra_it_says_how_to_get_it() -> None:
+    missing = "prometheus_client"
     code = (
         f"import sys; sys.modules['{missing}'] = None; sys.argv = ['svmp', 'recommend', 'serve'];"
         "from svmp.cli import main; main()"
