@@ -6,6 +6,7 @@ import contextlib
 import gc
 import ipaddress
 import logging
+import sys
 import webbrowser
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from svmp.web import LOCAL, listen
 PORT = 8015
 """Where the service is, unless another port is named or something else is there."""
 CONNECTIONS = 1_000
+SWITCH = 0.0005
+"""Seconds that a request waits, at a time, for the thread that loads models and ranks batches."""
 
 
 def serve(
@@ -56,6 +59,7 @@ def serve(
         proxy_headers=False,
         server_header=False,
         log_level="error",
+        access_log=False,
         limit_concurrency=CONNECTIONS,
         timeout_graceful_shutdown=5,
     )
@@ -64,6 +68,7 @@ def serve(
         logging.getLogger("svmp.serve").warning("anybody who can reach it may ask: --token")
     gc.collect()
     gc.freeze()  # what is here stays: no request shall wait while it is looked through again
+    sys.setswitchinterval(SWITCH)
     if opens:
         webbrowser.open(address)
     with contextlib.suppress(KeyboardInterrupt):
