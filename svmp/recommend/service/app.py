@@ -6,53 +6,43 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse
 
 from svmp import __version__, web
 from svmp.errors import SvmpError, UnknownError
-from svmp.recommend.events import EventModel
 from svmp.recommend.service import bodies
 from svmp.recommend.service.answers import Answer, Served
 from svmp.recommend.service.current import Current
 from svmp.recommend.service.front import Front, Limits
 from svmp.recommend.service.metrics import Metrics
 from svmp.recommend.service.route import Route
+from svmp.recommend.service.work import Busy, Worker
 
 PAGE = Path(__file__).parent / "page"
-QUICK = 100_000
-"""Scores that are computed at once; more are left to a thread."""
-WAITING = 100
-"""Requests that may wait for that thread."""
 ERRORS = 10
 """How many errors of one request are told."""
-
-
-class Busy(Exception):
-    """Too much is waiting already."""
 
 
 def make_app(
     current: Current, limits: Limits, metrics: Metrics, token: str | None, port: int | None
 ) -> Front:
     """Return the service; with a port, one for pages at that port of this machine only."""
-    # One thread for all that takes long, as compiled loops on several threads must not meet.
-    worker = ThreadPoolExecutor(1, "svmp")
-    waiting = 0
+    worker = Worker()
 
     @contextlib.asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
-        watch = asyncio.create_task(current.watch(worker))
+        watch = asyncio.create_task(current.watch(worker.thread))
         yield
         watch.cancel()
-        worker.shutdown(wait=False, cancel_futures=True)
+        worker.close()
 
     app = FastAPI(
         title="svmp recommend",
@@ -72,49 +62,34 @@ def make_app(
     )
     app.router.route_class = Route
 
-    async def answer(work: Callable[[Any, Any], Answer], asked: Any, scores: float) -> Response:
-        """Answer from the model in use: at once, or in the thread if there is much to compute."""
-        nonlocal waiting
-        served = current.served
-        if scores * len(served.catalogue) <= QUICK and not slow(served, asked):
-            return as_json(work(served, asked))
-        if waiting >= WAITING:
-            raise Busy
-        waiting += 1
-        loop = asyncio.get_running_loop()
-        done = loop.run_in_executor(worker, work, served, asked)
-        done.add_done_callback(lambda _: leave())
-        return as_json(await done)
-
-    def leave() -> None:
-        nonlocal waiting
-        waiting -= 1
+    async def answer(work: Callable[[Any, Any], Answer], asked: Any) -> Response:
+        """Answer from the model in use, which the next request may find replaced."""
+        return as_json(await worker.answer(work, current.served, asked))
 
     @app.post("/recommend", responses=ok(bodies.Recommended))
     async def recommend(asked: bodies.Recommend) -> Response:
         """Return the best items for users."""
-        several = len(asked.users) != 1
-        return await answer(Served.recommend, asked, QUICK if several else weight(asked))
+        return await answer(Served.recommend, asked)
 
     @app.post("/fold-in", responses=ok(bodies.Folded))
     async def fold_in(asked: bodies.FoldIn) -> Response:
         """Return the best items for somebody who is not in the model."""
-        return await answer(Served.fold_in, asked, weight(asked))
+        return await answer(Served.fold_in, asked)
 
     @app.post("/predict", responses=ok(bodies.Predicted))
     async def predict(asked: bodies.Predict) -> Response:
         """Return expected ratings, or probabilities, and how sure they are."""
-        return await answer(Served.predict, asked, 0)
+        return await answer(Served.predict, asked)
 
     @app.post("/similar", responses=ok(bodies.Likes))
     async def similar(asked: bodies.Similar) -> Response:
         """Return what is most like an item, or who is most like a user."""
-        return await answer(Served.similar, asked, 1)
+        return await answer(Served.similar, asked)
 
     @app.post("/explain", responses=ok(bodies.Explained))
     async def explain(asked: bodies.Explain) -> Response:
         """Say which of somebody's ratings move the scores of items, and by how much."""
-        return await answer(Served.explain, asked, 0 if len(asked.items) <= ERRORS else QUICK)
+        return await answer(Served.explain, asked)
 
     @app.get("/items", responses=ok(bodies.Found))
     async def items(
@@ -122,7 +97,7 @@ def make_app(
         n: Annotated[int, Query(ge=1, le=1000)] = 20,
     ) -> Response:
         """Find items; without words, those with the most ratings."""
-        return await answer(lambda served, asked: served.search(*asked), (q, n), 1)
+        return await answer(lambda served, asked: served.search(*asked), (q, n))
 
     @app.get("/model", responses=ok(bodies.About))
     async def model() -> Response:
@@ -139,7 +114,7 @@ def make_app(
     @app.get("/metrics", responses={200: {"content": {"text/plain": {}}}})
     async def prometheus() -> Response:
         """Return figures for Prometheus."""
-        return Response(metrics.text(), media_type="text/plain; version=1.0.0; charset=utf-8")
+        return Response(metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
     async def page() -> Response:
@@ -164,17 +139,6 @@ def as_json(answer: Answer) -> Response:
     return Response(json.dumps(answer, allow_nan=False), media_type="application/json")
 
 
-def weight(asked: bodies.Ranking) -> float:
-    """Return how many times the work of ranking the items once a ranking is."""
-    return {None: 1, "ucb": 3, "thompson": 50}[asked.explore]
-
-
-def slow(served: Served, asked: Any) -> bool:
-    """Whether it takes long to know somebody by what they took."""
-    folds = isinstance(asked, bodies.FoldIn) or getattr(asked, "history", None) is not None
-    return folds and (isinstance(served.model, EventModel) or len(asked.history) > QUICK // 500)
-
-
 # --- what cannot be met is said in one form: a sentence for each field ------------------------
 
 
@@ -195,7 +159,7 @@ async def invalid(request: Request, error: Exception) -> Response:
 
 
 async def cannot(request: Request, error: Exception) -> Response:
-    """Answer what the model cannot: an id that it does not know, or a question that makes none."""
+    """Answer what the model cannot: an id that it does not know, or a question without sense."""
     return web.refusal({"request": str(error)}, 404 if isinstance(error, UnknownError) else 422)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from svmp.recommend.service import demo
+from svmp.recommend.service import demo, work
 from svmp.recommend.service.answers import Served
 from svmp.recommend.service.front import Limits
 from svmp.web import own_hosts
@@ -62,6 +62,17 @@ def test_a_malformed_body_is_refused_with_a_reason(
     assert len(answer.content) < 5_000
 
 
+def test_what_is_wrong_is_said_of_its_field(films: httpx.Client) -> None:
+    asked = {"users": [1, 1.5], "n": 0, "explore": "all", "more": 1, "candidates": [1, "a"]}
+    assert films.post("/recommend", json=asked).json()["errors"] == {
+        "users.1": "an id must be a string or a whole number",
+        "n": "Input should be greater than or equal to 1",
+        "explore": "Input should be 'ucb' or 'thompson'",
+        "candidates": "ids are whole numbers or strings, not both",
+        "more": "Extra inputs are not permitted",
+    }
+
+
 def test_a_body_over_the_limit_is_refused() -> None:
     with client_of(demo.MODEL, Limits(body=500)) as client:
         for content in (b" " * 501, iter([b" " * 400, b" " * 400])):  # of stated length, and not
@@ -96,12 +107,12 @@ def test_a_batch_over_the_limit_is_refused() -> None:
 
 
 def test_what_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    work = Served.recommend
+    usual = Served.recommend
 
     def slow(served: Served, asked: Any) -> Any:
         if len(asked.users) > 1:
             time.sleep(0.6)
-        return work(served, asked)
+        return usual(served, asked)
 
     with client_of(demo.MODEL, Limits(seconds=0.3)) as client:
         monkeypatch.setattr(Served, "recommend", slow)
@@ -115,6 +126,15 @@ def test_what_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
             slowly.sendall(head.encode())  # and never a body
             assert slowly.recv(100).startswith(b"HTTP/1.1 408 ")
         assert client.get("/health").status_code == 200
+
+
+def test_when_too_much_is_waiting_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "WAITING", 0)
+    with client_of(demo.MODEL) as client:
+        answer = client.post("/recommend", json={"users": [1, 2]})
+        assert answer.status_code == 503
+        assert "too much is waiting" in answer.json()["errors"]["request"]
+        assert client.post("/recommend", json={"users": [1]}).status_code == 200
 
 
 def test_with_a_token_only_who_has_it_is_answered() -> None:
