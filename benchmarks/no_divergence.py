@@ -1,15 +1,19 @@
 """Count divergences: node-wise steps over every C, option, algorithm, K, seed and data set.
 
     python benchmarks/no_divergence.py --factors 5 --seeds 0 --iterations 60
+    python benchmarks/no_divergence.py --data gallery
 
 Divergence shows in the first iterations, when steps are longest; each run takes that many and is
-counted by its status and by whether it ends above its start. The default takes so many sweeps'
-worth of accesses. Prints a Markdown table, a line for each data set and K.
+counted by its status and by whether it ends above its start. The default, and every run on the
+networks of the gallery, takes so many sweeps' worth of accesses. Prints a Markdown table, a line
+for each data set and K, or for each network.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
@@ -19,7 +23,11 @@ import svmp
 from svmp.ratings import Ratings, read_ratings
 from svmp.study.netflix import matrix_factorization, netflix_shaped
 
-SHARED = Path(__file__).parents[2] / "shared" / "data"
+ROOT = Path(__file__).parents[1]
+SHARED = ROOT.parent / "shared" / "data"
+WAYS = [svmp.Children(C, o) for C, o in product((1, 2, 3, 5, 10, 20), "ab")]
+WAYS += [svmp.Batch(size, o) for size, o in product((100, 1000), "ab")]
+Budgets = list[dict[str, float | None]]
 
 
 def load(name: str) -> Ratings | None:
@@ -39,39 +47,58 @@ def accesses(ratings: Ratings, factors: int, method: svmp.Children | svmp.Batch)
     return factors * int(np.minimum(counts, method.C).sum())
 
 
+def models(settings: argparse.Namespace) -> Iterator[tuple[str, svmp.Model | None, Budgets]]:
+    """Yield the name of each network, itself if its data are there, and the budget of each way."""
+    for name in settings.data:
+        if name == "gallery":
+            sys.path.insert(0, str(ROOT))
+            from tests.stochastic.tools import gallery
+
+            for title, model in gallery().items():
+                yield title, model, [{"max_sweeps": settings.sweeps}] * len(WAYS)
+            continue
+        ratings = load(name)
+        for factors in settings.factors:
+            title = f"{name}, K = {factors}"
+            if ratings is None:
+                yield title, None, []
+                continue
+            reads = [settings.iterations * accesses(ratings, factors, way) for way in WAYS]
+            budgets: Budgets = [{"max_accesses": read, "max_sweeps": None} for read in reads]
+            yield title, matrix_factorization(ratings, factors), budgets
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--data", nargs="+", default=["netflix-shaped", "goodbooks", "movietweetings"]
+        "--data", nargs="+", default=["netflix-shaped", "goodbooks", "movietweetings", "gallery"]
     )
     parser.add_argument("--factors", nargs="+", type=int, default=[5, 20])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--iterations", type=int, default=60)
-    parser.add_argument("--sweeps", type=float, default=6, help="of the default")
+    parser.add_argument("--sweeps", type=float, default=6)
     settings = parser.parse_args()
-    ways = [svmp.Children(C, o) for C, o in product((1, 2, 3, 5, 10, 20), "ab")]
-    ways += [svmp.Batch(size, o) for size, o in product((100, 1000), "ab")]
-    print("| data | K | runs of Nodewise | diverged | ended below their start | ", end="")
+    print("| network | runs of Nodewise | diverged | ended below their start | ", end="")
     print("runs of the default | diverged | ended below their start |")
-    print("|---|---|---|---|---|---|---|---|", flush=True)
-    for name, factors in product(settings.data, settings.factors):
-        ratings = load(name)
-        if ratings is None:
-            print(f"| {name} | {factors} | 0 | the data are absent | | | | |", flush=True)
+    print("|---|---|---|---|---|---|---|", flush=True)
+    for name, model, budgets in models(settings):
+        if model is None:
+            print(f"| {name} | 0 | the data are absent | | | | |", flush=True)
             continue
-        model = matrix_factorization(ratings, factors)
-        nodewise, default = [], []
-        for seed in settings.seeds:
-            for method in ways:
-                budget = settings.iterations * accesses(ratings, factors, method)
-                limits = {"max_accesses": budget, "max_sweeps": None, "steps": svmp.Nodewise()}
-                nodewise.append(svmp.fit(model, method, seed=seed, tol=0, progress=False, **limits))
-            sweeps = settings.sweeps
-            default.append(svmp.fit(model, seed=seed, tol=0, max_sweeps=sweeps, progress=False))
+        quiet = {"tol": 0, "progress": False}
+        nodewise = [
+            svmp.fit(model, way, steps=svmp.Nodewise(), seed=seed, **budget, **quiet)
+            for seed in settings.seeds
+            for way, budget in zip(WAYS, budgets, strict=True)
+        ]
+        default = [
+            svmp.fit(model, seed=seed, max_sweeps=settings.sweeps, **quiet)
+            for seed in settings.seeds
+        ]
         counted = " | ".join(
             f"{len(fits)} | {lost(fits)} | {below(fits)}" for fits in (nodewise, default)
         )
-        print(f"| {name} | {factors} | {counted} |", flush=True)
+        print(f"| {name} | {counted} |", flush=True)
 
 
 def lost(fits: list[svmp.Fit]) -> int:

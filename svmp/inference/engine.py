@@ -167,7 +167,8 @@ class Rule:
             self.iteration,
             self.draw.children(name, elements),
             read,
-            self.draw.coupling[name] if self.option == "b" else 0,
+            self.draw.coupling[name],
+            self.option == "b",
             gradient,
             square,
         )

@@ -37,7 +37,9 @@ class Look:
         N_i and |rows_i|: how many children each element has, and how many it reads now. Under
         `Batch(size, over=dim)` groups are drawn, and so it is D groups and S that are read.
     coupling
-        How many other elements share a row with each and move at the same time: 0 in option (a).
+        How many other elements share a row with each, at most.
+    together
+        Whether they move at the same time, as in option (b).
     gradient, square
         Running means of the natural gradient and of its square, (elements, size); kept only for
         policies with an attribute `statistics` that is true.
@@ -48,10 +50,13 @@ class Look:
     children: Ints
     read: Ints
     coupling: int = 0
+    together: bool = False
     gradient: Array | None = None
     square: Array | None = None
 
 
+CROWD = 10
+"""Elements in a row up to which c holds as it is: K = 5 in a matrix factorization."""
 MOST = 2**40
 """More children than any element has."""
 
@@ -151,8 +156,11 @@ class Nodewise:
     The first step is c C / (c C + N_i - C), the form of a Wiener filter: one draw of C of N_i
     children leaves N_i s / sqrt(C) of noise in lambda_i where the posterior's own spread is
     sqrt(N_i) s. From there steps decay as (t + tau_i)^-kappa. Where every child is read nothing
-    is sampled, and the step is 1. In option (b) steps are also kept below what elements that
-    move together can bear, 2 / (1 + coupling): 1 / K for a matrix factorization.
+    is sampled, and the step is 1.
+
+    The noise of all elements in a row adds up in its residual. So c is for ten of them, K = 5 in
+    a matrix factorization, and is divided where there are more. In option (b) steps are also
+    kept below what elements that move together can bear, 2 / (1 + coupling): 1 / K.
     """
 
     c: float = 0.25
@@ -202,12 +210,12 @@ def delay(rho1: Any, kappa: float) -> Any:
 
 
 def wiener(c: float, look: Look) -> Array:
-    """Return c C / (c C + N - C): 1 where all children are read."""
+    """Return c C / (c C + N - C): 1 where all children are read. c falls where a row is crowded."""
     unread = np.maximum(look.children - look.read, 0)
-    known = c * np.maximum(look.read, 1)
+    known = c * min(1, CROWD / (1 + look.coupling)) * np.maximum(look.read, 1)
     return known / (known + unread)
 
 
 def bearable(look: Look) -> float:
     """Return the largest step at which elements that move together do not overshoot together."""
-    return 2 / (1 + max(look.coupling, 1))
+    return 2 / (1 + look.coupling) if look.together and look.coupling else 1.0

@@ -106,7 +106,7 @@ class Plan:
                 width = term.scope.slots.size if reader.carried else 1
                 column = place_of(Column.of(reader, width), columns)
                 operands.append(Operand(reader, number, width, column))
-        intercept = sum(t.scale for t in linear.terms if is_number(t))
+        intercept = sum((t.scale for t in linear.terms if is_number(t)), 0.0)
         return cls(conditional, linear, terms, tuple(operands), tuple(columns), intercept)
 
     @classmethod

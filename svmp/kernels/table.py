@@ -63,9 +63,9 @@ class Keyed:
             places if self.rows is None else self.rows[places],
             end - counts,
             end,
-            self.columns[:, places],
+            self.columns.take(places, axis=1),
             None if self.target is None else self.target[places],
-            self.coefficients[:, places],
+            self.coefficients.take(places, axis=1),
         )
 
 

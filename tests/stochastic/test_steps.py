@@ -16,8 +16,8 @@ from svmp.network.network import Network
 from .tools import gallery
 
 
-def look(iteration=1, children=(100,), read=(5,), coupling=0) -> svmp.Look:
-    return svmp.Look("u", iteration, np.array(children), np.array(read), coupling)
+def look(iteration=1, children=(100,), read=(5,), coupling=0, together=False) -> svmp.Look:
+    return svmp.Look("u", iteration, np.array(children), np.array(read), coupling, together)
 
 
 # --- one schedule for all -------------------------------------------------------------------
@@ -134,22 +134,31 @@ def test_where_every_child_is_read_the_step_is_one(steps):
 @given(N=st.integers(0, 1000), C=st.integers(1, 1000), K=st.integers(1, 40), t=st.integers(1, 99))
 def test_option_b_bounds_the_step_by_the_coupling(steps, N, C, K, t):
     """K factors of two co-parents, 2 K elements in a row: at most 1 / K each."""
-    at = look(t, [N], [min(C, N)], coupling=2 * K - 1)
-    alone = look(t, [N], [min(C, N)])
-    assert steps(at)[0] == pytest.approx(min(steps(alone)[0], 1 / K))
+    at = look(t, [N], [min(C, N)], coupling=2 * K - 1, together=True)
+    apart = look(t, [N], [min(C, N)], coupling=2 * K - 1)
+    assert steps(at)[0] == pytest.approx(min(steps(apart)[0], 1 / K))
 
 
-def test_the_engine_tells_the_coupling_in_option_b_only():
+@given(st.integers(1, 10**6), st.integers(1, 50), st.integers(1, 100))
+def test_c_is_divided_where_a_row_is_crowded(N, C, K):
+    """2 K elements in a row: c for K = 5 and fewer, c * 5 / K for more."""
+    C, at = min(C, N), look(1, [N], [min(C, N)], coupling=2 * K - 1)
+    c = 0.5 * min(1, 5 / K)
+    for steps in (svmp.Nodewise(c=0.5), svmp.Grow(c=0.5)):
+        assert steps(at)[0] == pytest.approx(c * C / (c * C + N - C), rel=1e-9)
+
+
+def test_the_engine_tells_the_coupling_and_whether_all_move_together():
     network = gallery()["04 paper"]
     seen = {}
     for option in "ab":
 
         def spy(at: svmp.Look, option=option) -> float:
-            seen.setdefault(option, set()).add(at.coupling)
+            seen.setdefault(option, set()).add((at.coupling, at.together))
             return 0.1
 
         svmp.fit(network, svmp.Children(2, option=option), steps=spy, max_sweeps=0.2, tol=0)
-    assert seen == {"a": {0}, "b": {2 * 5 - 1}}
+    assert seen == {"a": {(2 * 5 - 1, False)}, "b": {(2 * 5 - 1, True)}}
 
 
 def test_grow_reads_more_each_time_and_ends_as_full_vb():
