@@ -60,7 +60,7 @@ class Ranking(Asked):
     exclude_seen: Annotated[bool, Field(description="Leave out what they know.")] = True
     candidates: Annotated[Ids | None, Field(description="The only items to choose from.")] = None
     exclude: Annotated[Ids | None, Field(description="Items to leave out.")] = None
-    explore: Literal["ucb", "thompson"] | None = None
+    explore: Literal["thompson", "ucb"] | None = None
     width: Annotated[Number, Field(ge=0, le=1000)] = 1.0
     seed: Annotated[int, Field(strict=True, ge=0, le=LARGEST)] = 0
     level: Level | None = None

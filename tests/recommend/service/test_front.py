@@ -67,7 +67,7 @@ def test_what_is_wrong_is_said_of_its_field(films: httpx.Client) -> None:
     assert films.post("/recommend", json=asked).json()["errors"] == {
         "users.1": "an id must be a string or a whole number",
         "n": "Input should be greater than or equal to 1",
-        "explore": "Input should be 'ucb' or 'thompson'",
+        "explore": "Input should be 'thompson' or 'ucb'",
         "candidates": "ids are whole numbers or strings, not both",
         "more": "Extra inputs are not permitted",
     }
