@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +12,7 @@ from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
 from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse
 
@@ -135,8 +135,8 @@ def ok(model: type) -> dict[int | str, dict[str, Any]]:
 
 
 def as_json(answer: Answer) -> Response:
-    """Return an answer in JSON, in which every number is finite."""
-    return Response(json.dumps(answer, allow_nan=False), media_type="application/json")
+    """Return an answer in JSON, by an encoder quicker than the standard library's."""
+    return Response(to_json(answer, inf_nan_mode="null"), media_type="application/json")
 
 
 # --- what cannot be met is said in one form: a sentence for each field ------------------------

@@ -6,7 +6,6 @@ are none here, is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from typing import Any, get_type_hints
 
 from fastapi import Request, Response
@@ -14,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
 
 BODY = "asked"
 """The argument that takes the body."""
@@ -22,21 +22,22 @@ BODY = "asked"
 class Route(APIRoute):
     """A route whose function may have one argument, the body."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        hints = get_type_hints(self.endpoint)
-        if BODY not in hints:
-            return super().get_route_handler()
-        function, check = self.endpoint, TypeAdapter(hints[BODY]).validate_json
+    def __init__(self, path: str, endpoint: Any, **options: Any) -> None:
+        super().__init__(path, endpoint, **options)
+        hints = get_type_hints(endpoint)
+        self.check = TypeAdapter(hints[BODY]).validate_json if BODY in hints else None
 
-        async def handle(request: Request) -> Response:
-            sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-            if sent != "application/json":
-                raise HTTPException(415, "the body must be sent as application/json")
-            try:
-                asked = check(await request.body())
-            except ValidationError as error:
-                raise RequestValidationError(error.errors(include_url=False)) from None
-            response: Response = await function(asked)
-            return response
-
-        return handle
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.check is None or scope["method"] not in (self.methods or ()):
+            await super().handle(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if sent != "application/json":
+            raise HTTPException(415, "the body must be sent as application/json")
+        try:
+            asked = self.check(await request.body())
+        except ValidationError as error:
+            raise RequestValidationError(error.errors(include_url=False)) from None
+        response: Response = await self.endpoint(asked)
+        await response(scope, receive, send)
