@@ -74,8 +74,8 @@ class Current:
             await asyncio.sleep(PAUSE)
             try:
                 await loop.run_in_executor(worker, self.look)
-            except OSError as error:
-                LOG.warning("the model's folder cannot be looked at: %s", error)
+            except Exception:
+                LOG.exception("a look at the model's files failed")
 
     def _load(self) -> Served:
         model = load(self.path, mapped=False)

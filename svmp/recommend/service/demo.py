@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from svmp.ratings import Ratings
 from svmp.recommend.rating import RatingModel
 
-FOLDER = Path(__file__).parent / "demo"
+FOLDER = Path(__file__).parent / "films"
 MODEL, TITLES = FOLDER / "model.svmp", FOLDER / "titles.csv"
 USERS, EACH, FACTORS, SEED = 600, 30, 8, 2014
 SECOND = 0.3

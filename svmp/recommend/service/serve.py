@@ -65,7 +65,9 @@ def serve(
     )
     print(f"{model.name} is served at {address} (Ctrl-C ends it)", flush=True)
     if token is None and not is_local(host):
-        logging.getLogger("svmp.serve").warning("anybody who can reach it may ask: --token")
+        logging.getLogger("svmp.serve").warning(
+            "whoever reaches this machine may ask; --token lets in only those who have it"
+        )
     gc.collect()
     gc.freeze()  # what is here stays: no request shall wait while it is looked through again
     sys.setswitchinterval(SWITCH)
