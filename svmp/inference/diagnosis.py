@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 from svmp.inference.run import Run
 from svmp.inference.steps import RobbinsMonro
@@ -28,9 +30,6 @@ class Diagnosis:
         When it was found, and the largest step of that iteration.
     reason
         What was seen.
-    safe_rho1
-        The largest of 1/2, 1/4, ..., 1/1024 from which a short run of the same algorithm under
-        `RobbinsMonro` stayed sound; None if none did.
     """
 
     variable: str
@@ -39,38 +38,58 @@ class Diagnosis:
     accesses: int
     step: float
     reason: str
-    safe_rho1: float | None
+    _probe: Callable[[], float | None] = field(repr=False, compare=False)
 
-    def __str__(self) -> str:
-        advice = "no first step down to 1/1024 was safe"
-        if self.safe_rho1 is not None:
-            advice = f"a short probe was sound from rho1 = 1/{round(1 / self.safe_rho1)}"
+    @cached_property
+    def safe_rho1(self) -> float | None:
+        """The largest of 1/2, 1/4, ..., 1/1024 from which a short run stays sound.
+
+        It is of the same algorithm, under `RobbinsMonro`; None if none does. That is tried out
+        when it is first asked for, which can take longer than the run that diverged.
+        """
+        return self._probe()
+
+    @property
+    def event(self) -> str:
+        """What happened, in words."""
         return (
             f"diverged in iteration {self.iteration} after {self.accesses:,} accesses at "
-            f"'{self.variable}' {self.index} with step {self.step:.3g}: {self.reason}; {advice}"
+            f"'{self.variable}' {self.index} with step {self.step:.3g}: {self.reason}"
         )
 
+    @property
+    def advice(self) -> str:
+        """What would have been safe, in words."""
+        if self.safe_rho1 is None:
+            return "no first step down to 1/1024 was safe"
+        return f"a short probe was sound from rho1 = 1/{round(1 / self.safe_rho1)}"
 
-def diagnose(run: Run, begin: Callable[[], Beliefs]) -> Diagnosis:
-    """Describe the divergence of a run; `begin` makes its starting point anew."""
-    assert run.alarm is not None
+    def __str__(self) -> str:
+        return f"{self.event}; {self.advice}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is kept of it elsewhere: the answer of the probe, not the run."""
+        safe = self.safe_rho1
+        return {**vars(self), "_probe": None, "safe_rho1": safe}
+
+
+def diagnose(run: Run, probe: Callable[[], float | None]) -> Diagnosis:
+    """Describe the divergence of a run; `probe` finds out which first step is safe."""
+    alarm = run.alarm
+    assert alarm is not None
+    when = run.iteration, run.accesses, run.largest_step
+    return Diagnosis(alarm.variable, alarm.index, *when, alarm.reason, probe)
+
+
+def safe_first_step(run: Run, begin: Callable[[], Beliefs]) -> float | None:
+    """Look for a first step from which a run stays sound; `begin` makes its start anew."""
     kappa = getattr(run.steps, "kappa", 0.6)
     length = min(max(20, 3 * run.iteration), MOST_ITERATIONS)
-    safe = None
     for halvings in range(1, SMALLEST + 1):
-        if is_sound(run, begin(), RobbinsMonro(kappa, rho1=0.5**halvings, force=True), length):
-            safe = 0.5**halvings
-            break
-    alarm = run.alarm
-    return Diagnosis(
-        alarm.variable,
-        alarm.index,
-        run.iteration,
-        run.accesses,
-        run.largest_step,
-        alarm.reason,
-        safe,
-    )
+        steps = RobbinsMonro(kappa, rho1=0.5**halvings, force=True)
+        if is_sound(run, begin(), steps, length):
+            return float(0.5**halvings)
+    return None
 
 
 def is_sound(run: Run, q: Beliefs, steps: RobbinsMonro, length: int) -> bool:

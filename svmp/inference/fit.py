@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from svmp.errors import ModelError
 from svmp.inference.arguments import check_model_and_method, check_numbers
 from svmp.inference.checkpoint import Checkpoints, Saved
 from svmp.inference.default import choose
-from svmp.inference.diagnosis import diagnose
+from svmp.inference.diagnosis import diagnose, safe_first_step
 from svmp.inference.engine import update_order
 from svmp.inference.fused import find_loops
 from svmp.inference.held_out import HeldOut
@@ -146,10 +147,12 @@ def fit(
         return q
 
     budget = Budget(max_sweeps, max_accesses, max_seconds)
-    diagnosis = None
-    # Numbers that overflow are refused by name, as soon as a parameter or a density has them.
-    quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
-    with quiet, use_threads(threads, tell=progress is not False):
+
+    def probe() -> float | None:
+        with _computing(threads, tell=False):
+            return safe_first_step(run, begin)
+
+    with _computing(threads, tell=progress is not False):
         q = begin()
         run = Run(network, q, method, steps, int(seed), tol, budget, persistent, bound_every, held)
         check_finite(network, q, run.guard.rows)
@@ -163,9 +166,15 @@ def fit(
             if keep is not None and status != "diverged":
                 keep.write(run)  # before the last bound, which a longer run would not compute here
             run.finish(status)
-        if status == "diverged":
-            diagnosis = diagnose(run, begin)
     for name, term in run.bound_terms.items():
         if not np.isfinite(term):
             raise ModelError(f"the run made numbers too large to compute with: see '{name}'")
-    return Fit.of(run, status, diagnosis)
+    return Fit.of(run, status, diagnose(run, probe) if status == "diverged" else None)
+
+
+@contextmanager
+def _computing(threads: int | None, tell: bool) -> Iterator[None]:
+    """Use so many threads, quietly: numbers that overflow are refused by name, soon enough."""
+    quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+    with quiet, use_threads(threads, tell=tell):
+        yield

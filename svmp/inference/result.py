@@ -43,8 +43,8 @@ class Fit:
     iterations, accesses, seconds
         What the run took.
     diagnosis
-        Where and why a run diverged, and which first step would have been safe; else None. It is
-        not saved.
+        Where and why a run diverged, and which first step would have been safe, which is tried out
+        when it is asked for; else None. It is not saved.
     """
 
     status: str

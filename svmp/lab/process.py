@@ -16,11 +16,15 @@ WORKER = (sys.executable, "-P", "-m", "svmp.lab.worker")
 
 
 class End(NamedTuple):
-    """How a run ended: svmp's status or "failed", a sentence if there is more to say, the bound."""
+    """How a run ended: svmp's status or "failed", a sentence if there is more to say, the bound.
+
+    While it is `probing`, a first step is looked for from which the run would not diverge.
+    """
 
     state: str
     sentence: str = ""
     bound: float | None = None
+    probing: bool = False
 
 
 class Worker:
@@ -42,8 +46,8 @@ class Worker:
             )
         return self._process
 
-    async def run(self, order: Mapping[str, Any], hear: Callable[[list[float]], None]) -> End:
-        """Do a run to its end, and let its rows be heard as they come."""
+    async def run(self, order: Mapping[str, Any], hear: Callable[[list[float] | End], None]) -> End:
+        """Do a run to its end, and let its rows and its end be heard as they come."""
         try:
             process = await self.start()
         except OSError as error:
@@ -61,12 +65,14 @@ class Worker:
                 if "row" in message:
                     hear(message["row"])
                 else:
-                    end = End(message["end"], message["sentence"], message["bound"])
+                    end = End(message.pop("end"), **message)
+                    hear(end)
         except (ValueError, TypeError, KeyError):
             kill(process)
             end = End("failed", f"the worker process wrote what is none of its own: {line[:99]!r}")
         code = await process.wait()
-        return end or self._died(code, (await words).decode(errors="replace"))
+        said = (await words).decode(errors="replace")
+        return end._replace(probing=False) if end else self._died(code, said)
 
     def stop(self) -> asyncio.Task[None]:
         """Let the process end: kindly, and by force if that takes too long."""

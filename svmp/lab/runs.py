@@ -58,6 +58,14 @@ class Run:
             return "waiting"
         return "stopping" if self.worker.stopping else "running"
 
+    @property
+    def sentence(self) -> str:
+        """What there is to say about its end."""
+        if self.end is None:
+            return ""
+        more = "; looking for a safe first step ..." if self.end.probing else ""
+        return self.end.sentence + more
+
     def about(self) -> dict[str, Any]:
         """Return everything but the rows."""
         return {
@@ -67,7 +75,8 @@ class Run:
             "settings": dict(self.plan.values),
             "colour": self.colour,
             "state": self.state,
-            "sentence": self.end.sentence if self.end else "",
+            "sentence": self.sentence,
+            "probing": bool(self.end and self.end.probing),
             "bound": self.end.bound if self.end else None,
         }
 
@@ -104,7 +113,7 @@ class Runs:
 
     def stop(self, run: Run) -> None:
         """Let a run end where it is."""
-        if run.end is None and run.worker is not None:
+        if run in self._working.values() and run.worker is not None:
             self._end(run.worker)
         elif run.end is None:
             run.end = End("interrupted", "stopped before it began")
@@ -145,9 +154,13 @@ class Runs:
                 self._changed(run)
 
     async def _work(self, run: Run, worker: Worker) -> None:
-        def hear(row: list[float]) -> None:
-            run.rows.append(row)
-            self._wake()
+        def hear(news: list[float] | End) -> None:
+            if isinstance(news, End):
+                run.end = news
+                self._changed(run)
+            else:
+                run.rows.append(news)
+                self._wake()
 
         run.end = await worker.run(run.plan.order, hear)
 

@@ -1,8 +1,9 @@
 """The process in which one run happens: `python -m svmp.lab.worker`.
 
 It reads its order from the first line of its input, and writes a line of JSON for each exact
-bound of the trace and one for how the run ended. When its input closes, because the run was
-stopped or because the lab is gone, it ends: kindly, and if that takes too long, at once.
+bound of the trace and one for how the run ended; two if it diverged, the second when it is known
+what would have been safe. When its input closes, because the run was stopped or because the lab
+is gone, it ends: kindly, and if that takes too long, at once.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 GRACE = 3.0
@@ -35,12 +37,17 @@ def main() -> None:
     except SvmpError as error:
         tell_end("failed", str(error))
     else:
-        tell_end(fit.status, str(fit.diagnosis or ""), fit.bound)
+        if fit.diagnosis is not None:
+            tell_end(fit.status, fit.diagnosis.event, fit.bound, probing=True)
+        with suppress(KeyboardInterrupt):  # while a first step is looked for that is safe
+            tell_end(fit.status, str(fit.diagnosis or ""), fit.bound)
 
 
-def tell_end(status: str, sentence: str = "", bound: float | None = None) -> None:
-    """Write down how the run ended."""
-    tell(end=status, sentence=sentence, bound=bound)
+def tell_end(
+    status: str, sentence: str = "", bound: float | None = None, probing: bool = False
+) -> None:
+    """Write down how the run ended; there is more to come if a safe first step is looked for."""
+    tell(end=status, sentence=sentence, bound=bound, probing=probing)
 
 
 def tell_row(row: dict[str, float]) -> None:

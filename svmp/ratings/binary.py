@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +12,7 @@ from numpy.typing import NDArray
 from svmp.errors import RatingsError
 from svmp.ratings.columns import ROLES, Columns, choose
 from svmp.ratings.convert import Found
-from svmp.ratings.lines import refusing
-
-DAMAGED = (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, NotImplementedError)
+from svmp.ratings.lines import DAMAGED, refusing
 
 
 def read_parquet(path: Path, columns: Columns | None) -> Found:

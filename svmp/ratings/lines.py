@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ GZIP = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
 WIDE = ("utf-16", "utf-32")
 """Encodings in which the end of a line is more than one byte."""
+DAMAGED = (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, NotImplementedError)
+"""What is raised by archives that are none any more."""
 
 
 @contextmanager

@@ -7,7 +7,8 @@ either is read as a whole.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,12 @@ import polars as pl
 
 from svmp.errors import RatingsError
 from svmp.ratings.convert import Found
-from svmp.ratings.lines import lines, refusing
+from svmp.ratings.lines import lines, opened, refusing
 
 MOVIE = re.compile(r"\s*\d+:\s*")
-PATTERNS = ("mv_*.txt", "mv_*.txt.gz", "combined_data_*.txt", "combined_data_*.txt.gz")
 FIELDS = {"user": pl.String, "rating": pl.Float32, "time": pl.String}
+TOGETHER = 1 << 26
+"""Files are read together until they have so many bytes."""
 DATE = pl.col("time").str.strip_chars().str.to_date("%Y-%m-%d", strict=False)
 
 
@@ -30,44 +32,49 @@ def is_movie(line: str) -> bool:
     return MOVIE.fullmatch(line) is not None
 
 
-def files_of(folder: Path) -> list[Path]:
-    """Return the files of a folder, in order."""
-    with refusing(folder):
-        found = next((f for p in PATTERNS if (f := sorted(folder.glob(p)))), None)
-    if found is None:
-        raise RatingsError(
-            f"{folder}: a folder without mv_*.txt or combined_data_*.txt; name a file in it"
-        )
-    return found
-
-
 def read(paths: list[Path], name: str) -> Found:
     """Read files, one after another."""
-    frames = [_frame(path) for path in paths]
+    groups = list(_groups(paths))
+    frames = [_frame(files) for files in groups]
     ends = list(accumulate(frame.height for frame in frames))
     whole = pl.concat(frames, how="vertical_relaxed")
 
     def where(row: int) -> str:
         place = int(np.searchsorted(ends, row, side="right"))
-        first = ends[place - 1] if place else 0
-        return f"{paths[place]}, line {_line(paths[place], row - first)}"
+        return _place(groups[place], row - (ends[place - 1] if place else 0))
 
     return Found(name, {role: whole[role] for role in ("user", "item", "rating", "time")}, where)
 
 
-def _frame(path: Path) -> pl.DataFrame:
-    """Read one file; what is no number or date stays to be refused with its line."""
+def _groups(paths: list[Path]) -> Iterator[list[Path]]:
+    """Put small files together, which are read as one: the Prize has 17,770 of them."""
+    group: list[Path] = []
+    size = 0
+    for path in paths:
+        with refusing(path):
+            size += path.stat().st_size
+        group.append(path)
+        if size > TOGETHER:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _frame(files: list[Path]) -> pl.DataFrame:
+    """Read some files; what is no number or date stays to be refused with its line."""
+    source = files[0] if len(files) == 1 else _joined(files)
     try:
-        frame = _read(path, FIELDS)
+        frame = _read(source, FIELDS)
     except pl.exceptions.PolarsError:
         try:
-            frame = _read(path, dict.fromkeys(FIELDS, pl.String))
+            frame = _read(source, dict.fromkeys(FIELDS, pl.String))
         except pl.exceptions.PolarsError as error:
-            raise _fault(path, error) from None
+            raise _fault(files, error) from None
     user = pl.col("user").str.strip_chars()
     head = user.str.ends_with(":") & pl.col("rating").is_null()
     item = pl.when(head).then(user.str.strip_suffix(":")).forward_fill()
-    frame = frame.with_columns(user=user, item=item).filter(
+    frame = frame.with_columns(user=user, item=pl.when(item != "").then(item)).filter(
         ~head.fill_null(False), ~pl.all_horizontal(pl.col(list(FIELDS)).is_null())
     )
     for better in (pl.col("user", "item").cast(pl.Int64, strict=False), DATE):
@@ -76,10 +83,19 @@ def _frame(path: Path) -> pl.DataFrame:
     return frame.select("user", "item", "rating", "time")
 
 
-def _read(path: Path, kinds: Mapping[str, Any]) -> pl.DataFrame:
-    with refusing(path):
+def _joined(files: list[Path]) -> bytes:
+    """Return what is in the files; between two of them, no movie is named yet."""
+    parts = []
+    for path in files:
+        with refusing(path), opened(path) as file:
+            parts.append(file.read())
+    return b"\n:\n".join(parts)
+
+
+def _read(source: Path | bytes, kinds: Mapping[str, Any]) -> pl.DataFrame:
+    with refusing(source) if isinstance(source, Path) else nullcontext():
         return pl.read_csv(
-            path,
+            source,
             has_header=False,
             schema=dict(kinds),
             quote_char=None,
@@ -87,19 +103,20 @@ def _read(path: Path, kinds: Mapping[str, Any]) -> pl.DataFrame:
         )
 
 
-def _fault(path: Path, error: Exception) -> RatingsError:
-    """Return what is wrong with a file that cannot be read."""
+def _fault(files: list[Path], error: Exception) -> RatingsError:
+    """Return what is wrong with files that cannot be read."""
     try:
-        for number, line in enumerate(lines(path, "utf-8"), 1):
-            if line.count(",") > 2:
-                return RatingsError(f"{path}, line {number}: this is not user,rating,date")
+        for path in files:
+            for number, line in enumerate(lines(path, "utf-8"), 1):
+                if line.count(",") > 2:
+                    return RatingsError(f"{path}, line {number}: this is not user,rating,date")
     except RatingsError as fault:
         return fault
-    return RatingsError(f"{path}: the file cannot be read ({str(error).splitlines()[0]})")
+    return RatingsError(f"{files[0]}: the file cannot be read ({str(error).splitlines()[0]})")
 
 
-def _line(path: Path, row: int) -> int:
-    """Return the line of a row."""
-    text = enumerate(lines(path, "utf-8"), 1)
-    rows = (number for number, line in text if line.strip() and not is_movie(line))
+def _place(files: list[Path], row: int) -> str:
+    """Return the file and the line of a row."""
+    text = ((path, *line) for path in files for line in enumerate(lines(path, "utf-8"), 1))
+    rows = (f"{path}, line {n}" for path, n, line in text if line.strip() and not is_movie(line))
     return next(islice(rows, row, None))

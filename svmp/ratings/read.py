@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,10 +29,10 @@ def read_ratings(
     ----------
     source
         A path: text with fields between commas, tabs, semicolons, bars, blanks or MovieLens's
-        `::`, gzipped or not; Parquet; an `.npz` file; a text file of the Netflix Prize, or a folder
-        of them. Or a table in memory: pandas, Polars or PyArrow; a scipy.sparse matrix of users by
-        items, of which every stored cell is a rating; a dict of columns; or the three arrays
-        (users, items, ratings), or four with times.
+        `::`, gzipped or not; Parquet; an `.npz` file; a text file of the Netflix Prize; or a folder
+        or zip archive of MovieLens or of the Prize. Or a table in memory: pandas, Polars or
+        PyArrow; a scipy.sparse matrix of users by items, of which every stored cell is a rating; a
+        dict of columns; or the three arrays (users, items, ratings), or four with times.
     columns
         Which columns are user, item, rating and, if you like, time: names or positions from 0 in
         this order, or a dict by these four words. By default they are found by their usual names,
@@ -71,14 +73,31 @@ def read_ratings(
         from svmp.ratings import memory
 
         return settle(memory.read(source, columns), duplicates, span)
-    return settle(_from_file(Path(source), columns, header, encoding), duplicates, span)
+    path = Path(source)
+    with _files(path) as files:
+        return settle(_from_files(files, path, columns, header, encoding), duplicates, span)
 
 
-def _from_file(path: Path, columns: Columns | None, header: bool | None, encoding: str) -> Any:
-    from svmp.ratings import binary, lines, netflix_prize, text
+@contextmanager
+def _files(path: Path) -> Iterator[list[Path]]:
+    """Find the files that a path stands for: itself, or those in a folder or an archive."""
+    from svmp.ratings import packed
 
     if path.is_dir():
-        return netflix_prize.read(netflix_prize.files_of(path), str(path))
+        yield packed.files_of(path)
+    elif packed.is_archive(path):
+        with packed.unpacked(path) as files:
+            yield files
+    else:
+        yield [path]
+
+
+def _from_files(
+    files: list[Path], source: Path, columns: Columns | None, header: bool | None, encoding: str
+) -> Any:
+    from svmp.ratings import binary, lines, netflix_prize, text
+
+    path = files[0]
     with lines.refusing(path), path.open("rb") as file:
         start = file.read(4)
     if start == b"PAR1" or path.suffix == ".parquet":
@@ -86,8 +105,8 @@ def _from_file(path: Path, columns: Columns | None, header: bool | None, encodin
     if start == b"PK\x03\x04" or path.suffix == ".npz":
         return binary.read_npz(path, columns)
     first = next((x for x in islice(lines.lines(path, encoding), text.LOOK) if x.strip()), "")
-    if netflix_prize.is_movie(first):
-        return netflix_prize.read([path], str(path))
+    if len(files) > 1 or netflix_prize.is_movie(first):
+        return netflix_prize.read(files, str(source))
     return text.read(path, columns, encoding, header)
 
 

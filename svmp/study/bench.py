@@ -15,32 +15,39 @@ from svmp.study.data import Data
 from svmp.study.runs import Result, Spec
 from svmp.study.settings import Settings
 from svmp.study.store import Store
-from svmp.study.workers import Worker, compile_first, ready, workers
+from svmp.study.workers import LOOPS, Worker, needs, ready, workers
 
 T = TypeVar("T")
 Plan = Generator[Spec, Result, T]
 
 
 class Watcher(Protocol):
-    """Who is told how far it is."""
+    """Who is told how far it is; costs are guesses of seconds."""
 
     def expect(self, cost: float) -> None:
         """More is to be done."""
 
+    def compile(self) -> None:
+        """Loops are being compiled."""
+
     def begin(self, label: str) -> None:
         """A run begins."""
 
-    def end(self, label: str, cost: float) -> None:
-        """A run has ended, or was found made."""
+    def reach(self, cost: float) -> None:
+        """So much is done of all runs that are going on."""
+
+    def end(self, cost: float) -> None:
+        """A run has ended."""
 
 
 @dataclass
 class Job:
-    """A plan, the run that it waits for, and its place among the plans."""
+    """A plan, its place among the plans, the run that it waits for, and how far that is."""
 
     place: int
     plan: Plan[Any]
     spec: Spec
+    done: float = 0.0
 
 
 def alone(spec: Spec) -> Plan[Result]:
@@ -58,7 +65,10 @@ class Bench:
         self.watcher, self.threads = watcher, threads
         self.made = self.found = 0
         self._known: dict[Spec, Result] = {}
-        self._team: list[Worker] = []
+        self._idle: list[Worker] = []
+        self._busy: dict[Any, tuple[Worker, Job | str]] = {}
+        self._wanted: set[str] = set()
+        self._warm: set[str] = set()
         self._open = ExitStack()
 
     def __enter__(self) -> Bench:
@@ -89,37 +99,60 @@ class Bench:
         for place, plan in enumerate(plans):
             self._advance(place, plan, None, queue, done)
         if queue:
-            self._serve(self._workers(), queue, done)
+            self._serve(queue, done)
         return [done[place] for place in range(len(plans))]
 
-    def _workers(self) -> list[Worker]:
-        """Return the workers, who are called when they are needed."""
-        if not self._team:
-            factors, seed = self.settings.factors, self.settings.seed
-            team = workers(self.threads, self.data, factors, seed)
-            self._team = self._open.enter_context(team)
-            self.watcher.begin("compiling the loops, which happens once")
-            compile_first(self._team)
-        return self._team
+    def foresee(self, *specs: Spec) -> None:
+        """Name runs that will be wanted, so that their loops are compiled beside other runs."""
+        self._wanted.update(n for s in specs if self.find(s) is None for n in needs(s))
 
-    def _serve(self, team: list[Worker], queue: list[Job], done: dict[int, Any]) -> None:
+    def _serve(self, queue: list[Job], done: dict[int, Any]) -> None:
         """Keep the workers busy until every plan has ended; the longest runs go first."""
-        idle = list(team)
-        busy: dict[Any, tuple[Worker, Job]] = {}
-        while queue or busy:
+        if not self._idle and not self._busy:
+            team = workers(self.threads, self.data, self.settings.factors, self.settings.seed)
+            self._idle = list(self._open.enter_context(team))
+        while queue or any(isinstance(asked, Job) for _, asked in self._busy.values()):
+            self.foresee(*(job.spec for job in queue))
             queue.sort(key=lambda job: (-self.cost(job.spec), job.place))
-            while queue and idle:
-                worker, job = idle.pop(), queue.pop(0)
-                worker.send(job.spec)
-                self.watcher.begin(job.spec.label)
-                busy[worker.pipe] = worker, job
-            for pipe in ready(busy):
-                worker, job = busy.pop(pipe)
+            while self._idle and (asked := self._next(queue)) is not None:
+                worker = self._idle.pop()
+                worker.send(asked.spec if isinstance(asked, Job) else asked)
+                self._busy[worker.pipe] = worker, asked
+            for pipe in ready(self._busy):
+                worker, asked = self._busy[pipe]
                 result = worker.receive()
-                self.keep(result)
-                self.watcher.end(job.spec.label, self.cost(job.spec))
-                idle.append(worker)
-                self._advance(job.place, job.plan, result, queue, done)
+                if isinstance(result, float) and isinstance(asked, Job):
+                    asked.done = result
+                    self._tell()
+                    continue
+                del self._busy[pipe]
+                self._idle.append(worker)
+                if isinstance(asked, str):
+                    self._warm.add(asked)
+                elif isinstance(result, Result):
+                    self.keep(result)
+                    self.watcher.end(self.cost(asked.spec))
+                    self._tell()
+                    self._advance(asked.place, asked.plan, result, queue, done)
+
+    def _tell(self) -> None:
+        """Tell how much is done of the runs that are going on."""
+        going = [job for _, job in self._busy.values() if isinstance(job, Job)]
+        self.watcher.reach(sum(job.done * self.cost(job.spec) for job in going))
+
+    def _next(self, queue: list[Job]) -> Job | str | None:
+        """Return what to do next: compile, each loop in one worker, or run what is compiled."""
+        compiling = {asked for _, asked in self._busy.values() if isinstance(asked, str)}
+        for name in LOOPS:
+            if name in self._wanted - self._warm - compiling:
+                self.watcher.compile()
+                return name
+        for job in queue:
+            if self._warm.issuperset(needs(job.spec)):
+                queue.remove(job)
+                self.watcher.begin(job.spec.label)
+                return job
+        return None
 
     def _advance(
         self,

@@ -17,7 +17,9 @@ Examples:
 
   svmp study figure2 --out fig2 --children 1,2,5,20
 
-  svmp study all --out movielens --data ratings.dat
+  svmp study all --out movielens --data ml-1m.zip
+
+  svmp study all --out netflix --data combined_data_1.txt --users 4805
 """
 HELP = {
     "figure2": "The bound against accesses: Algorithm 1 with C = 1 to 20, options (a) and (b).",
@@ -49,7 +51,7 @@ def command(name: str) -> Callable[..., None]:
             str,
             typer.Option(
                 help="netflix-shaped, netflix-shaped:0.1 (a tenth), or a file of ratings: CSV, "
-                "TSV, MovieLens ::, Parquet, .npz, or the Netflix Prize's text."
+                "TSV, MovieLens ::, Parquet, .npz, the Netflix Prize's text, or a zip of them."
             ),
         ] = "netflix-shaped",
         columns: Annotated[
@@ -60,6 +62,10 @@ def command(name: str) -> Callable[..., None]:
             str,
             typer.Option(help="A second rating of the same pair: error, last, or mean."),
         ] = "error",
+        users: Annotated[
+            int | None,
+            typer.Option(help="Take so many users of the data, drawn, with all their ratings."),
+        ] = None,
         seed: Annotated[
             int, typer.Option(help="Decides the data drawn, the start, the rows read.")
         ] = 0,
@@ -87,6 +93,7 @@ def command(name: str) -> Callable[..., None]:
             data=data,
             columns=tuple(c.strip() for c in columns.split(",") if c.strip()),
             duplicates=duplicates,  # type: ignore[arg-type]
+            users=users,
             seed=seed,
             factors=factors,
             kappa=kappa,

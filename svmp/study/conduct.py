@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ import typer
 from rich.console import Console
 
 from svmp.errors import StudyError
+from svmp.study import answer
 from svmp.study.bench import Bench
 from svmp.study.data import load
 from svmp.study.outcomes import QUESTIONS, known, work_out
-from svmp.study.report import publish
+from svmp.study.report import draw_figure, publish
 from svmp.study.settings import Settings
 from svmp.study.store import Store
 from svmp.study.terminal import show, watching
@@ -40,16 +42,23 @@ def conduct(question: str, settings: Settings, out: Path, threads: int | None, f
     }
     store.open(about)
     console.print(f"{data.describe()} ({settings.data})", markup=False)
+    if data.much():
+        console.print(data.much(), style="yellow", markup=False)
     asked = QUESTIONS if question == "all" else (question,)
-    bench = None
+    bench, drawn = None, []
     try:
         with (
-            watching(console) as watcher,
+            watching(console, asked) as watcher,
             Bench(store, settings, data, watcher, threads or os.cpu_count() or 1) as bench,
+            ThreadPoolExecutor(1) as drawing,  # which has time while the workers run
         ):
+            if {"answer", "claims"} & set(asked):
+                bench.foresee(*answer.defaults(bench))
             for name in asked:
                 watcher.ask(name)
-                work_out(bench, name)
+                drawn.append(drawing.submit(draw_figure, store, work_out(bench, name)))
+            for figure in drawn:
+                figure.result()
     except KeyboardInterrupt:
         made = bench.made if bench else 0
         said = f"Stopped. {made} runs were made and are kept: the same command goes on from there."
@@ -72,5 +81,7 @@ def draw(out: Path) -> None:
     about, outcomes = store.about(), known(store)
     if about is None or not outcomes:
         raise StudyError(f"--out {out}: there is no study in that folder")
+    for outcome in outcomes.values():
+        draw_figure(store, outcome)
     publish(store, about, outcomes)
     typer.echo(f"The page is {out / 'index.html'}")

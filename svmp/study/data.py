@@ -9,12 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
-from svmp.errors import StudyError
+from svmp.errors import RatingsError, StudyError
 from svmp.ratings import Ratings, read_ratings
-from svmp.study.netflix import netflix_shaped
+from svmp.study.netflix import RATINGS, USERS, netflix_shaped
 from svmp.study.settings import NETFLIX_SHAPED, Settings
 
 COLUMNS = ("user", "item", "rating")
+HINTS = {
+    "columns=, as columns=('who', 'what', 'stars')": "--columns, as --columns who,what,stars",
+    "duplicates='last' or 'mean'": "--duplicates last or mean",
+    "name the encoding that it has, as encoding='latin-1'": "convert it first",
+}
+"""What a sentence about a file advises in Python, and at a terminal."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,18 @@ class Data:
         """Say how much there is of it."""
         return (
             f"{self.count:,} ratings of {self.ratings.items:,} items "
-            f"by {self.ratings.users:,} users"
+            f"by {self.ratings.users:,} user{'s' * (self.ratings.users != 1)}"
+        )
+
+    def much(self) -> str:
+        """Say what it means that there is far more of it than the paper had; else nothing."""
+        times = self.count / RATINGS
+        if times < 3:
+            return ""
+        return (
+            f"That is {times:.0f} times the paper's million, and runs take {times:.0f} times as "
+            f"long. --users {USERS} draws as many users as the paper's sample has, with all their "
+            "ratings; --max-accesses makes every run shorter."
         )
 
     def save(self, folder: Path) -> None:
@@ -69,10 +86,39 @@ def load(settings: Settings) -> Data:
     if kind == NETFLIX_SHAPED:
         ratings = netflix_shaped(_scale(name, scale) if colon else 1.0, settings.seed)
     else:
-        ratings = read_ratings(
-            Path(name), columns=_columns(settings.columns), duplicates=settings.duplicates
-        )
+        try:
+            ratings = read_ratings(
+                Path(name), columns=_columns(settings.columns), duplicates=settings.duplicates
+            )
+        except RatingsError as error:
+            raise StudyError(_by_option(str(error))) from None
+    if settings.users is not None:
+        ratings = some_users(ratings, settings.users, settings.seed)
     return Data(name, ratings, digest(ratings))
+
+
+def some_users(ratings: Ratings, count: int, seed: int) -> Ratings:
+    """Draw users with all their ratings, as the paper's sample; items without one are left out.
+
+    >>> some_users(Ratings.of_keys([0, 0, 1, 2], [0, 1, 1, 2], [5, 4, 3, 2], 3, 3), 2, seed=0)
+    <Ratings: 3 of 2 items by 2 users>
+    """
+    if count >= ratings.users:
+        return ratings
+    drawn = np.random.default_rng([seed, 2014]).choice(ratings.users, count, replace=False)
+    among = np.zeros(ratings.users, bool)
+    among[drawn] = True
+    some = ratings.take(among[ratings.user])
+    users, user = np.unique(some.user, return_inverse=True)
+    items, item = np.unique(some.item, return_inverse=True)
+    return Ratings.of_keys(user, item, some.rating, len(users), len(items))
+
+
+def _by_option(sentence: str) -> str:
+    """Say what can be done about a file by the options that the command has."""
+    for python, option in HINTS.items():
+        sentence = sentence.replace(python, option)
+    return sentence
 
 
 def _columns(names: tuple[str, ...]) -> list[int | str] | None:

@@ -9,7 +9,6 @@ import polars as pl
 
 from svmp.study.bench import Bench
 from svmp.study.chart import INK, Chart, Column, Line, Row, ordered, with_start
-from svmp.study.convergence import ending
 from svmp.study.runs import Result, Spec, fraction
 
 Name = Literal["figure2", "figure3"]
@@ -65,7 +64,7 @@ def endings(results: list[Result]) -> list[dict[str, Any]]:
             "policy": r.spec.policy,
             "rho1": r.spec.rho1,
             "status": r.status,
-            "ending": ending(r.status, r.bound, start, full.bound_at(r.accesses)),
+            "ending": r.ending(full, start),
             "bound": r.bound,
             "lowest": float(r.trace["bound"].min()),
             "start": start,

@@ -9,6 +9,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
@@ -47,8 +48,7 @@ class Paper:
     def __init__(self, chart: Chart) -> None:
         with mpl.rc_context(LOOK):
             self.figure = draw(chart)
-            self.figure.draw_without_rendering()  # which lays it out
-            self.figure.set_layout_engine("none")
+            ConstrainedLayoutEngine().execute(self.figure)  # once, not for each format
 
     def save(self, path: Path) -> None:
         """Write it, in the format of the suffix."""
@@ -61,7 +61,7 @@ class Paper:
 def draw(chart: Chart) -> Figure:
     """Draw a chart, panel by panel."""
     rows, columns = len(chart.rows), len(chart.columns)
-    figure = Figure(figsize=(3.7 * columns + 1.1, 2.3 * rows + 1.0), layout="constrained")
+    figure = Figure(figsize=(3.7 * columns + 1.1, 2.3 * rows + 1.0))
     FigureCanvasAgg(figure)
     grid = figure.subplots(rows, columns, squeeze=False, sharex="col")
     for i, row in enumerate(chart.rows):

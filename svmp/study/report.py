@@ -22,13 +22,19 @@ SECTIONS = {
 
 
 def publish(store: Store, about: dict[str, Any], outcomes: dict[str, Outcome]) -> None:
-    """Write the figures, and the page that shows them."""
+    """Write the page, and where they are missing the figures that it shows."""
     for outcome in outcomes.values():
-        if outcome.chart is not None:
-            paper = on_paper.Paper(outcome.chart)
-            for kind in on_paper.FORMATS:
-                store.write(f"{outcome.name}.{kind}", paper.save)
+        if not (store.folder / f"{outcome.name}.{on_paper.FORMATS[-1]}").exists():
+            draw_figure(store, outcome)
     store.write_text("index.html", page(about, outcomes))
+
+
+def draw_figure(store: Store, outcome: Outcome) -> None:
+    """Write a figure in every format."""
+    if outcome.chart is not None:
+        paper = on_paper.Paper(outcome.chart)
+        for kind in on_paper.FORMATS:
+            store.write(f"{outcome.name}.{kind}", paper.save)
 
 
 def page(about: dict[str, Any], outcomes: dict[str, Outcome]) -> str:

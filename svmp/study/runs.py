@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -16,11 +17,14 @@ from svmp.families.family import Array
 from svmp.inference.selection import Option, Selection
 from svmp.inference.steps import Steps
 from svmp.network.grid import Ints
+from svmp.study.convergence import Ending, ending
 
 Method = Literal["full", "children", "share", "batch", "default"]
 Policy = Literal["unit", "robbins-monro", "hold", "nodewise", "grow"]
 DENSITY = 1.1
 """Ratio of the iterations at which the bound is computed for a figure with a log axis."""
+PACE = 0.25
+"""Seconds after which it is told again how far a run is."""
 COLUMNS = ("iteration", "accesses", "seconds", "bound", "step_max")
 
 
@@ -100,9 +104,18 @@ class Result:
         """Return how long the run took for some numbers of accesses."""
         return np.interp(accesses, self.trace["accesses"], self.trace["seconds"])
 
-    def bound_at(self, accesses: float) -> float:
-        """Return the bound after so many accesses, between two that are known."""
-        return float(np.interp(accesses, self.trace["accesses"], self.trace["bound"]))
+    def bound_at(self, accesses: float, start: float | None = None) -> float:
+        """Return the bound after so many accesses, between two that are known, or the start's."""
+        x, y = self.trace["accesses"], self.trace["bound"]
+        if start is not None:
+            x, y = np.append(0.0, x), np.append(start, y)
+        return float(np.interp(accesses, x, y))
+
+    def ending(self, full: Result, start: float | None = None) -> Ending:
+        """Say how it ended, beside full VB from the same start."""
+        start = self.start if start is None else start
+        reached, lowest = full.bound_at(self.accesses, start), float(self.trace["bound"].min())
+        return ending(self.status, self.bound, start, reached, lowest)
 
 
 def arrange(spec: Spec) -> tuple[Selection | None, Steps | None]:
@@ -168,20 +181,31 @@ class Clock:
         return np.maximum.accumulate(np.maximum(seconds - np.cumsum(spent), 1e-6))
 
 
-def execute(model: svmp.Model, start: Any, spec: Spec) -> Result:
-    """Run it."""
+def execute(
+    model: svmp.Model, start: Any, spec: Spec, tell: Callable[[float], None] | None = None
+) -> Result:
+    """Run it, and tell now and then which part of it is done."""
     method, steps = arrange(spec)
     clock = Clock(every=spec.method == "full")
+    told = time.monotonic()
+
+    def watch(row: dict[str, float]) -> None:
+        nonlocal told
+        if tell is not None and time.monotonic() - told >= PACE:
+            told = time.monotonic()
+            tell(min(row["accesses"] / spec.accesses, 1.0))
+
     fit = svmp.fit(
         model, method, steps=steps, seed=spec.seed, init=start, tol=0, max_sweeps=None,
         max_accesses=spec.accesses, bound_every=clock, progress=False, threads=1,
+        watch=watch,
     )  # fmt: skip
     began = time.perf_counter() - fit.seconds
     exact = fit.trace["bound_se"] == 0
     trace = {c: fit.trace[c][exact] for c in COLUMNS}
     trace["seconds"] = clock.net(began, trace["iteration"], trace["seconds"])
     spent = (fit.iterations, fit.accesses, float(trace["seconds"][-1]))
-    why = "" if fit.diagnosis is None else str(fit.diagnosis)
+    why = "" if fit.diagnosis is None else fit.diagnosis.event
     return Result(spec, fit.status, fit.bound, *spent, trace, why)
 
 

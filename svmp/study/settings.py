@@ -24,6 +24,8 @@ class Settings:
     columns, duplicates
         Which columns of the file are user, item and rating, if it does not say; and what becomes
         of a second rating of the same item by the same user.
+    users
+        How many users of the file are taken, drawn by the seed, with all their ratings; else all.
     seed
         Decides the draw of the data, the start, and the rows that are read.
     factors, kappa
@@ -42,6 +44,7 @@ class Settings:
     data: str = NETFLIX_SHAPED
     columns: tuple[str, ...] = ()
     duplicates: Duplicates = "error"
+    users: int | None = None
     seed: int = 0
     factors: int = 5
     kappa: float = 0.6
@@ -56,6 +59,8 @@ class Settings:
             raise StudyError(f"--kappa must be in (1/2, 1], not {self.kappa}")
         if self.factors < 1:
             raise StudyError(f"--factors must be at least 1, not {self.factors}")
+        if self.users is not None and self.users < 1:
+            raise StudyError(f"--users must be at least 1, not {self.users}")
         if self.seed < 0:
             raise StudyError(f"--seed must not be negative, not {self.seed}")
         if self.max_accesses is not None and not self.max_accesses > 0:

@@ -9,7 +9,7 @@ from typing import Any
 from svmp.study.on_paper import short
 from svmp.study.outcomes import Outcome
 from svmp.study.runs import fraction
-from svmp.study.thresholds import METHODS, SIZES
+from svmp.study.thresholds import METHODS, SIZES, found
 
 
 def of(outcome: Outcome) -> str:
@@ -71,13 +71,12 @@ def thresholds(cells: list[dict[str, Any]]) -> str:
     """Return the largest first steps, with all that were tried."""
     rows = []
     for cell in cells:
-        found = "none down to 1/1024" if cell["rho1"] is None else fraction(cell["rho1"])
         tried = ", ".join(f"{rho} {end}" for rho, end in cell["tried"].items())
         rows.append(
             [
                 f"{METHODS[cell['method']]} ({cell['option']})",
-                f"{SIZES[cell['method']]} = {cell['size']}",
-                f"<strong>{found}</strong>",
+                f"{SIZES[cell['method']]}&nbsp;=&nbsp;{cell['size']}",
+                f"<strong>{found(cell)}</strong>",
                 "" if cell["paper"] is None else fraction(cell["paper"]),
                 escape(tried),
             ]

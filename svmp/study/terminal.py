@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -16,59 +17,73 @@ from rich.text import Text
 from svmp.study.on_paper import short
 from svmp.study.outcomes import Outcome
 
-VERDICTS = {"holds": "green", "answered": "green", "differs": "yellow", "not run": "dim"}
+VERDICTS = {"holds": "green", "answered": "green", "differs": "yellow"}
 
 
 class TimeLeft(Column):
-    """The time that what is left should take, at the pace so far."""
+    """The time that what is left of a question should take, at the pace so far."""
 
     def render(self, task: Task) -> Text:
-        spent, done = task.elapsed or 0.0, task.completed / (task.total or 1.0)
-        if not 0.02 < done < 1:
-            return Text("", style="dim")
-        left = timedelta(seconds=round(spent * (1 - done) / done))
+        done, began = task.completed / (task.total or 1.0), task.fields["began"]
+        if began is None or not 0.02 < done < 1:
+            return Text("")
+        left = timedelta(seconds=round((time.monotonic() - began) * (1 - done) / done))
         return Text(f"{left} left", style="cyan")
 
 
 class Terminal:
-    """A watcher that draws a bar; it speaks of what is done in guesses of seconds."""
+    """A watcher that draws a bar for each question."""
 
-    def __init__(self, progress: Progress, task: Any) -> None:
-        self.progress, self.task = progress, task
-        self.total = self.done = 0.0
+    def __init__(self, progress: Progress, task: Any, questions: Sequence[str]) -> None:
+        self.progress, self.task, self.questions = progress, task, questions
+        self.total = self.done = self.going = 0.0
+
+    def ask(self, question: str) -> None:
+        """Begin with a question."""
+        self.total = self.done = self.going = 0.0
+        place = f"{self.questions.index(question) + 1}/{len(self.questions)} "
+        name = (place if len(self.questions) > 1 else "") + question
+        self.progress.update(self.task, question=name, began=None, label="")
+        self._show()
 
     def expect(self, cost: float) -> None:
         self.total += cost
         self._show()
 
-    def begin(self, label: str) -> None:
-        self.progress.update(self.task, label=label)
+    def compile(self) -> None:
+        self.progress.update(self.task, label="compiling the loops, which happens once")
 
-    def end(self, label: str, cost: float) -> None:
+    def begin(self, label: str) -> None:
+        began = self.progress.tasks[0].fields["began"] or time.monotonic()
+        self.progress.update(self.task, label=label, began=began)
+
+    def reach(self, cost: float) -> None:
+        self.going = cost
+        self._show()
+
+    def end(self, cost: float) -> None:
         self.done += cost
         self._show()
 
-    def ask(self, question: str) -> None:
-        """Name the question that is worked on."""
-        self.progress.update(self.task, question=question)
-
     def _show(self) -> None:
-        self.progress.update(self.task, total=max(self.total, 1e-9), completed=self.done)
+        done = self.done + self.going
+        self.progress.update(self.task, total=max(self.total, 1e-9), completed=done)
 
 
 @contextmanager
-def watching(console: Console) -> Iterator[Terminal]:
+def watching(console: Console, questions: Sequence[str]) -> Iterator[Terminal]:
     """Show a bar while a study goes on."""
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.fields[question]:<10}"),
+        TextColumn("{task.fields[question]:<14}"),
         BarColumn(bar_width=24),
         TimeElapsedColumn(),
         TimeLeft(),
         TextColumn("[dim]{task.fields[label]}"),
     )
     with Progress(*columns, console=console, transient=True) as progress:
-        yield Terminal(progress, progress.add_task("", total=None, question="", label=""))
+        task = progress.add_task("", total=None, question="", label="", began=None)
+        yield Terminal(progress, task, questions)
 
 
 def show(console: Console, outcomes: dict[str, Outcome]) -> None:
@@ -90,7 +105,9 @@ def verdicts(about: dict[str, Any]) -> Table:
     table = Table("", "the paper's claim", "here", title="Claims", title_justify="left")
     for claim in about["claims"]:
         verdict = claim["verdict"]
-        table.add_row(str(claim["number"]), Text(claim["claim"]), Text(verdict, VERDICTS[verdict]))
+        table.add_row(
+            str(claim["number"]), Text(claim["claim"]), Text(verdict, VERDICTS.get(verdict, "dim"))
+        )
     return table
 
 
@@ -117,12 +134,11 @@ def policies(about: dict[str, Any]) -> Table:
 def first_steps(about: dict[str, Any]) -> Table:
     """Return the largest first steps that converge."""
     from svmp.study.runs import fraction
-    from svmp.study.thresholds import METHODS, SIZES
+    from svmp.study.thresholds import METHODS, SIZES, found
 
     table = Table("algorithm", "option", "size", "largest first step", "the paper's")
     for cell in about["cells"]:
-        found = "none down to 1/1024" if cell["rho1"] is None else fraction(cell["rho1"])
         papers = "" if cell["paper"] is None else fraction(cell["paper"])
         size = f"{SIZES[cell['method']]} = {cell['size']}"
-        table.add_row(METHODS[cell["method"]], cell["option"], size, found, papers)
+        table.add_row(METHODS[cell["method"]], cell["option"], size, found(cell), papers)
     return table

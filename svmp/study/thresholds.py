@@ -8,7 +8,7 @@ import polars as pl
 
 from svmp.study.bench import Bench, Plan
 from svmp.study.chart import BLUE, ORANGE, Chart, Column, Line, Row
-from svmp.study.convergence import SHARE, ending
+from svmp.study.convergence import SHARE, Ending
 from svmp.study.runs import Method, Result, fraction
 
 SMALLEST = 10
@@ -48,43 +48,68 @@ def cells(bench: Bench) -> list[tuple[Method, str, int]]:
 
 
 def search(bench: Bench, full: Result, method: Method, option: str, size: int) -> Plan[Any]:
-    """Find the largest first step that converges, by bisection: smaller ones do too."""
-    tried: dict[int, str] = {}
+    """Find the largest first step that converges.
 
-    def fails(power: int) -> Plan[bool]:
+    Smaller steps lead astray less and take longer. So the largest that does not lead astray is
+    found by bisection. Where it has not come far either, smaller ones are tried as long as they
+    come farther: if none converges, the budget leaves no room between too large and too slow.
+    """
+    tried: dict[int, str] = {}
+    reached: dict[int, float] = {}
+
+    def attempt(power: int) -> Plan[Ending]:
         which = 0 if method == "children" else 1
         spec = bench.spec(method, which, size=size, option=option, rho1=2.0**-power)
         result = yield spec
-        end = ending(result.status, result.bound, result.start, full.bound_at(result.accesses))
-        tried[power] = end
-        return end != "converged"
+        tried[power] = result.ending(full)
+        reached[power] = result.bound
+        return result.ending(full)
 
-    low, high = 0, SMALLEST + 1
-    if not (yield from fails(0)):
-        high = 0
+    low, high = -1, SMALLEST + 1
+    middle = 0
     while high - low > 1:
-        middle = (low + high) // 2
-        if (yield from fails(middle)):
+        if (yield from attempt(middle)) in ("diverged", "far off"):
             low = middle
         else:
             high = middle
-    found = 2.0**-high if high <= SMALLEST else None
+        middle = (low + high) // 2
+    while tried.get(high) == "slow" and high < SMALLEST:
+        if high + 1 not in tried:
+            yield from attempt(high + 1)
+        if reached[high + 1] <= reached[high]:
+            break
+        high += 1
     return {
         "method": method,
         "option": option,
         "size": size,
-        "rho1": found,
+        "rho1": 2.0**-high if tried.get(high) == "converged" else None,
         "paper": papers(method, option, size),
         "tried": {fraction(2.0**-power): end for power, end in sorted(tried.items())},
     }
 
 
+def found(cell: dict[str, Any]) -> str:
+    """Write what was found for one algorithm, option and size.
+
+    >>> found({"rho1": None, "tried": {"1": "diverged", "1/2": "far off", "1/4": "slow"}})
+    'none: 1/2 is too large, 1/4 too slow'
+    """
+    if cell["rho1"] is not None:
+        return fraction(cell["rho1"])
+    slow = [rho for rho, end in cell["tried"].items() if end == "slow"]
+    large = [rho for rho, end in cell["tried"].items() if end in ("diverged", "far off")]
+    if not slow:
+        return f"none down to {large[-1]}"
+    return f"none: {f'{large[-1]} is too large, ' if large else ''}{slow[0]} too slow"
+
+
 def run(bench: Bench) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Look for all of them side by side."""
     (full,) = bench.results([bench.spec("full", 0, policy="unit")])
-    found = bench.carry_out([search(bench, full, *cell) for cell in cells(bench)])
-    columns = {name: [cell[name] for cell in found] for name in SCHEMA}
-    return pl.DataFrame(columns, schema=SCHEMA), {"cells": found}
+    made = bench.carry_out([search(bench, full, *cell) for cell in cells(bench)])
+    columns = {name: [cell[name] for cell in made] for name in SCHEMA}
+    return pl.DataFrame(columns, schema=SCHEMA), {"cells": made}
 
 
 def chart(table: pl.DataFrame, about: dict[str, Any]) -> Chart:
@@ -116,7 +141,8 @@ def chart(table: pl.DataFrame, about: dict[str, Any]) -> Chart:
             "The largest first step among 1, 1/2, ..., 1/1024 from which a run converges. It "
             f"converges if it does not diverge and gains at least {SHARE:.0%} of what full VB "
             "gains from the same start in as many accesses. Found by bisection, as smaller first "
-            "steps diverge less. Rings: the values that the paper names."
+            "steps diverge less. Where there is no point, none converges in the accesses that a "
+            "run has. Rings: the values that the paper names."
         ),
         alt="Largest first step that converges, by C and by C_global, beside the paper's.",
         y_label="largest first step",

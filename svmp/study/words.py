@@ -73,10 +73,15 @@ def _here(outcomes: dict[str, Outcome]) -> str:
 
 
 def _verdicts(claims: list[dict[str, Any]]) -> str:
-    held = sum(c["verdict"] == "holds" for c in claims)
-    other = [str(c["number"]) for c in claims if c["verdict"] == "differs"]
-    which = f"; {', '.join(other)} differ{'s' * (len(other) == 1)}" if other else ""
-    return f"Of its ten claims {held} hold on these data{which}."
+    def those(verdict: str) -> list[str]:
+        return [str(c["number"]) for c in claims if c["verdict"] == verdict]
+
+    said = [f"Of its ten claims {len(those('holds'))} hold on these data"]
+    if other := those("differs"):
+        said.append(f"{', '.join(other)} differ{'s' * (len(other) == 1)}")
+    if unknown := those("undecided") + those("not run"):
+        said.append(f"nothing is said of {', '.join(unknown)}, for want of accesses or of runs")
+    return "; ".join(said) + "."
 
 
 def _tile(name: str, about: dict[str, Any]) -> Tile | None:
@@ -113,7 +118,7 @@ def how(about: dict[str, Any], outcomes: dict[str, Outcome]) -> str:
     one, two, answer, alone = settings["sweeps"]
     limit = settings["max_accesses"]
     facts = {
-        "data": f"{about['data']} ({settings['data']})",
+        "data": f"{about['data']} ({settings['data']}{_drawn(settings)})",
         "digest of the ratings": about["digest"],
         "seed": settings["seed"],
         "factors, K": settings["factors"],
@@ -139,3 +144,8 @@ def how(about: dict[str, Any], outcomes: dict[str, Outcome]) -> str:
 <dl>{rows}</dl>
 <h3>To run it again</h3><pre>{escape(about["command"])}</pre>
 <p>Tables: {files}. Each run has its own, in <code>runs/</code>.</p></section>"""
+
+
+def _drawn(settings: dict[str, Any]) -> str:
+    users = settings.get("users")
+    return f", of which {users:,} users were drawn" if users else ""

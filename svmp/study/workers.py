@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from multiprocessing import connection, get_context
@@ -20,16 +20,25 @@ from svmp.study.runs import Result, Spec
 Pipe = connection.Connection
 WARM_UP = 0.0005
 """Scale of the draw on which the loops are compiled, before any worker needs them."""
-LOOPS = (
-    Spec("full"),
-    Spec("children", 1, "a"),
-    Spec("batch", 10, "a"),
-    Spec("default", policy="unit"),
-    Spec("batch", 10, "b"),
-    Spec("children", 1, "b"),
-    Spec("default", policy="grow"),
-)
-"""Runs that need every loop of a study; every other one shares most of its loops with the next."""
+LOOPS: dict[str, tuple[Spec, ...]] = {
+    "full": (Spec("full"),),
+    "drawn": (Spec("children", 1), Spec("batch", 10)),
+    "default": (Spec("default", policy="unit"),),
+}
+"""What is compiled as a whole, and the runs on which that happens."""
+
+
+def needs(spec: Spec) -> tuple[str, ...]:
+    """Return which loops a run needs.
+
+    >>> needs(Spec("batch", 100)), needs(Spec("default", policy="grow"))
+    (('drawn',), ('full', 'drawn'))
+    """
+    if spec.method == "full":
+        return ("full",)
+    if spec.method == "default":
+        return ("full", "drawn") if spec.policy == "grow" else ("default",)
+    return ("drawn",)
 
 
 class Worker:
@@ -38,12 +47,12 @@ class Worker:
     def __init__(self, process: BaseProcess, pipe: Pipe) -> None:
         self.process, self.pipe = process, pipe
 
-    def send(self, spec: Spec) -> None:
-        """Let it run something."""
-        self.pipe.send(spec)
+    def send(self, asked: Spec | str) -> None:
+        """Let it run something, or compile some loops."""
+        self.pipe.send(asked)
 
-    def receive(self) -> Result:
-        """Return what came of it; raise what it raised."""
+    def receive(self) -> Result | float | None:
+        """Return what came of it, or how far it is; None if it compiled; raise what it raised."""
         try:
             answer = self.pipe.recv()
         except (EOFError, OSError):
@@ -99,7 +108,7 @@ def one_thread() -> Iterator[None]:
 
 
 def work(pipe: Pipe, place: str, factors: int, seed: int) -> None:
-    """Run what comes until nothing does; for several runs, only compile what they need."""
+    """Run what comes until nothing does, with loops that were loaded before; or only load them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     from svmp.study.data import load_arrays
     from svmp.study.netflix import beginning, matrix_factorization
@@ -107,37 +116,30 @@ def work(pipe: Pipe, place: str, factors: int, seed: int) -> None:
 
     ratings = load_arrays(Path(place))
     model, start = matrix_factorization(ratings, factors), beginning(ratings, factors, seed)
+    loaded: set[str] = set()
     with suppress(EOFError, OSError):
         while True:
             asked = pipe.recv()
+            run = isinstance(asked, Spec)
             try:
-                if isinstance(asked, Spec):
-                    pipe.send(execute(model, start, asked))
-                else:
-                    compile_loops(asked)
-                    pipe.send(None)
+                for name in needs(asked) if run else (asked,):
+                    if name not in loaded:
+                        load_loops(name)
+                        loaded.add(name)
+                pipe.send(execute(model, start, asked, pipe.send) if run else None)
             except (SvmpError, MemoryError) as error:
                 pipe.send(error if isinstance(error, SvmpError) else StudyError(str(error)))
 
 
-def compile_loops(specs: Sequence[Spec]) -> None:
-    """Let the loops of some runs be compiled, on hardly any data."""
+def load_loops(name: str) -> None:
+    """Load loops from the cache, or compile them, on hardly any data."""
     from svmp.study.netflix import beginning, matrix_factorization, netflix_shaped
     from svmp.study.runs import execute
 
     ratings = netflix_shaped(WARM_UP)
     model, start = matrix_factorization(ratings, 2), beginning(ratings, 2, 0)
-    for spec in specs:
+    for spec in LOOPS[name]:
         execute(model, start, replace(spec, accesses=1.0, rho1=1 / 1024))
-
-
-def compile_first(team: Sequence[Worker]) -> None:
-    """Share the compiling out; then each worker finds in the cache what the others compiled."""
-    for shares in ([LOOPS[i :: len(team)] for i in range(len(team))], [LOOPS] * len(team)):
-        for worker, share in zip(team, shares, strict=True):
-            worker.pipe.send(share)
-        for worker in team:
-            worker.receive()
 
 
 def ready(busy: dict[Any, Any]) -> list[Any]:

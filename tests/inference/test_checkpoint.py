@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -184,7 +185,10 @@ def test_a_divergence_is_diagnosed():
     assert len(seen.index) == 2
     assert seen.iteration == fit.iterations
     assert 0 < seen.step <= 1
-    assert seen.safe_rho1 is not None
+    assert "safe_rho1" not in vars(seen)  # nothing is tried out before it is asked for
+    elsewhere = pickle.loads(pickle.dumps(seen))
+    assert elsewhere.safe_rho1 == seen.safe_rho1 is not None
+    assert str(elsewhere) == str(seen) == f"{seen.event}; {seen.advice}"
     steps = svmp.RobbinsMonro(kappa=0.6, rho1=seen.safe_rho1)
     safe = svmp.fit(model, svmp.Children(1), steps=steps, max_sweeps=3, tol=0)
     assert safe.status == "budget"

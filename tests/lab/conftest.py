@@ -73,7 +73,7 @@ class Lab:
 
     def end_of(self, id: str) -> dict[str, Any]:
         states = ("waiting", "running", "stopping")
-        return self.wait(id, lambda run: run["state"] not in states)
+        return self.wait(id, lambda run: run["state"] not in states and not run["probing"])
 
     def children(self) -> list[int]:
         """Its worker processes."""

@@ -60,6 +60,32 @@ def test_a_run_is_heard_to_its_end() -> None:
     with_workers(GOOD, play)
 
 
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_divergence_is_heard_before_it_is_known_what_is_safe(stopped: bool) -> None:
+    async def play(runs: Runs) -> None:
+        run = runs.add(PLAN)
+        await state(run, "diverged")
+        assert run.about()["probing"]
+        assert run.sentence == "fell; looking for a safe first step ..."
+        assert run.worker is not None
+        process = await run.worker.start()
+        if stopped:
+            runs.stop(run)
+        else:
+            assert process.stdin is not None
+            process.stdin.write(b"found\n")
+        while run.about()["probing"]:
+            await asyncio.sleep(0.02)
+        assert run.about()["state"] == "diverged"
+        assert run.sentence == ("fell" if stopped else "fell; 1/64 is safe")
+        assert process.returncode is not None
+
+    probe = "tell(end='diverged', sentence='fell', bound=-4.0, probing=True); "
+    found = "line and tell(end='diverged', sentence='fell; 1/64 is safe', bound=-4.0)"
+    code = f"{TELL} sys.stdin.readline(); {ROW} {probe} line = sys.stdin.readline(); {found}"
+    with_workers(code, play)
+
+
 def test_only_so_many_run_at_once_and_the_others_follow() -> None:
     async def play(runs: Runs) -> None:
         made = [runs.add(PLAN) for _ in range(MOST_RUNNING + 2)]

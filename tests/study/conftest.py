@@ -29,7 +29,7 @@ def svmp_study(*arguments: str | Path, **options) -> subprocess.CompletedProcess
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a study of two thousand ratings."""
     folder = tmp_path_factory.mktemp("study") / "tiny"
-    done = svmp_study("all", "--out", folder, *TINY)
+    done = svmp_study("all", "--out", folder, *TINY, "--threads", "1")
     assert done.returncode == 0, done.stderr
     (folder / "said.txt").write_text(done.stdout)
     return folder

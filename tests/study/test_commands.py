@@ -119,18 +119,26 @@ BAD = {
     "--kappa 2": "--kappa",
     "--factors 0": "--factors",
     "--seed -1": "--seed",
+    "--users 0": "--users",
     "--max-accesses 0": "--max-accesses",
     "--duplicates perhaps": "--duplicates",
     "--threads 0": "--threads",
     "--seed x": "--seed",
     "--data {cut}": "line 3",
     "--data {nan}": "line 2",
-    "--data {empty}": "",
+    "--data {empty}": "the file is empty",
+    "--data {named}": "--columns who,what,stars",
+    "--data {twice}": "line 3: user 1 has rated item 2 already",
+    "--data {twice} --seed 1": "with --duplicates last or mean",
+    "--data {latin}": "line 2: this is not utf-8 text; convert it first",
 }
 FILES = {
     "cut": "user,item,rating\n1,2,3\n4,5\n",
     "nan": "user,item,rating\n1,2,nan\n",
     "empty": "",
+    "named": "buyer,thing,grade\n1,2,3\n",
+    "twice": "user,item,rating\n1,2,3\n1,2,4\n",
+    "latin": "user,item,rating\nJosé,2,3\n",
 }
 
 
@@ -138,7 +146,7 @@ FILES = {
 def test_bad_input_is_refused_in_a_sentence(asked, tmp_path, monkeypatch, capsys):
     files = {name: tmp_path / f"{name}.csv" for name in FILES}
     for name, text in FILES.items():
-        files[name].write_text(text)
+        files[name].write_text(text, encoding="latin-1")
     folder = tmp_path / "out"
     words = [word.format(**files) for word in asked.split()]
     monkeypatch.setattr("sys.argv", ["svmp", "study", "figure2", "--out", str(folder), *words])

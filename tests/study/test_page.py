@@ -114,6 +114,10 @@ def test_on_a_phone_nothing_scrolls_sideways(shown):
     page = shown(viewport={"width": 360, "height": 740}, is_mobile=True, has_touch=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     assert page.locator("#figure2 .chart").bounding_box()["width"] <= 360
+    title = page.locator("#figure2 .annotation").last.bounding_box()
+    label = page.locator("#figure2 .x3title").bounding_box()
+    assert label["y"] + label["height"] <= title["y"]
+    assert title["x"] + title["width"] <= 360
     assert page.locator(LINES).count() == 6 * 3
 
 

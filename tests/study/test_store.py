@@ -9,6 +9,8 @@ import polars as pl
 import pytest
 
 from svmp.errors import StudyError
+from svmp.study.data import some_users
+from svmp.study.netflix import netflix_shaped
 from svmp.study.runs import COLUMNS, Result, Spec
 from svmp.study.settings import Settings, whole_numbers
 from svmp.study.store import Store
@@ -92,3 +94,16 @@ def test_keys_tell_runs_apart():
 def test_lists_of_numbers_that_are_none(text):
     with pytest.raises(StudyError, match="--children must be"):
         whole_numbers(text, "--children")
+
+
+def test_users_are_drawn_with_all_their_ratings():
+    whole = netflix_shaped(0.01)
+    some = some_users(whole, 100, seed=3)
+    drawn = np.random.default_rng([3, 2014]).choice(whole.users, 100, replace=False)
+    rows = np.isin(whole.user, drawn)
+    assert some.rating.tolist() == whole.rating[rows].tolist()
+    assert np.unique(whole.user[rows])[some.user].tolist() == whole.user[rows].tolist()
+    assert np.unique(whole.item[rows])[some.item].tolist() == whole.item[rows].tolist()
+    assert 90 < some.users == len(np.unique(some.user)) <= 100
+    assert some.items == len(np.unique(some.item))
+    assert some_users(whole, 10_000, seed=3) is whole

@@ -4,6 +4,7 @@
 const NARROW = 680; // below so many pixels the panels stand in one column
 const LEAST = 100;
 const PANEL = 250;
+const APART = 36; // pixels between two columns that stand in one
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const charts = JSON.parse(document.getElementById("charts").textContent);
 
@@ -91,14 +92,15 @@ class Figure {
     const rows = far ? this.chart.rows.slice(0, 1) : this.chart.rows;
     const across = stacked ? 1 : this.chart.columns.length;
     const deep = stacked ? rows.length * this.chart.columns.length : rows.length;
-    const height = deep * PANEL + 70;
+    const apart = stacked ? APART : 0; // room for the label above and the title below
+    const height = deep * PANEL + 70 + apart * (this.chart.columns.length - 1);
     const traces = [];
     const layout = this.layout(width, height);
     this.chart.columns.forEach((column, c) => {
       rows.forEach((row, r) => {
         const at = stacked ? { x: 0, y: c * rows.length + r } : { x: c, y: r };
         const number = c * rows.length + r + 1;
-        this.panel(layout, column, row, number, at, { across, deep, height, width, c, r, rows: rows.length, far });
+        this.panel(layout, column, row, number, at, { across, deep, height, width, apart, c, r, rows: rows.length, far });
         for (const line of column.lines) traces.push(...this.traces(line, column, number, r, far));
       });
     });
@@ -170,8 +172,9 @@ class Figure {
     const left = 58 / grid.width, gapX = 66 / grid.width, gapY = 40 / grid.height;
     const top = 30 / grid.height, bottom = 46 / grid.height;
     const wide = (1 - left - 6 / grid.width - gapX * (grid.across - 1)) / grid.across;
-    const high = (1 - top - bottom - gapY * (grid.deep - 1)) / grid.deep;
-    const x0 = left + at.x * (wide + gapX), y1 = 1 - top - at.y * (high + gapY);
+    const apart = grid.apart / grid.height, columns = this.chart.columns.length;
+    const high = (1 - top - bottom - gapY * (grid.deep - 1) - apart * (columns - 1)) / grid.deep;
+    const x0 = left + at.x * (wide + gapX), y1 = 1 - top - at.y * (high + gapY) - grid.c * apart;
     const last = grid.r === grid.rows - 1;
     const common = {
       gridcolor: theme.grid, linecolor: theme.line, zeroline: false, tickfont: { color: theme.soft, size: 11 },
@@ -193,7 +196,7 @@ class Figure {
     };
     if (grid.r === 0) {
       layout.annotations.push({
-        text: `<b>${column.title}</b>`, xref: "paper", yref: "paper", x: x0, y: y1 + 6 / grid.height,
+        text: `<b>${column.title}</b>`, xref: "paper", yref: "paper", x: grid.apart ? 0 : x0, y: y1 + 6 / grid.height,
         xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 13, color: theme.text },
       });
     }

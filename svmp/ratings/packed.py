@@ -1,0 +1,70 @@
+"""Ratings in a zip archive or a folder of several files, as MovieLens and the Prize come."""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+
+from svmp.errors import RatingsError
+from svmp.ratings.lines import DAMAGED, refusing
+
+PRIZE = ("mv_*.txt", "mv_*.txt.gz", "combined_data_*.txt", "combined_data_*.txt.gz")
+"""Names of files of the Netflix Prize, which belong together."""
+MOVIELENS = ("ratings.csv", "ratings.dat", "u.data")
+"""Names of the one file that MovieLens has the ratings in."""
+KNOWN = "mv_*.txt, combined_data_*.txt, ratings.csv, ratings.dat or u.data"
+
+
+def parts(names: Iterable[str]) -> list[str]:
+    """Return those among the names of files that hold the ratings, in order.
+
+    >>> parts(["ml-1m/movies.dat", "ml-1m/ratings.dat", "ml-1m/README"])
+    ['ml-1m/ratings.dat']
+    """
+    known = sorted(names)
+    for pattern in (*PRIZE, *MOVIELENS):
+        found = [name for name in known if fnmatch(PurePosixPath(name).name, pattern)]
+        if len(found) == 1 or (found and pattern in PRIZE):
+            return found
+    return []
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Return the files of a folder that hold the ratings."""
+    with refusing(folder):
+        found = parts(path.name for path in folder.iterdir())
+    if not found:
+        raise RatingsError(f"{folder}: a folder without {KNOWN}; name a file in it")
+    return [folder / name for name in found]
+
+
+def is_archive(path: Path) -> bool:
+    """Say whether a file is a zip archive, and not one of arrays."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return not all(name.endswith(".npy") for name in archive.namelist())
+    except (OSError, *DAMAGED):
+        return False
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[list[Path]]:
+    """Unpack the files of an archive that hold the ratings, for as long as they are needed."""
+    with tempfile.TemporaryDirectory(prefix="svmp-ratings-") as place:
+        try:
+            with refusing(path), zipfile.ZipFile(path) as archive:
+                names = [name for name in archive.namelist() if not name.endswith("/")]
+                found = parts(names) or (names if len(names) == 1 else [])
+                if not found:
+                    raise RatingsError(f"{path}: an archive without {KNOWN}; unpack it first")
+                files = [Path(archive.extract(name, place)) for name in found]
+        except (*DAMAGED, RuntimeError) as error:  # the latter of one that needs a password
+            raise RatingsError(f"{path}: the archive cannot be read ({error})") from None
+        try:
+            yield files
+        except RatingsError as error:
+            raise RatingsError(str(error).replace(place, str(path))) from None
