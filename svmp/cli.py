@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from svmp.errors import SvmpError
+from svmp.errors import SvmpError, needing
 from svmp.recommend.commands import recommend
 from svmp.study.commands import study
 
@@ -65,14 +64,6 @@ def lab(
     except OSError as error:
         reason = os.strerror(error.errno or 0)
         raise SvmpError(f"the lab cannot use port {port}: {reason}") from None
-
-
-def needing(extra: str, module: str) -> Any:
-    """Import a module of svmp; where its extra is not installed, say how to get it."""
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        raise SvmpError(f"this needs {error.name}: pip install 'svmp[{extra}]'") from None
 
 
 def main() -> None:

@@ -1,5 +1,10 @@
 """The errors that svmp raises of its own, each a sentence for the person at the keyboard."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
 
 class SvmpError(Exception):
     """Base of every error that svmp raises on purpose."""
@@ -7,6 +12,10 @@ class SvmpError(Exception):
 
 class ModelError(SvmpError, ValueError):
     """A network that cannot be declared or fitted as it stands, or data that do not suit it."""
+
+
+class UnknownError(ModelError):
+    """An id that is not in a model."""
 
 
 class ImproperError(SvmpError, ArithmeticError):
@@ -36,3 +45,11 @@ class StudyError(SvmpError, ValueError):
 
 class RatingsError(SvmpError, ValueError):
     """Ratings that cannot be read or used as they stand; it names the file and the line."""
+
+
+def needing(extra: str, module: str) -> Any:
+    """Import a module of svmp; where its extra is not installed, say how to get it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise SvmpError(f"this needs {error.name}: pip install 'svmp[{extra}]'") from None

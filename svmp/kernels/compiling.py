@@ -22,6 +22,9 @@ CHUNK = 16
 
 jit = njit(**SETTINGS)
 parallel = njit(**SETTINGS, parallel=True)
+shared = njit(**SETTINGS, nogil=True)
+"""For a loop that `threads.share` runs on every thread: compiled once, where `parallel` compiles
+what it calls several times over."""
 bare = njit(**SETTINGS, _nrt=False)
 """For what allocates nothing: it counts no references, of which a call may hold a dozen."""
 inline = njit(**SETTINGS, _nrt=False, forceinline=True)
@@ -41,10 +44,10 @@ fetch_add: Any = intrinsic(_fetch_add)
 
 
 @inline
-def claim(counter: Any) -> int:
-    """Return the first of the next CHUNK keys that no thread has taken yet.
+def claim(counter: Any, amount: int) -> int:
+    """Return the first of the next few keys that no thread has taken yet.
 
-    A loop over threads, each of which goes on until there are no more, shares keys out as they
-    come, where `prange` over keys would halve them beforehand.
+    Every thread goes on until there are no more, which shares keys out as they come, where `prange`
+    would halve them beforehand.
     """
-    return fetch_add(counter, CHUNK)
+    return fetch_add(counter, amount)

@@ -7,12 +7,11 @@ twins are in families/ and factors/.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from svmp.families.family import Array, Bools
-from svmp.kernels.compiling import bare, parallel
+from svmp.kernels.compiling import bare, claim, shared
 from svmp.kernels.special import log
-from svmp.kernels.threads import threads_for
+from svmp.kernels.threads import STREAM, share, threads_for
 from svmp.network.grid import Ints
 
 BLOCK = 4096
@@ -20,19 +19,22 @@ BLOCK = 4096
 
 def follow(natural: Array, moments: Array, last: Array, last_moments: Array) -> float:
     """Return the symmetrised KL between q and a former one, which becomes the same as q."""
-    with threads_for(natural.size):
+    with threads_for(natural.size // STREAM):
         flat = (a.reshape(-1) for a in (natural, moments, last, last_moments))
-        return float(_follow(*flat).sum())
+        out = np.empty(-(-natural.size // BLOCK))
+        share(_follow, *flat, out)
+        return float(out.sum())
 
 
-@parallel
-def _follow(natural: Array, moments: Array, last: Array, last_moments: Array) -> Array:
-    blocks = (len(natural) + BLOCK - 1) // BLOCK
-    out = np.empty(blocks)
-    for b in prange(blocks):
+@shared
+def _follow(
+    taken: Ints, natural: Array, moments: Array, last: Array, last_moments: Array, out: Array
+) -> None:
+    b = claim(taken, 1)
+    while b < len(out):
         here = slice(b * BLOCK, (b + 1) * BLOCK)
         out[b] = _follow_block(natural[here], moments[here], last[here], last_moments[here])
-    return out
+        b = claim(taken, 1)
 
 
 @bare
@@ -48,37 +50,49 @@ def _follow_block(natural: Array, moments: Array, last: Array, last_moments: Arr
 
 def are_normals(natural: Array, keys: Ints, width: int) -> bool:
     """Whether the natural parameters of all elements of some keys are those of Normals."""
-    with threads_for(len(keys) * width):
-        return bool(_are_normals(natural, keys, width).all())
+    with threads_for(len(keys) * width // STREAM):
+        sound = np.empty(-(-len(keys) // BLOCK), dtype=bool)
+        share(_are_normals, natural, keys, width, sound)
+        return bool(sound.all())
 
 
-@parallel
-def _are_normals(natural: Array, keys: Ints, width: int) -> Bools:
-    out = np.empty(len(keys), np.bool_)
-    for m in prange(len(keys)):
-        sound, first = True, np.uintp(keys[m]) * np.uintp(width)
-        for k in range(np.uintp(width)):
+@shared
+def _are_normals(taken: Ints, natural: Array, keys: Ints, width: int, out: Bools) -> None:
+    b = claim(taken, 1)
+    while b < len(out):
+        out[b] = _block_is_normal(natural, keys[b * BLOCK : (b + 1) * BLOCK], np.uintp(width))
+        b = claim(taken, 1)
+
+
+@bare
+def _block_is_normal(natural: Array, keys: Ints, width: int) -> bool:
+    sound = True
+    for key in keys:
+        first = np.uintp(key) * width
+        for k in range(width):
             linear, square = natural[first + k, 0], natural[first + k, 1]
             sound &= (abs(linear) < np.inf) & (square < 0) & (square > -np.inf)
-        out[m] = sound
-    return out
+    return sound
 
 
 def normal_bound(natural: Array, moments: Array, mu: Array, tau: Array) -> float:
     """E[log p(x)] - E[log q(x)] of Normals, added up; mu and tau are for each, or one for all."""
-    with threads_for(natural.size):
-        return float(_normal_bound(natural, moments, mu, tau).sum())
+    with threads_for(natural.size // STREAM):
+        out = np.empty(-(-len(natural) // BLOCK))
+        share(_normal_bound, natural, moments, mu, tau, out)
+        return float(out.sum())
 
 
-@parallel
-def _normal_bound(natural: Array, moments: Array, mu: Array, tau: Array) -> Array:
-    blocks = (len(natural) + BLOCK - 1) // BLOCK
-    out = np.empty(blocks)
-    for b in prange(blocks):
+@shared
+def _normal_bound(
+    taken: Ints, natural: Array, moments: Array, mu: Array, tau: Array, out: Array
+) -> None:
+    b = claim(taken, 1)
+    while b < len(out):
         here = slice(b * BLOCK, (b + 1) * BLOCK)
         ours = mu[here] if len(mu) > 1 else mu, tau[here] if len(tau) > 1 else tau
         out[b] = _normal_bound_block(natural[here], moments[here], *ours)
-    return out
+        b = claim(taken, 1)
 
 
 @bare

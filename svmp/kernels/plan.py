@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from svmp import factors
@@ -18,11 +17,12 @@ from svmp.families.family import Array, stack
 from svmp.families.normal import LOG_2PI
 from svmp.kernels import multilinear, terms
 from svmp.kernels.drawn import update_drawn
+from svmp.kernels.eights import EIGHT
 from svmp.kernels.elements import are_normals
 from svmp.kernels.multilinear import LONG, Receiver
-from svmp.kernels.table import Column, Keyed, Numbers, by_key, place_of
+from svmp.kernels.table import Column, Keyed, Numbers, by_key, place_of, side_by_side
 from svmp.kernels.terms import OWN, Mean, Rows
-from svmp.kernels.threads import threads_for
+from svmp.kernels.threads import STREAM, share, threads_for
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints
@@ -32,6 +32,8 @@ from svmp.network.slot import Single
 
 Precision = type[np.float32] | type[np.float64]
 
+FEW = 8
+"""Where keys are so many times as many as rows, only those that the rows read are looked at."""
 CENTRED = 100.0
 """How many standard deviations from 0 data may lie whose rows are read in single precision."""
 
@@ -146,40 +148,55 @@ class Plan:
         exact = np.abs(values).max(initial=0) < 2**24
         return np.float32 if exact and centre <= CENTRED * spread else np.float64
 
-    def packed_size(self, term: LinearTerm) -> int:
-        """Return how many numbers the loops read of each key of a term's operands."""
-        return 2 * term.scope.slots.size
+    def packed_width(self, term: LinearTerm) -> int:
+        """Return how many means the loops read of each key: K in whole eights, if not 1."""
+        width = term.scope.slots.size
+        return width if width == 1 else -(-width // EIGHT) * EIGHT
 
-    def pack(self, q: Beliefs, operand: Operand, out: Numbers) -> None:
+    def packed_size(self, term: LinearTerm) -> int:
+        """Return how many numbers they read of each key of a term's operands."""
+        return 2 * self.packed_width(term)
+
+    def pack(self, moments: Array, operand: Operand, out: Numbers) -> None:
         """Write K means and then K second moments of each key of an operand."""
-        with threads_for(out.size):
-            terms.pack(q.moments[operand.name], operand.width, out)
+        padded = self.packed_width(self.terms[operand.term])
+        with threads_for(out.size // STREAM):
+            share(terms.pack, moments, operand.width, padded, out)
 
     def mean(
-        self, q: Beliefs, own: int | None, dtype: Precision, without: str | None = None
+        self,
+        q: Beliefs,
+        own: int | None,
+        dtype: Precision,
+        without: str | None = None,
+        only: list[Ints] | None = None,
     ) -> Mean:
         """Return the mean as the loops read it, for rows by the key of one column.
 
-        One operand can be left out: that which is updated has no need of its own moments.
+        One operand can be left out: that which is updated has no need of its own moments. And there
+        can be `only` some keys of each column, which then count from 0.
         """
+        keys = [c.size for c in self.columns] if only is None else list(map(len, only))
         per_key = np.array([self.packed_size(t) for t in self.terms])
         sizes = [
-            0 if o.name == without else int(per_key[o.term]) * self.columns[o.column].size
-            for o in self.operands
+            0 if o.name == without else int(per_key[o.term]) * keys[o.column] for o in self.operands
         ]
-        ends: Ints = np.cumsum(sizes)
-        packed = np.empty(ends[-1], dtype=dtype)
-        for operand, size, end in zip(self.operands, sizes, ends, strict=True):
+        packed, starts = side_by_side(sizes, dtype)
+        for operand, size, start in zip(self.operands, sizes, starts, strict=True):
             if size:
-                self.pack(q, operand, packed[end - size : end])
+                moments = q.moments[operand.name]
+                if only is not None:
+                    lines = moments.reshape(self.columns[operand.column].size, -1)
+                    moments = lines[only[operand.column]].reshape(-1, moments.shape[1])
+                self.pack(moments, operand, packed[start : start + size])
         others = [c for c in range(len(self.columns)) if c != own]
         scaled = np.array([bool(t.constants) for t in self.terms])
         return Mean(
             packed,
-            ends - sizes,
+            starts,
             np.array([OWN if o.column == own else others.index(o.column) for o in self.operands]),
             np.searchsorted([o.term for o in self.operands], np.arange(len(self.terms) + 1)),
-            np.array([t.scope.slots.size for t in self.terms]),
+            np.array([self.packed_width(t) for t in self.terms]),
             per_key,
             np.where(scaled, np.cumsum(scaled) - 1, -1),
             np.array([1.0 if t.constants else t.scale for t in self.terms], dtype=dtype),
@@ -244,16 +261,22 @@ class Plan:
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
         """E[mu] and E[mu^2] of each row."""
-        columns = np.stack([c.key[rows] for c in self.columns])
+        columns, only = np.stack([c.key[rows] for c in self.columns]), None
+        if FEW * len(rows) < max(c.size for c in self.columns):
+            found = [np.unique(line, return_inverse=True) for line in columns]
+            only = [keys for keys, _ in found]
+            columns = np.stack([places.astype(np.int32) for _, places in found])
         lines = self.coefficients(rows, np.float64)
         nobody, nothing = np.zeros(0, dtype=np.int64), np.zeros(1)
         table = Rows(nobody, nobody, columns, nothing, nothing, lines, self.logit)
         with threads_for(len(rows)):
-            return self.row_moments(table, self.mean(q, None, np.float64))
+            return self.row_moments(table, self.mean(q, None, np.float64, only=only))
 
     def row_moments(self, rows: Rows, mean: Mean) -> Array:
         """Return the same of rows as the loops read them."""
-        return terms.row_moments(rows, mean)
+        out = np.empty((rows.columns.shape[1], 2))
+        share(terms.row_moments, rows, mean, out)
+        return out
 
     def losses(self, q: Beliefs, keyed: Keyed, column: int) -> Array:
         """Sum over the rows of each key of E[(y - mu)^2], or of minus the log density, observed."""
@@ -264,7 +287,9 @@ class Plan:
 
     def row_losses(self, rows: Rows, mean: Mean, keys: Ints) -> Array:
         """Return the same of rows as the loops read them."""
-        return terms.losses(rows, mean, keys, numba.get_num_threads())
+        out = np.empty(len(keys))
+        share(terms.losses, rows, mean, keys, out)
+        return out
 
     @cached_property
     def noise(self) -> int | None:
@@ -324,19 +349,18 @@ class Plan:
         term = (operand.term, self.operands.index(operand), operand.width)
         to = Receiver(*term, work.keys, work.scale, rho, np.array(prior), at_once, joint)
         rows = self.rows(q, work.keyed, work.keys)
-        with threads_for(int(work.read.sum()) * operand.width):
-            loop = (rows, mean, numba.get_num_threads(), natural, q.moments[name])
+        accesses = int(work.read.sum()) * operand.width
+        with threads_for(accesses // (STREAM if work.drawn is None else 1)):
+            loop = (rows, mean, natural, q.moments[name])
             if work.drawn is not None:
-                update_drawn(to, *work.drawn, *loop)
-            elif joint:
-                multilinear.update_jointly(to, *loop)
+                share(update_drawn, to, *work.drawn, *loop)
             else:
-                multilinear.update_in_turn(to, *loop)
+                share(multilinear.update_whole, to, *loop)
         long = rows.end - rows.begin > LONG
         if work.drawn is not None:
             long &= rows.end - rows.begin <= work.drawn.most
         for m in np.flatnonzero(long):
-            multilinear.update_long(to, m, rows, mean, natural, q.moments[name])
+            multilinear.update_long(to, int(m), rows, mean, natural, q.moments[name])
         return natural, are_normals(natural, work.keys, operand.width)
 
 

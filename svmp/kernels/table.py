@@ -15,6 +15,8 @@ from svmp.network.reader import Reader
 Array32 = NDArray[np.int32]
 Numbers = NDArray[Any]
 """Numbers of either precision."""
+CACHE_LINE = 64
+"""Bytes that are read from memory at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,3 +89,15 @@ def by_key(keys: Array32, count: int) -> tuple[Ints, Ints | None]:
     rows = np.arange(len(keys), dtype=np.int32)
     table = sparse.csr_array((rows, (keys, rows)), shape=(count, len(keys)))
     return pointers, table.data
+
+
+def side_by_side(sizes: list[int], dtype: Any) -> tuple[Numbers, Ints]:
+    """Return an array with room for parts of so many numbers, and where each begins.
+
+    That is with a cache line, so that what is read of a key lies in as few as it can.
+    """
+    line = CACHE_LINE // np.dtype(dtype).itemsize
+    room: Ints = -(-np.array(sizes) // line) * line
+    numbers = np.empty(room.sum() + line, dtype=dtype)
+    skip = -numbers.ctypes.data % CACHE_LINE // numbers.itemsize
+    return numbers[skip:], np.cumsum(room) - room

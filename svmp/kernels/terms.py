@@ -15,12 +15,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
 from svmp.factors.bernoulli_logit import SMALL
 from svmp.families.family import Array
-from svmp.kernels.compiling import CHUNK, bare, claim, inline, parallel
+from svmp.kernels.compiling import CHUNK, bare, claim, inline, shared
+from svmp.kernels.eights import EIGHT, eight, fill, sum_of, times, times_plus
 from svmp.kernels.special import exp
 from svmp.network.grid import Ints
 
@@ -28,6 +28,8 @@ TILE = 64
 """Rows of a tile from which sums are made: K = 64 factors of them fit the first cache."""
 LINE = 16
 """Rows that are turned at a time from one after another to factor by factor."""
+BLOCK = 1024
+"""Rows that a thread takes at a time where they have no key."""
 OWN = -1
 """The column of an operand that stands at the key whose rows are read."""
 
@@ -87,14 +89,26 @@ class Mean(NamedTuple):
     intercept: float
 
 
-@parallel
-def pack(moments: Array, width: int, packed: Array) -> None:
-    """Write for each key K means and then K second moments."""
-    for key in prange(len(moments) // width):
-        at, start = np.uintp(key * width), np.uintp(2 * key * width)
-        for k in range(np.uintp(width)):
-            packed[start + k] = moments[at + k, 0]
-            packed[start + np.uintp(width) + k] = moments[at + k, 1]
+@bare
+def pack_key(key: int, moments: Array, width: int, padded: int, packed: Array) -> None:
+    """Write K means and then K second moments, each with zeros after them."""
+    at, start, apart = np.uintp(key * width), np.uintp(2 * key * padded), np.uintp(padded)
+    for k in range(np.uintp(width)):
+        packed[start + k] = moments[at + k, 0]
+        packed[start + apart + k] = moments[at + k, 1]
+    for k in range(np.uintp(width), apart):
+        packed[start + k] = packed[start + apart + k] = 0
+
+
+@shared
+def pack(taken: Ints, moments: Array, width: int, padded: int, packed: Array) -> None:
+    """Write the moments of every key as the loops read them."""
+    keys = len(moments) // width
+    first = claim(taken, TILE)
+    while first < keys:
+        for key in range(first, min(first + TILE, keys)):
+            pack_key(key, moments, width, padded, packed)
+        first = claim(taken, TILE)
 
 
 @inline
@@ -157,10 +171,13 @@ def product(mean: Mean, rows: Rows, term: int, operand: int, own: int, e: int, r
 @inline
 def dot(a: Array, at: int, b: Array, start: int, width: int) -> Any:
     """Return the inner product of K numbers of one array and K of another."""
-    total = a.dtype.type(0)
-    for k in range(width):
-        total += a[at + k] * b[start + k]
-    return total
+    whole, sums = width // np.uintp(EIGHT) * np.uintp(EIGHT), fill(a.dtype.type(0))
+    for k in range(np.uintp(0), whole, np.uintp(EIGHT)):
+        sums = times_plus(eight(a, at + k), eight(b, start + k), sums)
+    found = sum_of(sums)
+    for k in range(whole, width):
+        found += a[at + k] * b[start + k]
+    return found
 
 
 @inline
@@ -189,11 +206,18 @@ def rest(
 @inline
 def spread(a: Array, at: int, b: Array, start: int, width: int) -> tuple[float, float]:
     """E and var of the sum of K independent products, from K means and K second moments each."""
-    first = second = a.dtype.type(0)
-    for k in range(width):
-        inner = a[at + k] * b[start + k]
-        first += inner
-        second += a[at + width + k] * b[start + width + k] - inner * inner
+    whole, minus = width // np.uintp(EIGHT) * np.uintp(EIGHT), fill(a.dtype.type(-1))
+    ones = squares = fill(a.dtype.type(0))
+    for k in range(np.uintp(0), whole, np.uintp(EIGHT)):
+        one, other = eight(a, at + k), eight(b, start + k)
+        ones, inner = times_plus(one, other, ones), times(one, other)
+        squares = times_plus(eight(a, at + width + k), eight(b, start + width + k), squares)
+        squares = times_plus(times(minus, inner), inner, squares)
+    first, second = sum_of(ones), sum_of(squares)
+    for k in range(whole, width):
+        product = a[at + k] * b[start + k]
+        first += product
+        second += a[at + width + k] * b[start + width + k] - product * product
     return first, second
 
 
@@ -250,18 +274,17 @@ def observe(
         out[i, 1] = np.sqrt(rows.weight[first + i]) if weighted else 1
 
 
-@parallel
-def row_moments(rows: Rows, mean: Mean) -> Array:
-    """E[mu] and E[mu^2] of each row."""
-    count = rows.columns.shape[1]
-    out = np.empty((count, 2))
-    for block in prange((count + TILE - 1) // TILE):
-        room, first = np.empty(2 * mean.width.max()), block * TILE
-        found = out[first : first + TILE]
+@shared
+def row_moments(taken: Ints, rows: Rows, mean: Mean, out: Array) -> None:
+    """Write E[mu] and E[mu^2] of each row."""
+    room = np.empty(2 * mean.width.max())
+    first = claim(taken, BLOCK)
+    while first < len(out):
+        found = out[first : first + BLOCK]
         moments_of(mean, rows, 0, first, len(found), found, room)
         for i in range(len(found)):
             found[i, 1] += found[i, 0] * found[i, 0]
-    return out
+        first = claim(taken, BLOCK)
 
 
 @inline
@@ -288,15 +311,12 @@ def loss_of(
     return total
 
 
-@parallel
-def losses(rows: Rows, mean: Mean, keys: Ints, threads: int) -> Array:
+@shared
+def losses(taken: Ints, rows: Rows, mean: Mean, keys: Ints, out: Array) -> None:
     """Sum over the rows of each key of the squared residual, or of minus the log density."""
-    out, taken = np.empty(len(keys)), np.zeros(1, np.int64)
-    for _ in prange(threads):
-        room, found = np.empty(2 * mean.width.max()), np.empty((LINE, 2))
-        start = claim(taken)
-        while start < len(keys):
-            for m in range(start, min(start + CHUNK, len(keys))):
-                out[m] = loss_of(mean, rows, keys[m], rows.begin[m], rows.end[m], found, room)
-            start = claim(taken)
-    return out
+    room, found = np.empty(2 * mean.width.max()), np.empty((LINE, 2))
+    start = claim(taken, CHUNK)
+    while start < len(keys):
+        for m in range(start, min(start + CHUNK, len(keys))):
+            out[m] = loss_of(mean, rows, keys[m], rows.begin[m], rows.end[m], found, room)
+        start = claim(taken, CHUNK)

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from numbers import Integral
 from typing import Any
 
 import numba
+import numpy as np
 from numba.core import event
 
 from svmp.errors import ModelError
@@ -21,6 +24,8 @@ VARIABLE = "SVMP_THREADS"
 """The environment variable with the number of threads, where `fit` is not given one."""
 SMALL = 20_000
 """Below so many accesses, waking other threads costs more than they save."""
+STREAM = 10
+"""Numbers that are read one after the other in the time of an access to just any."""
 NOTICE = "svmp: compiling loops for this machine, which happens once; later runs start at once"
 
 _told = False
@@ -67,6 +72,27 @@ def threads_for(accesses: int) -> Iterator[None]:
         yield
     finally:
         numba.set_num_threads(threads)
+
+
+def share(loop: Callable[..., None], *arguments: Any) -> None:
+    """Run a loop on every thread; its first argument counts the keys that they have taken."""
+    taken, threads = np.zeros(1, dtype=np.int64), numba.get_num_threads()
+    others = [_pool().submit(loop, taken, *arguments) for _ in range(threads - 1)]
+    try:
+        loop(taken, *arguments)
+    finally:
+        for other in others:
+            if not other.cancel():  # none is waited for that has not begun
+                other.result()
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(int(numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of these threads
 
 
 class _Announce(event.Listener):

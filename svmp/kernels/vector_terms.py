@@ -10,11 +10,11 @@ upper triangle. No array has a line for each row. The plain twin is network/line
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from svmp.families.family import Array
-from svmp.kernels.compiling import CHUNK, bare, claim, inline, parallel
+from svmp.kernels.compiling import CHUNK, bare, claim, inline, shared
 from svmp.kernels.terms import (
+    BLOCK,
     TILE,
     Mean,
     Rows,
@@ -30,20 +30,28 @@ from svmp.kernels.terms import (
 from svmp.network.grid import Ints
 
 
-@parallel
-def pack(moments: Array, width: int, packed: Array) -> None:
-    """Write for each key K means, K second moments and K (K - 1) / 2 cross moments."""
+@bare
+def pack_key(own: Array, width: int, out: Array) -> None:
+    """Write K means, K second moments and K (K - 1) / 2 cross moments."""
+    at = 2 * width
+    for k in range(width):
+        out[k] = own[k]
+        line = own[width + k * width :]
+        out[width + k] = line[k]
+        for j in range(k + 1, width):
+            out[at] = line[j]
+            at += 1
+
+
+@shared
+def pack(taken: Ints, moments: Array, width: int, packed: Array) -> None:
+    """Write the moments of every key as the loops read them."""
     size = width * (width + 3) // 2
-    for key in prange(len(moments)):
-        own, out = moments[key], packed[key * size : (key + 1) * size]
-        at = 2 * width
-        for k in range(width):
-            out[k] = own[k]
-            line = own[width + k * width :]
-            out[width + k] = line[k]
-            for j in range(k + 1, width):
-                out[at] = line[j]
-                at += 1
+    first = claim(taken, CHUNK)
+    while first < len(moments):
+        for key in range(first, min(first + CHUNK, len(moments))):
+            pack_key(moments[key], width, packed[key * size : (key + 1) * size])
+        first = claim(taken, CHUNK)
 
 
 @inline
@@ -133,17 +141,17 @@ def observe(
             out[i, 0], out[i, 1] = rows.target[first + i], one_of(rows.weight, first + i)
 
 
-@parallel
-def row_moments(rows: Rows, mean: Mean) -> Array:
-    """E[mu] and E[mu^2] of each row."""
-    count = rows.columns.shape[1]
-    out = np.empty((count, 2))
-    for block in prange((count + TILE - 1) // TILE):
-        found, room = out[block * TILE : (block + 1) * TILE], np.empty(mean.size.max())
-        moments_of(mean, rows, 0, block * TILE, len(found), found, room)
+@shared
+def row_moments(taken: Ints, rows: Rows, mean: Mean, out: Array) -> None:
+    """Write E[mu] and E[mu^2] of each row."""
+    room = np.empty(mean.size.max())
+    first = claim(taken, BLOCK)
+    while first < len(out):
+        found = out[first : first + BLOCK]
+        moments_of(mean, rows, 0, first, len(found), found, room)
         for i in range(len(found)):
             found[i, 1] += found[i, 0] * found[i, 0]
-    return out
+        first = claim(taken, BLOCK)
 
 
 @bare
@@ -160,15 +168,12 @@ def loss_of(
     return total
 
 
-@parallel
-def losses(rows: Rows, mean: Mean, keys: Ints, threads: int) -> Array:
+@shared
+def losses(taken: Ints, rows: Rows, mean: Mean, keys: Ints, out: Array) -> None:
     """Sum over the rows of each key of the squared residual, or of minus the log density."""
-    out, taken = np.empty(len(keys)), np.zeros(1, np.int64)
-    for _ in prange(threads):
-        found, room = np.empty((TILE, 2)), np.empty(mean.size.max())
-        start = claim(taken)
-        while start < len(keys):
-            for m in range(start, min(start + CHUNK, len(keys))):
-                out[m] = loss_of(mean, rows, keys[m], rows.begin[m], rows.end[m], found, room)
-            start = claim(taken)
-    return out
+    found, room = np.empty((TILE, 2)), np.empty(mean.size.max())
+    start = claim(taken, CHUNK)
+    while start < len(keys):
+        for m in range(start, min(start + CHUNK, len(keys))):
+            out[m] = loss_of(mean, rows, keys[m], rows.begin[m], rows.end[m], found, room)
+        start = claim(taken, CHUNK)

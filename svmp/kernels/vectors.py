@@ -16,12 +16,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
 from svmp.families.family import Array, Bools
 from svmp.kernels.cholesky import invert, solve
-from svmp.kernels.compiling import CHUNK, bare, claim, inline, jit, parallel
+from svmp.kernels.compiling import CHUNK, bare, claim, inline, jit, shared
 from svmp.kernels.terms import TILE, Mean, Rows, one_of, place, product, reader, rest
+from svmp.kernels.threads import share
 from svmp.kernels.vector_terms import cross_product, is_pair, observe
 from svmp.network.grid import Ints
 
@@ -218,40 +218,50 @@ def settle(
     return True
 
 
-@parallel
+@shared
 def update(
-    to: Receiver, rows: Rows, mean: Mean, threads: int, natural: Array, moments: Array
-) -> Bools:
-    """Update each key but long ones, `natural` and `moments` in place; return which are sound."""
-    width, taken = mean.width[to.term], np.zeros(1, np.int64)
-    sound = np.ones(len(to.keys), np.bool_)
-    for _ in prange(threads):
-        room, seen = room_for(mean), np.empty((TILE, 2), mean.packed.dtype)
-        square, sums = square_room(width), np.empty(mean.size[to.term])
-        first = claim(taken)
-        while first < len(to.keys):
-            for m in range(first, min(first + CHUNK, len(to.keys))):
-                begin, end = rows.begin[m], rows.end[m]
-                if end - begin <= LONG:
-                    add_rows(mean, rows, to, m, begin, end, room, seen, sums)
-                    sound[m] = settle(to, m, width, sums, square, natural, moments)
-            first = claim(taken)
-    return sound
+    taken: Ints,
+    to: Receiver,
+    rows: Rows,
+    mean: Mean,
+    natural: Array,
+    moments: Array,
+    sound: Bools,
+) -> None:
+    """Update each key but long ones, `natural` and `moments` in place; say which are sound."""
+    width = mean.width[to.term]
+    room, seen = room_for(mean), np.empty((TILE, 2), mean.packed.dtype)
+    square, sums = square_room(width), np.empty(mean.size[to.term])
+    first = claim(taken, CHUNK)
+    while first < len(to.keys):
+        for m in range(first, min(first + CHUNK, len(to.keys))):
+            begin, end = rows.begin[m], rows.end[m]
+            if end - begin <= LONG:
+                add_rows(mean, rows, to, m, begin, end, room, seen, sums)
+                sound[m] = settle(to, m, width, sums, square, natural, moments)
+        first = claim(taken, CHUNK)
 
 
-@parallel
+@shared
+def add_pieces(
+    taken: Ints, to: Receiver, m: int, rows: Rows, mean: Mean, piece: int, sums: Array
+) -> None:
+    """Make the three sums of the rows of a key, piece by piece."""
+    first, last = rows.begin[m], rows.end[m]
+    room, seen = room_for(mean), np.empty((TILE, 2), mean.packed.dtype)
+    b = claim(taken, 1)
+    while b < len(sums):
+        start = first + b * piece
+        add_rows(mean, rows, to, m, start, min(last, start + piece), room, seen, sums[b])
+        b = claim(taken, 1)
+
+
 def update_long(
     to: Receiver, m: int, rows: Rows, mean: Mean, natural: Array, moments: Array
 ) -> bool:
     """Update a key with very many rows: pieces of them in parallel, then their sum in order."""
-    first, last, width = rows.begin[m], rows.end[m], mean.width[to.term]
-    piece = max(LONG // 8, (last - first) // 256 + 1)
-    pieces = (last - first + piece - 1) // piece
-    sums = np.empty((pieces, mean.size[to.term]))
-    for b in prange(pieces):
-        start, end = first + b * piece, min(last, first + (b + 1) * piece)
-        room, seen = room_for(mean), np.empty((TILE, 2), mean.packed.dtype)
-        add_rows(mean, rows, to, m, start, end, room, seen, sums[b])
-    for b in range(1, pieces):
-        sums[0] += sums[b]
-    return settle(to, m, width, sums[0], square_room(width), natural, moments)
+    count, width = int(rows.end[m] - rows.begin[m]), int(mean.width[to.term])
+    piece = max(LONG // 8, count // 256 + 1)
+    sums = np.empty((-(-count // piece), int(mean.size[to.term])))
+    share(add_pieces, to, m, rows, mean, piece, sums)
+    return settle(to, m, width, sums.sum(axis=0), square_room(width), natural, moments)

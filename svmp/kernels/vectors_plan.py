@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from svmp.families.family import Array
@@ -17,7 +16,7 @@ from svmp.kernels import vector_terms, vectors
 from svmp.kernels.plan import Operand, Plan, Work
 from svmp.kernels.table import Numbers
 from svmp.kernels.terms import Mean, Rows
-from svmp.kernels.threads import threads_for
+from svmp.kernels.threads import STREAM, share, threads_for
 from svmp.kernels.vectors import LONG, Receiver
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
@@ -37,20 +36,29 @@ class VectorPlan(Plan):
         whole = reader.index[-1] == slots[0] and not reader.carried
         return isinstance(reader.variable.family, MvNormal) and whole
 
+    def packed_width(self, term: LinearTerm) -> int:
+        """Return K."""
+        return term.scope.slots.size
+
     def packed_size(self, term: LinearTerm) -> int:
         """Return the same with cross moments, of which there are K (K - 1) / 2."""
         width = term.scope.slots.size
         return width * (width + 3) // 2
 
-    def pack(self, q: Beliefs, operand: Operand, out: Numbers) -> None:
-        with threads_for(out.size):
-            vector_terms.pack(q.moments[operand.name], dimension(operand.reader.variable), out)
+    def pack(self, moments: Array, operand: Operand, out: Numbers) -> None:
+        with threads_for(out.size // STREAM):
+            width = dimension(operand.reader.variable)
+            share(vector_terms.pack, moments, width, out)
 
     def row_moments(self, rows: Rows, mean: Mean) -> Array:
-        return vector_terms.row_moments(rows, mean)
+        out = np.empty((rows.columns.shape[1], 2))
+        share(vector_terms.row_moments, rows, mean, out)
+        return out
 
     def row_losses(self, rows: Rows, mean: Mean, keys: Ints) -> Array:
-        return vector_terms.losses(rows, mean, keys, numba.get_num_threads())
+        out = np.empty(len(keys))
+        share(vector_terms.losses, rows, mean, keys, out)
+        return out
 
     def update(
         self,
@@ -70,9 +78,9 @@ class VectorPlan(Plan):
         place = (operand.term, self.operands.index(operand))
         to = Receiver(*place, work.keys, work.scale, rho, np.array(prior), at_once)
         rows = self.rows(q, work.keyed, work.keys)
-        with threads_for(int(work.read.sum()) * prior.shape[1]):
-            threads = numba.get_num_threads()
-            sound = vectors.update(to, rows, mean, threads, natural, q.moments[name])
+        sound = np.ones(len(work.keys), dtype=bool)
+        with threads_for(int(work.read.sum()) * prior.shape[1] // STREAM):
+            share(vectors.update, to, rows, mean, natural, q.moments[name], sound)
         for m in np.flatnonzero(rows.end - rows.begin > LONG):
-            sound[m] = vectors.update_long(to, m, rows, mean, natural, q.moments[name])
+            sound[m] = vectors.update_long(to, int(m), rows, mean, natural, q.moments[name])
         return natural, bool(sound.all())

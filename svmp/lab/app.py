@@ -22,6 +22,7 @@ from starlette.responses import (
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from svmp import web
 from svmp.lab.data import Source
 from svmp.lab.fields import Refused
 from svmp.lab.guard import Guard
@@ -37,6 +38,9 @@ def make_app(runs: Runs, sources: Mapping[str, Source], port: int) -> Starlette:
 
     async def page(request: Request) -> Response:
         return FileResponse(STATIC / "index.html")
+
+    async def base(request: Request) -> Response:
+        return FileResponse(web.STYLE)
 
     async def plotly(request: Request) -> Response:
         return FileResponse(str(files("plotly") / "package_data" / "plotly.min.js"))
@@ -77,6 +81,7 @@ def make_app(runs: Runs, sources: Mapping[str, Source], port: int) -> Starlette:
     return Starlette(
         routes=[
             Route("/", page),
+            Route("/base.css", base),
             Route("/plotly.js", plotly),
             Route("/api/data", data),
             Route("/api/events", events),
@@ -109,24 +114,18 @@ async def read_json(request: Request) -> Any:
 # --- what is refused is said in one form: a sentence for each field ---------------------------
 
 
-def sentences(errors: Mapping[str, str], status: int, **options: Any) -> Response:
-    """Answer with what is wrong."""
-    body = json.dumps({"errors": errors})  # in ASCII, which can carry any text that JSON can
-    return Response(body, status, media_type="application/json", **options)
-
-
 async def refused(request: Request, error: Exception) -> Response:
     """Answer settings that cannot be run."""
     assert isinstance(error, Refused)
-    return sentences(error.errors, 422)
+    return web.refusal(error.errors, 422)
 
 
 async def too_many(request: Request, error: Exception) -> Response:
     """Answer a run too many."""
-    return sentences({"request": str(error)}, 409)
+    return web.refusal({"request": str(error)}, 409)
 
 
 async def wrong(request: Request, error: Exception) -> Response:
     """Answer any other request that cannot be met."""
     assert isinstance(error, HTTPException)
-    return sentences({"request": error.detail}, error.status_code, headers=error.headers)
+    return web.refusal({"request": error.detail}, error.status_code, headers=error.headers)

@@ -7,24 +7,19 @@ the browser's Origin and Sec-Fetch-Site say.
 
 from __future__ import annotations
 
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from svmp import web
 
 SAFE = ("GET", "HEAD", "OPTIONS")
-HEADERS = {
+HEADERS = web.headers(
     # Plotly sets styles as it draws, and saves a picture by way of a blob.
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
-        "img-src 'self' data: blob:; connect-src 'self'; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "Cache-Control": "no-cache",
-}
+    script="'self'",
+    style="'self' 'unsafe-inline'",
+    img="'self' data: blob:",
+    connect="'self'",
+)
 
 
 class Guard:
@@ -32,23 +27,15 @@ class Guard:
 
     def __init__(self, app: ASGIApp, port: int) -> None:
         self.app = app
-        self.hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+        self.hosts = web.own_hosts(port)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers[name] = value
-            await send(message)
-
         trouble = self.trouble(scope["method"], scope["path"], Headers(scope=scope))
-        app = JSONResponse({"errors": {"request": trouble}}, 403) if trouble else self.app
-        await app(scope, receive, send_with_headers)
+        app = web.refusal({"request": trouble}, 403) if trouble else self.app
+        await app(scope, receive, web.sending(send, HEADERS))
 
     def trouble(self, method: str, path: str, headers: Headers) -> str | None:
         """Say why a request is refused, if it is."""

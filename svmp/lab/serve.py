@@ -13,8 +13,8 @@ import uvicorn
 from svmp.lab.app import make_app
 from svmp.lab.data import RatingsFile, find_sources
 from svmp.lab.runs import Runs
+from svmp.web import LOCAL, listen
 
-HOST = "127.0.0.1"
 PORT = 8014
 """Where the lab is, unless another port is named or something else is there."""
 
@@ -40,22 +40,12 @@ class Server(uvicorn.Server):
 def serve(data: Path | None = None, port: int | None = None, opens: bool = True) -> None:
     """Serve the lab; without a port at the usual one, or at any if that is taken."""
     sources = find_sources(None if data is None else RatingsFile.of(data))
-    place = listen(port)
+    place = listen(LOCAL, port, PORT)
     port = place.getsockname()[1]
-    address = f"http://{HOST}:{port}/"
+    address = f"http://{LOCAL}:{port}/"
     runs = Runs()
     app = make_app(runs, sources, port)
     config = uvicorn.Config(app, ws="none", proxy_headers=False, log_level="error")
     print(f"svmp lab is at {address} (Ctrl-C ends it)", flush=True)
     with contextlib.suppress(KeyboardInterrupt):
         Server(config, runs, address if opens else None).run(sockets=[place])
-
-
-def listen(port: int | None) -> socket.socket:
-    """Return a socket at a port of this machine only."""
-    if port is not None:
-        return socket.create_server((HOST, port))
-    try:
-        return socket.create_server((HOST, PORT))
-    except OSError:
-        return socket.create_server((HOST, 0))

@@ -110,8 +110,7 @@ def keys_of(
         wanted.dtype.kind not in "iu" if numbers else wanted.dtype.kind != "U"
     ):
         kind = "whole numbers" if numbers else "strings"
-        one = wanted.reshape(-1)[:1].tolist()[0]
-        raise RatingsError(f"the ids are {kind}, and {one!r:.60} is not")
+        raise RatingsError(f"the ids are {kind}, and {wanted.reshape(-1).tolist()[0]!r:.60} is not")
     order = np.argsort(known, kind="stable") if order is None else order
     place = np.minimum(np.searchsorted(known, wanted, sorter=order), max(len(known) - 1, 0))
     found = order[place] if len(known) else np.zeros(wanted.shape, np.int64)

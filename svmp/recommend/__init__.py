@@ -5,6 +5,7 @@ from svmp.recommend.evaluate import Evaluation, evaluate
 from svmp.recommend.events import EventModel
 from svmp.recommend.factors import Person, Top
 from svmp.recommend.fold import Explanation
+from svmp.recommend.load import load
 from svmp.recommend.rating import RatingModel
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "RatingModel",
     "Top",
     "evaluate",
+    "load",
     "split",
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from svmp.errors import ModelError
+from svmp.errors import ModelError, needing
 
 if TYPE_CHECKING:
     from svmp.recommend.events import EventModel
@@ -235,13 +235,40 @@ def update(
         _table(rows, False)
 
 
-def _load(path: Path) -> RatingModel | EventModel:
-    """Return a model that was saved, of the kind that it is."""
-    from svmp.recommend import EventModel, RatingModel
-    from svmp.recommend.files import read
+@recommend.command()
+def serve(
+    model: Annotated[
+        Path | None, typer.Argument(metavar="[MODEL]", help="A model that was saved.")
+    ] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Films that do not exist.")] = False,
+    titles: Annotated[Path | None, typer.Option(help="A CSV file: ids, and titles.")] = None,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Port; by default 8015, or any if that is taken."),
+    ] = None,
+    token: Annotated[
+        str | None, typer.Option(envvar="SVMP_TOKEN", help="Answer only who sends this token.")
+    ] = None,
+    max_body: Annotated[int, typer.Option(min=1, help="Bytes of a request.")] = 1_000_000,
+    max_batch: Annotated[int, typer.Option(min=1, help="Users or items of a request.")] = 1_000,
+    timeout: Annotated[float, typer.Option(min=0.001, help="Seconds for a request.")] = 10.0,
+    browser: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in the browser.")
+    ] = False,
+) -> None:
+    """Serve a model, and a page to try it on; without one, the demo."""
+    if demo and model is not None:
+        raise ModelError("give a model, or --demo, one of the two")
+    service = needing("serve", "svmp.recommend.service.serve")
+    limits = service.Limits(max_body, max_batch, timeout)
+    service.serve(model, titles, host, port, token, limits, browser)
 
-    events = read(path)[0].get("kind") == "EventModel"
-    return EventModel.load(path) if events else RatingModel.load(path)
+
+def _load(path: Path) -> RatingModel | EventModel:
+    from svmp.recommend import load
+
+    return load(path)
 
 
 def _model(

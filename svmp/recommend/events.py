@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, ndtri
 
 from svmp.errors import ModelError, RatingsError
 from svmp.inference.posterior import Posterior
@@ -22,7 +22,7 @@ from svmp.recommend.considered import at_rest, probability
 from svmp.recommend.estimator import check_whole
 from svmp.recommend.factors import FactorModel, Person
 from svmp.recommend.files import Arrays, need
-from svmp.recommend.fold import Explanation
+from svmp.recommend.fold import Array, Explanation
 from svmp.recommend.graph import Events, network, popularity, side_of
 from svmp.recommend.history import History
 from svmp.recommend.more_events import taken_in
@@ -174,8 +174,8 @@ class EventModel(FactorModel):
         seen, first = np.unique(keys[known], return_index=True)
         if len(seen) < known.sum():
             raise ModelError("fold_in has one item twice; give a count")
-        user, _ = at_rest(self, seen, self._times(times[known][first]))
-        return Person(user, seen)
+        counted = self._times(times[known][first])
+        return Person(at_rest(self, seen, counted)[0], seen, counted.astype(np.float32))
 
     # --- asking ----------------------------------------------------------------------------
 
@@ -198,25 +198,23 @@ class EventModel(FactorModel):
         found = probability(mean, var)
         return (found, chance * (1 - chance) * np.sqrt(var)) if return_std else found
 
+    def predict_interval(
+        self, users: Any, items: Any, level: float = 0.9, *, unknown: str = "error"
+    ) -> tuple[Floats, Floats]:
+        """Return intervals that hold the probability, under q, with the one that is asked for."""
+        if not 0 < level < 1:
+            raise ModelError(f"the level of an interval must be between 0 and 1, not {level}")
+        mean, var = self._logits(users, items, unknown)
+        reach = np.float32(ndtri((1 + level) / 2)) * np.sqrt(var)
+        return expit(mean - reach), expit(mean + reach)
+
     def explain(self, user: Any, item: Any) -> Explanation:
         """Say which of the items that a user has taken move the logit z of another, and how much.
 
-        What follows from the items considered and not taken is in `rest`.
+        What follows from the items considered and not taken is in `rest`. A `Person` may stand for
+        the user.
         """
-        self._check_fitted()
-        key, target = int(self.users_.keys(user)[0]), self.items_.keys(item)
-        rows, one = self.history_.rows(key), self.items_.at(target)
-        keys = self.history_.item[rows].astype(np.int64)
-        times = self.history_.rating[rows]
-        _, conditional = at_rest(self, keys, self._times(times))
-        parts = conditional.parts(one)[: len(keys)]
-        base = self.offset_ + float(one.bias[0])
-        logit = self.offset_ + float(score(self.users_.at(np.array([key])), one)[0][0])
-        order = np.argsort(-np.abs(parts), kind="stable")
-        rest = logit - base - float(parts.sum())
-        return Explanation(
-            logit, base, self.items_.ids[keys[order]], times[order], parts[order], rest
-        )
+        return super().explain(user, item)
 
     # --- inside ----------------------------------------------------------------------------
 
@@ -312,6 +310,9 @@ class EventModel(FactorModel):
             return mean, std
         chance = expit(mean)
         return probability(mean, std**2), chance * (1 - chance) * std
+
+    def _parts(self, items: Keys, ratings: Floats, user: int, one: Side) -> Array:
+        return at_rest(self, items, self._times(ratings))[1].parts(one)[: len(items)]
 
     def _own_state(self) -> tuple[dict[str, Any], Arrays]:
         return {}, {"odds": self.odds_}

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from svmp.errors import FileError, ModelError
 from svmp.recommend import files
 from svmp.recommend.estimator import Estimator, check_whole
+from svmp.recommend.fold import Array, Explanation
 from svmp.recommend.history import History
 from svmp.recommend.side import Floats, Keys, Known, Side, score
-from svmp.recommend.similar import most_similar
+from svmp.recommend.similar import Likeness
 from svmp.recommend.state import of_history, of_known, to_history, to_known
 from svmp.recommend.top import BLOCK, CELLS, Explore, best, scorer, shown
 
@@ -50,12 +51,13 @@ class Person:
     ----------
     side
         q of their bias and factors.
-    seen
-        Keys of their items.
+    seen, ratings
+        Keys of their items, and what they gave them.
     """
 
     side: Side
     seen: Keys
+    ratings: Floats
 
 
 class FactorModel(Estimator):
@@ -156,6 +158,28 @@ class FactorModel(Estimator):
         """Return the users most like one, with their similarity and its standard deviation."""
         return self._similar(self.users_, self.items_, user, n)
 
+    def explain(self, user: Any, item: Any) -> Explanation:
+        """Say which of a user's own items move the score of another, and by how much.
+
+        A `Person` may stand for the user.
+        """
+        self._check_fitted()
+        one = self.items_.at(self.items_.keys(item))
+        key = -1 if isinstance(user, Person) else int(self.users_.keys(user)[0])
+        if isinstance(user, Person):
+            side, keys, ratings = user.side, user.seen, user.ratings
+        else:
+            rows = self.history_.rows(key)
+            keys, ratings = self.history_.item[rows].astype(np.int64), self.history_.rating[rows]
+            side = self.users_.at(np.array([key]))
+        parts = self._parts(keys, ratings, key, one)
+        base = self.offset_ + float(one.bias[0])
+        found = self.offset_ + float(score(side, one)[0][0])
+        order = np.argsort(-np.abs(parts), kind="stable")
+        rest = found - base - float(parts.sum())
+        ids = self.items_.ids[keys[order]]
+        return Explanation(found, base, ids, ratings[order], parts[order], rest)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a folder, whole or not at all: see `svmp.recommend.load`."""
         self._check_fitted()
@@ -171,9 +195,13 @@ class FactorModel(Estimator):
         files.write(path, {**about, **more}, {**arrays, **others}, ids)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return a model that was saved; its arrays are mapped from the folder, and read-only."""
-        about, arrays, ids = files.read(path)
+    def load(cls, path: str | os.PathLike[str], *, mapped: bool = True) -> Self:
+        """Return a model that was saved.
+
+        Its arrays are mapped from the folder, and read-only; with `mapped=False` they are read into
+        memory, and it does not matter what becomes of the folder.
+        """
+        about, arrays, ids = files.read(path, mapped)
         try:
             kind, parameters = about.get("kind"), about.get("parameters", {})
             files.need(kind == cls.__name__, f"this is a {kind!s:.40}, not a {cls.__name__}")
@@ -206,6 +234,10 @@ class FactorModel(Estimator):
         """Return the function that scores a block of users, by its number, against items."""
         return scorer(items, explore, width, seed)
 
+    def _parts(self, items: Keys, ratings: Floats, user: int, one: Side) -> Array:
+        """Return what each rating of a user adds to the score of one item."""
+        raise NotImplementedError
+
     def _own_state(self) -> tuple[dict[str, Any], files.Arrays]:
         """Return what a model has learned beside users and items: a description, and arrays."""
         return {}, {}
@@ -217,7 +249,11 @@ class FactorModel(Estimator):
         self._check_fitted()
         check_whole("n", n, 0)
         key = int(known.keys(one)[0])
-        places, similarity, stds = most_similar(known.side, others.side, key, n)
+        kept: dict[str, Likeness] = self.__dict__.setdefault("_likeness", {})
+        found = kept.get(known.what)
+        if found is None or found.side is not known.side or found.others is not others.side:
+            found = kept[known.what] = Likeness.of(known.side, others.side)
+        places, similarity, stds = found.most(key, n)
         return Top(known.ids[places], similarity, stds)
 
     def _allowed(self, candidates: Any, exclude: Any) -> Keys | None:
@@ -249,6 +285,8 @@ class FactorModel(Estimator):
 
     def _scored(self, users: Side, items: Side, places: Keys) -> tuple[Floats, Floats]:
         """Return expected scores and standard deviations of the places, NaN at -1."""
+        if not places.size:
+            return places * np.nan, places * np.nan
         rows, count = places.shape
         if not places.size:
             return np.zeros(places.shape, np.float32), np.zeros(places.shape, np.float32)

@@ -60,12 +60,22 @@ def write(
             shutil.rmtree(draft, ignore_errors=True)
 
 
-def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays, dict[str, Ids]]:
-    """Return the description, the arrays and the ids of a folder."""
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """Return the name of the class of which a folder keeps a model."""
+    try:
+        return str(_get(_about(Path(path)), "kind", str))
+    except FileError as error:
+        raise FileError(f"{path}: {error}") from None
+
+
+def read(
+    path: str | os.PathLike[str], mapped: bool = True
+) -> tuple[dict[str, Any], Arrays, dict[str, Ids]]:
+    """Return the description, the arrays and the ids of a folder; arrays in memory if asked."""
     folder = Path(path)
     try:
         about = _about(folder)
-        arrays = _mapped(folder / ARRAYS)
+        arrays = _arrays(folder / ARRAYS, mapped)
         for name, shape in _get(about, "shapes", dict).items():
             need(name in arrays, f"damaged: there is no array {name!r:.60}")
             need(list(arrays[name].shape) == shape, f"damaged: {name!r:.60} has another shape")
@@ -93,8 +103,8 @@ def _about(folder: Path) -> dict[str, Any]:
     return about
 
 
-def _mapped(path: Path) -> Arrays:
-    """Map the arrays of a safetensors file into memory."""
+def _arrays(path: Path, mapped: bool) -> Arrays:
+    """Map the arrays of a safetensors file into memory, or read them."""
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
@@ -110,9 +120,13 @@ def _mapped(path: Path) -> Arrays:
             sound = min(shape, default=0) >= 0 and 0 <= first <= last <= size
             sound = sound and last - first == kind.itemsize * int(np.prod(shape, dtype=object))
             need(sound, f"damaged: {path.name} is cut short")
-            arrays[name] = (
-                np.memmap(path, kind, "r", first, shape) if last > first else np.zeros(shape, kind)
-            )
+            if not last > first:
+                arrays[name] = np.zeros(shape, kind)
+            elif mapped:
+                arrays[name] = np.memmap(path, kind, "r", first, shape)
+            else:
+                count = (last - first) // kind.itemsize
+                arrays[name] = np.fromfile(path, kind, count, offset=first).reshape(shape)
     except FileError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

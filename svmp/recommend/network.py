@@ -26,7 +26,7 @@ SHAPE = 4.0
 
 GUESS = 7.0
 """The precision of factors, where ratings have variance 1, as it is guessed before any is seen."""
-WEIGHT, LEAST = 0.1, 30.0
+WEIGHT, LEAST = 0.3, 30.0
 """What the guess weighs, as a share of what all users or items together say, and at least."""
 
 

@@ -16,11 +16,11 @@ from svmp.ratings.table import Duplicates
 from svmp.recommend.estimator import check_whole
 from svmp.recommend.factors import FactorModel, Person
 from svmp.recommend.files import Arrays, need
-from svmp.recommend.fold import Conditional, Explanation
+from svmp.recommend.fold import Array, Conditional
 from svmp.recommend.history import History
 from svmp.recommend.learn import learn
 from svmp.recommend.network import Covariance, Noise
-from svmp.recommend.side import Floats, Keys, Known, score
+from svmp.recommend.side import Floats, Keys, Known, Side, score
 from svmp.recommend.spread import GRID, Spread
 from svmp.recommend.state import array
 from svmp.recommend.update import taken_in
@@ -170,9 +170,10 @@ class RatingModel(FactorModel):
         values = np.atleast_1d(np.asarray([] if ratings is None else ratings, np.float64))
         if values.shape != keys.shape or not np.isfinite(values).all():
             raise ModelError("fold_in needs a finite rating for each item")
-        if len(np.unique(keys[keys >= 0])) < (keys >= 0).sum():
+        known = keys >= 0
+        if len(np.unique(keys[known])) < known.sum():
             raise ModelError("fold_in has two ratings of one item")
-        return Person(self._conditional(keys, values, -1).side(), keys[keys >= 0])
+        return Person(self._conditional(keys, values, -1).side(), keys[known], values[known])
 
     # --- asking ----------------------------------------------------------------------------
 
@@ -208,21 +209,6 @@ class RatingModel(FactorModel):
         `clip=False` lets them reach beyond the least and the greatest rating.
         """
         return self._interval(self._predicted(users, items, unknown), level, clip)
-
-    def explain(self, user: Any, item: Any) -> Explanation:
-        """Say which of a user's own ratings move a prediction, and by how much."""
-        self._check_fitted()
-        key, target = int(self.users_.keys(user)[0]), self.items_.keys(item)
-        rows = self.history_.rows(key)
-        keys, ratings = self.history_.item[rows].astype(np.int64), self.history_.rating[rows]
-        one = self.items_.at(target)
-        parts = self._conditional(keys, ratings, key).parts(one)
-        base = self.offset_ + float(one.bias[0])
-        prediction = self.offset_ + float(score(self.users_.at(np.array([key])), one)[0][0])
-        order = np.argsort(-np.abs(parts), kind="stable")
-        rest = prediction - base - float(parts.sum())
-        ids = self.items_.ids[keys[order]]
-        return Explanation(prediction, base, ids, ratings[order], parts[order], rest)
 
     # --- inside ----------------------------------------------------------------------------
 
@@ -306,6 +292,9 @@ class RatingModel(FactorModel):
         if len(user) != len(item) and 1 not in (len(user), len(item)):
             raise ModelError(f"there are {len(user)} users and {len(item)} items; give as many")
         return self._moments(*np.broadcast_arrays(user, item))
+
+    def _parts(self, items: Keys, ratings: Floats, user: int, one: Side) -> Array:
+        return self._conditional(items, ratings, user).parts(one)
 
     def _conditional(self, items: Keys, ratings: Any, user: int) -> Conditional:
         """Return a user's posterior given the items."""

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.errors import ModelError, RatingsError
+from svmp.errors import ModelError, RatingsError, UnknownError
+from svmp.kernels.compiling import jit
 from svmp.ratings.table import Ids, keys_of
 
 Floats = NDArray[np.floating[Any]]
@@ -140,9 +141,9 @@ class Known:
         try:
             keys = keys_of(self.ids, wanted, self._order)
         except RatingsError as error:
-            raise ModelError(f"{self.what}: {error}") from None
+            raise UnknownError(f"{self.what}: {error}") from None
         if unknown == "error" and (keys < 0).any():
-            raise ModelError(
+            raise UnknownError(
                 f"there is no {self.what} {wanted[np.argmax(keys < 0)]!s:.60} in the model; "
                 f"unknown='prior' takes it for a {self.what} of whom nothing is known"
             )
@@ -166,10 +167,22 @@ def score(users: Side, items: Side) -> tuple[Floats, Floats]:
     return mean, var + np.einsum("rk,rk->r", users.spread(), items.square())
 
 
+@jit
+def dot(rows, one):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Return inner products of rows with one vector, in single precision, on this thread alone."""
+    products = np.empty(len(rows), np.float32)
+    for row in range(len(rows)):
+        total = np.float32(0)
+        for k in range(len(one)):
+            total += rows[row, k] * one[k]
+        products[row] = total
+    return products
+
+
 def score_all(users: Side, items: Side) -> Floats:
     """Return the mean of a + b + u . v, of every user with every item."""
     if len(users) == 1:  # for which BLAS would only wake its threads
-        products = np.einsum("nk,k->n", items.mean, users.mean[0])[None]
+        products = dot(items.mean, users.mean[0])[None]
     else:
         products = users.mean @ items.mean.T
     products += users.bias[:, None]  # in place: most of the time is that of memory

@@ -118,6 +118,6 @@ def draw(out: Out) -> None:
 
 def _conductor() -> Any:
     """Import what the `study` extra is needed for."""
-    from svmp.cli import needing
+    from svmp.errors import needing
 
     return needing("study", "svmp.study.conduct")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
@@ -69,6 +70,27 @@ def test_a_compilation_is_announced_once(capsys, monkeypatch, wanted):
         for number in (1, 2):
             numba.njit(eval(f"lambda x: x + {number}"))(1)
     assert capsys.readouterr().err.count(threads.NOTICE) == wanted
+
+
+def test_several_callers_share_the_threads():
+    done = np.zeros((4, 1000), dtype=bool)
+
+    def loop(taken, line):
+        while (key := int(taken[0])) < 1000:
+            taken[0] += 1
+            line[key] = True
+
+    with ThreadPoolExecutor(4) as callers:
+        list(callers.map(lambda line: threads.share(loop, line), done))
+    assert done.all()
+
+
+def test_what_goes_wrong_on_a_thread_is_raised():
+    def loop(taken):
+        raise ArithmeticError("on purpose")
+
+    with pytest.raises(ArithmeticError, match="on purpose"):
+        threads.share(loop)
 
 
 SMALL = """

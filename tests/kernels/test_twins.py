@@ -24,7 +24,7 @@ def factorizations(draw: Callable[..., Any]) -> svmp.Model:
     """Matrix factorizations of every shape that the loops serve."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     users, items = draw(st.integers(1, 6)), draw(st.integers(1, 6))
-    k = draw(st.integers(1, 6))
+    k = draw(st.sampled_from([1, 2, 5, 6, 9, 19]))
     rows = draw(st.sampled_from([1, 2, 7, 40]))
     shape = draw(st.sampled_from(["even", "one long row", "many empty keys"]))
     user, item = rng.integers(users, size=rows), rng.integers(items, size=rows)

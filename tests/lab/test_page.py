@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import svmp
+from tests.looks import contrast, unnamed
 
 from .conftest import PAPER, SMALL, Lab
 
@@ -213,29 +214,9 @@ def test_runs_look_well_in_every_page_and_stay_there(
         expect(page.locator(".run")).to_have_attribute("data-state", "budget")
         expect(page.locator(LINES)).to_have_count(1)
         assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
-        assert page.evaluate(CONTRAST) >= 4.5
-        assert page.locator("button, input:visible, select").evaluate_all(UNNAMED) == []
+        assert contrast(page, "header *, nav *, form *, .results :not(svg *)") >= 4.5
+        assert unnamed(page, "button, input:visible, select") == 0
     page.reload()
     expect(page.locator(".run")).to_have_count(1)
     lab.client.delete(f"/api/runs/{id}")
     expect(page.locator(".run")).to_have_count(0)
-
-
-UNNAMED = "nodes => nodes.filter((n) => !(n.labels?.length || n.textContent.trim() || n.ariaLabel))"
-CONTRAST = """() => {
-  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
-  const bright = ([r, g, b]) => [r, g, b].map((c) => c / 255)
-    .map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-  const ground = (node) => {
-    const found = parse(getComputedStyle(node).backgroundColor);
-    return found.length === 3 || found[3] > 0 ? found : ground(node.parentElement);
-  };
-  const texts = [...document.querySelectorAll("header *, nav *, form *, .results :not(svg *)")]
-    .filter((n) => n.checkVisibility())
-    .filter((n) => [...n.childNodes].some((child) => child.nodeType === 3 && child.data.trim()));
-  return Math.min(...texts.map((node) => {
-    const [a, b] = [bright(parse(getComputedStyle(node).color)), bright(ground(node))];
-    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-  }));
-}"""

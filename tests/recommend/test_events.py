@@ -124,6 +124,10 @@ def test_an_explanation_adds_up_and_names_the_own_circle(model: EventModel) -> N
     assert why.prediction == pytest.approx(why.base + why.parts.sum() + why.rest, abs=1e-5)
     assert set(why.items) == set(circles()[[7]].indices)
     assert why.parts[why.items % 2 == 1].sum() > 0
+    person = model.fold_in(circles()[[7]].indices)
+    again = model.explain(person, 9)
+    assert again.prediction == pytest.approx(again.base + again.parts.sum() + again.rest, abs=1e-5)
+    np.testing.assert_allclose(again.parts.sum(), why.parts.sum(), rtol=1e-3)
 
 
 # --- scores ---------------------------------------------------------------------------------
@@ -136,6 +140,23 @@ def test_the_probability_is_near_the_integral(mean: float, var: float) -> None:
 
     exact = expit(mean) if var == 0 else integrate.quad(density, mean - 20, mean + 20)[0]
     assert probability(np.array(mean), np.array(var)) == pytest.approx(exact, abs=0.02)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_an_interval_holds_the_probability_as_often_as_it_says(
+    model: EventModel, level: float
+) -> None:
+    """Against draws of z, whose mean and variance the scores of the model are."""
+    users, items = np.arange(20), np.arange(20)
+    low, high = model.predict_interval(users, items, level)
+    mean, var = model._logits(users, items, "error")
+    z = np.random.default_rng(0).normal(mean, np.sqrt(var), (20_000, 20))
+    held = ((low < expit(z)) & (expit(z) < high)).mean(axis=0)
+    np.testing.assert_allclose(held, level, atol=0.02)
+    expected = model.predict(users, items)
+    assert ((low < expected) & (expected < high)).all()
+    with pytest.raises(svmp.ModelError, match="between 0 and 1"):
+        model.predict_interval(0, 0, 1.5)
 
 
 def test_rules_rank_by_what_they_say(model: EventModel) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from svmp.errors import FileError
-from svmp.recommend import RatingModel
+from svmp.recommend import EventModel, RatingModel, load
 from tests.recommend.tools import fitted
 
 
@@ -34,6 +34,28 @@ def test_what_is_loaded_answers_the_same(covariance: Any, words: bool, tmp_path:
     again.update(([users[0]], [model.items_.ids[0]], [4.0]))  # of arrays that are read-only
     again.save(tmp_path / "m.svmp")  # over the folder that it is mapped from
     assert len(RatingModel.load(tmp_path / "m.svmp").users_) == 60
+
+
+def test_a_model_is_loaded_as_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "m.svmp"
+    fitted().save(path)
+    assert isinstance(load(path), RatingModel)
+    events = EventModel(2, iterations=1, progress=False).fit(([1, 1, 2, 3], [1, 2, 2, 1]))
+    events.save(path)
+    assert isinstance(load(path), EventModel)
+    change(kind="Oracle")(path)
+    with pytest.raises(FileError, match="Oracle is no model"):
+        load(path)
+
+
+def test_what_is_read_into_memory_outlives_its_folder(tmp_path: Path) -> None:
+    path = tmp_path / "m.svmp"
+    model = fitted()
+    model.save(path)
+    again = load(path, mapped=False)
+    cut("arrays.safetensors", 0.1)(path)  # where it was mapped, this would end the process
+    users = model.users_.ids
+    assert np.array_equal(model.recommend(users, 4).items, again.recommend(users, 4).items)
 
 
 def cut(name: str, keep: float) -> Callable[[Path], None]:

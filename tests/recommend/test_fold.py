@@ -57,6 +57,21 @@ def test_an_explanation_adds_up_to_the_prediction(covariance: Any, noise: Any) -
     assert set(why.items.tolist()) == set(model.items_.ids[seen].tolist())
 
 
+def test_a_person_is_explained_by_what_they_gave() -> None:
+    """Who has a user's ratings has that user's reasons, and nothing is left over."""
+    model = fitted()
+    rows = model.history_.rows(7)
+    keys, ratings = model.history_.item[rows], model.history_.rating[rows]
+    person = model.fold_in(model.items_.ids[keys], ratings)
+    item = model.items_.ids[12]
+    mine, its = model.explain(person, item), model.explain(model.users_.ids[7], item)
+    assert np.array_equal(mine.items, its.items)
+    np.testing.assert_allclose(mine.parts, its.parts, rtol=1e-4, atol=1e-6)
+    assert mine.rest == pytest.approx(0, abs=1e-5)
+    low, high = model.range_
+    assert np.clip(mine.prediction, low, high) == pytest.approx(model.predict(person, item)[0])
+
+
 def test_a_part_is_what_changes_when_a_rating_does() -> None:
     """The prediction for a person is linear in each rating, with the slope that parts say."""
     model = fitted()

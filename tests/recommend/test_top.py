@@ -136,3 +136,10 @@ def test_bad_arguments() -> None:
     assert len(model.recommend(2, 3, unknown="prior").items) == 3
     with pytest.raises(svmp.ModelError, match="call fit first"):
         svmp.recommend.RatingModel().recommend(1)
+
+
+def test_without_candidates_there_is_nothing_to_recommend() -> None:
+    model = fitted()
+    for users, shape in ((model.users_.ids[0], (0,)), (model.users_.ids[:3], (3, 0))):
+        top = model.recommend(users, 4, candidates=[])
+        assert top.items.shape == top.scores.shape == top.stds.shape == shape

@@ -1,0 +1,179 @@
+"""Eight numbers of an array at a time, as one vector of the machine.
+
+The compiler cannot know that the arrays of a loop do not overlap, so that short loops work number
+by number. Eight numbers are read, used and written whole. Sums are made in the order as written.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import extending
+from numba.core import cgutils, types
+from numba.extending import models, register_model
+
+intrinsic: Any = extending.intrinsic
+EIGHT = 8
+WORD = ir.IntType(32)
+
+
+class Eight(types.Type):
+    """Eight numbers of one type."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+        super().__init__(name=f"Eight({dtype})")
+
+
+@register_model(Eight)
+class EightModel(models.PrimitiveModel):
+    """How the compiler holds them."""
+
+    def __init__(self, manager: Any, kind: Any) -> None:
+        number = manager.lookup(kind.dtype).get_value_type()
+        super().__init__(manager, kind, ir.VectorType(number, EIGHT))
+
+
+def _address(target: Any, builder: Any, array: Any, value: Any, at: Any) -> Any:
+    """Return where eight numbers of an array are."""
+    data = target.make_array(array)(target, builder, value).data
+    kind = target.get_value_type(Eight(array.dtype)).as_pointer()
+    return builder.bitcast(builder.gep(data, [at]), kind)
+
+
+def _shuffle(builder: Any, left: Any, right: Any, places: list[int]) -> Any:
+    """Take numbers from two Eights by their places among sixteen."""
+    return builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(WORD, EIGHT), places))
+
+
+@intrinsic
+def eight(context: Any, array: Any, at: Any) -> Any:
+    """Read eight numbers from a place on."""
+
+    def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
+        where = _address(target, builder, array, *values)
+        return builder.load(where, align=array.dtype.bitwidth // 8)
+
+    return Eight(array.dtype)(array, types.uintp), build
+
+
+@intrinsic
+def put(context: Any, array: Any, at: Any, numbers: Any) -> Any:
+    """Write eight numbers from a place on."""
+
+    def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
+        where = _address(target, builder, array, *values[:2])
+        builder.store(values[2], where, align=array.dtype.bitwidth // 8)
+        return target.get_dummy_value()
+
+    return types.void(array, types.uintp, Eight(array.dtype)), build
+
+
+@intrinsic
+def fill(context: Any, number: Any) -> Any:
+    """Return a number eight times."""
+
+    def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
+        nothing = ir.Constant(target.get_value_type(signature.return_type), ir.Undefined)
+        one = builder.insert_element(nothing, values[0], WORD(0))
+        return _shuffle(builder, one, nothing, [0] * EIGHT)
+
+    return Eight(number)(number), build
+
+
+@intrinsic
+def times(context: Any, a: Any, b: Any) -> Any:
+    """Return a b."""
+
+    def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.fmul(*values)
+
+    return a(a, b), build
+
+
+@intrinsic
+def times_plus(context: Any, a: Any, b: Any, c: Any) -> Any:
+    """Return a b + c."""
+
+    def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
+        product = builder.fmul(*values[:2], flags=("contract",))
+        return builder.fadd(product, values[2], flags=("contract",))
+
+    return a(a, b, c), build
+
+
+@intrinsic
+def sum_of(context: Any, numbers: Any) -> Any:
+    """Return the sum of eight numbers."""
+
+    def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
+        (found,) = values
+        for half in (4, 2, 1):
+            other = [i ^ half for i in range(EIGHT)]
+            found = builder.fadd(found, _shuffle(builder, found, found, other))
+        return builder.extract_element(found, WORD(0))
+
+    return numbers.dtype(numbers), build
+
+
+@intrinsic
+def add_to(context: Any, array: Any, at: Any, numbers: Any) -> Any:
+    """Add eight numbers to those of an array of doubles from a place on."""
+
+    def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
+        where, found = _address(target, builder, array, *values[:2]), values[2]
+        if numbers.dtype != array.dtype:
+            found = builder.fpext(found, where.type.pointee)
+        sums = builder.fadd(builder.load(where, align=8), found)
+        builder.store(sums, where, align=8)
+        return target.get_dummy_value()
+
+    return types.void(array, types.uintp, numbers), build
+
+
+@intrinsic
+def turn(context: Any, lines: Any, at: Any, stride: Any, out: Any, to: Any, apart: Any) -> Any:
+    """Copy eight lines of eight numbers, so that lines become columns.
+
+    Lines are so far apart in one array, columns so far in the other.
+    """
+
+    def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
+        source, at, stride, sink, to, apart = values
+        numbers = []
+        for _ in range(EIGHT):
+            where = _address(target, builder, lines, source, at)
+            numbers.append(builder.load(where, align=lines.dtype.bitwidth // 8))
+            at = builder.add(at, stride)
+        for half in (4, 2, 1):
+            low = [i + EIGHT - half if i & half else i for i in range(EIGHT)]
+            high = [i + EIGHT if i & half else i + half for i in range(EIGHT)]
+            for i in (i for i in range(EIGHT) if not i & half):
+                pair = numbers[i], numbers[i + half]
+                numbers[i] = _shuffle(builder, *pair, low)
+                numbers[i + half] = _shuffle(builder, *pair, high)
+        for column in numbers:
+            where = _address(target, builder, out, sink, to)
+            builder.store(column, where, align=out.dtype.bitwidth // 8)
+            to = builder.add(to, apart)
+        return target.get_dummy_value()
+
+    place = types.uintp
+    return types.void(lines, place, place, out, place, place), build
+
+
+@intrinsic
+def prefetch(context: Any, array: Any, at: Any) -> Any:
+    """Ask for a place of an array that is read soon, so that many can be on their way."""
+
+    def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
+        where = builder.bitcast(
+            _address(target, builder, array, *values), ir.IntType(8).as_pointer()
+        )
+        kind = ir.FunctionType(ir.VoidType(), [where.type, WORD, WORD, WORD])
+        call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        builder.call(call, [where, WORD(0), WORD(3), WORD(1)])  # to read, often, data
+        return target.get_dummy_value()
+
+    return types.void(array, types.uintp), build

@@ -1,0 +1,187 @@
+"""What a model answers: from the body of a request to the body of an answer."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from svmp.errors import ModelError
+from svmp.recommend.events import EventModel
+from svmp.recommend.factors import Person
+from svmp.recommend.rating import RatingModel
+from svmp.recommend.service import bodies
+from svmp.recommend.service.catalogue import Catalogue, Titles
+
+Answer = dict[str, Any]
+ROWS = 100_000
+"""How many items one answer has at most."""
+PARTS = 10
+"""How many parts of an explanation are told."""
+EVENTS = 10_000
+"""How often somebody may have taken items, in all."""
+REASONS = 1_000
+"""How many items may be explained, times how many were rated, at most."""
+
+
+class Served:
+    """A model that is in use. It never changes, so that a request sees one model only."""
+
+    def __init__(
+        self, model: RatingModel | EventModel, titles: Titles | None, name: str, batch: int
+    ) -> None:
+        self.model = model
+        self.catalogue = Catalogue(model, titles)
+        self.batch = batch
+        self.about: Answer = {
+            "kind": type(model).__name__,
+            "users": len(model.users_),
+            "items": len(model.items_),
+            "range": list(model.range_) if isinstance(model, RatingModel) else None,
+            "loaded": datetime.now(UTC).isoformat(timespec="seconds"),
+            "name": name,
+        }
+
+    # --- the questions ---------------------------------------------------------------------
+
+    def recommend(self, asked: bodies.Recommend) -> Answer:
+        """Return the best items for users."""
+        self._check("users", asked.users)
+        if len(asked.users) * asked.n > ROWS:
+            raise ModelError(f"users times n must be at most {ROWS:,}")
+        users = np.array(asked.users) if asked.users else np.zeros(0, self.model.users_.ids.dtype)
+        top = self.model.recommend(users, unknown=asked.unknown, **self._ranking(asked))
+        rows = []
+        for user, *columns in zip(asked.users, *top, strict=True):
+            there = columns[1] == columns[1]
+            some = tuple(column[there] for column in columns)
+            rows.append({"user": user, "items": self._scored(user, some, asked)})
+        return {"users": rows}
+
+    def fold_in(self, asked: bodies.FoldIn) -> Answer:
+        """Return the best items for somebody who is not in the model."""
+        person = self._person(asked.history)
+        top = self.model.recommend(person, **self._ranking(asked))
+        return {"items": self._scored(person, top, asked)}
+
+    def predict(self, asked: bodies.Predict) -> Answer:
+        """Return what is expected of items."""
+        self._check("items", asked.items)
+        if (asked.users is None) == (asked.history is None):
+            raise ModelError("give users or a history, one of the two")
+        who: Any = asked.users
+        if asked.history is not None:
+            who = self._person(asked.history)
+        else:
+            self._check("users", asked.users)
+        if not asked.items or who == []:
+            return {"predictions": []}
+        return {"predictions": self._predicted(who, asked.items, asked.level, asked.unknown)}
+
+    def similar(self, asked: bodies.Similar) -> Answer:
+        """Return what is like an item, or who is like a user."""
+        if (asked.item is None) == (asked.user is None):
+            raise ModelError("give an item or a user, one of the two")
+        if asked.item is not None:
+            what, top = "item", self.model.similar_items(asked.item, asked.n)
+        else:
+            what, top = "user", self.model.similar_users(asked.user, asked.n)
+        rows = [
+            {what: one, "similarity": similarity, "std": std}
+            for one, similarity, std in zip(*map(listed, top), strict=True)
+        ]
+        return {"similar": [*map(self.catalogue.entitled, rows)] if what == "item" else rows}
+
+    def explain(self, asked: bodies.Explain) -> Answer:
+        """Say why items get their scores."""
+        self._check("items", asked.items)
+        if (asked.user is None) == (asked.history is None):
+            raise ModelError("give a user or a history, one of the two")
+        who: Any = asked.user if asked.history is None else self._person(asked.history)
+        if len(asked.items) * len(asked.history or [0]) > REASONS:
+            raise ModelError(f"items times the history must be at most {REASONS:,}")
+        return {"explanations": [self._reason(who, item) for item in asked.items]}
+
+    def search(self, text: str, n: int) -> Answer:
+        """Return items by words of their title."""
+        catalogue = self.catalogue
+        keys = catalogue.search(text, n)
+        rows = zip(catalogue.ids[keys].tolist(), catalogue.ratings[keys].tolist(), strict=True)
+        return {"items": [catalogue.entitled({"item": i, "ratings": count}) for i, count in rows]}
+
+    # --- parts of answers ------------------------------------------------------------------
+
+    def _check(self, name: str, given: Any) -> None:
+        if len(given or ()) > self.batch:
+            raise ModelError(f"{name}: at most {self.batch:,} at a time, not {len(given):,}")
+
+    def _ranking(self, asked: bodies.Ranking) -> dict[str, Any]:
+        self._check("candidates", asked.candidates)
+        self._check("exclude", asked.exclude)
+        return {
+            "n": asked.n,
+            "exclude_seen": asked.exclude_seen,
+            "candidates": asked.candidates,
+            "exclude": asked.exclude,
+            "explore": asked.explore,
+            "width": asked.width,
+            "seed": asked.seed,
+            "progress": False,
+        }
+
+    def _person(self, history: list[bodies.Rated]) -> Person:
+        """Return q of somebody with a history."""
+        self._check("history", history)
+        items = [rated.item for rated in history]
+        if isinstance(self.model, EventModel):
+            counts = [1.0 if rated.rating is None else rated.rating for rated in history]
+            if any(not 1 <= count == int(count) for count in counts) or sum(counts) > EVENTS:
+                raise ModelError(f"a rating is how often, from 1 to {EVENTS:,} in all, or nothing")
+            return self.model.fold_in(items, counts if self.model.counts else None)
+        low, high = self.model.range_
+        ratings = [rated.rating for rated in history]
+        for rating in ratings:
+            if rating is None or not low <= rating <= high:
+                raise ModelError(f"each item needs a rating from {low:g} to {high:g}")
+        return self.model.fold_in(items, ratings)
+
+    def _scored(self, who: Any, top: Any, asked: bodies.Ranking) -> list[Answer]:
+        items, scores, stds = map(listed, top)
+        rows = [
+            {"item": item, "score": score, "std": std}
+            for item, score, std in zip(items, scores, stds, strict=True)
+        ]
+        if asked.level is not None and rows:
+            more = self._predicted(who, top[0], asked.level, "prior")
+            for row, prediction in zip(rows, more, strict=True):
+                row |= {name: prediction[name] for name in ("mean", "low", "high")}
+        return [*map(self.catalogue.entitled, rows)]
+
+    def _predicted(self, who: Any, items: Any, level: float | None, unknown: str) -> list[Answer]:
+        mean, std = self.model.predict(who, items, return_std=True, unknown=unknown)
+        columns = {"mean": mean, "std": std}
+        if level is not None:
+            low, high = self.model.predict_interval(who, items, level, unknown=unknown)
+            columns |= {"low": low, "high": high}
+        rows = zip(*map(listed, columns.values()), strict=True)
+        return [dict(zip(columns, row, strict=True)) for row in rows]
+
+    def _reason(self, who: Any, item: Any) -> Answer:
+        why = self.model.explain(who, item)
+        parts = [
+            self.catalogue.entitled({"item": one, "rating": rating, "part": part})
+            for one, rating, part in zip(
+                *(listed(x[:PARTS]) for x in (why.items, why.ratings, why.parts)), strict=True
+            )
+        ]
+        score, base, rest = listed(np.array([why.prediction, why.base, why.rest]))
+        found = {"item": item, "score": score, "base": base, "parts": parts, "rest": rest}
+        return self.catalogue.entitled(found)
+
+
+def listed(column: Any) -> list[Any]:
+    """Return an array as a list, its numbers with six digits after the point."""
+    if column.dtype.kind != "f":
+        return list(column.tolist())
+    return list(np.round(column.astype(np.float64), 6).tolist())

@@ -1,0 +1,174 @@
+"""The routes of the service."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.staticfiles import StaticFiles
+from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic_core import to_json
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse
+
+from svmp import __version__, web
+from svmp.errors import SvmpError, UnknownError
+from svmp.recommend.service import bodies
+from svmp.recommend.service.answers import Answer, Served
+from svmp.recommend.service.current import Current
+from svmp.recommend.service.front import Front, Limits
+from svmp.recommend.service.metrics import Metrics
+from svmp.recommend.service.route import Route
+from svmp.recommend.service.work import Busy, Worker
+
+PAGE = Path(__file__).parent / "page"
+ERRORS = 10
+"""How many errors of one request are told."""
+
+
+def make_app(
+    current: Current, limits: Limits, metrics: Metrics, token: str | None, port: int | None
+) -> Front:
+    """Return the service; with a port, one for pages at that port of this machine only."""
+    worker = Worker()
+
+    @contextlib.asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        watch = asyncio.create_task(current.watch(worker.thread))
+        yield
+        watch.cancel()
+        worker.close()
+
+    app = FastAPI(
+        title="svmp recommend",
+        version=__version__,
+        description="Recommendations that know how sure they are.",
+        docs_url=None,  # which would load scripts from elsewhere
+        redoc_url=None,
+        lifespan=life,
+        responses={"4XX": {"model": bodies.Problem, "description": "What is wrong."}},
+        exception_handlers={
+            RequestValidationError: invalid,
+            SvmpError: cannot,
+            HTTPException: wrong,
+            Busy: busy,
+        },
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+    )
+    app.router.route_class = Route
+
+    async def answer(work: Callable[[Any, Any], Answer], asked: Any) -> Response:
+        """Answer from the model in use, which the next request may find replaced."""
+        return as_json(await worker.answer(work, current.served, asked))
+
+    @app.post("/recommend", responses=ok(bodies.Recommended))
+    async def recommend(asked: bodies.Recommend) -> Response:
+        """Return the best items for users."""
+        return await answer(Served.recommend, asked)
+
+    @app.post("/fold-in", responses=ok(bodies.Folded))
+    async def fold_in(asked: bodies.FoldIn) -> Response:
+        """Return the best items for somebody who is not in the model."""
+        return await answer(Served.fold_in, asked)
+
+    @app.post("/predict", responses=ok(bodies.Predicted))
+    async def predict(asked: bodies.Predict) -> Response:
+        """Return expected ratings, or probabilities, and how sure they are."""
+        return await answer(Served.predict, asked)
+
+    @app.post("/similar", responses=ok(bodies.Likes))
+    async def similar(asked: bodies.Similar) -> Response:
+        """Return what is most like an item, or who is most like a user."""
+        return await answer(Served.similar, asked)
+
+    @app.post("/explain", responses=ok(bodies.Explained))
+    async def explain(asked: bodies.Explain) -> Response:
+        """Say which of somebody's ratings move the scores of items, and by how much."""
+        return await answer(Served.explain, asked)
+
+    @app.get("/items", responses=ok(bodies.Found))
+    async def items(
+        q: Annotated[str, Query(max_length=200, description="Words of a title, or of an id.")] = "",
+        n: Annotated[int, Query(ge=1, le=1000)] = 20,
+    ) -> Response:
+        """Find items; without words, those with the most ratings."""
+        return await answer(lambda served, asked: served.search(*asked), (q, n))
+
+    @app.get("/model", responses=ok(bodies.About))
+    async def model() -> Response:
+        """Say which model is in use."""
+        return as_json(current.served.about)
+
+    @app.get("/health", responses=ok(bodies.Health))
+    async def health() -> Response:
+        """Say that it answers, and what became of model files."""
+        about = current.served.about
+        found = {"model": about, "swaps": current.swaps, "refused": current.refused}
+        return as_json({"status": "ok", **found})
+
+    @app.get("/metrics", responses={200: {"content": {"text/plain": {}}}})
+    async def prometheus() -> Response:
+        """Return figures for Prometheus."""
+        return Response(metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
+    async def page() -> Response:
+        return FileResponse(PAGE / "index.html")
+
+    @app.get("/page/base.css", include_in_schema=False)
+    async def style() -> Response:
+        return FileResponse(web.STYLE)
+
+    app.mount("/page", StaticFiles(directory=PAGE))
+    hosts = None if port is None or token is not None else web.own_hosts(port)
+    return Front(app, limits, metrics, token, hosts)
+
+
+def ok(model: type) -> dict[int | str, dict[str, Any]]:
+    """Describe an answer."""
+    return {200: {"model": model}}
+
+
+def as_json(answer: Answer) -> Response:
+    """Return an answer in JSON, by an encoder quicker than the standard library's."""
+    return Response(to_json(answer, inf_nan_mode="null"), media_type="application/json")
+
+
+# --- what cannot be met is said in one form: a sentence for each field ------------------------
+
+
+async def invalid(request: Request, error: Exception) -> Response:
+    """Answer a request that is not as it is described."""
+    assert isinstance(error, RequestValidationError)
+    errors: dict[str, str] = {}
+    for one in error.errors()[:ERRORS]:
+        place = [str(part)[:40] for part in one["loc"] if part not in ("body", "query")]
+        if one["type"] == "json_invalid":
+            return web.refusal({"request": "the body is not JSON"}, 400)
+        if place and place[-1] in ("constrained-int", "constrained-str"):
+            place, said = place[:-1], "an id must be a string or a whole number"
+        else:
+            said = str(one["msg"])[:200]
+        errors.setdefault(".".join(place) or "request", said)
+    return web.refusal(errors, 422)
+
+
+async def cannot(request: Request, error: Exception) -> Response:
+    """Answer what the model cannot: an id that it does not know, or a question without sense."""
+    return web.refusal({"request": str(error)}, 404 if isinstance(error, UnknownError) else 422)
+
+
+async def wrong(request: Request, error: Exception) -> Response:
+    """Answer any other request that cannot be met."""
+    assert isinstance(error, HTTPException)
+    return web.refusal({"request": error.detail}, error.status_code, headers=error.headers)
+
+
+async def busy(request: Request, error: Exception) -> Response:
+    """Answer that too much is waiting."""
+    return web.refusal({"request": "too much is waiting: ask again later"}, 503)

@@ -1,0 +1,123 @@
+"""The model in use: loaded beside the one before, checked, and put in its place by one reference.
+
+The arrays are read into memory, so that nothing that happens to the files reaches a model in use. A
+new model is looked for once a second. What cannot be loaded, or does not answer, is refused with a
+reason, and the model before goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from svmp.errors import FileError, SvmpError
+from svmp.recommend.load import load
+from svmp.recommend.service.answers import Served
+from svmp.recommend.service.bodies import Explain, FoldIn, Predict, Rated, Recommend, Similar
+from svmp.recommend.service.catalogue import read_titles
+from svmp.recommend.service.metrics import Metrics
+
+LOG = logging.getLogger("svmp.serve")
+PAUSE = 1.0
+"""Seconds between looks at the files."""
+Signature = tuple[tuple[str, int, int, int], ...]
+
+
+class Current:
+    """Holds the model in use, and looks after its files."""
+
+    def __init__(
+        self, path: Path, titles: Path | None, name: str, batch: int, metrics: Metrics
+    ) -> None:
+        self.path, self.titles, self.name = path, titles, name
+        self.batch, self.metrics = batch, metrics
+        self.swaps = 0
+        self.refused: str | None = None
+        self._seen = signature(path)
+        self.served = self._load()
+        metrics.loaded(self.served.about)
+
+    def look(self) -> None:
+        """Take over what is at the path, if that is new and sound."""
+        now = signature(self.path)
+        if now == self._seen or not now:
+            return  # while a folder is replaced, there may be none for a moment
+        try:
+            served = self._load()
+        except Exception as error:
+            if signature(self.path) != now:
+                return  # it is still being written: the next look sees it whole
+            self._seen = now
+            self.refused = str(error) if isinstance(error, SvmpError) else repr(error)
+            self.metrics.refused.inc()
+            LOG.warning("the new model is refused, the one before goes on: %s", self.refused)
+            return
+        if signature(self.path) != now:
+            return
+        self._seen, self.refused = now, None
+        self.served = served
+        self.swaps += 1
+        self.metrics.swapped.inc()
+        self.metrics.loaded(served.about)
+        LOG.info("took over a new model: %(users)s users, %(items)s items", served.about)
+
+    async def watch(self, worker: Executor) -> None:
+        """Look every now and then, for ever."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(PAUSE)
+            try:
+                await loop.run_in_executor(worker, self.look)
+            except Exception:
+                LOG.exception("a look at the model's files failed")
+
+    def _load(self) -> Served:
+        model = load(self.path, mapped=False)
+        titles = None if self.titles is None else read_titles(self.titles, model)
+        served = Served(model, titles, self.name, self.batch)
+        check(served)
+        return served
+
+
+def signature(path: Path) -> Signature:
+    """Return what changes when a model is written: its files, which they are, and since when."""
+    try:
+        files = sorted(path.iterdir())
+        facts = [(file.name, file.stat()) for file in files]
+    except OSError:
+        return ()
+    return tuple((name, fact.st_ino, fact.st_size, fact.st_mtime_ns) for name, fact in facts)
+
+
+def check(served: Served) -> None:
+    """See that a model answers, with numbers; that also makes it ready to answer quickly."""
+    users, items = (known.ids[:1].tolist() for known in (served.model.users_, served.model.items_))
+    if not users or not items:
+        raise FileError("the model has no users, or no items")
+    low = served.about["range"][0] if served.about["range"] else 1.0
+    history = [Rated(item=items[0], rating=low)]
+    answers: list[Any] = [
+        served.recommend(Recommend(users=users, level=0.9)),
+        served.fold_in(FoldIn(history=history, level=0.9)),
+        served.predict(Predict(users=users, items=items, level=0.9)),
+        served.similar(Similar(item=items[0])),
+        served.similar(Similar(user=users[0])),
+        served.explain(Explain(history=history, items=items)),
+    ]
+    if not np.isfinite(list(numbers(answers))).all():
+        raise FileError("the model answers with numbers that are not finite")
+
+
+def numbers(value: Any) -> Any:
+    """Yield every number in an answer."""
+    if isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from numbers(one)
+    elif isinstance(value, float):
+        yield value if math.isfinite(value) else np.nan

@@ -1,0 +1,73 @@
+"""What the pages of svmp share: where they listen, how they refuse, and what keeps them apart."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from starlette.responses import Response
+from starlette.types import Message, Send
+
+LOCAL = "127.0.0.1"
+STYLE = Path(__file__).parent / "base.css"
+"""The style that pages have in common."""
+
+
+def listen(host: str, port: int | None, usual: int) -> socket.socket:
+    """Return a socket at a port; without one at the usual one, or at any if that is taken."""
+    if port is not None:
+        return _socket(host, port)
+    try:
+        return _socket(host, usual)
+    except OSError:
+        return _socket(host, 0)
+
+
+def _socket(host: str, port: int) -> socket.socket:
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    return socket.create_server((host, port), family=family)
+
+
+def own_hosts(port: int) -> frozenset[str]:
+    """Return what a browser on this machine calls a page of this machine.
+
+    Any name can be made to point to 127.0.0.1: a request for another is from somebody else's page.
+    """
+    return frozenset(f"{name}:{port}" for name in (LOCAL, "localhost", "[::1]"))
+
+
+def headers(**sources: str) -> list[tuple[bytes, bytes]]:
+    """Return headers that keep a page to itself; it may load only what is named, as `script=`."""
+    allowed = "".join(f"{kind}-src {source}; " for kind, source in sources.items())
+    found = {
+        "Content-Security-Policy": (
+            f"default-src 'none'; {allowed}"
+            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        ),
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+        "Cache-Control": "no-cache",
+    }
+    return [(name.lower().encode(), value.encode()) for name, value in found.items()]
+
+
+def sending(send: Send, more: list[tuple[bytes, bytes]]) -> Send:
+    """Return what sends an answer with more headers."""
+
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message["headers"], *more]
+        await send(message)
+
+    return send_with_headers
+
+
+def refusal(errors: Mapping[str, str], status: int, **options: Any) -> Response:
+    """Answer with what is wrong: a sentence for each field, or for the whole request."""
+    body = json.dumps({"errors": errors})  # in ASCII, which can carry any text that JSON can
+    return Response(body, status, media_type="application/json", **options)

@@ -1,0 +1,128 @@
+"""Services to ask: in this process, and as people start them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import uvicorn
+
+from svmp.recommend import EventModel
+from svmp.recommend.service import demo
+from svmp.recommend.service.app import make_app
+from svmp.recommend.service.current import Current
+from svmp.recommend.service.front import Front, Limits
+from svmp.recommend.service.metrics import Metrics
+from svmp.web import LOCAL, listen
+from tests.recommend.tools import fitted
+
+ROOT = Path(__file__).parents[3]
+SVMP = Path(sys.executable).parent / "svmp"
+KINDS = ("numbers", "words", "events")
+
+
+@cache
+def events() -> EventModel:
+    """Two circles of users, each with items of its own, known by words."""
+    rng = np.random.default_rng(0)
+    user, item = rng.integers(0, 40, 600), rng.integers(0, 15, 600)
+    names = [f"it{i:02}" for i in item + 15 * (user % 2)]
+    return EventModel(2, iterations=3, hold=2, counts=True, progress=False, threads=1).fit(
+        (user, names)
+    )
+
+
+@cache
+def saved(kind: str, folder: Path) -> Path:
+    """Return a folder with a model."""
+    if kind == "demo":
+        return demo.MODEL
+    path = folder / f"{kind}.svmp"
+    (events() if kind == "events" else fitted(words=kind == "words")).save(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("models")
+
+
+def app_of(path: Path, limits: Limits | None = None, **options: Any) -> tuple[Front, Current]:
+    limits, metrics = limits or Limits(), Metrics()
+    titles = demo.TITLES if path == demo.MODEL else None
+    current = Current(path, titles, path.name, limits.batch, metrics)
+    settings = {"token": None, "port": None, **options}
+    return make_app(current, limits, metrics, **settings), current
+
+
+@contextmanager
+def client_of(path: Path, limits: Limits | None = None, **options: Any) -> Iterator[httpx.Client]:
+    """Ask a service that runs in a thread of this process."""
+    app, _ = app_of(path, limits, **options)
+    with listen(LOCAL, 0, 0) as place:
+        server = uvicorn.Server(uvicorn.Config(app, ws="none", log_level="error"))
+        thread = threading.Thread(target=server.run, args=([place],))
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        try:
+            address = f"http://{LOCAL}:{place.getsockname()[1]}"
+            with httpx.Client(base_url=address, timeout=30) as client:
+                yield client
+        finally:
+            server.should_exit = True
+            thread.join(30)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def client(kind: str, folder: Path) -> Iterator[httpx.Client]:
+    """A service of each kind of model."""
+    with client_of(saved(kind, folder)) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def films() -> Iterator[httpx.Client]:
+    """The demo."""
+    with client_of(demo.MODEL) as client:
+        yield client
+
+
+@contextmanager
+def started(*arguments: object, **variables: str) -> Iterator[tuple[httpx.Client, Any]]:
+    """Start the executable as a user does; yield a client, and the process."""
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    process = subprocess.Popen(
+        [SVMP, "recommend", "serve", *map(str, arguments), "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "error", **variables},
+    )
+    try:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        address = re.search(r"http://\S+:\d+/", said)
+        assert address, said + process.communicate()[1]
+        with httpx.Client(base_url=address[0], timeout=30) as client:
+            yield client, process
+    finally:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,199 @@
+"""The service says what the model says; what cannot be answered is refused with a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from svmp.recommend import RatingModel, load
+from svmp.recommend.service import demo
+
+from .conftest import saved
+
+
+@pytest.fixture
+def model(kind: str, folder: Path) -> Any:
+    return load(saved(kind, folder))
+
+
+def ask(client: httpx.Client, path: str, status: int = 200, **body: Any) -> Any:
+    answer = client.post(path, json=body)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def history(model: Any, keys: Any) -> list[dict[str, Any]]:
+    """A history of some items, with ratings, or counts, from 1 up."""
+    return [{"item": model.items_.ids[k].item(), "rating": 1.0 + n % 3} for n, k in enumerate(keys)]
+
+
+def folded(model: Any, keys: Any) -> Any:
+    rows = history(model, keys)
+    return model.fold_in([row["item"] for row in rows], [row["rating"] for row in rows])
+
+
+def same(found: Any, wanted: Any) -> None:
+    np.testing.assert_allclose(found, np.asarray(wanted, np.float64), atol=1e-6)
+
+
+def test_recommendations_are_the_models(client: httpx.Client, model: Any) -> None:
+    users = model.users_.ids[:3].tolist()
+    found = ask(client, "/recommend", users=users, n=4, level=0.8)["users"]
+    assert [row["user"] for row in found] == users
+    top = model.recommend(np.array(users), 4)
+    for place, (user, row) in enumerate(zip(users, found, strict=True)):
+        items = [one["item"] for one in row["items"]]
+        assert items == top.items[place].tolist()
+        same([one["score"] for one in row["items"]], top.scores[place])
+        same([one["std"] for one in row["items"]], top.stds[place])
+        same([one["mean"] for one in row["items"]], model.predict(user, items))
+        low, high = model.predict_interval(user, items, 0.8)
+        same([one["low"] for one in row["items"]], low)
+        same([one["high"] for one in row["items"]], high)
+    alone = ask(client, "/recommend", users=users[:1], n=4, level=0.8)["users"]
+    assert alone == found[:1]
+
+
+def test_rankings_take_all_that_the_model_takes(client: httpx.Client, model: Any) -> None:
+    user, ids = model.users_.ids[1].item(), model.items_.ids.tolist()
+    options: list[dict[str, Any]] = [
+        {"explore": "ucb", "width": 2.0},
+        {"explore": "thompson", "seed": 7},
+        {"candidates": ids[:9], "exclude": ids[:3], "exclude_seen": False},
+    ]
+    for chosen in options:
+        found = ask(client, "/recommend", users=[user], n=5, **chosen)["users"][0]["items"]
+        top = model.recommend(user, 5, **chosen)
+        assert [row["item"] for row in found] == top.items.tolist()
+
+
+def test_fold_in_and_its_reasons_are_the_models(client: httpx.Client, model: Any) -> None:
+    rows = history(model, [2, 3, 5])
+    person = folded(model, [2, 3, 5])
+    found = ask(client, "/fold-in", history=rows, n=3)["items"]
+    top = model.recommend(person, 3)
+    assert [row["item"] for row in found] == top.items.tolist()
+    same([row["score"] for row in found], top.scores)
+    items = top.items.tolist()
+    for reason in ask(client, "/explain", history=rows, items=items)["explanations"]:
+        why = model.explain(person, reason["item"])
+        assert reason["score"] == pytest.approx(why.prediction, abs=1e-5)
+        assert [part["item"] for part in reason["parts"]] == why.items.tolist()
+        total = reason["base"] + sum(part["part"] for part in reason["parts"]) + reason["rest"]
+        assert total == pytest.approx(reason["score"], abs=1e-4)
+    if isinstance(model, RatingModel):
+        assert reason["rest"] == pytest.approx(0, abs=1e-4)
+
+
+def test_a_users_own_reasons(client: httpx.Client, model: Any) -> None:
+    user, item = model.users_.ids[0].item(), model.items_.ids[4].item()
+    [reason] = ask(client, "/explain", user=user, items=[item])["explanations"]
+    why = model.explain(user, item)
+    same([part["part"] for part in reason["parts"]], why.parts[:10])
+
+
+def test_predictions_are_the_models(client: httpx.Client, model: Any) -> None:
+    users, items = model.users_.ids[:4].tolist(), model.items_.ids[3:7].tolist()
+    found = ask(client, "/predict", users=users, items=items, level=0.5)["predictions"]
+    mean, std = model.predict(users, items, return_std=True)
+    low, high = model.predict_interval(users, items, 0.5)
+    for name, wanted in (("mean", mean), ("std", std), ("low", low), ("high", high)):
+        same([row[name] for row in found], wanted)
+    rows = history(model, [0])
+    found = ask(client, "/predict", history=rows, items=items)["predictions"]
+    same([row["mean"] for row in found], model.predict(folded(model, [0]), items))
+
+
+def test_the_similar_are_the_models(client: httpx.Client, model: Any) -> None:
+    for what, known, ways in (
+        ("item", model.items_, model.similar_items),
+        ("user", model.users_, model.similar_users),
+    ):
+        one = known.ids[5].item()
+        found = ask(client, "/similar", **{what: one}, n=4)["similar"]
+        top = ways(one, 4)
+        assert [row[what] for row in found] == top.items.tolist()
+        same([row["similarity"] for row in found], top.scores)
+        same([row["std"] for row in found], top.stds)
+
+
+def test_the_edges_of_what_can_be_asked(client: httpx.Client, model: Any) -> None:
+    ids, user = model.items_.ids.tolist(), model.users_.ids[0].item()
+    assert len(ask(client, "/fold-in", history=[], n=1000)["items"]) == len(ids)  # n is too large
+    everything = history(model, range(len(ids)))
+    assert ask(client, "/fold-in", history=everything)["items"] == []  # nothing is left
+    assert len(ask(client, "/fold-in", history=everything, exclude_seen=False)["items"]) == 10
+    assert ask(client, "/recommend", users=[]) == {"users": []}
+    assert ask(client, "/recommend", users=[user], candidates=[]) == {
+        "users": [{"user": user, "items": []}]
+    }
+    assert ask(client, "/predict", users=[user], items=[]) == {"predictions": []}
+    assert ask(client, "/explain", user=user, items=[]) == {"explanations": []}
+    assert len(ask(client, "/similar", item=ids[0], n=1000)["similar"]) == len(ids) - 1
+    stranger = "nobody" if isinstance(user, str) else 10**18
+    found = ask(client, "/recommend", users=[stranger], unknown="prior", n=3)["users"][0]
+    assert len(found["items"]) == 3
+    assert "there is no user" in str(ask(client, "/recommend", 404, users=[stranger]))
+    other = 5 if isinstance(user, str) else "5"  # an id of the other kind
+    assert "ids are" in str(ask(client, "/recommend", 404, users=[other]))
+    assert "not both" in str(ask(client, "/recommend", 422, users=[user, other]))
+    mixed = [{"item": ids[0], "rating": 1}, {"item": 5 if isinstance(ids[0], str) else "5"}]
+    assert "not both" in str(ask(client, "/fold-in", 422, history=mixed))
+    twice = history(model, [1, 1])
+    assert "fold_in has" in str(ask(client, "/fold-in", 422, history=twice))
+    assert "one of the two" in str(ask(client, "/similar", 422))
+    assert "one of the two" in str(ask(client, "/predict", 422, items=ids[:1]))
+    assert "one of the two" in str(ask(client, "/explain", 422, items=ids[:1]))
+    assert "2 users and 3 items" in str(
+        ask(client, "/predict", 422, users=[user, user], items=ids[:3])
+    )
+
+
+@pytest.mark.parametrize("rating", [-1, 0.5, 5.5, 1e300, None])
+def test_a_rating_that_cannot_be_is_refused(
+    client: httpx.Client, model: Any, kind: str, rating: float | None
+) -> None:
+    row = {"item": model.items_.ids[0].item(), "rating": rating}
+    if kind == "events" and rating is None:
+        return  # taken once
+    said = ask(client, "/fold-in", 422, history=[row])["errors"]["request"]
+    assert ("how often" if kind == "events" else "from 1 to 5") in said
+
+
+def test_items_are_found_by_their_words(films: httpx.Client) -> None:
+    everything = films.get("/items", params={"n": 1000}).json()["items"]
+    counts = [row["ratings"] for row in everything]
+    assert counts == sorted(counts, reverse=True)
+    assert sum(counts) == demo.USERS * demo.EACH
+    for words in ("penguin comedy", "COMEDY Penguin", "enguin"):
+        found = films.get("/items", params={"q": words, "n": 1000}).json()["items"]
+        wanted = [row for row in everything if "Penguin" in row["title"]]
+        assert found == wanted
+    assert films.get("/items", params={"q": "no such film"}).json() == {"items": []}
+
+
+def test_items_without_titles_are_found_by_id(client: httpx.Client, model: Any) -> None:
+    one = model.items_.ids[3].item()
+    found = client.get("/items", params={"q": str(one), "n": 1000}).json()["items"]
+    assert one in [row["item"] for row in found]
+    assert all(str(one) in str(row["item"]) for row in found)
+
+
+def test_it_tells_of_its_model_and_counts(client: httpx.Client, model: Any) -> None:
+    about = client.get("/model").json()
+    assert (about["kind"], about["users"]) == (type(model).__name__, len(model.users_))
+    assert client.get("/health").json() | {"model": 0} == {
+        "status": "ok",
+        "model": 0,
+        "swaps": 0,
+        "refused": None,
+    }
+    client.get("/nowhere")
+    text = client.get("/metrics").text
+    assert 'svmp_requests_total{path="/health",status="200"} 1.0' in text
+    assert 'svmp_requests_total{path="other",status="404"} 1.0' in text
+    assert f'svmp_model_size{{of="items"}} {len(model.items_)}.0' in text

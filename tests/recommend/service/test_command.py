@@ -1,0 +1,92 @@
+"""`svmp recommend serve` as people start it, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from svmp.errors import SvmpError
+from svmp.recommend.service import demo
+from svmp.recommend.service.serve import serve
+
+from .conftest import ROOT, SVMP, started
+
+
+def refused(*arguments: object, **variables: str) -> str:
+    """Return the one sentence with which the command ends."""
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [SVMP, "recommend", "serve", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": path, **variables},
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("svmp: ")
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+def test_without_a_model_it_serves_the_demo_until_ctrl_c() -> None:
+    with started() as (client, process):
+        about = client.get("/model").json()
+        assert (about["items"], about["range"]) == (240, [1.0, 5.0])
+        assert "<title>svmp recommend</title>" in client.get("/").text
+        assert client.get("/", headers={"Host": "evil.example"}).status_code == 403
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=30)[1] == ""
+        assert process.returncode == 0
+
+
+def test_a_token_may_come_from_the_environment(tmp_path: Path) -> None:
+    titles = tmp_path / "titles.csv"
+    titles.write_text("7,Seven\n")
+    options = (demo.MODEL, "--titles", titles, "--max-batch", 2, "--max-body", 99)
+    with started(*options, SVMP_TOKEN="secret") as (client, _):
+        assert client.get("/items").status_code == 401
+        client.headers["Authorization"] = "Bearer secret"
+        found = client.get("/items", params={"q": "seven"}).json()["items"]
+        assert [(row["item"], row["title"]) for row in found] == [(7, "Seven")]
+        assert client.post("/recommend", json={"users": [1, 2, 3]}).status_code == 422
+        assert client.post("/recommend", content=b" " * 100).status_code == 413
+
+
+def test_what_cannot_be_served_is_said_in_one_sentence(tmp_path: Path) -> None:
+    assert "one of the two" in refused(demo.MODEL, "--demo")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert f"127.0.0.1:{port}: Address already in use" in refused("--port", port)
+    bad = tmp_path / "titles.csv"
+    bad.write_text("id,title\n1,One\n2\n")
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"model": tmp_path / "nothing"}, "there is no such model"),
+        ({"token": " "}, "the token is empty"),
+        ({"titles": bad}, "titles.csv, line 3: there is no title"),
+        ({"host": "192.0.2.1", "port": 0}, "192.0.2.1:0: "),
+        ({"host": "no.such.host.invalid"}, "no.such.host.invalid"),
+    ]
+    for options, reason in wrong:
+        with pytest.raises(SvmpError, match=re.escape(reason)):
+            serve(**options)
+
+
+def test_without_its_extra_it_says_how_to_get_it() -> None:
+    missing = "prometheus_client"
+    code = (
+        f"import sys; sys.modules['{missing}'] = None; sys.argv = ['svmp', 'recommend', 'serve'];"
+        "from svmp.cli import main; main()"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=ROOT
+    )
+    assert said.returncode == 2
+    assert said.stderr == f"svmp: this needs {missing}: pip install 'svmp[serve]'\n"
