@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.kernels.compiling import bare, inline
+from svmp.kernels.compiling import bare
 
 
 @bare
@@ -60,7 +60,7 @@ def solve(matrix: Array, vector: Array) -> bool:
     return True
 
 
-@inline
+@bare
 def four_dots(matrix: Array, i: int, row: Array, first: int, last: int) -> Any:
     """Return the inner products of four rows of a matrix with one, between two places."""
     w, x, y, z = matrix[i], matrix[i + 1], matrix[i + 2], matrix[i + 3]

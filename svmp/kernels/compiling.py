@@ -20,14 +20,16 @@ SETTINGS: dict[str, Any] = {
 CHUNK = 16
 """Keys that a thread takes at a time: they differ in length, and who is done takes more."""
 
-jit = njit(**SETTINGS)
+jit = njit(**SETTINGS, forceinline=True)
+"""For what loops call. It becomes part of each loop: a function of its own would be taken from
+where it was compiled first, and so differ in its last bits between the process that compiles a
+loop and those that find it on disk."""
+bare = njit(**SETTINGS, forceinline=True, _nrt=False)
+"""For what allocates nothing besides: it counts no references, of which a call may hold a dozen."""
 parallel = njit(**SETTINGS, parallel=True)
 shared = njit(**SETTINGS, nogil=True)
 """For a loop that `threads.share` runs on every thread: compiled once, where `parallel` compiles
-what it calls several times over."""
-bare = njit(**SETTINGS, _nrt=False)
-"""For what allocates nothing: it counts no references, of which a call may hold a dozen."""
-inline = njit(**SETTINGS, _nrt=False, forceinline=True)
+all that it calls four times."""
 
 
 def _fetch_add(context: Any, counter: Any, amount: Any) -> Any:
@@ -43,7 +45,7 @@ def _fetch_add(context: Any, counter: Any, amount: Any) -> Any:
 fetch_add: Any = intrinsic(_fetch_add)
 
 
-@inline
+@bare
 def claim(counter: Any, amount: int) -> int:
     """Return the first of the next few keys that no thread has taken yet.
 

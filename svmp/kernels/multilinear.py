@@ -26,7 +26,7 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.kernels.cholesky import solve
-from svmp.kernels.compiling import CHUNK, bare, claim, inline, jit, shared
+from svmp.kernels.compiling import CHUNK, bare, claim, jit, shared
 from svmp.kernels.eights import EIGHT, eight, fill, put, sum_of, times_plus, turn
 from svmp.kernels.slopes import Room, gather, in_eights, room_for
 from svmp.kernels.sums import add_sums, sums_for
@@ -66,13 +66,13 @@ class Receiver(NamedTuple):
     joint: bool
 
 
-@inline
+@bare
 def shared_weight(rows: Rows) -> float:
     """Return the weight that all rows have, or 1 where each has its own."""
     return rows.weight[0] if len(rows.weight) == 1 else 1.0
 
 
-@inline
+@bare
 def follow(natural: Array, moments: Array, at: int) -> float:
     """Give a Normal the moments of its natural parameter; return its mean."""
     variance = -0.5 / natural[at, 1]
@@ -82,7 +82,7 @@ def follow(natural: Array, moments: Array, at: int) -> float:
     return mean
 
 
-@inline
+@bare
 def blend(
     to: Receiver, m: int, k: int, at: int, linear: float, square: float, natural: Array
 ) -> None:
@@ -131,7 +131,7 @@ def settle(
             means[k] = follow(natural, moments, at + k)
 
 
-@inline
+@bare
 def turn_lines(
     room: Room, padded: int, count: int, residual: Array, tile: Array, stride: int, start: int
 ) -> None:
@@ -195,7 +195,7 @@ def settle_in_turn(
             before = this
 
 
-@inline
+@bare
 def by_sums(to: Receiver) -> bool:
     """Whether the elements of a key are settled from sums."""
     return to.joint or to.width <= FEW

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.families.family import Array
-from svmp.kernels.compiling import bare, inline, jit
+from svmp.kernels.compiling import bare, jit
 from svmp.kernels.eights import EIGHT, add_to, eight, fill, put, times, times_plus
 from svmp.kernels.terms import TILE, Mean, Rows, observe, partner_of, place, product, reader, rest
 from svmp.network.grid import Ints
@@ -42,7 +42,7 @@ class Room(NamedTuple):
     square: Array
 
 
-@inline
+@bare
 def in_eights(width: int) -> int:
     """Return K rounded up to eights."""
     return (width + EIGHT - 1) // EIGHT * EIGHT
@@ -80,7 +80,7 @@ def copy_slopes(
         add_to(square, k, added)
 
 
-@inline
+@bare
 def gather(
     mean: Mean,
     rows: Rows,

@@ -16,7 +16,7 @@ LOWEST = -708.0
 """Below, exp has left the range of normal floats."""
 
 # Not free to reassociate: ROUND must be added before it is taken away.
-exact: Any = numba.njit(cache=True, fastmath={"contract"}, error_model="numpy")
+exact: Any = numba.njit(cache=True, fastmath={"contract"}, error_model="numpy", forceinline=True)
 
 
 @exact

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from svmp.factors.bernoulli_logit import SMALL
 from svmp.families.family import Array
-from svmp.kernels.compiling import CHUNK, bare, claim, inline, shared
+from svmp.kernels.compiling import CHUNK, bare, claim, shared
 from svmp.kernels.eights import EIGHT, eight, fill, sum_of, times, times_plus
 from svmp.kernels.special import exp
 from svmp.network.grid import Ints
@@ -111,7 +111,7 @@ def pack(taken: Ints, moments: Array, width: int, padded: int, packed: Array) ->
         first = claim(taken, TILE)
 
 
-@inline
+@bare
 def one_of(numbers: Array, m: int) -> float:
     """Return that of a key, where there may be one for all."""
     return numbers[m] if len(numbers) > 1 else numbers[0]
@@ -125,27 +125,27 @@ class Reader(NamedTuple):
     size: int
 
 
-@inline
+@bare
 def reader(mean: Mean, term: int, operand: int) -> Reader:
     """Return how an operand of a term is read."""
     return Reader(mean.column[operand], mean.start[operand], mean.size[term])
 
 
-@inline
+@bare
 def place(of: Reader, rows: Rows, own: int, e: int) -> Any:
     """Return where the moments of an operand at a row begin; unsigned, as no place is negative."""
     key = own if of.column == OWN else rows.columns[of.column, e]
     return np.uintp(of.start + of.size * key)
 
 
-@inline
+@bare
 def coefficient(mean: Mean, rows: Rows, term: int, e: int) -> float:
     """Return what a term is multiplied by at a row."""
     line = mean.line[term]
     return mean.scale[term] * (rows.coefficients[line, e] if line >= 0 else 1)
 
 
-@inline
+@bare
 def partner_of(mean: Mean, term: int, operand: int) -> int:
     """Return the one by which an operand is multiplied, or -1 where it is by more or by less."""
     first = mean.first[term]
@@ -153,7 +153,7 @@ def partner_of(mean: Mean, term: int, operand: int) -> int:
     return 2 * first + 1 - operand if pair else -1
 
 
-@inline
+@bare
 def product(mean: Mean, rows: Rows, term: int, operand: int, own: int, e: int, room: Array) -> None:
     """Write K times E[a] and then K times E[a^2], a being what an operand is multiplied by."""
     width, packed = np.uintp(mean.width[term]), mean.packed
@@ -168,7 +168,7 @@ def product(mean: Mean, rows: Rows, term: int, operand: int, own: int, e: int, r
                 room[k] *= packed[at + k]
 
 
-@inline
+@bare
 def dot(a: Array, at: int, b: Array, start: int, width: int) -> Any:
     """Return the inner product of K numbers of one array and K of another."""
     whole, sums = width // np.uintp(EIGHT) * np.uintp(EIGHT), fill(a.dtype.type(0))
@@ -180,7 +180,7 @@ def dot(a: Array, at: int, b: Array, start: int, width: int) -> Any:
     return found
 
 
-@inline
+@bare
 def rest(
     mean: Mean, rows: Rows, skip: int, own: int, first: int, count: int, out: Array, room: Array
 ) -> None:
@@ -203,7 +203,7 @@ def rest(
                     out[i] += dot(packed, at, room, np.uintp(0), width)
 
 
-@inline
+@bare
 def spread(a: Array, at: int, b: Array, start: int, width: int) -> tuple[float, float]:
     """E and var of the sum of K independent products, from K means and K second moments each."""
     whole, minus = width // np.uintp(EIGHT) * np.uintp(EIGHT), fill(a.dtype.type(-1))
@@ -221,7 +221,7 @@ def spread(a: Array, at: int, b: Array, start: int, width: int) -> tuple[float, 
     return first, second
 
 
-@inline
+@bare
 def moments_of(
     mean: Mean, rows: Rows, own: int, first: int, count: int, out: Array, room: Array
 ) -> None:
@@ -245,7 +245,7 @@ def moments_of(
             out[i, 1] += variance
 
 
-@inline
+@bare
 def tangent(mean: float, variance: float, value: float) -> tuple[float, float]:
     """Return the target and the root of the weight of a Bernoulli, by the moments of its logit."""
     square = mean * mean + variance
@@ -258,7 +258,7 @@ def tangent(mean: float, variance: float, value: float) -> tuple[float, float]:
     return (value - 0.5) / weight, np.sqrt(weight)
 
 
-@inline
+@bare
 def observe(
     mean: Mean, rows: Rows, own: int, first: int, count: int, out: Array, room: Array
 ) -> None:
@@ -287,7 +287,7 @@ def row_moments(taken: Ints, rows: Rows, mean: Mean, out: Array) -> None:
         first = claim(taken, BLOCK)
 
 
-@inline
+@bare
 def loss(rows: Rows, e: int, mean: float, variance: float) -> float:
     """E[(y - mu)^2] of a row; of a Bernoulli, minus the bound of its log density."""
     y = rows.target[e]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.kernels.compiling import CHUNK, bare, claim, inline, shared
+from svmp.kernels.compiling import CHUNK, bare, claim, shared
 from svmp.kernels.terms import (
     BLOCK,
     TILE,
@@ -54,13 +54,13 @@ def pack(taken: Ints, moments: Array, width: int, packed: Array) -> None:
         first = claim(taken, CHUNK)
 
 
-@inline
+@bare
 def is_pair(mean: Mean, term: int) -> bool:
     """Whether a term is the dot product of two operands, and no coefficient differs by row."""
     return mean.first[term + 1] - mean.first[term] == 2 and mean.line[term] < 0
 
 
-@inline
+@bare
 def cross_product(
     mean: Mean, rows: Rows, term: int, skip: int, own: int, e: int, out: Array
 ) -> None:
@@ -75,7 +75,7 @@ def cross_product(
                 out[j] *= mean.packed[at + j]
 
 
-@inline
+@bare
 def moments_of_pair(
     mean: Mean, rows: Rows, term: int, own: int, first: int, count: int, out: Array
 ) -> None:
@@ -93,7 +93,7 @@ def moments_of_pair(
         out[i, 1] += scale * scale * square - one * one
 
 
-@inline
+@bare
 def moments_of_product(
     mean: Mean, rows: Rows, term: int, own: int, first: int, count: int, room: Array, out: Array
 ) -> None:

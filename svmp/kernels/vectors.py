@@ -19,7 +19,7 @@ import numpy as np
 
 from svmp.families.family import Array, Bools
 from svmp.kernels.cholesky import invert, solve
-from svmp.kernels.compiling import CHUNK, bare, claim, inline, jit, shared
+from svmp.kernels.compiling import CHUNK, bare, claim, jit, shared
 from svmp.kernels.terms import TILE, Mean, Rows, one_of, place, product, reader, rest
 from svmp.kernels.threads import share
 from svmp.kernels.vector_terms import cross_product, is_pair, observe
@@ -29,7 +29,7 @@ LONG = 4_096
 """A key with more rows than this is shared between threads, piece by piece."""
 
 
-@inline
+@bare
 def pull(
     mean: Mean,
     rows: Rows,
@@ -47,7 +47,7 @@ def pull(
         out[i] = (seen[i, 0] - out[i]) * seen[i, 1]
 
 
-@inline
+@bare
 def add_partner(
     mean: Mean,
     rows: Rows,
@@ -72,7 +72,7 @@ def add_partner(
             total[j] += weight * packed[at + j]
 
 
-@inline
+@bare
 def add_product(
     mean: Mean,
     rows: Rows,
@@ -165,7 +165,7 @@ class Receiver(NamedTuple):
     at_once: bool
 
 
-@inline
+@bare
 def blend(to: Receiver, m: int, width: int, sums: Array, own: Array, tau: Array) -> float:
     """Move a natural parameter by a step towards its prior and what the rows say.
 

@@ -100,7 +100,7 @@ def load(settings: Settings) -> Data:
 def some_users(ratings: Ratings, count: int, seed: int) -> Ratings:
     """Draw users with all their ratings, as the paper's sample; items without one are left out.
 
-    >>> some_users(Ratings.of_keys([0, 0, 1, 2], [0, 1, 1, 2], [5, 4, 3, 2], 3, 3), 2, seed=0)
+    >>> some_users(Ratings.of_keys([0, 0, 1, 2], [0, 1, 1, 2], [5, 4, 3, 2], 3, 3), 2, seed=3)
     <Ratings: 3 of 2 items by 2 users>
     """
     if count >= ratings.users:

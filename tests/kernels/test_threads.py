@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -112,3 +113,26 @@ def test_a_second_process_compiles_nothing():
         for _ in range(2)
     ]
     assert threads.NOTICE not in runs[1].stderr
+
+
+BITS = """
+import svmp
+from svmp.study.netflix import matrix_factorization, netflix_shaped
+model = matrix_factorization(netflix_shaped(0.004), 3)
+for method in (None, svmp.FullVB(), svmp.Children(2), svmp.Batch(50, "b")):
+    fit = svmp.fit(model, method, max_sweeps=10, tol=0)
+    print([bound.hex() for bound in fit.trace["bound"].tolist()])
+"""
+
+
+@pytest.mark.slow
+def test_the_process_that_compiles_gets_the_bits_of_those_that_follow(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", BITS]
+    first, second = (
+        subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        for _ in range(2)
+    )
+    assert threads.NOTICE in first.stderr
+    assert threads.NOTICE not in second.stderr
+    assert first.stdout == second.stdout
