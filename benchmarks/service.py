@@ -30,7 +30,7 @@ from common import Row, main
 from svmp.recommend import RatingModel
 from svmp.study.netflix import netflix_shaped
 
-RATE, SECONDS, CONNECTIONS = 1_000, 30.0, 32
+RATE, SECONDS, CONNECTIONS, WORKERS = 1_000, 30.0, 32, 2
 LATEST = 0.050
 """Seconds within which 99 of 100 requests should be answered."""
 TICK = os.sysconf("SC_CLK_TCK")
@@ -102,7 +102,8 @@ async def load(port: int, requests: list[bytes], rate: float, seconds: float) ->
 @contextmanager
 def service(folder: Path) -> Iterator[tuple[int, int]]:
     """Serve a model in a process of its own; yield its id and its port."""
-    command = [sys.executable, "-m", "svmp", "recommend", "serve", folder, "--port", "0"]
+    command = [sys.executable, "-m", "svmp", "recommend", "serve", folder]
+    command += ["--port", "0", "--workers", str(WORKERS)]
     path = os.pathsep.join(p for p in sys.path if p)
     process = subprocess.Popen(
         command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, text=True
@@ -118,9 +119,10 @@ def service(folder: Path) -> Iterator[tuple[int, int]]:
 
 
 def cpu(pid: int) -> float:
-    """Seconds of processor time that a process has had."""
+    """Seconds of processor time that a process and those that it started have had."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
+    return (int(fields[11]) + int(fields[12])) / TICK + sum(map(cpu, map(int, children)))
 
 
 async def swapped(port: int, folder: Path, other: RatingModel, seconds: float) -> dict[str, Any]:

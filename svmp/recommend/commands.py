@@ -253,6 +253,7 @@ def serve(
     max_body: Annotated[int, typer.Option(min=1, help="Bytes of a request.")] = 1_000_000,
     max_batch: Annotated[int, typer.Option(min=1, help="Users or items of a request.")] = 1_000,
     timeout: Annotated[float, typer.Option(min=0.001, help="Seconds for a request.")] = 10.0,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that answer.")] = 1,
     browser: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in the browser.")
     ] = False,
@@ -262,7 +263,7 @@ def serve(
         raise ModelError("give a model, or --demo, one of the two")
     service = needing("serve", "svmp.recommend.service.serve")
     limits = service.Limits(max_body, max_batch, timeout)
-    service.serve(model, titles, host, port, token, limits, browser)
+    service.serve(model, titles, host, port, token, limits, browser, workers)
 
 
 def _load(path: Path) -> RatingModel | EventModel:

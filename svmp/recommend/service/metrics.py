@@ -1,11 +1,19 @@
-"""What Prometheus may ask: how many requests of which kind, how long they took, which model."""
+"""What Prometheus may ask: how many requests of which kind, how long they took, which model.
+
+Where several processes answer, each writes its figures into files of the folder that this variable
+of the environment names, and whoever is asked adds them up.
+"""
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 
@@ -24,8 +32,8 @@ class Metrics:
         self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self.swapped = Counter("svmp_model_swaps", "New models taken over.", registry=own)
         self.refused = Counter("svmp_model_refusals", "Model files refused.", registry=own)
-        self._since = Gauge("svmp_model_loaded_seconds", "When it was loaded.", registry=own)
-        self._size = Gauge("svmp_model_size", "Users, items of it.", ("of",), registry=own)
+        self._since = gauge("svmp_model_loaded_seconds", "When it was loaded.", own)
+        self._size = gauge("svmp_model_size", "Users, items of it.", own, "of")
 
     def answered(self, path: str, status: int, seconds: float) -> None:
         """Count a request."""
@@ -44,4 +52,13 @@ class Metrics:
 
     def text(self) -> bytes:
         """Return all figures, in Prometheus's text format."""
-        return generate_latest(self.registry)
+        registry = self.registry
+        if FOLDER in os.environ:
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)
+        return generate_latest(registry)
+
+
+def gauge(name: str, text: str, registry: CollectorRegistry, *labels: str) -> Gauge:
+    """Return a figure of which the newest counts, whichever process has it."""
+    return Gauge(name, text, labels, registry=registry, multiprocess_mode="mostrecent")

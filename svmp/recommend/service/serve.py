@@ -6,18 +6,27 @@ import contextlib
 import gc
 import ipaddress
 import logging
+import multiprocessing
+import os
+import signal
 import sys
+import tempfile
+import threading
 import webbrowser
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import uvicorn
+from uvicorn.supervisors import Multiprocess
 
 from svmp.errors import SvmpError
 from svmp.recommend.service.app import make_app
 from svmp.recommend.service.current import Current
 from svmp.recommend.service.demo import MODEL, TITLES
-from svmp.recommend.service.front import Limits
-from svmp.recommend.service.metrics import Metrics
+from svmp.recommend.service.front import Front, Limits
+from svmp.recommend.service.metrics import FOLDER, Metrics
 from svmp.web import LOCAL, listen
 
 PORT = 8015
@@ -25,6 +34,37 @@ PORT = 8015
 CONNECTIONS = 1_000
 SWITCH = 0.0005
 """Seconds that a request waits, at a time, for the thread that loads models and ranks batches."""
+
+
+@dataclass(frozen=True)
+class Application:
+    """What a process makes its application of: uvicorn calls it in each."""
+
+    model: Path
+    titles: Path | None
+    name: str
+    token: str | None
+    limits: Limits
+    port: int | None
+
+    def __call__(self) -> Front:
+        """Load the model, and make the application that answers from it."""
+        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+        metrics = Metrics()
+        current = Current(self.model, self.titles, self.name, self.limits.batch, metrics)
+        gc.collect()
+        gc.freeze()  # what is here stays: no request shall wait while it is looked through again
+        sys.setswitchinterval(SWITCH)
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            threading.Thread(target=end_with, args=(parent,), daemon=True).start()
+        return make_app(current, self.limits, metrics, self.token, self.port)
+
+
+def end_with(parent: Any) -> None:
+    """End this process when the one that started it ends, however that comes about."""
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def serve(
@@ -35,26 +75,51 @@ def serve(
     token: str | None = None,
     limits: Limits | None = None,
     opens: bool = False,
+    workers: int = 1,
 ) -> None:
-    """Serve a model, or the demo if none is named."""
+    """Serve a model, or the demo if none is named, from so many processes."""
     if token is not None and not token.strip():
         raise SvmpError("the token is empty: give another, or none")
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-    limits = limits or Limits()
     name = "Demo, with films that do not exist" if model is None else model.name
     if model is None:
         model, titles = MODEL, titles or TITLES
-    metrics = Metrics()
-    current = Current(model, titles, name, limits.batch, metrics)
     try:
         place = listen(host, port, PORT)
     except OSError as error:
         raise SvmpError(f"it cannot listen at {host}:{port}: {error.strerror}") from None
     port = place.getsockname()[1]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
-    app = make_app(current, limits, metrics, token, port if is_local(host) else None)
-    config = uvicorn.Config(
-        app,
+    own = port if is_local(host) else None
+    make = Application(model, titles, name, token, limits or Limits(), own)
+
+    def announce() -> None:
+        print(f"{model.name} is served at {address} (Ctrl-C ends it)", flush=True)
+        if token is None and own is None:
+            logging.getLogger("svmp.serve").warning(
+                "whoever reaches this machine may ask; --token lets in only those who have it"
+            )
+        if opens:
+            webbrowser.open(address)
+
+    with place, contextlib.suppress(KeyboardInterrupt):
+        if workers == 1:
+            app = make()
+            announce()
+            uvicorn.Server(configured(lambda: app)).run(sockets=[place])
+        else:
+            make()  # what is wrong with the model is said here, once
+            announce()
+            with tempfile.TemporaryDirectory() as folder:
+                os.environ[FOLDER] = folder
+                Multiprocess(configured(make, workers), [place]).run()
+
+
+def configured(make: Callable[[], Front], workers: int = 1) -> uvicorn.Config:
+    """Return how uvicorn serves an application."""
+    return uvicorn.Config(
+        make,
+        factory=True,
+        workers=workers,
         ws="none",
         proxy_headers=False,
         server_header=False,
@@ -63,18 +128,6 @@ def serve(
         limit_concurrency=CONNECTIONS,
         timeout_graceful_shutdown=5,
     )
-    print(f"{model.name} is served at {address} (Ctrl-C ends it)", flush=True)
-    if token is None and not is_local(host):
-        logging.getLogger("svmp.serve").warning(
-            "whoever reaches this machine may ask; --token lets in only those who have it"
-        )
-    gc.collect()
-    gc.freeze()  # what is here stays: no request shall wait while it is looked through again
-    sys.setswitchinterval(SWITCH)
-    if opens:
-        webbrowser.open(address)
-    with contextlib.suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run(sockets=[place])
 
 
 def is_local(host: str) -> bool:

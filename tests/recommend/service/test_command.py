@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from svmp.errors import SvmpError
@@ -45,6 +46,22 @@ def test_without_a_model_it_serves_the_demo_until_ctrl_c() -> None:
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=30)[1] == ""
         assert process.returncode == 0
+
+
+def test_several_processes_answer_add_up_and_end_with_the_first() -> None:
+    with started("--workers", 2) as (client, process):
+        seen = 0
+        for _ in range(20):  # each over a connection of its own, to whoever takes it
+            answer = httpx.get(client.base_url.join("/items"), timeout=30)
+            seen += answer.status_code == 200
+        figures = client.get("/metrics").text
+        assert seen == 20
+        assert 'svmp_requests_total{path="/items",status="200"} 20.0' in figures
+        assert 'svmp_model_size{of="items"} 240.0' in figures
+        process.kill()
+        process.communicate(timeout=30)  # which waits for all who can write to its pipes
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(client.base_url)
 
 
 def test_a_token_may_come_from_the_environment(tmp_path: Path) -> None:
