@@ -182,7 +182,7 @@ def measure(quick: bool) -> Iterator[Row]:
                 began = cpu(pid)
                 seen, found = asyncio.run(both(load(port, requests, RATE, seconds), beside))
                 yield from rows(name, seen, int(RATE * seconds), cpu(pid) - began)
-            note = "one damaged model refused, one sound model taken over"
+            note = f"one damaged and one sound model, seen by {WORKERS} processes"
             yield Row("models refused", found["refusals"], unit="models", note=note)
             yield Row("models taken over", found["swaps"], unit="models")
 
