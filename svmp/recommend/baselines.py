@@ -8,9 +8,10 @@ import numpy as np
 
 from svmp.ratings import Ratings
 from svmp.recommend.factors import FactorModel
+from svmp.recommend.fold import Array
 from svmp.recommend.history import History
 from svmp.recommend.rating import RatingModel
-from svmp.recommend.side import Known, Side
+from svmp.recommend.side import Floats, Keys, Known, Side
 
 
 class Popularity(FactorModel):
@@ -24,6 +25,9 @@ class Popularity(FactorModel):
         self.items_ = Known("item", ratings.item_ids, _flat(counts), _flat([0.0]))
         self.history_ = History.of(ratings)
         return self
+
+    def _parts(self, items: Keys, ratings: Floats, user: int, one: Side) -> Array:
+        return np.zeros(len(items))  # it asks nobody
 
 
 def biases(ratings: Ratings, like: RatingModel | None = None) -> RatingModel:

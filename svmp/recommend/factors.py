@@ -7,6 +7,7 @@ own affair.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -60,7 +61,7 @@ class Person:
     ratings: Floats
 
 
-class FactorModel(Estimator):
+class FactorModel(Estimator, ABC):
     """Users and items with biases and factors.
 
     Attributes
@@ -234,9 +235,9 @@ class FactorModel(Estimator):
         """Return the function that scores a block of users, by its number, against items."""
         return scorer(items, explore, width, seed)
 
+    @abstractmethod
     def _parts(self, items: Keys, ratings: Floats, user: int, one: Side) -> Array:
         """Return what each rating of a user adds to the score of one item."""
-        raise NotImplementedError
 
     def _own_state(self) -> tuple[dict[str, Any], files.Arrays]:
         """Return what a model has learned beside users and items: a description, and arrays."""
