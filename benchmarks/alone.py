@@ -64,7 +64,7 @@ def in_new_process(script: str, request: dict[str, Any], threads: int = 0) -> di
     path = os.pathsep.join(p for p in sys.path if p)
     environment = {**os.environ, "PYTHONPATH": path}
     if threads:
-        environment["NUMBA_NUM_THREADS"] = str(threads)
+        environment["SVMP_THREADS"] = str(threads)
     done = subprocess.run(
         [sys.executable, script],
         input=json.dumps(request),

@@ -26,10 +26,9 @@ where it was compiled first, and so differ in its last bits between the process 
 loop and those that find it on disk."""
 bare = njit(**SETTINGS, forceinline=True, _nrt=False)
 """For what allocates nothing besides: it counts no references, of which a call may hold a dozen."""
-parallel = njit(**SETTINGS, parallel=True)
 shared = njit(**SETTINGS, nogil=True)
-"""For a loop that `threads.share` runs on every thread: compiled once, where `parallel` compiles
-all that it calls four times."""
+"""For a loop that `threads.share` runs on every thread: compiled once, where Numba's parallel
+regions compile all that they call four times."""
 
 
 def _fetch_add(context: Any, counter: Any, amount: Any) -> Any:
@@ -49,7 +48,6 @@ fetch_add: Any = intrinsic(_fetch_add)
 def claim(counter: Any, amount: int) -> int:
     """Return the first of the next few keys that no thread has taken yet.
 
-    Every thread goes on until there are no more, which shares keys out as they come, where `prange`
-    would halve them beforehand.
+    Every thread goes on until there are no more, so that one with short keys takes more of them.
     """
     return fetch_add(counter, amount)

@@ -9,10 +9,9 @@ precision moves where a document comes to rest by a millionth of its size.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from svmp.families.family import Array
-from svmp.kernels.compiling import jit, parallel
+from svmp.kernels.compiling import claim, jit, shared
 from svmp.kernels.special import digamma_parts, exp_digamma
 from svmp.kernels.topics import log_shares
 from svmp.network.grid import Ints
@@ -89,8 +88,9 @@ def listen_in_logs(
                 out[k] += times[e] * shares[k]
 
 
-@parallel
+@shared
 def settle_documents(
+    taken: Ints,
     cuts: Ints,
     starts: Ints,
     word: Ints,
@@ -114,11 +114,10 @@ def settle_documents(
     the change of what the tokens say; log ratios are taken as log r = 2 (r - 1) / (r + 1).
     """
     topics = prior.shape[1]
-    for block in prange(len(cuts) - 1):
-        theta = np.empty(topics, dtype=np.float32)
-        said = np.empty(topics, dtype=np.float32)
-        own = np.empty(topics)
-        before = np.empty(topics)
+    theta, said = np.empty((2, topics), dtype=np.float32)
+    own, before = np.empty((2, topics))
+    block = claim(taken, 1)
+    while block < len(cuts) - 1:
         for d in range(cuts[block], cuts[block + 1]):
             first, last = starts[d], starts[d + 1]
             a = concentration[d]
@@ -163,3 +162,4 @@ def settle_documents(
             weigh(tile, theta, count, weight)
             for e in range(first, last):
                 pair_weight[e] = weight[e - first] if weight[e - first] > 0 else -1.0
+        block = claim(taken, 1)

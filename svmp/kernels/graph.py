@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import get_thread_id, prange  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
 from svmp.families.family import Array
 from svmp.inference.draws import GOLDEN, below, mix, stream_key
-from svmp.kernels.compiling import bare, jit, parallel
+from svmp.kernels.compiling import CHUNK, bare, claim, jit, shared
 from svmp.network.grid import Ints
 
 TRIES = 32
@@ -84,40 +83,41 @@ def add_others(state: np.uint64, table: Odds, seen: NDArray[np.int64], mark: int
         out[i] = pick
 
 
-@parallel
+@shared
 def draw_graph(
+    taken: Ints,
     seed: int,
     iteration: int,
     table: Odds,
-    taken: Ints,
+    own: Ints,
     items: NDArray[np.int32],
     begin: Ints,
-    threads: int,
     out: NDArray[np.int32],
 ) -> None:
     """Write the items of each user: those taken first, then others, as many as there is room.
 
     Parameters
     ----------
+    taken
+        How many users the threads have taken.
     seed, iteration
         What the draw depends on.
     table
         The odds of each item.
-    taken, items
-        User m took `items[taken[m] : taken[m + 1]]`, some perhaps more than once.
+    own, items
+        User m took `items[own[m] : own[m + 1]]`, some perhaps more than once.
     begin, out
         User m has `out[begin[m] : begin[m + 1]]`, with room for fewer others than are left.
-    threads
-        At least as many as there are.
     """
-    key = stream_key(seed, iteration, 0)
-    marks = np.full((threads, len(table.keep)), -1)
-    for m in prange(len(begin) - 1):
-        seen = marks[get_thread_id()]
-        own = items[taken[m] : taken[m + 1]]
-        place = out[begin[m] : begin[m + 1]]
-        for i in range(len(own)):
-            seen[own[i]] = m
-            place[i] = own[i]
-        state = mix(key + np.uint64(m) * GOLDEN)
-        add_others(state, table, seen, m, place[len(own) :])
+    key, seen, users = stream_key(seed, iteration, 0), np.full(len(table.keep), -1), len(begin) - 1
+    first = claim(taken, CHUNK)
+    while first < users:
+        for m in range(first, min(first + CHUNK, users)):
+            those = items[own[m] : own[m + 1]]
+            place = out[begin[m] : begin[m + 1]]
+            for i in range(len(those)):
+                seen[those[i]] = m
+                place[i] = those[i]
+            state = mix(key + np.uint64(m) * GOLDEN)
+            add_others(state, table, seen, m, place[len(those) :])
+        first = claim(taken, CHUNK)

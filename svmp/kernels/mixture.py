@@ -14,10 +14,9 @@ same bits on any number of threads. The plain twin is network/conditional.py.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from svmp.families.family import Array
-from svmp.kernels.compiling import jit, parallel
+from svmp.kernels.compiling import claim, jit, shared
 from svmp.kernels.special import exp, log
 from svmp.network.grid import Ints
 
@@ -111,8 +110,9 @@ def add_up(
     return total
 
 
-@parallel
+@shared
 def read_rows(
+    taken: Ints,
     x: Array,
     rows: Ints,
     constant: Array,
@@ -125,10 +125,11 @@ def read_rows(
 ) -> None:
     """Add up the rows of each block: their shares, times x - m and its square, and the evidence."""
     components, size = mean.shape
-    for block in prange(len(evidence)):
-        tile, apart = np.empty((size, TILE)), np.empty((size, TILE))
-        shares = np.empty((components, TILE))
-        some, more = np.empty(TILE), np.empty(TILE)
+    tile, apart = np.empty((size, TILE)), np.empty((size, TILE))
+    shares = np.empty((components, TILE))
+    some, more = np.empty(TILE), np.empty(TILE)
+    block = claim(taken, 1)
+    while block < len(evidence):
         for start in range(block * BLOCK, min(len(rows), (block + 1) * BLOCK), TILE):
             count = min(TILE, len(rows) - start)
             for b in range(count):
@@ -145,3 +146,4 @@ def read_rows(
                 total[block, k] += add_up(
                     apart, count, shares[k], some, first[block, k], second[block, k]
                 )
+        block = claim(taken, 1)

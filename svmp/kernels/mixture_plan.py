@@ -16,7 +16,7 @@ from svmp import factors
 from svmp.families.family import Array, stack
 from svmp.families.normal import LOG_2PI
 from svmp.kernels import mixture
-from svmp.kernels.threads import threads_for
+from svmp.kernels.threads import share, threads_for
 from svmp.kernels.unstored import Unstored
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
@@ -135,9 +135,8 @@ class Mixtures(Unstored):
         second, evidence = np.zeros((blocks, *root.shape)), np.zeros(blocks)
         mean = np.array(normals.mean)
         with threads_for(len(rows) * k * d):
-            mixture.read_rows(
-                self._x, rows, constant, mean, np.array(root), total, first, second, evidence
-            )
+            given = constant, mean, np.array(root)
+            share(mixture.read_rows, self._x, rows, *given, total, first, second, evidence)
         square = second.sum(axis=0)
         square = square[..., 0] if self._diagonal else mirrored(square)
         sums = total.sum(axis=0), first.sum(axis=0), square

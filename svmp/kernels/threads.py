@@ -1,4 +1,4 @@
-"""How many threads the compiled loops use, and a word while they are compiled.
+"""How many threads the compiled loops use, how they share the work, and a word on compilation.
 
 The bits are the same for any number of threads.
 """
@@ -10,16 +10,18 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from numbers import Integral
 from typing import Any
 
-import numba
 import numpy as np
 from numba.core import event
 
 from svmp.errors import ModelError
 
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+"""How many cores this process may use: more threads are never run."""
 VARIABLE = "SVMP_THREADS"
 """The environment variable with the number of threads, where `fit` is not given one."""
 SMALL = 20_000
@@ -29,6 +31,7 @@ STREAM = 10
 NOTICE = "svmp: compiling loops for this machine, which happens once; later runs start at once"
 
 _told = False
+_in_use: ContextVar[int | None] = ContextVar("threads", default=None)
 
 
 def number_of_threads(wanted: Any = None) -> int:
@@ -40,44 +43,51 @@ def number_of_threads(wanted: Any = None) -> int:
     Traceback (most recent call last):
     svmp.errors.ModelError: threads must be a whole number of at least 1, not 0
     """
-    most = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
     name: str = "threads"
     if wanted is None:
         if not (text := os.environ.get(VARIABLE, "").strip()):
-            return most
+            return CORES
         name, wanted = VARIABLE, int(text) if text.isdecimal() else text
     if isinstance(wanted, bool) or not isinstance(wanted, Integral) or int(wanted) < 1:
         raise ModelError(f"{name} must be a whole number of at least 1, not {wanted}")
-    return min(int(wanted), most)
+    return min(int(wanted), CORES)
+
+
+def threads_in_use() -> int:
+    """Return how many threads loops run on here; a fit on another thread may use more or fewer.
+
+    >>> with use_threads(1, tell=False):
+    ...     threads_in_use()
+    1
+    """
+    return _in_use.get() or number_of_threads()
 
 
 @contextmanager
 def use_threads(wanted: Any, tell: bool) -> Iterator[None]:
     """Run loops on so many threads; `tell` on stderr when they have to be compiled first."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(number_of_threads(wanted))
+    before = _in_use.set(number_of_threads(wanted))
     try:
         with event.install_listener("numba:compile", _Announce(tell)):
             yield
     finally:
-        numba.set_num_threads(before)
+        _in_use.reset(before)
 
 
 @contextmanager
 def threads_for(accesses: int) -> Iterator[None]:
     """Run small work on this thread alone; the bits are the same."""
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1 if accesses < SMALL else threads)
+    before = _in_use.set(1 if accesses < SMALL else threads_in_use())
     try:
         yield
     finally:
-        numba.set_num_threads(threads)
+        _in_use.reset(before)
 
 
 def share(loop: Callable[..., None], *arguments: Any) -> None:
     """Run a loop on every thread; its first argument counts the keys that they have taken."""
-    taken, threads = np.zeros(1, dtype=np.int64), numba.get_num_threads()
-    others = [_pool().submit(loop, taken, *arguments) for _ in range(threads - 1)]
+    taken = np.zeros(1, dtype=np.int64)
+    others = [_pool().submit(loop, taken, *arguments) for _ in range(threads_in_use() - 1)]
     try:
         loop(taken, *arguments)
     finally:
@@ -88,7 +98,7 @@ def share(loop: Callable[..., None], *arguments: Any) -> None:
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(int(numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
+    return ThreadPoolExecutor(CORES)
 
 
 if hasattr(os, "register_at_fork"):

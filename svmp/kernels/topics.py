@@ -15,45 +15,57 @@ plain twin is network/lookup.py.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
+from numpy.typing import NDArray
 
 from svmp.families.family import Array
-from svmp.kernels.compiling import jit, parallel
+from svmp.kernels.compiling import claim, jit, shared
 from svmp.kernels.special import digamma, exp, log
+from svmp.kernels.threads import share
 from svmp.network.grid import Ints
 
+Small = NDArray[np.int32]
 TINY = 1e-200
 """A smaller s has lost digits to underflow, and the pair's shares are taken in logarithms."""
+LINES = 64
+"""So many words at a time, what they say stays in the cache while it is read topic by topic."""
 
 
-@parallel
+@jit
+def exponential(logs: Array, out: Array) -> float:
+    """Write exp(log - largest), and return the largest."""
+    largest = -np.inf
+    for k in range(len(logs)):
+        largest = max(largest, logs[k])
+    for k in range(len(logs)):
+        out[k] = exp(logs[k] - largest)
+    return largest
+
+
+@shared
 def by_word(
-    moments: Array, elements: Ints, words: Ints, logs: Array, out: Array, top: Array
+    taken: Ints, moments: Array, elements: Ints, words: Ints, logs: Array, out: Array, top: Array
 ) -> None:
     """Write E[log phi] by word and topic, exp(log - largest) of each word, and the largest.
 
     A missing word has zeros: it says nothing.
     """
-    for i in prange(len(words)):
-        largest = -np.inf
-        for k in range(len(elements)):
-            logs[i, k] = moments[elements[k], words[i]] if words[i] < moments.shape[1] else 0.0
-            largest = max(largest, logs[i, k])
-        top[i] = largest
-        for k in range(len(elements)):
-            out[i, k] = exp(logs[i, k] - largest)
+    first = claim(taken, LINES)
+    while first < len(words):
+        for i in range(first, min(first + LINES, len(words))):
+            for k in range(len(elements)):
+                logs[i, k] = moments[elements[k], words[i]] if words[i] < moments.shape[1] else 0.0
+            top[i] = exponential(logs[i], out[i])
+        first = claim(taken, LINES)
 
 
-@parallel
-def exponentials(logs: Array, out: Array, top: Array) -> None:
+@shared
+def exponentials(taken: Ints, logs: Array, out: Array, top: Array) -> None:
     """Write exp(log - largest) of each line, and the largest of it."""
-    for i in prange(len(logs)):
-        largest = -np.inf
-        for k in range(logs.shape[1]):
-            largest = max(largest, logs[i, k])
-        top[i] = largest
-        for k in range(logs.shape[1]):
-            out[i, k] = exp(logs[i, k] - largest)
+    first = claim(taken, LINES)
+    while first < len(logs):
+        for i in range(first, min(first + LINES, len(logs))):
+            top[i] = exponential(logs[i], out[i])
+        first = claim(taken, LINES)
 
 
 @jit
@@ -70,8 +82,9 @@ def log_shares(a: Array, b: Array, out: Array) -> float:
     return top + log(total)
 
 
-@parallel
+@shared
 def read_documents(
+    taken: Ints,
     cuts: Ints,
     starts: Ints,
     word: Ints,
@@ -91,8 +104,9 @@ def read_documents(
     A negative weight marks a pair whose shares are taken in logarithms.
     """
     topics = theta.shape[1]
-    for block in prange(len(cuts) - 1):
-        shares = np.empty(topics)
+    shares = np.empty(topics)
+    block = claim(taken, 1)
+    while block < len(cuts) - 1:
         for d in range(cuts[block], cuts[block + 1]):
             a, out = theta[d], to_theta[d]
             out[:] = 0.0
@@ -117,10 +131,12 @@ def read_documents(
                     for k in range(topics):
                         out[k] += count[e] * shares[k]
             evidence[d] = total
+        block = claim(taken, 1)
 
 
-@parallel
+@shared
 def read_words(
+    taken: Ints,
     cuts: Ints,
     starts: Ints,
     pair: Ints,
@@ -135,8 +151,9 @@ def read_words(
 ) -> None:
     """Add up what the pairs of each word say to its entries of phi."""
     topics = theta.shape[1]
-    for block in prange(len(cuts) - 1):
-        shares = np.empty(topics)
+    shares = np.empty(topics)
+    block = claim(taken, 1)
+    while block < len(cuts) - 1:
         for w in range(cuts[block], cuts[block + 1]):
             out = to_phi[w]
             out[:] = 0.0
@@ -158,10 +175,7 @@ def read_words(
                         log_shares(log_theta[document[e]], log_phi[w], shares)
                         for k in range(topics):
                             out[k] += count[e] * shares[k]
-
-
-WORDS = 64
-"""So many words at a time, what they say stays in the cache while it is read topic by topic."""
+        block = claim(taken, 1)
 
 
 @jit
@@ -174,10 +188,9 @@ def mean_logs(natural: Array, out: Array) -> float:
     return total
 
 
-@parallel
 def update_topics(
     elements: Ints,
-    place: Ints,
+    place: Small,
     to_phi: Array,
     scale: Array,
     rho: Array,
@@ -190,22 +203,45 @@ def update_topics(
     `place` has the line of `to_phi` for each word, or -1. Sums of concentrations are added up
     block by block, so that they have the same bits on any number of threads.
     """
-    topics, words = len(elements), natural.shape[1]
-    blocks = (words + WORDS - 1) // WORDS
-    sums = np.zeros((blocks, topics))
-    for block in prange(blocks):
-        first, last = block * WORDS, min(words, (block + 1) * WORDS)
-        for k in range(topics):
+    sums = np.empty((-(-natural.shape[1] // LINES), len(elements)))
+    share(move_topics, elements, place, to_phi, scale, rho, prior, natural, moments, sums)
+    share(shift_topics, elements, sums.sum(axis=0), moments)
+
+
+@shared
+def move_topics(
+    taken: Ints,
+    elements: Ints,
+    place: Small,
+    to_phi: Array,
+    scale: Array,
+    rho: Array,
+    prior: Array,
+    natural: Array,
+    moments: Array,
+    sums: Array,
+) -> None:
+    """Move phi, and write psi of its concentrations and their sums, block by block of words."""
+    words = natural.shape[1]
+    block = claim(taken, 1)
+    while block < len(sums):
+        first, last = block * LINES, min(words, (block + 1) * LINES)
+        for k in range(len(elements)):
             lam, mean_log = natural[elements[k], first:last], moments[elements[k], first:last]
             own, told = 1 - rho[k], rho[k] * scale[k]
             for w in range(first, last):
                 said = to_phi[place[w], k] if place[w] >= 0 else 0.0
                 lam[w - first] = own * lam[w - first] + rho[k] * prior[k, w] + told * said
             sums[block, k] = mean_logs(lam, mean_log)
-    for k in prange(topics):
-        total = 0.0
-        for block in range(blocks):
-            total += sums[block, k]
-        shift = digamma(total)
-        for w in range(words):
+        block = claim(taken, 1)
+
+
+@shared
+def shift_topics(taken: Ints, elements: Ints, totals: Array, moments: Array) -> None:
+    """Turn psi of each concentration into E[log phi], by psi of their sum."""
+    k = claim(taken, 1)
+    while k < len(elements):
+        shift = digamma(totals[k])
+        for w in range(moments.shape[1]):
             moments[elements[k], w] -= shift
+        k = claim(taken, 1)

@@ -11,13 +11,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from svmp.families.family import Array
 from svmp.kernels import topics
 from svmp.kernels.documents import settle_documents
-from svmp.kernels.threads import threads_for
+from svmp.kernels.threads import share, threads_for
+from svmp.kernels.topics import Small
 from svmp.kernels.unstored import Unstored, blocks
 from svmp.network.beliefs import Beliefs
 from svmp.network.division import Division
@@ -27,8 +27,6 @@ from svmp.network.lookup import Lookup
 from svmp.network.network import Network
 from svmp.network.slot import Fixed, Single, Slot
 from svmp.network.variable import Variable
-
-Small = NDArray[np.int32]
 
 
 class Bag(NamedTuple):
@@ -180,7 +178,7 @@ class Topics(Unstored):
         shape = (len(words), len(elements))
         table = Table(np.empty(shape), np.empty(shape), np.empty(len(words)))
         with threads_for(table.logs.size):
-            topics.by_word(moments, elements, words, *table)
+            share(topics.by_word, moments, elements, words, *table)
         return table
 
     def count(self, q: Beliefs, elements: Ints | None) -> Counts:
@@ -197,10 +195,10 @@ class Topics(Unstored):
         weight, evidence = np.empty(len(bag.times)), np.empty(len(theta))
         to_theta = np.empty_like(theta)
         with threads_for(len(weight) * theta.shape[1]):
-            topics.exponentials(log_theta, theta, top)
-            topics.read_documents(
-                blocks(bag.starts), bag.starts, bag.word, bag.times, log_theta, theta, top, *phi,
-                weight, to_theta, evidence,
+            share(topics.exponentials, log_theta, theta, top)
+            share(
+                topics.read_documents, blocks(bag.starts), bag.starts, bag.word, bag.times,
+                log_theta, theta, top, *phi, weight, to_theta, evidence,
             )  # fmt: skip
         to_phi = self._to_phi(bag, log_theta, theta, phi, weight)
         return Counts(bag, to_theta, to_phi, float(evidence.sum()))
@@ -208,9 +206,10 @@ class Topics(Unstored):
     def _to_phi(self, bag: Bag, log_theta: Array, theta: Array, phi: Table, weight: Array) -> Array:
         to_phi = np.empty_like(phi.logs)
         with threads_for(len(weight) * theta.shape[1]):
-            topics.read_words(
-                blocks(bag.word_starts), bag.word_starts, bag.pair, bag.document, bag.times,
-                log_theta, theta, phi.logs, phi.exponentials, weight, to_phi,
+            share(
+                topics.read_words, blocks(bag.word_starts), bag.word_starts, bag.pair,
+                bag.document, bag.times, log_theta, theta, phi.logs, phi.exponentials, weight,
+                to_phi,
             )  # fmt: skip
         return to_phi
 
@@ -245,9 +244,9 @@ class Topics(Unstored):
         phi, theta, weight = self._table(q, bag.words), np.empty_like(a), np.empty(len(bag.times))
         passes = np.zeros(len(bag.documents), dtype=np.int64)
         with threads_for(most * len(weight) * a.shape[1]):
-            settle_documents(
-                blocks(bag.starts), bag.starts, bag.word, bag.times, prior[here] + 1, a, phi.logs,
-                phi.exponentials, rest, most, passes, theta, weight,
+            share(
+                settle_documents, blocks(bag.starts), bag.starts, bag.word, bag.times,
+                prior[here] + 1, a, phi.logs, phi.exponentials, rest, most, passes, theta, weight,
             )  # fmt: skip
         natural[here] = a - 1
         to_phi = self._to_phi(bag, self.weights.family.moments(a - 1), theta, phi, weight)

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from svmp.families.family import Array
 from svmp.inference.posterior import Posterior
 from svmp.kernels.graph import Odds, draw_graph, odds
+from svmp.kernels.threads import share
 from svmp.network.distributions import Bernoulli, Gamma, Normal
 from svmp.network.expressions import dot
 from svmp.network.model import Model
@@ -79,8 +79,7 @@ class Events:
     def draw(self, seed: int, iteration: int) -> NDArray[np.int32]:
         """Return the item of each edge, the same for the same two numbers."""
         out = np.empty(len(self.user), np.int32)
-        threads = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
-        draw_graph(seed, iteration, self.table, self.begin, self.item, self.ends, threads, out)
+        share(draw_graph, seed, iteration, self.table, self.begin, self.item, self.ends, out)
         return out
 
 

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
-import numba
 import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from svmp.kernels.compiling import jit, parallel
+from svmp.kernels.compiling import CHUNK, claim, jit, shared
+from svmp.kernels.threads import share
 from svmp.recommend.side import Floats, Keys, Side, score_all, variance_all
 
 CELLS = 8_000_000
@@ -61,12 +61,14 @@ def best_of_row(line, n, seen, place, value):  # type: ignore[no-untyped-def] # 
             least = value[n - 1]
 
 
-@parallel
-def best_of_rows(scores, n, begin, seen, places, values):  # type: ignore[no-untyped-def] # pragma: no cover
+@shared
+def best_of_rows(taken, scores, n, begin, seen, places, values):  # type: ignore[no-untyped-def] # pragma: no cover
     """Do so for every row; row r has seen `seen[begin[r]:begin[r + 1]]`."""
-    for row in numba.prange(len(scores)):
+    row = claim(taken, 1)
+    while row < len(scores):
         some = seen[begin[row] : begin[row + 1]]
         best_of_row(scores[row], n, some, places[row], values[row])
+        row = claim(taken, 1)
 
 
 def best(scores: Floats, n: int, begin: Keys, seen: Keys, places: Keys) -> None:
@@ -75,22 +77,28 @@ def best(scores: Floats, n: int, begin: Keys, seen: Keys, places: Keys) -> None:
     if len(scores) == 1 and n:
         best_of_row(scores[0], n, seen, places[0], values[0])
     elif n:
-        best_of_rows(scores, n, begin, seen, places, values)
+        share(best_of_rows, scores, n, begin, seen, places, values)
 
 
-@parallel
-def rank(scores, begin, seen, row, column, ranks):  # type: ignore[no-untyped-def] # pragma: no cover
+def rank(scores: Floats, begin: Keys, seen: Keys, row: Keys, column: Keys, ranks: Keys) -> None:
     """Write the rank of some cells, from 1, among the scores of their row that were not seen."""
-    for r in numba.prange(len(scores)):
-        for e in range(begin[r], begin[r + 1]):
-            scores[r, seen[e]] = -np.inf
-    for cell in numba.prange(len(row)):
-        line, place = scores[row[cell]], column[cell]
-        x = line[place]
-        better = 0
-        for other in range(len(line)):
-            better += line[other] > x or (line[other] == x and other < place)
-        ranks[cell] = better + 1
+    scores[np.repeat(np.arange(len(scores)), np.diff(begin)), seen] = -np.inf
+    share(rank_cells, scores, row, column, ranks)
+
+
+@shared
+def rank_cells(taken, scores, row, column, ranks):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Write the rank of some cells, from 1, among the scores of their row."""
+    first = claim(taken, CHUNK)
+    while first < len(row):
+        for cell in range(first, min(first + CHUNK, len(row))):
+            line, place = scores[row[cell]], column[cell]
+            x = line[place]
+            better = 0
+            for other in range(len(line)):
+                better += line[other] > x or (line[other] == x and other < place)
+            ranks[cell] = better + 1
+        first = claim(taken, CHUNK)
 
 
 def shown(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numba
 import numpy as np
 import pytest
 
 import svmp
+from svmp.kernels.threads import CORES
 
 from .models import every_family, mixture, rates, ratings, regression
 
@@ -34,14 +34,7 @@ def test_the_same_seed_gives_the_same_bits(build: Callable[[], svmp.Model]) -> N
 
 @pytest.mark.parametrize("build", [ratings, mixture], ids=lambda f: f.__name__)
 def test_the_number_of_threads_does_not_matter(build: Callable[[], svmp.Model]) -> None:
-    before = numba.get_num_threads()
-    try:
-        numba.set_num_threads(1)
-        one = one_sweep(build())
-        numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
-        assert_same_bits(one, one_sweep(build()))
-    finally:
-        numba.set_num_threads(before)
+    assert_same_bits(one_sweep(build(), threads=1), one_sweep(build(), threads=CORES))
 
 
 @pytest.mark.parametrize("build", [ratings, mixture], ids=lambda f: f.__name__)

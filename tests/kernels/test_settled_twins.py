@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
@@ -22,6 +21,7 @@ from svmp.inference import engine
 from svmp.inference.engine import iterate
 from svmp.inference.posterior import Posteriors
 from svmp.inference.settled import find_settled
+from svmp.kernels import threads
 from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
 from tests.network.tools import anywhere, bound, copy, elements_of, optimum
@@ -218,16 +218,17 @@ def test_shares_that_underflow_are_taken_in_logarithms():
 
 @pytest.mark.parametrize("label", METHODS)
 @pytest.mark.parametrize("name", ["05", "07"])
-def test_the_same_bits_on_any_number_of_threads(name, label):
+def test_the_same_bits_on_any_number_of_threads(name, label, monkeypatch):
+    monkeypatch.setattr(threads, "SMALL", 0)
     network = Network(gallery()[name])
     begin = unstored(network, anywhere(network, 1), METHODS[label][0])
     method, steps = METHODS[label]
     ends = []
-    for threads in (1, numba.config.NUMBA_NUM_THREADS):
-        numba.set_num_threads(threads)
+    for number in (1, threads.CORES):
         q = begin.copy()
-        advance(network, q, method, 2, steps)
-        ends.append((q, bound(network, q)))
+        with threads.use_threads(number, tell=False):
+            advance(network, q, method, 2, steps)
+            ends.append((q, bound(network, q)))
     (one, first), (many, second) = ends
     assert first == second
     for variable in one.natural:

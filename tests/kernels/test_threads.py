@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import numba
 import numpy as np
@@ -15,9 +16,7 @@ import svmp
 from svmp.kernels import threads
 from svmp.study.netflix import matrix_factorization, netflix_shaped
 
-needs_two = pytest.mark.skipif(
-    numba.config.NUMBA_NUM_THREADS < 2, reason="this machine has one core"
-)
+needs_two = pytest.mark.skipif(threads.CORES < 2, reason="this machine has one core")
 
 
 @needs_two
@@ -40,9 +39,10 @@ def test_the_bits_are_the_same_for_any_number_of_threads(method):
 def test_the_environment_says_how_many(monkeypatch):
     monkeypatch.setenv(threads.VARIABLE, "1")
     assert threads.number_of_threads() == 1
-    assert threads.number_of_threads(2) == min(2, numba.config.NUMBA_NUM_THREADS)
+    assert threads.threads_in_use() == 1
+    assert threads.number_of_threads(2) == min(2, threads.CORES)
     monkeypatch.setenv(threads.VARIABLE, " ")
-    assert threads.number_of_threads() == numba.config.NUMBA_NUM_THREADS
+    assert threads.number_of_threads() == threads.CORES
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "two"])
@@ -58,10 +58,30 @@ def test_a_strange_environment_is_refused(monkeypatch):
 
 
 def test_what_was_set_before_is_set_again():
-    before = numba.get_num_threads()
+    before = threads.threads_in_use()
     with threads.use_threads(1, tell=False):
-        assert numba.get_num_threads() == 1
-    assert numba.get_num_threads() == before
+        assert threads.threads_in_use() == 1
+        with threads.threads_for(10**9):
+            assert threads.threads_in_use() == 1
+    with threads.threads_for(1):
+        assert threads.threads_in_use() == 1
+    assert threads.threads_in_use() == before
+
+
+@needs_two
+def test_fits_on_several_threads_do_not_hear_of_each_other(monkeypatch):
+    monkeypatch.delenv(threads.VARIABLE, raising=False)
+    together = Barrier(2)
+
+    def inside(wanted):
+        with threads.use_threads(wanted, tell=False):
+            together.wait(timeout=60)
+            found = threads.threads_in_use()
+            together.wait(timeout=60)
+        return found, threads.threads_in_use()
+
+    with ThreadPoolExecutor(2) as callers:
+        assert list(callers.map(inside, (1, 2))) == [(1, threads.CORES), (2, threads.CORES)]
 
 
 @pytest.mark.parametrize("wanted", [True, False])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 import svmp
 from svmp.inference.fused import find_loops
 from svmp.kernels import vectors
+from svmp.kernels.threads import CORES, use_threads
 from svmp.kernels.vectors_plan import VectorPlan
 from svmp.network.network import Network
 from tests.kernels.test_twins import METHODS, both, table
@@ -132,16 +132,13 @@ def test_ratings_in_single_precision_are_read_in_it():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_any_number_of_threads_gives_the_same_bits(method, dtype):
     network = Network(ratings(dtype))
-    found, threads = [], numba.get_num_threads()
-    try:
-        for count in (1, threads):
-            numba.set_num_threads(count)
-            q = anywhere(network, 4)
-            q.loops.update(find_loops(network))
+    found = []
+    for count in (1, CORES):
+        q = anywhere(network, 4)
+        q.loops.update(find_loops(network))
+        with use_threads(count, tell=False):
             advance(network, q, method, 2, svmp.Nodewise())
-            found.append(q)
-    finally:
-        numba.set_num_threads(threads)
+        found.append(q)
     for name, natural in found[0].natural.items():
         np.testing.assert_array_equal(natural, found[1].natural[name])
         np.testing.assert_array_equal(found[0].moments[name], found[1].moments[name])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 
-import numba
 import numpy as np
 import pytest
 
 import svmp
 from svmp.inference.engine import iterate
+from svmp.kernels.threads import CORES
 from svmp.network.network import Network
 from svmp.ratings import Ratings
 from svmp.study.netflix import matrix_factorization, netflix_shaped
@@ -166,17 +166,12 @@ def test_when_full_vb_is_at_rest_so_is_algorithm_1_with_small_steps():
      svmp.Batch(5000), svmp.Batch(5000, "b"), svmp.Growing(0.2)],
     ids=repr,
 )  # fmt: skip
-@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
+@pytest.mark.skipif(CORES < 2, reason="one core")
 def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads(method):
     found = []
-    before = numba.get_num_threads()
-    try:
-        for threads in (1, 2, 1):
-            numba.set_num_threads(threads)
-            fit = svmp.fit(model(), method, seed=4, max_sweeps=1.2, tol=0)
-            found.append((fit.bound, *(fit[n].natural.tobytes() for n in "uv")))
-    finally:
-        numba.set_num_threads(before)
+    for threads in (1, 2, 1):
+        fit = svmp.fit(model(), method, seed=4, max_sweeps=1.2, tol=0, threads=threads)
+        found.append((fit.bound, *(fit[n].natural.tobytes() for n in "uv")))
     assert found[0] == found[1] == found[2]
     other = svmp.fit(model(), method, seed=5, max_sweeps=1.2, tol=0)
     assert other["u"].natural.tobytes() != found[0][1]
