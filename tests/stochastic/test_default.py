@@ -1,0 +1,61 @@
+"""What fit does when it is not told: a growing sample, or all rows from the start."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import svmp
+from svmp.inference.default import choose
+from svmp.network.network import Network
+
+
+def first(model: svmp.Model) -> float:
+    method, _, _ = choose(Network(model), None, None)
+    assert isinstance(method, svmp.Growing)
+    return method.first
+
+
+def regression(groups: int, rows: int) -> svmp.Model:
+    with svmp.Model(coords={"group": groups}) as model:
+        level = svmp.Normal("level", mu=0, tau=1, dims="group")
+        svmp.Normal("y", mu=level[np.arange(rows) % groups], tau=1, observed=np.zeros(rows))
+    return model
+
+
+def mixture(rows: int) -> svmp.Model:
+    with svmp.Model(coords={"row": rows, "component": 3}) as model:
+        weight = svmp.Dirichlet("weight", a=1.0, dims="component")
+        z = svmp.Categorical("z", p=weight, dims="row")
+        mu = svmp.Normal("mu", mu=0, tau=1, dims="component")
+        svmp.Mixture("x", z, svmp.Normal.dist(mu=mu, tau=1), dims="row", observed=np.zeros(rows))
+    return model
+
+
+def topics(documents: int, length: int) -> svmp.Model:
+    document = np.repeat(np.arange(documents), length)
+    coords = {"document": documents, "topic": 2, "word": 3, "token": len(document)}
+    with svmp.Model(coords=coords) as model:
+        theta = svmp.Dirichlet("theta", a=0.1, dims=("document", "topic"))
+        phi = svmp.Dirichlet("phi", a=0.1, dims=("topic", "word"))
+        z = svmp.Categorical("z", p=theta[document], dims="token")
+        word = np.arange(len(document)) % 3
+        svmp.Mixture("w", z, svmp.Categorical.dist(p=phi), dims="token", observed=word)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("model", "share"),
+    [
+        (regression(100, 10_000), 1.0),  # few rows
+        (regression(100, 200_000), 0.05),  # 10,000 rows
+        (regression(2_000, 39_000), 1.0),  # 10,000 rows are more than a quarter
+        (regression(1_000, 100_000), 0.1),
+        (regression(20_000, 100_000), 1.0),  # five children each: two are more than a quarter
+        (mixture(50_000), 0.2),
+        (topics(100, 600), 1 / 6),  # a hundred tokens of each document
+        (topics(800, 60), 1.0),  # they have no hundred
+    ],
+)
+def test_the_first_sample_has_rows_and_children_enough(model, share):
+    assert first(model) == pytest.approx(share)
