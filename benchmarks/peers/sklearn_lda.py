@@ -17,6 +17,8 @@ def measure(request):
         topic_word_prior=request["eta"],
         learning_method="online",
         batch_size=request["batch"],
+        learning_decay=request["kappa"],
+        learning_offset=request["tau"],
         total_samples=counts.shape[0],
         random_state=request["seed"],
     )
