@@ -83,13 +83,13 @@ def settled_update(
     tally, scale = tally_of(q, draw, str(local)), draw.scale(name, elements)
     prior = np.array(network.prior(q, name, elements))
     steps = np.broadcast_to(rho, len(elements)).copy()
-    natural = plan.update(q, tally, prior, steps, scale, at_once)[elements]
+    natural = plan.update(q, tally, prior, steps, scale, at_once)
     done.note(False, rho, read)
     done.accesses += plan.reads(tally, network.edges[name][0], elements)
     if not at_once:
-        return [(elements, natural)]
+        return [(elements, natural[elements])]
     q.went_stale()
-    check_domain(network.hidden[name], elements, natural)
+    check_domain(network.hidden[name], np.arange(len(natural)), natural)
     return []
 
 

@@ -74,6 +74,8 @@ class Bag(NamedTuple):
 
     def part(self, documents: Ints) -> Bag:
         """Return the pairs of some documents, those that have any."""
+        if np.array_equal(documents, self.documents):
+            return self
         place = np.searchsorted(self.documents, documents)
         place = place[place < len(self.documents)]
         place = place[np.isin(self.documents[place], documents, assume_unique=True)]
