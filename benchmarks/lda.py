@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,12 @@ def network(counts: Any, topics: int) -> svmp.Model:
     return model
 
 
+def fit(counts: Any, topics: int, sweeps: int) -> svmp.Fit:
+    documents, steps = svmp.Batch(BATCH, over="document"), svmp.RobbinsMonro(kappa=KAPPA, tau=TAU)
+    model = network(counts, topics)
+    return svmp.fit(model, documents, steps=steps, max_sweeps=sweeps, progress=False)
+
+
 def compare(name: str, topics: int, share: float, folder: Path) -> Iterator[Row]:
     train, held = load(name, share)
     path, topics_to = folder / "words.npz", folder / "topics.npy"
@@ -96,15 +103,10 @@ def compare(name: str, topics: int, share: float, folder: Path) -> Iterator[Row]
         curves[against] = list(zip(seconds, found, strict=True))
     if not curves:
         return
-
-    def run(sweeps: int) -> svmp.Fit:
-        model, documents = network(train, topics), svmp.Batch(BATCH, over="document")
-        steps = svmp.RobbinsMonro(kappa=KAPPA, tau=TAU)
-        return svmp.fit(model, documents, steps=steps, max_sweeps=sweeps, progress=False)
-
     goal = min(curve[-1][1] for curve in curves.values()) * NEAR
     enough = 2 * max(curve[-1][0] for curve in curves.values())
-    mine = ladder(run, lambda fit: perplexity(fit.mean("phi"), held), enough, goal)
+    run = partial(fit, train, topics)
+    mine = ladder(run, lambda found: perplexity(found.mean("phi"), held), enough, goal)
     for against, curve in curves.items():
         goal = curve[-1][1] * NEAR
         note = f"perplexity {goal:,.0f}"
@@ -115,6 +117,7 @@ def compare(name: str, topics: int, share: float, folder: Path) -> Iterator[Row]
 
 
 def measure(quick: bool) -> Iterator[Row]:
+    fit(load("sotu", 0.01)[0], 2, 1)  # compiles the loops, or reads them from disk
     with tempfile.TemporaryDirectory() as folder:
         for name in ("sotu",) if quick else ("sotu", "twentynews"):
             for topics in (5,) if quick else (20, 100):
