@@ -21,7 +21,7 @@ from scipy import sparse
 
 import svmp
 
-ALPHA, ETA, BATCH, PASSES = 0.1, 0.01, 256, 10
+ALPHA, ETA, BATCH, PASSES = 0.1, 0.01, 1024, 10
 KAPPA, TAU = 0.7, 10
 NEAR = 1.005
 """A perplexity within half a percent of the goal counts as equal."""
