@@ -24,8 +24,8 @@ Covariance = Literal["diagonal", "full"]
 Noise = Literal["shared", "user"]
 SHAPE = 8.0
 """Of the precision of each user's noise: as if eight pairs of ratings had been seen."""
-GUESS = 4.0
-"""The precision of the first factor, where ratings have variance 1, as it is guessed."""
+GUESS, ALIKE = 3.0, 4
+"""Factor k has a precision of about GUESS sqrt(k + ALIKE), where ratings have variance 1."""
 WEIGHT, LEAST = 0.1, 30.0
 """What the guess weighs, as a share of what all users or items together say, and at least."""
 
@@ -55,9 +55,9 @@ def guesses(factors: int) -> NDArray[np.float64]:
     """Return what the precisions of factors are before any rating is seen.
 
     Each factor is weaker than the one before, so that many factors together expect little more of
-    the ratings than a few: the variance of u . v is the sum of 1 / (GUESS^2 k).
+    the ratings than a few: u . v has the variance sum 1 / (GUESS^2 (k + ALIKE)).
     """
-    return GUESS * np.sqrt(np.arange(1, factors + 1))
+    return GUESS * np.sqrt(np.arange(1, factors + 1) + ALIKE)
 
 
 def _factors(name: str, dim: str, size: int, factors: int, covariance: Covariance) -> Any:
