@@ -30,7 +30,7 @@ from common import Row, main
 from svmp.recommend import RatingModel
 from svmp.study.netflix import netflix_shaped
 
-RATE, SECONDS, CONNECTIONS, WORKERS = 1_000, 30.0, 32, 2
+RATE, SECONDS, CONNECTIONS = 1_000, 30.0, 32
 LATEST = 0.050
 """Seconds within which 99 of 100 requests should be answered."""
 TICK = os.sysconf("SC_CLK_TCK")
@@ -103,7 +103,7 @@ async def load(port: int, requests: list[bytes], rate: float, seconds: float) ->
 def service(folder: Path) -> Iterator[tuple[int, int]]:
     """Serve a model in a process of its own; yield its id and its port."""
     command = [sys.executable, "-m", "svmp", "recommend", "serve", folder]
-    command += ["--port", "0", "--workers", str(WORKERS)]
+    command += ["--port", "0"]
     path = os.pathsep.join(p for p in sys.path if p)
     process = subprocess.Popen(
         command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, text=True
@@ -182,7 +182,7 @@ def measure(quick: bool) -> Iterator[Row]:
                 began = cpu(pid)
                 seen, found = asyncio.run(both(load(port, requests, RATE, seconds), beside))
                 yield from rows(name, seen, int(RATE * seconds), cpu(pid) - began)
-            note = f"one damaged and one sound model, seen by {WORKERS} processes"
+            note = "one damaged and one sound model, seen by each process"
             yield Row("models refused", found["refusals"], unit="models", note=note)
             yield Row("models taken over", found["swaps"], unit="models")
 

@@ -90,8 +90,7 @@ def share_out(network: Network, plan: Plan, name: str, draw: Draw) -> Work:
     """Return the keys to update, with their rows."""
     column = plan.operand(name).column
     every = plan.all_rows(column)
-    counts = every.end - every.begin
-    keys = np.arange(len(counts))
+    counts, keys = every.counts, every.keys
     table = plan.conditional.variable.name
     whole = isinstance(draw, Sampled | DrawnBatch) and table not in draw.tables
     if isinstance(draw, AllRows) or whole:
@@ -101,20 +100,20 @@ def share_out(network: Network, plan: Plan, name: str, draw: Draw) -> Work:
             if (name, table) not in draw.memory:
                 draw.memory[name, table] = plan.keyed(column, draw.tables[table])
             keyed = draw.memory[name, table]
-            return Work(keyed, keys, ONE, keyed.end - keyed.begin)
+            return Work(keyed, keys, ONE, keyed.counts)
         case DrawnChildren():
             take = draw.most(name, counts)
             number = list(network.hidden).index(name)
-            scale = counts / np.maximum(take, 1)
             if not (draw.share_draw or isinstance(plan, VectorPlan)):
                 drawn = Drawn(draw.seed, draw.iteration, number, take)
-                return Work(every, keys, scale, take, drawn)
+                return Work(every, keys, ONE, take, drawn)
+            scale = counts / np.maximum(take, 1)
             first = keys * plan.operand(name).width  # the element whose stream all of a key share
             chosen = sample_each(draw.seed, draw.iteration, number, first, counts, take)
             return Work(every.at(every.begin.repeat(take) + chosen, take), keys, scale, take)
         case DrawnBatch():
             batch = plan.keyed(column, draw.tables[table])
-            read = batch.end - batch.begin
+            read = batch.counts
             keys = np.flatnonzero((read > 0) | (counts == 0))
             return Work(batch, keys, (counts / np.maximum(read, 1))[keys], read[keys])
     raise AssertionError(f"no loop for a {type(draw).__name__}")
@@ -133,7 +132,7 @@ def noise_message(q: Beliefs, draw: Draw, edge: Edge, elements: Ints) -> tuple[A
         return None
     rows = draw.drawn_rows(table)
     keyed = plan.all_rows(plan.noise) if rows is None else plan.keyed(plan.noise, rows)
-    message, counts = plan.noise_messages(q, keyed), keyed.end - keyed.begin
+    message, counts = plan.noise_messages(q, keyed), keyed.counts
     if not slot.varies:
         counts = counts.sum(keepdims=True)
     scale = np.ones(len(elements)) if rows is None else draw.scale(edge.parent.name, elements)

@@ -51,6 +51,7 @@ class Guard:
             rng = np.random.default_rng([index, variable.count])
             chosen = rng.choice(variable.count, min(PROBE, variable.count), replace=False)
             rows[name] = np.sort(chosen if variable.present is None else variable.present[chosen])
+            rows[name].flags.writeable = False
         guard = cls(network, rows, safe)
         guard.start = guard.probe(q)
         guard.keep(q)
@@ -63,8 +64,8 @@ class Guard:
         may be far from what the global ones have come to say, though nothing ran away.
         """
         total = count = 0.0
-        for name, rows in (self.rows | (fresh or {})).items():
-            rows = rows[:: 1 + len(rows) // (PROBE + 1)]
+        few = {n: rows[:: 1 + len(rows) // (PROBE + 1)] for n, rows in (fresh or {}).items()}
+        for name, rows in (self.rows | few).items():
             density = self.network.observed[name].conditional.log_density(q, rows)
             total, count = total + float(density.sum()), count + len(rows)
         return total / count if count else self.start

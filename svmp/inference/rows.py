@@ -5,10 +5,11 @@ The engine asks a `Draw` for both. What the rows mean it does not know; nor does
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +31,7 @@ class Rows(NamedTuple):
     scale: Array
 
 
-class Draw(Protocol):
+class Draw(ABC):
     """The rows of one iteration."""
 
     network: Network
@@ -54,13 +55,13 @@ class Draw(Protocol):
         """Return N_i of each element: among how many children it draws."""
         return self.network.child_counts[name][elements]
 
+    @abstractmethod
     def groups(self, name: str) -> list[Ints]:
         """Return the elements of a variable to update, those that can go together at a time."""
-        ...
 
+    @abstractmethod
     def rows(self, edge: Edge, elements: Ints) -> Rows:
         """Return the rows of one table that the elements read."""
-        ...
 
     def drawn_rows(self, table: str) -> Ints | None:
         """Return the rows of a table that were drawn for all, or None where that is every row."""
@@ -70,9 +71,9 @@ class Draw(Protocol):
         """Return N_i / |rows_i| of each element, for rows that were drawn for all."""
         return np.ones(len(elements))
 
+    @abstractmethod
     def read(self, name: str, elements: Ints) -> Ints:
         """Return how many children each element reads."""
-        ...
 
 
 @dataclass(frozen=True)

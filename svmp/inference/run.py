@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from svmp.errors import ImproperError
+from svmp.families.family import Array
 from svmp.inference.engine import iterate, settle_locals
 from svmp.inference.estimate import Estimator
 from svmp.inference.grouped import DrawnGroups
@@ -180,7 +181,7 @@ class Run:
 
     def at_rest(self, done: Pass) -> bool:
         """Note the iteration; return whether q and the bound have come to rest."""
-        step = min((float(np.median(rho)) for rho, _ in done.steps), default=1.0)
+        step = min((middle(rho) for rho, _ in done.steps), default=1.0)
         moved, quiet = self.window.pass_by(self.q, step, self.network.hidden), False
         if moved is not None:
             self.moved = moved
@@ -264,3 +265,8 @@ class Run:
         if status == "diverged" or self.bound_iteration != self.iteration:
             self.q.means.clear()
             self.measure(None if status == "diverged" else self.last)
+
+
+def middle(steps: Array) -> float:
+    """Return the median; most often there is one step for all."""
+    return float(steps[0] if len(steps) == 1 else np.median(steps))

@@ -5,17 +5,18 @@ The twin is the plain path of the engine with `DrawnChildren`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from svmp.families.family import Array
+from svmp.families.family import Array, Bools
 from svmp.inference.draws import sample, stream_key
 from svmp.kernels.compiling import CHUNK, bare, claim, shared
 from svmp.kernels.eights import prefetch
 from svmp.kernels.multilinear import (
     LONG,
     Receiver,
+    are_normals,
     blend,
     follow,
     scratch_for,
@@ -25,6 +26,7 @@ from svmp.kernels.multilinear import (
 from svmp.kernels.slopes import Room, room_for
 from svmp.kernels.sums import sums_for
 from svmp.kernels.terms import (
+    OWN,
     Mean,
     Rows,
     dot,
@@ -37,74 +39,121 @@ from svmp.kernels.terms import (
 )
 from svmp.network.grid import Ints
 
-AHEAD = 64
+AHEAD = 128
 """Rows that are drawn ahead, so that all they read is on its way at once."""
+
+
+class Handful(NamedTuple):
+    """Some elements of each of some keys, and the rows that all of them together draw.
+
+    Attributes
+    ----------
+    first, last
+        The keys.
+    begin, end
+        The elements of each.
+    apart
+        How far apart in `chosen` are the rows of one element and those of the next.
+    """
+
+    first: int
+    last: int
+    begin: Any
+    end: Any
+    apart: Any
+
+
+@bare
+def place_in(handful: Handful, m: int, k: int) -> Any:
+    """Return where the rows begin that an element has drawn."""
+    many = handful.end - handful.begin
+    return (np.uintp(m - handful.first) * many + k - handful.begin) * handful.apart
+
+
+@bare
+def draw_ahead(
+    handful: Handful,
+    to: Receiver,
+    stream: np.uint64,
+    most: Ints,
+    rows: Rows,
+    mean: Mean,
+    chosen: Ints,
+) -> None:
+    """Draw the rows of a handful, and fetch what will be read: first of the rows, then of q."""
+    partner = partner_of(mean, to.term, to.operand)
+    other = reader(mean, to.term, partner)
+    for m in range(handful.first, handful.last):
+        first, count = rows.begin[m], rows.end[m] - rows.begin[m]
+        if count > most[m]:
+            for k in range(handful.begin, handful.end):
+                part = chosen[place_in(handful, m, k) :]
+                sample(stream, np.uintp(to.keys[m] * to.width) + k, count, most[m], part)
+                for i in range(most[m]):
+                    part[i] += first
+                    prefetch(rows.target, np.uintp(part[i]))
+                    if partner >= 0 and other.column != OWN:
+                        prefetch(rows.columns[other.column], np.uintp(part[i]))
+    if partner >= 0:
+        for m in range(handful.first, handful.last):
+            if rows.end[m] - rows.begin[m] > most[m]:
+                for k in range(handful.begin, handful.end):
+                    start = place_in(handful, m, k)
+                    for i in range(start, start + np.uintp(most[m])):
+                        prefetch(mean.packed, place(other, rows, to.keys[m], chosen[i]))
 
 
 @bare
 def settle_drawn(
+    handful: Handful,
     to: Receiver,
     m: int,
-    stream: np.uint64,
-    most: int,
+    take: int,
     rows: Rows,
     mean: Mean,
     chosen: Ints,
     room: Room,
     natural: Array,
     moments: Array,
-) -> None:
-    """Update the elements of a key one after the other, each from rows that it draws."""
+) -> bool:
+    """Update elements of a key one after the other, each from the rows that it has drawn."""
     packed, term, operand, own = mean.packed, to.term, to.operand, to.keys[m]
     width, zero = np.uintp(mean.width[term]), np.uintp(0)
     partner, weight = partner_of(mean, term, operand), shared_weight(rows)
     other, alone, weighted = reader(mean, term, partner), len(mean.width) == 1, len(rows.weight) > 1
     x, slopes, others, spare, seen = room.own, room.lines, room.target, room.spare, room.seen
     others[0] = mean.intercept
-    first, count = rows.begin[m], rows.end[m] - rows.begin[m]
-    take = min(most, count)
-    scale = count / take
+    scale = weight * (rows.end[m] - rows.begin[m]) / take
     begin: Any = np.uintp(own * to.width)
     for k in range(np.uintp(to.width)):
         x[k] = moments[begin + k, 0]
-    ahead = np.uintp(max(1, AHEAD // take))
-    for start in range(zero, np.uintp(to.width), ahead):
-        end = min(start + ahead, np.uintp(to.width))
-        for k in range(start, end):
-            part = chosen[(k - start) * np.uintp(take) :]
-            sample(stream, begin + k, count, take, part)
-            for i in range(take):
-                e = first + part[i]
-                prefetch(rows.target, np.uintp(e))
-                if partner >= 0:
-                    prefetch(packed, place(other, rows, own, e))
-        for k in range(start, end):
-            part = chosen[(k - start) * np.uintp(take) :]
-            linear = square = 0.0
-            for i in range(take):
-                e = first + part[i]
-                target, own_weight = rows.target[e], 1.0
-                if rows.logit:
-                    observe(mean, rows, own, e, 1, seen, spare)
-                    target, own_weight = seen[0, 0], seen[0, 1] * seen[0, 1]
-                elif weighted:
-                    own_weight = rows.weight[e]
-                if partner >= 0:
-                    at = place(other, rows, own, e)
-                    inner = dot(packed, at, x, zero, width)
-                    slope, second = packed[at + k], packed[at + width + k]
-                else:
-                    product(mean, rows, term, operand, own, e, slopes)
-                    inner = dot(slopes, zero, x, zero, width)
-                    slope, second = slopes[k], slopes[width + k]
-                if not alone:
-                    rest(mean, rows, term, own, e, 1, others, spare)
-                linear += own_weight * slope * (target - others[0] - inner + slope * x[k])
-                square += own_weight * second
-            linear, square = scale * weight * linear, -0.5 * scale * weight * square
-            blend(to, m, k, begin + k, linear, square, natural)
-            if to.at_once:
-                x[k] = follow(natural, moments, begin + k)
+    for k in range(handful.begin, handful.end):
+        start = place_in(handful, m, k)
+        linear = square = 0.0
+        for i in range(start, start + np.uintp(take)):
+            e = chosen[i]
+            target, own_weight = rows.target[e], 1.0
+            if rows.logit:
+                observe(mean, rows, own, e, 1, seen, spare)
+                target, own_weight = seen[0, 0], seen[0, 1] * seen[0, 1]
+            elif weighted:
+                own_weight = rows.weight[e]
+            if partner >= 0:
+                at = place(other, rows, own, e)
+                inner = dot(packed, at, x, zero, width)
+                slope, second = packed[at + k], packed[at + width + k]
+            else:
+                product(mean, rows, term, operand, own, e, slopes)
+                inner = dot(slopes, zero, x, zero, width)
+                slope, second = slopes[k], slopes[width + k]
+            if not alone:
+                rest(mean, rows, term, own, e, 1, others, spare)
+            linear += own_weight * slope * (target - others[0] - inner + slope * x[k])
+            square += own_weight * second
+        blend(to, m, k, begin + k, scale * linear, -0.5 * scale * square, natural)
+        if to.at_once:
+            x[k] = follow(natural, moments, begin + k)
+    return are_normals(natural, begin + handful.begin, handful.end - handful.begin)
 
 
 @shared
@@ -119,21 +168,32 @@ def update_drawn(
     mean: Mean,
     natural: Array,
     moments: Array,
+    sound: Bools,
 ) -> None:
     """Update each element of each key from rows of its own, drawn anew: Algorithm 1.
 
     A key that has no more rows than that reads them all.
     """
-    stream = stream_key(seed, iteration, variable)
+    stream, largest = stream_key(seed, iteration, variable), max(1, most.max())
     scratch = np.empty(scratch_for(to, rows, most), mean.packed.dtype)
     room, sums = room_for(mean, to.width), sums_for(to.width)
-    chosen = np.empty(max(AHEAD, most.max()), np.int64)
+    chosen, ahead = np.empty(max(AHEAD, largest), np.int64), max(1, AHEAD // largest)
+    keys, elements = max(1, ahead // to.width), np.uintp(min(ahead, to.width))
+    width, apart = np.uintp(to.width), np.uintp(largest)
     first = claim(taken, CHUNK)
     while first < len(to.keys):
-        for m in range(first, min(first + CHUNK, len(to.keys))):
-            count = rows.end[m] - rows.begin[m]
-            if count > most[m]:
-                settle_drawn(to, m, stream, most[m], rows, mean, chosen, room, natural, moments)
-            elif count <= LONG:
-                settle_whole(to, m, rows, mean, sums, scratch, room, natural, moments)
+        end = min(first + CHUNK, len(to.keys))
+        for start in range(first, end, keys):
+            last = min(start + keys, end)
+            for k in range(np.uintp(0), width, elements):
+                handful = Handful(start, last, k, min(k + elements, width), apart)
+                draw_ahead(handful, to, stream, most, rows, mean, chosen)
+                for m in range(start, last):
+                    if rows.end[m] - rows.begin[m] > most[m]:
+                        more = (rows, mean, chosen, room, natural, moments)
+                        sound[m] &= settle_drawn(handful, to, m, most[m], *more)
+        for m in range(first, end):
+            if rows.end[m] - rows.begin[m] <= min(most[m], LONG):
+                room_for_all = (sums, scratch, room, natural, moments)
+                sound[m] = settle_whole(to, m, rows, mean, *room_for_all)
         first = claim(taken, CHUNK)

@@ -1,4 +1,4 @@
-"""One pass over all elements of a variable: how far they moved, if they are sound, their bound.
+"""One pass over all elements of a variable: how far they moved, and their bound.
 
 Sums are made block by block, so that the bits are the same on any number of threads. The plain
 twins are in families/ and factors/.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from svmp.families.family import Array, Bools
+from svmp.families.family import Array
 from svmp.kernels.compiling import bare, claim, shared
 from svmp.kernels.special import log
 from svmp.kernels.threads import STREAM, share, threads_for
@@ -46,33 +46,6 @@ def _follow_block(natural: Array, moments: Array, last: Array, last_moments: Arr
         last[i] = natural[i]
         last_moments[i] = moments[i]
     return total
-
-
-def are_normals(natural: Array, keys: Ints, width: int) -> bool:
-    """Whether the natural parameters of all elements of some keys are those of Normals."""
-    with threads_for(len(keys) * width // STREAM):
-        sound = np.empty(-(-len(keys) // BLOCK), dtype=bool)
-        share(_are_normals, natural, keys, width, sound)
-        return bool(sound.all())
-
-
-@shared
-def _are_normals(taken: Ints, natural: Array, keys: Ints, width: int, out: Bools) -> None:
-    b = claim(taken, 1)
-    while b < len(out):
-        out[b] = _block_is_normal(natural, keys[b * BLOCK : (b + 1) * BLOCK], np.uintp(width))
-        b = claim(taken, 1)
-
-
-@bare
-def _block_is_normal(natural: Array, keys: Ints, width: int) -> bool:
-    sound = True
-    for key in keys:
-        first = np.uintp(key) * width
-        for k in range(width):
-            linear, square = natural[first + k, 0], natural[first + k, 1]
-            sound &= (abs(linear) < np.inf) & (square < 0) & (square > -np.inf)
-    return sound
 
 
 def normal_bound(natural: Array, moments: Array, mu: Array, tau: Array) -> float:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from svmp.families.family import Array
+from svmp.families.family import Array, Bools
 from svmp.kernels.cholesky import solve
 from svmp.kernels.compiling import CHUNK, bare, claim, jit, shared
 from svmp.kernels.eights import EIGHT, eight, fill, put, sum_of, times_plus, turn
@@ -91,6 +91,16 @@ def blend(
     step = one_of(to.rho, m)
     natural[at, 0] = (1 - step) * natural[at, 0] + step * (prior[0] + linear)
     natural[at, 1] = (1 - step) * natural[at, 1] + step * (prior[1] + square)
+
+
+@bare
+def are_normals(natural: Array, first: int, width: int) -> bool:
+    """Whether the natural parameters of some elements are those of Normals."""
+    sound = True
+    for at in range(np.uintp(first), np.uintp(first + width)):
+        linear, square = natural[at, 0], natural[at, 1]
+        sound &= (abs(linear) < np.inf) & (square < 0) & (square > -np.inf)
+    return sound
 
 
 @bare
@@ -212,14 +222,15 @@ def settle_whole(
     room: Room,
     natural: Array,
     moments: Array,
-) -> None:
-    """Update a key from all of its rows."""
+) -> bool:
+    """Update a key from all of its rows; return whether it is sound."""
     if by_sums(to):
         place = (to.term, to.operand, to.keys[m], rows.begin[m], rows.end[m])
         add_sums(mean, rows, *place, sums, room)
         settle(to, m, shared_weight(rows), sums, natural, moments)
     else:
         settle_in_turn(to, m, rows, mean, scratch, room, natural, moments)
+    return are_normals(natural, to.keys[m] * to.width, to.width)
 
 
 @jit
@@ -238,16 +249,17 @@ def scratch_for(to: Receiver, rows: Rows, most: Ints) -> int:
 
 @shared
 def update_whole(
-    taken: Ints, to: Receiver, rows: Rows, mean: Mean, natural: Array, moments: Array
+    taken: Ints, to: Receiver, rows: Rows, mean: Mean, natural: Array, moments: Array, sound: Bools
 ) -> None:
-    """Update each key but long ones; `natural` and `moments` change in place."""
+    """Update each key but long ones; `natural`, `moments` and `sound` change in place."""
     scratch = np.empty(scratch_for(to, rows, taken[:0]), mean.packed.dtype)
     room, sums = room_for(mean, to.width), sums_for(to.width)
     first = claim(taken, CHUNK)
     while first < len(to.keys):
         for m in range(first, min(first + CHUNK, len(to.keys))):
             if rows.end[m] - rows.begin[m] <= LONG:
-                settle_whole(to, m, rows, mean, sums, scratch, room, natural, moments)
+                room_for_all = (sums, scratch, room, natural, moments)
+                sound[m] = settle_whole(to, m, rows, mean, *room_for_all)
         first = claim(taken, CHUNK)
 
 
@@ -267,10 +279,11 @@ def add_pieces(
 
 def update_long(
     to: Receiver, m: int, rows: Rows, mean: Mean, natural: Array, moments: Array
-) -> None:
+) -> bool:
     """Update a key with very many rows: pieces of them in parallel, then their sum in order."""
     count = int(rows.end[m] - rows.begin[m])
     piece = max(LONG // 4, count // 256 + 1)
     sums = np.empty((-(-count // piece), *sums_for(to.width).shape))
     share(add_pieces, to, m, rows, mean, piece, sums)
     settle(to, m, shared_weight(rows), sums.sum(axis=0), natural, moments)
+    return are_normals(natural, int(to.keys[m]) * to.width, to.width)

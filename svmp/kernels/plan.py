@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from svmp.families.normal import LOG_2PI
 from svmp.kernels import multilinear, terms
 from svmp.kernels.drawn import update_drawn
 from svmp.kernels.eights import EIGHT
-from svmp.kernels.elements import are_normals
 from svmp.kernels.multilinear import LONG, Receiver
 from svmp.kernels.table import Column, Keyed, Numbers, by_key, place_of, side_by_side
 from svmp.kernels.terms import OWN, Mean, Rows
@@ -177,9 +176,9 @@ class Plan:
         can be `only` some keys of each column, which then count from 0.
         """
         keys = [c.size for c in self.columns] if only is None else list(map(len, only))
-        per_key = np.array([self.packed_size(t) for t in self.terms])
         sizes = [
-            0 if o.name == without else int(per_key[o.term]) * keys[o.column] for o in self.operands
+            0 if o.name == without else self.packed_size(self.terms[o.term]) * keys[o.column]
+            for o in self.operands
         ]
         packed, starts = side_by_side(sizes, dtype)
         for operand, size, start in zip(self.operands, sizes, starts, strict=True):
@@ -189,15 +188,23 @@ class Plan:
                     lines = moments.reshape(self.columns[operand.column].size, -1)
                     moments = lines[only[operand.column]].reshape(-1, moments.shape[1])
                 self.pack(moments, operand, packed[start : start + size])
+        if (own, dtype) not in self._layouts:
+            self._layouts[own, dtype] = self.layout(own, dtype)
+        return Mean(packed, starts, *self._layouts[own, dtype])
+
+    @cached_property
+    def _layouts(self) -> dict[tuple[int | None, Precision], tuple[Any, ...]]:
+        return {}
+
+    def layout(self, own: int | None, dtype: Precision) -> tuple[Any, ...]:
+        """Return all of a mean but the moments, for rows by the key of one column."""
         others = [c for c in range(len(self.columns)) if c != own]
         scaled = np.array([bool(t.constants) for t in self.terms])
-        return Mean(
-            packed,
-            starts,
+        return (
             np.array([OWN if o.column == own else others.index(o.column) for o in self.operands]),
             np.searchsorted([o.term for o in self.operands], np.arange(len(self.terms) + 1)),
             np.array([self.packed_width(t) for t in self.terms]),
-            per_key,
+            np.array([self.packed_size(t) for t in self.terms]),
             np.where(scaled, np.cumsum(scaled) - 1, -1),
             np.array([1.0 if t.constants else t.scale for t in self.terms], dtype=dtype),
             self.intercept,
@@ -256,11 +263,28 @@ class Plan:
             if slot.varies:
                 numbers = np.arange(variable.size) if keyed.rows is None else keyed.rows
             weight = slot.moments(q, numbers)[:, 0].astype(self.precision)
-        places = (keyed.begin[keys], keyed.end[keys])
+        places = (keyed.begin, keyed.end)
+        if len(keys) < len(keyed.begin):
+            places = (keyed.begin[keys], keyed.end[keys])
         return Rows(*places, keyed.columns, target, weight, keyed.coefficients, self.logit)
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
-        """E[mu] and E[mu^2] of each row."""
+        """E[mu] and E[mu^2] of each row; rows that cannot be written to are looked up once."""
+        known = self._watched.get("rows")
+        if known is None or known[0] is not rows:
+            known = rows, *self.look_up(rows)
+            if not rows.flags.writeable:
+                self._watched["rows"] = known
+        _, table, only = known
+        with threads_for(len(rows)):
+            return self.row_moments(table, self.mean(q, None, np.float64, only=only))
+
+    @cached_property
+    def _watched(self) -> dict[str, tuple[Ints, Rows, list[Ints] | None]]:
+        return {}
+
+    def look_up(self, rows: Ints) -> tuple[Rows, list[Ints] | None]:
+        """Return some rows as the loops read them, and which keys they have, if those are few."""
         columns, only = np.stack([c.key[rows] for c in self.columns]), None
         if FEW * len(rows) < max(c.size for c in self.columns):
             found = [np.unique(line, return_inverse=True) for line in columns]
@@ -268,9 +292,7 @@ class Plan:
             columns = np.stack([places.astype(np.int32) for _, places in found])
         lines = self.coefficients(rows, np.float64)
         nobody, nothing = np.zeros(0, dtype=np.int64), np.zeros(1)
-        table = Rows(nobody, nobody, columns, nothing, nothing, lines, self.logit)
-        with threads_for(len(rows)):
-            return self.row_moments(table, self.mean(q, None, np.float64, only=only))
+        return Rows(nobody, nobody, columns, nothing, nothing, lines, self.logit), only
 
     def row_moments(self, rows: Rows, mean: Mean) -> Array:
         """Return the same of rows as the loops read them."""
@@ -349,19 +371,20 @@ class Plan:
         term = (operand.term, self.operands.index(operand), operand.width)
         to = Receiver(*term, work.keys, work.scale, rho, np.array(prior), at_once, joint)
         rows = self.rows(q, work.keyed, work.keys)
-        accesses = int(work.read.sum()) * operand.width
+        accesses, sound = int(work.read.sum()) * operand.width, np.ones(len(work.keys), dtype=bool)
         with threads_for(accesses // (STREAM if work.drawn is None else 1)):
-            loop = (rows, mean, natural, q.moments[name])
+            loop = (rows, mean, natural, q.moments[name], sound)
             if work.drawn is not None:
                 share(update_drawn, to, *work.drawn, *loop)
             else:
                 share(multilinear.update_whole, to, *loop)
-        long = rows.end - rows.begin > LONG
-        if work.drawn is not None:
-            long &= rows.end - rows.begin <= work.drawn.most
-        for m in np.flatnonzero(long):
-            multilinear.update_long(to, int(m), rows, mean, natural, q.moments[name])
-        return natural, are_normals(natural, work.keys, operand.width)
+        if work.keyed.longest > LONG:
+            long = rows.end - rows.begin > LONG
+            if work.drawn is not None:
+                long &= rows.end - rows.begin <= work.drawn.most
+            for m in np.flatnonzero(long):
+                sound[m] = multilinear.update_long(to, int(m), rows, mean, natural, q.moments[name])
+        return natural, bool(sound.all())
 
 
 def is_number(term: LinearTerm) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -58,6 +60,21 @@ class Keyed:
     target: Numbers | None
     coefficients: Numbers
 
+    @cached_property
+    def keys(self) -> Ints:
+        """All keys."""
+        return np.arange(len(self.begin))
+
+    @cached_property
+    def counts(self) -> Ints:
+        """How many rows each of them has."""
+        return self.end - self.begin
+
+    @cached_property
+    def longest(self) -> int:
+        """How many the one has that has most."""
+        return int(self.counts.max(initial=0))
+
     def at(self, places: Ints, counts: Ints) -> Keyed:
         """Return some of the rows, by place, and so many for each key."""
         end = np.cumsum(counts)
@@ -97,7 +114,7 @@ def side_by_side(sizes: list[int], dtype: Any) -> tuple[Numbers, Ints]:
     That is with a cache line, so that what is read of a key lies in as few as it can.
     """
     line = CACHE_LINE // np.dtype(dtype).itemsize
-    room: Ints = -(-np.array(sizes) // line) * line
-    numbers = np.empty(room.sum() + line, dtype=dtype)
-    skip = -numbers.ctypes.data % CACHE_LINE // numbers.itemsize
-    return numbers[skip:], np.cumsum(room) - room
+    ends = [*accumulate((-(-size // line) * line for size in sizes), initial=line)]
+    numbers = np.empty(ends[-1], dtype=dtype)
+    skip = -numbers.__array_interface__["data"][0] % CACHE_LINE // numbers.itemsize
+    return numbers[skip:], np.array(ends[:-1]) - line

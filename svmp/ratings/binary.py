@@ -10,33 +10,33 @@ import polars as pl
 from numpy.typing import NDArray
 
 from svmp.errors import RatingsError
-from svmp.ratings.columns import ROLES, Columns, choose
+from svmp.ratings.columns import Choice
 from svmp.ratings.convert import Found
 from svmp.ratings.lines import DAMAGED, refusing
 
 
-def read_parquet(path: Path, columns: Columns | None) -> Found:
+def read_parquet(path: Path, choice: Choice) -> Found:
     """Read the columns of a Parquet file."""
     try:
         with refusing(path):
             names = list(pl.read_parquet_schema(path))
-            places = choose(str(path), names, columns, header=True)
-            frame = pl.read_parquet(path, columns=sorted({names[place] for place in places}))
+            places = choice.among(str(path), names, header=True)
+            frame = pl.read_parquet(path, columns=sorted({names[p] for p in places.values()}))
     except pl.exceptions.PolarsError as error:
         raise _damaged(path, error) from None
-    found = {role: frame[names[place]] for role, place in zip(ROLES, places, strict=False)}
+    found = {role: frame[names[place]] for role, place in places.items()}
     return Found(str(path), found, lambda row: f"{path}, row {row + 1}")
 
 
-def read_npz(path: Path, columns: Columns | None) -> Found:
+def read_npz(path: Path, choice: Choice) -> Found:
     """Read the arrays of an `.npz` file; with `user_ids`, the users are places in it."""
     with refusing(path):
         try:
             with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 names = [name for name in file.files if name not in ("user_ids", "item_ids")]
-                places = choose(str(path), names, columns, header=True)
-                found = {r: file[names[p]] for r, p in zip(ROLES, places, strict=False)}
-                ids = {r: file[f"{r}_ids"] for r in ROLES[:2] if f"{r}_ids" in file.files}
+                places = choice.among(str(path), names, header=True)
+                found = {role: file[names[place]] for role, place in places.items()}
+                ids = {r: file[f"{r}_ids"] for r in ("user", "item") if f"{r}_ids" in file.files}
         except RatingsError:
             raise
         except DAMAGED as error:

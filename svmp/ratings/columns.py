@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from svmp.errors import RatingsError
@@ -33,48 +34,70 @@ def is_usual(name: str) -> bool:
     return any(plain(name) in names for names in USUAL.values())
 
 
-def choose(source: str, names: Sequence[str], columns: Columns | None, header: bool) -> list[int]:
-    """Return the positions of user, item, rating and, if there is one, time.
+@dataclass(frozen=True)
+class Choice:
+    """Which columns to take: those that were named, or those with the usual names.
 
-    >>> choose("a.csv", ["", "movieId", "userId", "rating"], None, header=True)
-    [2, 1, 3]
-    >>> choose("a.csv", ["0", "1", "2"], None, header=False)
-    [0, 1, 2]
+    Events are rows that may have no rating: that they are there is all they say.
     """
-    if columns is not None:
-        return [_position(source, names, c, header) for c in _ordered(columns)]
-    if not header:
-        if len(names) < 3:
-            raise RatingsError(
-                f"{source}: a row has {len(names)} {'column' if len(names) == 1 else 'columns'}; "
-                "users, items and ratings take three"
-            )
-        return list(range(min(len(names), 4)))
-    found = {}
-    for role, usual in USUAL.items():
-        places = [place for place, name in enumerate(names) if plain(name) in usual]
-        if places:
-            found[role] = places[0]
-        elif role != "time":
-            raise RatingsError(
-                f"{source}: which column is the {role}? There are {_listed(names)}; say it with "
-                "columns=, as columns=('who', 'what', 'stars')"
-            )
-    return [found[role] for role in ROLES if role in found]
 
+    columns: Columns | None = None
+    events: bool = False
 
-def _ordered(columns: Columns) -> list[str | int]:
-    if isinstance(columns, Mapping):
-        unknown = [key for key in columns if key not in ROLES]
-        missing = [role for role in ROLES[:3] if role not in columns]
-        if unknown or missing:
-            raise RatingsError(
-                f"columns has {list(columns)}; it needs user, item, rating and, if you like, time"
-            )
-        return [columns[role] for role in ROLES if role in columns]
-    if isinstance(columns, str) or len(columns) not in (3, 4):
-        raise RatingsError(f"columns must be three or four names or positions, not {columns!r:.80}")
-    return list(columns)
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The roles that some column must have."""
+        return ROLES[:2] if self.events else ROLES[:3]
+
+    def among(self, source: str, names: Sequence[str], header: bool) -> dict[str, int]:
+        """Return the positions of user, item, rating and, if there is one, time.
+
+        >>> Choice().among("a.csv", ["", "movieId", "userId", "rating"], header=True)
+        {'user': 2, 'item': 1, 'rating': 3}
+        >>> Choice().among("a.csv", ["0", "1", "2"], header=False)
+        {'user': 0, 'item': 1, 'rating': 2}
+        >>> Choice(events=True).among("a.csv", ["user", "item", "date"], header=True)
+        {'user': 0, 'item': 1, 'time': 2}
+        """
+        if self.columns is not None:
+            named = self.by_role(self.columns)
+            return {r: _position(source, names, c, header) for r, c in named.items()}
+        if not header:
+            if len(names) < len(self.needed):
+                many = "column" if len(names) == 1 else "columns"
+                least = (
+                    "users and items take two"
+                    if self.events
+                    else ("users, items and ratings take three")
+                )
+                raise RatingsError(f"{source}: a row has {len(names)} {many}; {least}")
+            return {role: place for place, role in enumerate(ROLES[: len(names)])}
+        found = {}
+        for role, usual in USUAL.items():
+            places = [place for place, name in enumerate(names) if plain(name) in usual]
+            if places:
+                found[role] = places[0]
+            elif role in self.needed:
+                raise RatingsError(
+                    f"{source}: which column is the {role}? There are {_listed(names)}; say it "
+                    "with columns=, as columns=('who', 'what', 'stars')"
+                )
+        return found
+
+    def by_role(self, columns: Columns) -> dict[str, str | int]:
+        """Return the columns that were named, each for what it is."""
+        if isinstance(columns, Mapping):
+            if set(columns) - set(ROLES) or set(self.needed) - set(columns):
+                needed = "user and item" if self.events else "user, item, rating"
+                more = "rating and time" if self.events else "time"
+                raise RatingsError(
+                    f"columns has {list(columns)}; it needs {needed} and, if you like, {more}"
+                )
+            return {role: columns[role] for role in ROLES if role in columns}
+        if isinstance(columns, str) or not len(self.needed) <= len(columns) <= len(ROLES):
+            least = "two, three or four" if self.events else "three or four"
+            raise RatingsError(f"columns must be {least} names or positions, not {columns!r:.80}")
+        return dict(zip(ROLES, columns, strict=False))
 
 
 def _position(source: str, names: Sequence[str], column: Any, header: bool) -> int:

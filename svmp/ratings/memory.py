@@ -10,7 +10,7 @@ import polars as pl
 from scipy import sparse
 
 from svmp.errors import RatingsError
-from svmp.ratings.columns import ROLES, Columns, choose
+from svmp.ratings.columns import ROLES, Choice
 from svmp.ratings.convert import Found
 
 KINDS = (
@@ -19,12 +19,13 @@ KINDS = (
 )
 
 
-def read(source: Any, columns: Columns | None) -> Found:
+def read(source: Any, choice: Choice) -> Found:
     """Take the columns of a table in memory."""
     if sparse.issparse(source):
         return _cells(source)
     if isinstance(source, tuple | list):
-        if len(source) not in (3, 4) or not all(map(_is_column, source)):
+        enough = len(choice.needed) <= len(source) <= len(ROLES)
+        if not enough or not all(map(_is_column, source)):
             raise RatingsError(f"ratings must be {KINDS}; this is a {type(source).__name__}")
         return _found("ratings", dict(zip(ROLES, source, strict=False)))
     if type(source).__module__.split(".")[0] == "pyarrow":
@@ -35,9 +36,8 @@ def read(source: Any, columns: Columns | None) -> Found:
     if names is None or isinstance(source, pl.Series):
         raise RatingsError(f"ratings must be {KINDS}; this is a {type(source).__name__}")
     names = list(names)
-    places = choose("ratings", [str(name) for name in names], columns, header=True)
-    chosen = {r: source[names[place]] for r, place in zip(ROLES, places, strict=False)}
-    return _found("ratings", chosen)
+    places = choice.among("ratings", [str(name) for name in names], header=True)
+    return _found("ratings", {role: source[names[place]] for role, place in places.items()})
 
 
 def _cells(matrix: Any) -> Found:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from svmp.errors import RatingsError, SvmpError
-from svmp.ratings.columns import Columns
+from svmp.ratings.columns import Choice, Columns
 from svmp.ratings.table import Duplicates, Ratings
 
 
@@ -22,6 +22,7 @@ def read_ratings(
     range: tuple[float, float] | None = None,
     header: bool | None = None,
     encoding: str = "utf-8",
+    events: bool = False,
 ) -> Ratings:
     """Read ratings from a file, a folder, or a table in memory.
 
@@ -46,6 +47,8 @@ def read_ratings(
         Whether the first line of a text file has names; by default that is seen from it.
     encoding
         That of a text file.
+    events
+        Whether the rows are events, which may have no column of ratings: each then counts 1.
 
     Returns
     -------
@@ -72,10 +75,11 @@ def read_ratings(
     if not isinstance(source, str | os.PathLike):
         from svmp.ratings import memory
 
-        return settle(memory.read(source, columns), duplicates, span)
+        return settle(memory.read(source, Choice(columns, events)), duplicates, span)
     path = Path(source)
     with _files(path) as files:
-        return settle(_from_files(files, path, columns, header, encoding), duplicates, span)
+        found = _from_files(files, path, Choice(columns, events), header, encoding)
+        return settle(found, duplicates, span)
 
 
 @contextmanager
@@ -93,7 +97,7 @@ def _files(path: Path) -> Iterator[list[Path]]:
 
 
 def _from_files(
-    files: list[Path], source: Path, columns: Columns | None, header: bool | None, encoding: str
+    files: list[Path], source: Path, choice: Choice, header: bool | None, encoding: str
 ) -> Any:
     from svmp.ratings import binary, lines, netflix_prize, text
 
@@ -101,13 +105,13 @@ def _from_files(
     with lines.refusing(path), path.open("rb") as file:
         start = file.read(4)
     if start == b"PAR1" or path.suffix == ".parquet":
-        return binary.read_parquet(path, columns)
+        return binary.read_parquet(path, choice)
     if start == b"PK\x03\x04" or path.suffix == ".npz":
-        return binary.read_npz(path, columns)
+        return binary.read_npz(path, choice)
     first = next((x for x in islice(lines.lines(path, encoding), text.LOOK) if x.strip()), "")
     if len(files) > 1 or netflix_prize.is_movie(first):
         return netflix_prize.read(files, str(source))
-    return text.read(path, columns, encoding, header)
+    return text.read(path, choice, encoding, header)
 
 
 def _checked(span: Any) -> tuple[float, float] | None:

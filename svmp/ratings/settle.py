@@ -22,9 +22,12 @@ def settle(found: Found, duplicates: Duplicates, span: tuple[float, float] | Non
         raise RatingsError(
             f"duplicates must be 'error', 'last', 'mean' or 'sum', not {duplicates!r:.60}"
         )
-    if not len(found.columns["rating"]):
+    rows = len(found.columns["user"])
+    if not rows:
         raise RatingsError(f"{found.name}: there are no ratings")
-    rating = convert.numbers(found, span).to_numpy()
+    rating = np.ones(rows, np.float32)
+    if "rating" in found.columns:
+        rating = convert.numbers(found, span).to_numpy()
     time = convert.times(found).to_numpy() if "time" in found.columns else None
     user, user_ids = _keys(found, "user")
     item, item_ids = _keys(found, "item")

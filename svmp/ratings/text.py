@@ -16,7 +16,7 @@ import polars as pl
 from polars import selectors
 
 from svmp.errors import RatingsError
-from svmp.ratings.columns import ROLES, Columns, choose, is_usual
+from svmp.ratings.columns import Choice, is_usual
 from svmp.ratings.convert import Found, is_number, kind_of, times_of
 from svmp.ratings.lines import decoded, lines, opened, records, refusing
 
@@ -58,13 +58,13 @@ class Layout:
         return [row[place] for row in self.sample if place < len(row) and row[place]]
 
 
-def read(path: Path, columns: Columns | None, encoding: str, header: bool | None) -> Found:
+def read(path: Path, choice: Choice, encoding: str, header: bool | None) -> Found:
     """Read the columns of a text file."""
     layout = look(path, encoding, header)
-    places = choose(str(path), layout.names, columns, layout.header)
-    if columns is None and not layout.header and not times_of(layout.column(places[-1])):
-        places = places[:3]
-    roles = dict(zip(ROLES, places, strict=False))
+    roles = choice.among(str(path), layout.names, layout.header)
+    by_position = choice.columns is None and not layout.header
+    if by_position and "time" in roles and not times_of(layout.column(roles["time"])):
+        del roles["time"]
     kinds = {role: kind_of(role, layout.column(place)) for role, place in roles.items()}
     try:
         frame = _frame(layout, roles, kinds)
@@ -79,7 +79,7 @@ def read(path: Path, columns: Columns | None, encoding: str, header: bool | None
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
 
     def where(row: int) -> str:
-        return f"{path}, line {_line(layout, places, row)}"
+        return f"{path}, line {_line(layout, [*roles.values()], row)}"
 
     return Found(str(path), {role: frame[role] for role in roles}, where)
 
@@ -90,8 +90,9 @@ def look(path: Path, encoding: str, header: bool | None = None) -> Layout:
     text = [line for line in first if line.strip()]
     if not text:
         raise RatingsError(f"{path}: the file is empty")
-    likely = [s for s in SEPARATORS if text[0].count(s) >= 2] or [","]
-    separator = next((s for s in likely if text[-1].count(s) >= 2), likely[0])
+    least = 2 if any(text[0].count(s) >= 2 for s in SEPARATORS) else 1
+    likely = [s for s in SEPARATORS if text[0].count(s) >= least] or [","]
+    separator = next((s for s in likely if text[-1].count(s) >= least), likely[0])
     rows = [fields for _, fields in records(text, separator)]
     if header is None:
         words = len(rows) > 1 and not any(map(is_number, rows[0]))

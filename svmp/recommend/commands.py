@@ -253,7 +253,10 @@ def serve(
     max_body: Annotated[int, typer.Option(min=1, help="Bytes of a request.")] = 1_000_000,
     max_batch: Annotated[int, typer.Option(min=1, help="Users or items of a request.")] = 1_000,
     timeout: Annotated[float, typer.Option(min=0.001, help="Seconds for a request.")] = 10.0,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that answer.")] = 1,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes that answer; by default one a core, four at most."),
+    ] = None,
     browser: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in the browser.")
     ] = False,

@@ -64,7 +64,7 @@ class EventModel(FactorModel):
     counts
         Whether a rating is how often the event happened, and counts as many times.
     columns, duplicates
-        How to read data, see `svmp.ratings.read_ratings`. Two arrays, users and items, will do.
+        How to read data, see `svmp.ratings.read_ratings`; users and items will do.
     seed, threads, progress
         As for `svmp.fit`.
 
@@ -233,9 +233,7 @@ class EventModel(FactorModel):
 
     def read(self, data: Any) -> Ratings:
         """Return the events as a table, of all users and items that the data name."""
-        if isinstance(data, tuple | list) and len(data) == 2:
-            data = (*data, np.ones(len(data[0]), np.float32))
-        ratings = read_ratings(data, columns=self.columns, duplicates=self.duplicates)
+        ratings = read_ratings(data, columns=self.columns, duplicates=self.duplicates, events=True)
         least = self.at_least
         events = ratings.rating > 0 if least is None else ratings.rating >= least
         if not events.any():

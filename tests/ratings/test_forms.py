@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from svmp.errors import RatingsError
 from svmp.ratings import Ratings, read_ratings
 from tests.ratings.tools import (
     FORMS,
@@ -162,6 +163,37 @@ def test_a_fourth_column_that_is_no_time_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text("1,1,3,good\n7,1,4,bad\n")
     assert read_ratings(path).time is None
+
+
+EVENTS = {"users": list("aba"), "items": list("xyy")}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "columns"),
+    [
+        ("a.csv", "customer,product\na,x\nb,y\na,y\n", None),
+        ("a.tsv", "a\tx\nb\ty\na\ty\n", None),
+        ("a.txt", "a x\nb y\na y\n", None),
+        ("a.csv", "day,who,what\n1,a,x\n2,b,y\n3,a,y\n", ("who", "what")),
+        ("a.csv", "day,who,what\n1,a,x\n2,b,y\n3,a,y\n", {"item": "what", "user": "who"}),
+    ],
+)
+def test_events_need_no_rating(name: str, text: str, columns: Any, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    events = read_ratings(path, columns=columns, events=True)
+    assert contents(events) == contents(read_ratings((*EVENTS.values(), [1, 1, 1])))
+    assert contents(events) == contents(read_ratings(tuple(EVENTS.values()), events=True))
+    with pytest.raises(RatingsError, match=r"rating|three"):
+        read_ratings(path, columns=columns)
+
+
+def test_events_with_a_time_or_with_counts(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("user,item,date\na,x,1970-01-02\nb,y,1970-01-03\n")
+    assert read_ratings(path, events=True).time.tolist() == [86400, 2 * 86400]
+    path.write_text("user,item,plays\na,x,3\nb,y,4\n")
+    assert read_ratings(path, events=True).rating.tolist() == [3, 4]
 
 
 def test_other_encodings_by_name(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from svmp.errors import SvmpError
+from svmp.kernels.threads import number_of_threads
 from svmp.recommend.service.app import make_app
 from svmp.recommend.service.current import Current
 from svmp.recommend.service.demo import MODEL, TITLES
@@ -32,6 +33,8 @@ from svmp.web import LOCAL, listen
 PORT = 8015
 """Where the service is, unless another port is named or something else is there."""
 CONNECTIONS = 1_000
+MOST_WORKERS = 4
+"""Processes that answer where nobody says how many: one for each core, up to so many."""
 SWITCH = 0.0005
 """Seconds that a request waits, at a time, for the thread that loads models and ranks batches."""
 
@@ -75,9 +78,10 @@ def serve(
     token: str | None = None,
     limits: Limits | None = None,
     opens: bool = False,
-    workers: int = 1,
+    workers: int | None = None,
 ) -> None:
     """Serve a model, or the demo if none is named, from so many processes."""
+    workers = workers or min(number_of_threads(), MOST_WORKERS)
     if token is not None and not token.strip():
         raise SvmpError("the token is empty: give another, or none")
     name = "Demo, with films that do not exist" if model is None else model.name
