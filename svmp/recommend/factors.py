@@ -174,7 +174,7 @@ class FactorModel(Estimator, ABC):
             keys, ratings = self.history_.item[rows].astype(np.int64), self.history_.rating[rows]
             side = self.users_.at(np.array([key]))
         parts = self._parts(keys, ratings, key, one)
-        base = self.offset_ + float(one.bias[0])
+        base = self.offset_ + float(score(self.users_.prior, one)[0][0])
         found = self.offset_ + float(score(side, one)[0][0])
         order = np.argsort(-np.abs(parts), kind="stable")
         rest = found - base - float(parts.sum())

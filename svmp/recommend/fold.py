@@ -1,9 +1,10 @@
 """One user given the items: the fixed point of the updates of that user's variables alone.
 
-With x = (1, v) for each item that the user has rated, and y = r - mean - E[b], the messages to the
-user's bias and factors add up to a precision and a mean of
+With x = (1, v) for each item that the user has rated, m0 the mean of the prior, and y = r - mean -
+E[b] - E[x]' m0, the messages to the user's bias and factors add up to a precision and a mean of
 
-    P = diag(prior) + tau sum (E[x] E[x]' + Cov[x]),     m = P^-1 tau sum E[x] y.
+    P = diag(prior) + tau sum (E[x] E[x]' + Cov[x]),
+    m = m0 + P^-1 tau sum (E[x] y - Cov[x] m0).
 
 Updates of one variable after another, as svmp.fit makes them, end at the mean m, whether q of the
 factors is factorised or not; then each variance is that of its own diagonal entry, or block, of P.
@@ -31,20 +32,17 @@ class Conditional:
     ----------
     precision
         P, of the bias and the factors together.
-    design
-        E[x], a row for each rating.
-    residual
-        y, of each rating.
-    noise
-        tau, for all ratings or of each.
+    pulls
+        tau (E[x] y - Cov[x] m0), a row for each rating.
+    centre
+        m0.
     full
         Whether q of the factors has covariances.
     """
 
     precision: Array
-    design: Array
-    residual: Array
-    noise: float | Array
+    pulls: Array
+    centre: Array
     full: bool
 
     @classmethod
@@ -57,23 +55,24 @@ class Conditional:
         total[1:, 1:] += spread if items.full else np.diag(spread)
         total[0, 0] += 1 / prior.bias_var[0]
         total[1:, 1:] += prior.precision()[0] if items.full else np.diag(prior.precision()[0])
-        residual = (centred - items.bias).astype(np.float64)
-        return cls(total, design, residual, noise, items.full)
+        centre = np.concatenate([prior.bias, prior.mean[0]]).astype(np.float64)
+        residual = centred - items.bias - design @ centre
+        pulls = design * residual[:, None]
+        pulls[:, 1:] -= items.cov @ centre[1:] if items.full else items.cov * centre[1:]
+        return cls(total, weights[:, None] * pulls, centre, items.full)
 
     def side(self) -> Side:
         """Return q of the user."""
-        pull = self.design.T @ (self.noise * self.residual)
-        mean = np.linalg.solve(self.precision, pull)
+        mean = self.centre + np.linalg.solve(self.precision, self.pulls.sum(axis=0))
         own = np.diag(self.precision)
         cov = np.linalg.inv(self.precision[1:, 1:]) if self.full else 1 / own[1:]
         arrays = mean[:1], 1 / own[:1], mean[None, 1:], cov[None]
         return Side(*(array.astype(np.float32) for array in arrays))
 
     def parts(self, item: Side) -> Array:
-        """Return what each rating adds to the score of an item."""
+        """Return what each rating adds to the score of an item, beside what anyone gives it."""
         wanted = np.concatenate([[1.0], item.mean[0]])
-        weight = self.design @ np.linalg.solve(self.precision, wanted)
-        return self.noise * weight * self.residual
+        return self.pulls @ np.linalg.solve(self.precision, wanted)
 
 
 class Explanation(NamedTuple):
@@ -84,7 +83,7 @@ class Explanation(NamedTuple):
     prediction
         The expected rating.
     base
-        What is expected of this item from anyone: the mean of all ratings and the item's bias.
+        What is expected of this item from anyone, before any of their ratings is known.
     items, ratings, parts
         What the user has rated, how, and by how much that moves the prediction; the greatest move
         first.

@@ -16,14 +16,15 @@ from svmp.inference.fit import fit
 from svmp.inference.result import Fit
 from svmp.inference.selection import FullVB
 from svmp.ratings import Ratings
-from svmp.recommend.network import GUESS, Covariance, Noise, network, sides
+from svmp.recommend.network import Covariance, Noise, guesses, network, sides
 from svmp.recommend.side import Side, score
 from svmp.recommend.spread import Spread
 
 FIRST, GROWTH = 3, 1.5
 """Sweeps of the first stage, and how many times as many the run has had after the next."""
-PATIENT = 10
-"""Before so many sweeps the run does not end: factors may need some to get away from 0."""
+PATIENT, CLEARLY = 10, 1.002
+"""Before so many sweeps the run does not end: factors may need some to get away from 0. Where the
+mean square of the errors is not so many times the least, it does not before twice as many."""
 LAST = 3
 """Sweeps over all ratings, from where those without the held-out ones have ended."""
 NEAR, SURE = 0.5, 0.1
@@ -87,7 +88,8 @@ def learn(
         q = fit(model, method, init=q, seed=seed, max_sweeps=until - spent, **options)
         spent = until
         now = float(np.mean(_errors(q, rest)[0] ** 2)) if len(rest) else np.inf
-        if best is not None and now >= error and spent >= PATIENT:
+        patience = PATIENT if now > CLEARLY * error else 2 * PATIENT
+        if best is not None and now >= error and spent >= patience:
             break
         if best is None or now < error:
             best, error = q, now
@@ -111,12 +113,13 @@ def start(ratings: Ratings, factors: int, covariance: Covariance, seed: int) -> 
     if not factors:
         return {}
     rng = np.random.default_rng([seed, 2])
-    tau = GUESS / SURE * (np.eye(factors) if covariance == "full" else 1.0)
-    width = NEAR / np.sqrt(GUESS) if np.ptp(ratings.rating) else 0.0
+    guess = guesses(factors)
+    tau = np.diag(guess / SURE) if covariance == "full" else guess / SURE
+    width = NEAR / np.sqrt(guess) if np.ptp(ratings.rating) else 0.0
     return {
         name: {"mu": width * rng.standard_normal((size, factors)), "tau": tau}
         for name, size in (("u", ratings.users), ("v", ratings.items))
-    } | {name: {"alpha": GUESS, "beta": 1.0} for name in ("of_u", "of_v")}
+    } | {name: {"alpha": guess, "beta": 1.0} for name in ("of_u", "of_v")}
 
 
 def _errors(q: Fit, held: Ratings) -> tuple[Any, Any]:
@@ -130,12 +133,16 @@ def _errors(q: Fit, held: Ratings) -> tuple[Any, Any]:
 def _learned(fit: Fit, scale: float, full: bool, spread: Spread, sweeps: float) -> Learned:
     users, items = (side.scaled(scale) for side in sides(fit))
     any_user, any_item = (
-        Side.prior(fit.mean(bias), _precisions(fit, factors), full).scaled(scale)
-        for bias, factors in (("of_a", "of_u"), ("of_b", "of_v"))
+        _anyone(fit, bias, factors, full).scaled(scale)
+        for bias, factors in (("a", "u"), ("b", "v"))
     )
     noise = scale**2 / fit.mean("noise")
     return Learned(users, items, any_user, any_item, noise, spread, fit, sweeps)
 
 
-def _precisions(fit: Fit, name: str) -> Any:
-    return fit.mean(name) if name in fit.posteriors else np.ones(0)
+def _anyone(fit: Fit, bias: str, factors: str, full: bool) -> Side:
+    """Return one of whom nothing is known."""
+    of_bias = fit.mean(f"of_{bias}")
+    if factors not in fit.posteriors:
+        return Side.prior(of_bias, np.ones(0), full)
+    return Side.prior(of_bias, fit.mean(f"of_{factors}"), full, fit.mean(f"mean_{factors}"))

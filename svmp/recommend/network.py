@@ -1,7 +1,8 @@
 """The network of ratings: r = a_user + b_item + u_user . v_item + noise.
 
-Biases and factors are Normal around 0. Their precisions are learned: one for all users' biases, one
-for all items', one for each factor of users and of items; so is that of the noise.
+All are Normal, biases around 0 and factors around a mean. What is learned of them: the precision of
+all users' biases and that of all items', the mean and the precision of each factor of users and of
+items, and the precision of the noise.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from svmp import families
 from svmp.inference.result import Fit
@@ -20,13 +22,11 @@ from svmp.recommend.side import Side
 
 Covariance = Literal["diagonal", "full"]
 Noise = Literal["shared", "user"]
-SHAPE = 4.0
-"""Of the precision of each user's noise: as if four pairs of ratings had been seen."""
-
-
-GUESS = 7.0
-"""The precision of factors, where ratings have variance 1, as it is guessed before any is seen."""
-WEIGHT, LEAST = 0.3, 30.0
+SHAPE = 8.0
+"""Of the precision of each user's noise: as if eight pairs of ratings had been seen."""
+GUESS, ALIKE = 3.0, 4
+"""Factor k has a precision of about GUESS sqrt(k + ALIKE), where ratings have variance 1."""
+WEIGHT, LEAST = 0.1, 30.0
 """What the guess weighs, as a share of what all users or items together say, and at least."""
 
 
@@ -51,15 +51,28 @@ def network(ratings: Ratings, factors: int, covariance: Covariance, noise: Noise
     return model
 
 
+def guesses(factors: int) -> NDArray[np.float64]:
+    """Return what the precisions of factors are before any rating is seen.
+
+    Each factor is weaker than the one before, so that many factors together expect little more of
+    the ratings than a few: u . v has the variance sum 1 / (GUESS^2 (k + ALIKE)).
+    """
+    return GUESS * np.sqrt(np.arange(1, factors + 1) + ALIKE)
+
+
 def _factors(name: str, dim: str, size: int, factors: int, covariance: Covariance) -> Any:
-    """Declare factors, with a guess of their precisions.
+    """Declare factors around a mean, with a guess of their precisions.
 
     A precision that is learned without a guess grows without end where factors are weak.
     """
-    weight = max(WEIGHT * size, LEAST)
-    tau: Any = Gamma(f"of_{name}", alpha=weight, beta=weight / GUESS, dims="factor")
-    kind: Any = MvNormal if covariance == "full" else Normal
-    return kind(name, mu=0, tau=diag(tau) if covariance == "full" else tau, dims=(dim, "factor"))
+    weight, guess = max(WEIGHT * size, LEAST), guesses(factors)
+    tau: Any = Gamma(f"of_{name}", alpha=weight, beta=weight / guess, dims="factor")
+    mean = f"mean_{name}"
+    if covariance == "full":
+        mu: Any = MvNormal(mean, mu=0, tau=np.diag(guess), dims="factor")
+        return MvNormal(name, mu=mu, tau=diag(tau), dims=(dim, "factor"))
+    mu = Normal(mean, mu=0, tau=guess, dims="factor")
+    return Normal(name, mu=mu, tau=tau, dims=(dim, "factor"))
 
 
 def continued(ratings: Ratings, users: Side, items: Side, precision: Any) -> Model:

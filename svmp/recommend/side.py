@@ -46,10 +46,11 @@ class Side:
     cov: Floats
 
     @classmethod
-    def prior(cls, of_bias: Any, of_factors: Any, full: bool) -> Side:
-        """Return one element around 0, from the precisions of its bias and of its factors."""
+    def prior(cls, of_bias: Any, of_factors: Any, full: bool, mean: Any = 0.0) -> Side:
+        """Return one element from precisions, its bias around 0 and its factors around a mean."""
         var = 1 / np.asarray(of_factors)
-        arrays = [0.0], [1 / of_bias], [np.zeros(len(var))], [np.diag(var) if full else var]
+        around = np.broadcast_to(mean, len(var))
+        arrays = [0.0], [1 / of_bias], [around], [np.diag(var) if full else var]
         return cls(*(np.array(array, np.float32) for array in arrays))
 
     def scaled(self, scale: float) -> Side:

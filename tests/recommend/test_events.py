@@ -86,9 +86,9 @@ def test_folding_in_is_the_fit_of_one_user_where_items_are_known(model: EventMod
     certain.__dict__ |= vars(model)
     known = Side(side.bias, nothing[0], side.mean, nothing[1])
     certain.items_ = type(model.items_)("item", model.items_.ids, known, model.items_.prior)
-    user, conditional = at_rest(certain, np.array([0, 4, 8]), np.ones(3, np.int64))
-    x = conditional.design[:, 1:]
-    bias = np.concatenate([side.bias[[0, 4, 8]], side.bias[_others(certain)]])
+    user, _ = at_rest(certain, np.array([0, 4, 8]), np.ones(3, np.int64))
+    keys = np.concatenate([[0, 4, 8], _others(certain)])
+    x, bias = side.mean[keys], side.bias[keys]
     taken = np.arange(len(x)) < 3
     times = np.where(taken, 4, 1)  # events count four times as much as each of four draws
     with svmp.Model(coords={"factor": 3}) as network:

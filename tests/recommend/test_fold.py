@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,10 +21,12 @@ from tests.recommend.tools import drawn, fitted
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
 def test_the_posterior_is_the_fixed_point_of_the_engine(covariance: Any) -> None:
     """The engine's messages to the user's variables, one after another, with q(items) still."""
-    model = fitted(covariance)
+    model = copy(fitted(covariance))
+    prior = replace(model.users_.prior, mean=np.array([[0.8, -0.5, 0.3]], np.float32))
+    model.users_ = replace(model.users_, prior=prior)  # far from 0, so that it counts
     keys, ratings = np.array([0, 3, 5, 11, 30]), np.array([5.0, 1.0, 4.0, 4.0, 2.0])
     person = model.fold_in(model.items_.ids[keys], ratings)
-    items, prior = model.items_.side.at(keys), model.users_.prior
+    items = model.items_.side.at(keys)
     table = Ratings.of_keys(np.zeros(5), np.arange(5), ratings - model.offset_, 1, 5)
     net = Network(continued(table, prior, items, 1 / model.prior_noise_))
     init = {
@@ -73,24 +77,26 @@ def test_a_person_is_explained_by_what_they_gave() -> None:
 
 
 def test_a_part_is_what_changes_when_a_rating_does() -> None:
-    """The prediction for a person is linear in each rating, with the slope that parts say."""
+    """The prediction for a person is linear in each rating, and so is that rating's part."""
     model = fitted()
     items, ratings = model.items_.ids[[2, 9, 21]], np.array([2.0, 5.0, 3.0])
     target = model.items_.ids[[33]]
     keys = model.items_.keys(items)
     one = model.items_.at(model.items_.keys(target))
-    parts = model._conditional(keys, ratings, -1).parts(one)
 
-    def predicted(values: Any) -> float:
+    def parts(values: Any) -> Any:
+        return model._conditional(keys, values, -1).parts(one)
+
+    def predicted(items: Any, values: Any) -> float:
         side = model.fold_in(items, values).side
         return float(side.bias[0] + side.mean[0] @ one.mean[0])
 
-    assert parts.sum() == pytest.approx(predicted(ratings), abs=1e-5)
+    now = predicted(items, ratings)
+    assert parts(ratings).sum() == pytest.approx(now - predicted([], []), abs=1e-5)
     for place in range(3):
         more = ratings + np.eye(3)[place]
-        residual = ratings[place] - model.offset_ - model.items_.side.bias[keys[place]]
-        slope = predicted(more) - predicted(ratings)
-        assert parts[place] == pytest.approx(slope * residual, abs=1e-4)
+        change = np.eye(3)[place] * (predicted(items, more) - now)
+        assert parts(more) - parts(ratings) == pytest.approx(change, abs=1e-5)
 
 
 def test_a_user_of_the_model_is_folded_in_to_where_they_are() -> None:
@@ -111,7 +117,7 @@ def test_a_user_of_the_model_is_folded_in_to_where_they_are() -> None:
 def test_nobody_is_the_prior_and_bad_histories_are_refused() -> None:
     model = fitted()
     nobody = model.fold_in({})
-    assert nobody.side.mean == pytest.approx(0)
+    assert nobody.side.mean == pytest.approx(model.users_.prior.mean)
     assert nobody.side.cov == pytest.approx(model.users_.prior.cov, rel=1e-6)
     one, two = model.items_.ids[:2].tolist()
     for items, ratings, says in [

@@ -11,6 +11,7 @@ from sklearn.base import clone
 import svmp
 from svmp.ratings import Ratings
 from svmp.recommend import RatingModel
+from svmp.recommend.network import guesses
 from svmp.recommend.similar import metric
 from svmp.recommend.spread import Spread
 from tests.recommend.tools import drawn, fitted, parts
@@ -96,13 +97,39 @@ def test_unknown_ids_get_the_prior_or_an_error() -> None:
         model.predict(2, item)
     mean, std = model.predict([2, user], item, unknown="prior", return_std=True)
     known, less = model.predict(user, item, return_std=True)
-    assert mean[0] == pytest.approx(model.offset_ + model.items_.side.bias[0], abs=1e-4)
+    anyone, any_item, one = (
+        model.users_.prior.mean[0],
+        model.items_.prior.mean[0],
+        model.items_.side,
+    )
+    base = model.offset_ + one.bias[0] + anyone @ one.mean[0]
+    assert mean[0] == pytest.approx(base, abs=1e-4)
+    assert model.explain(user, item).base == pytest.approx(base, abs=1e-4)
     assert std[0] > less[0]
     assert mean[1] == pytest.approx(known[0])
     both, _ = model.predict(2, 5, unknown="prior", return_std=True)
-    assert both[0] == pytest.approx(model.offset_)
+    assert both[0] == pytest.approx(model.offset_ + anyone @ any_item, abs=1e-4)
     with pytest.raises(svmp.ModelError, match="give as many"):
         model.predict([user] * 2, [item] * 3)
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "full"])
+def test_factors_of_anyone_are_where_those_of_all_are(covariance: Any) -> None:
+    """At rest the mean m of a factor has tau (sum E[u] - N m) = guess m: all its messages."""
+    train = drawn(3)
+    options: Any = {"calibrate": 0, "max_sweeps": 400, "tol": 1e-9, "progress": False}
+    model = RatingModel(3, covariance=covariance, threads=1, **options).fit(train)
+    scale = train.rating.std()
+    for known in (model.users_, model.items_):
+        tau = scale / (np.diag(known.prior.cov[0]) if known.prior.full else known.prior.cov[0])
+        total = known.side.mean.sum(axis=0)
+        rest = tau * total / (guesses(3) + tau * len(known))
+        assert known.prior.mean[0] == pytest.approx(rest, rel=0.02, abs=1e-3)
+
+
+def test_many_factors_expect_little_more_than_a_few() -> None:
+    few, many = (np.sum(guesses(factors) ** -2.0) for factors in (5, 32))
+    assert few < many < 3 * few
 
 
 def test_ids_that_are_words() -> None:

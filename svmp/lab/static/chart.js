@@ -88,12 +88,18 @@ function between(one, other, log) {
 }
 
 /** Ticks of a log scale that is too short for powers of ten alone. */
-function ticks(from, to) {
-  const digits = from - to < 0.6 ? [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8] : [1, 2, 5];
+function ticks(high, low, sign) {
+  const digits = high - low < 0.9 ? [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8] : [1, 2, 5];
   const powers = [];
-  for (let power = Math.floor(to); power <= from; power += 1) powers.push(10 ** power);
+  for (let power = Math.floor(low); power <= high; power += 1) powers.push(10 ** power);
   const tickvals = powers.flatMap((power) => digits.map((digit) => digit * power));
-  return { tickvals, ticktext: tickvals.map((value) => compact(-value)) };
+  return { tickvals, ticktext: tickvals.map((value) => compact(sign * value)) };
+}
+
+function xaxis(x, runs, first) {
+  if (x !== "log") return { type: x, rangemode: "tozero", tickformat: "~s" };
+  const [low, high] = [Math.log10(first), Math.log10(Math.max(...column(runs, ACCESSES)))];
+  return { type: x, ...(high - low > 2.5 ? { dtick: 1 } : ticks(high, low, 1)) };
 }
 
 function yaxis(view, runs) {
@@ -107,7 +113,7 @@ function yaxis(view, runs) {
   const margin = 0.05 * decades || 0.1;
   const range = [lowest === view.low ? from : from + margin, to - margin];
   const powers = { tickprefix: "−", exponentformat: "power", dtick: Math.ceil(decades / 8) };
-  return { type: "log", range, ...(decades > 2.5 ? powers : ticks(...range)) };
+  return { type: "log", range, ...(decades > 2.5 ? powers : ticks(...range, -1)) };
 }
 
 /** Draw all runs that are shown. The zoom stays as it is until a scale is switched. */
@@ -129,8 +135,7 @@ export function draw(all) {
     xaxis: {
       ...axis,
       title: { text: "ratings accessed" },
-      type: x,
-      ...(x === "log" ? { dtick: 1 } : { rangemode: "tozero", tickformat: "~s" }),
+      ...(runs.length ? xaxis(x, runs, first) : { type: x }),
       showticklabels: runs.length > 0,
     },
     yaxis: {
