@@ -19,7 +19,7 @@ from svmp.recommend.rating import RatingModel
 
 FOLDER = Path(__file__).parent / "films"
 MODEL, TITLES = FOLDER / "model.svmp", FOLDER / "titles.csv"
-USERS, EACH, FACTORS, SEED = 600, 30, 8, 2014
+USERS, EACH, FACTORS, SEED = 600, 30, 10, 2014
 SECOND = 0.3
 """The share of films with a second genre."""
 WORDS = {

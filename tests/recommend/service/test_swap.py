@@ -175,7 +175,7 @@ def test_no_request_is_dropped_while_models_change(path: Path) -> None:
                     if place == "/predict":
                         seen.add(round(answer.json()["predictions"][0]["mean"], 4))
 
-    with started(path) as (client, _):
+    with started(path, "--workers", 1) as (client, _):
         threads = [threading.Thread(target=asking, args=(client.base_url,)) for _ in range(3)]
         for thread in threads:
             thread.start()
