@@ -11,7 +11,7 @@ import numpy as np
 
 from svmp.families.family import Array, Bools
 from svmp.inference.draws import sample, stream_key
-from svmp.kernels.compiling import CHUNK, bare, claim, shared
+from svmp.kernels.compiling import bare, claim, shared
 from svmp.kernels.eights import prefetch
 from svmp.kernels.multilinear import (
     LONG,
@@ -39,6 +39,9 @@ from svmp.kernels.terms import (
 )
 from svmp.network.grid import Ints
 
+KEYS = 128
+"""Keys that a thread takes at a time: they read alike many rows, and the more are taken, the less
+do threads write side by side."""
 AHEAD = 128
 """Rows that are drawn ahead, so that all they read is on its way at once."""
 
@@ -180,9 +183,9 @@ def update_drawn(
     chosen, ahead = np.empty(max(AHEAD, largest), np.int64), max(1, AHEAD // largest)
     keys, elements = max(1, ahead // to.width), np.uintp(min(ahead, to.width))
     width, apart = np.uintp(to.width), np.uintp(largest)
-    first = claim(taken, CHUNK)
+    first = claim(taken, KEYS)
     while first < len(to.keys):
-        end = min(first + CHUNK, len(to.keys))
+        end = min(first + KEYS, len(to.keys))
         for start in range(first, end, keys):
             last = min(start + keys, end)
             for k in range(np.uintp(0), width, elements):
@@ -191,9 +194,11 @@ def update_drawn(
                 for m in range(start, last):
                     if rows.end[m] - rows.begin[m] > most[m]:
                         more = (rows, mean, chosen, room, natural, moments)
-                        sound[m] &= settle_drawn(handful, to, m, most[m], *more)
+                        if not settle_drawn(handful, to, m, most[m], *more):
+                            sound[m] = False
         for m in range(first, end):
             if rows.end[m] - rows.begin[m] <= min(most[m], LONG):
                 room_for_all = (sums, scratch, room, natural, moments)
-                sound[m] = settle_whole(to, m, rows, mean, *room_for_all)
-        first = claim(taken, CHUNK)
+                if not settle_whole(to, m, rows, mean, *room_for_all):
+                    sound[m] = False
+        first = claim(taken, KEYS)

@@ -259,7 +259,8 @@ def update_whole(
         for m in range(first, min(first + CHUNK, len(to.keys))):
             if rows.end[m] - rows.begin[m] <= LONG:
                 room_for_all = (sums, scratch, room, natural, moments)
-                sound[m] = settle_whole(to, m, rows, mean, *room_for_all)
+                if not settle_whole(to, m, rows, mean, *room_for_all):
+                    sound[m] = False  # hardly ever: threads do not write side by side
         first = claim(taken, CHUNK)
 
 

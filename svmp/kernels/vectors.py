@@ -238,7 +238,8 @@ def update(
             begin, end = rows.begin[m], rows.end[m]
             if end - begin <= LONG:
                 add_rows(mean, rows, to, m, begin, end, room, seen, sums)
-                sound[m] = settle(to, m, width, sums, square, natural, moments)
+                if not settle(to, m, width, sums, square, natural, moments):
+                    sound[m] = False
         first = claim(taken, CHUNK)
 
 
