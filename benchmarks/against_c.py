@@ -78,7 +78,7 @@ def algorithm_1(c: Any, ratings: Ratings, C: int, rounds: int, factors: int = 5)
     model, plain = matrix_factorization(ratings, factors), Plain(c, ratings, u, v)
     counts = np.concatenate([np.bincount(ratings.user), np.bincount(ratings.item)])
     accesses = factors * int(np.minimum(counts, C).sum())
-    iterations, told = 12, []
+    iterations, told = 40, []
 
     def plain_steps() -> float:
         def one() -> None:
@@ -111,15 +111,15 @@ def algorithm_1(c: Any, ratings: Ratings, C: int, rounds: int, factors: int = 5)
 
 
 def measure(quick: bool) -> Iterator[Row]:
-    scale, rounds = (0.05, 2) if quick else (1.0, 3)
+    scale, rounds = (0.05, 2) if quick else (1.0, 5)
     c, ratings = compiled(), netflix_shaped(scale)
     c.set_threads(THREADS)
     for factors in (5, 32, 64):
         yield from full_vb(c, ratings, factors, rounds)
     for C in (1, 5, 20):
         yield algorithm_1(c, ratings, C, rounds)
-    ways = {str(n): lambda n=n: alone(scale, threads=n)["seconds"] for n in (2, 1)}
-    least = in_turn(ways, 2)
+    ways = {str(n): lambda n=n: alone(scale, sweeps=20, threads=n)["seconds"] for n in (2, 1)}
+    least = in_turn(ways, 3)
     what = "full VB sweep, K = 32, two threads"
     yield Row(what, least["2"], least["1"], "svmp, one thread", wanted=0.6)
 

@@ -98,6 +98,8 @@ class Children(Selection):
             if name not in most:
                 raise ModelError(f"C has no number for the hidden variable '{name}'")
             most = most[name]
+        if isinstance(most, int) and most >= 1:
+            return np.minimum(most, children)
         numbers = np.asarray(most)
         whole = numbers.dtype.kind in "iu" and numbers.shape in ((), children.shape)
         if not whole or np.any(numbers < np.minimum(children, 1)):

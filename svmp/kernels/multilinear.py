@@ -240,11 +240,13 @@ def scratch_for(to: Receiver, rows: Rows, most: Ints) -> int:
     Keys that have more rows than `most` of them, or than LONG, need none.
     """
     longest = 0
+    if by_sums(to):
+        return longest
     for m in range(len(to.keys)):
         count = rows.end[m] - rows.begin[m]
         if count <= LONG and (len(most) == 0 or count <= most[m]):
             longest = max(longest, count)
-    return 0 if by_sums(to) else (longest // LINE + 3) * LINE * (in_eights(to.width) + 1)
+    return (longest // LINE + 3) * LINE * (in_eights(to.width) + 1)
 
 
 @shared

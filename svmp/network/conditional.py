@@ -172,7 +172,9 @@ class Conditional:
     def densities(self, q: Beliefs, rows: Ints) -> Array:
         """E[log p(x_r | pa_rk)] for every row and component, without the base measure."""
         subrows = self.subrows(rows)
-        child = np.repeat(self.child(q, rows), self.components, axis=0)
+        child = self.child(q, rows)
+        if self.components > 1:
+            child = np.repeat(child, self.components, axis=0)
         log_density = self.factor.log_density(child, self.given(q, subrows))
         return np.broadcast_to(log_density, subrows.shape).reshape(len(rows), self.components)
 
