@@ -40,8 +40,8 @@ from svmp.kernels.terms import (
 from svmp.network.grid import Ints
 
 KEYS = 128
-"""Keys that a thread takes at a time: they read alike many rows, and the more are taken, the less
-do threads write side by side."""
+"""Keys that a thread takes at a time: all read about as many rows, and the more are taken at once,
+the less do threads write side by side."""
 AHEAD = 128
 """Rows that are drawn ahead, so that all they read is on its way at once."""
 
@@ -192,13 +192,11 @@ def update_drawn(
                 handful = Handful(start, last, k, min(k + elements, width), apart)
                 draw_ahead(handful, to, stream, most, rows, mean, chosen)
                 for m in range(start, last):
-                    if rows.end[m] - rows.begin[m] > most[m]:
-                        more = (rows, mean, chosen, room, natural, moments)
-                        if not settle_drawn(handful, to, m, most[m], *more):
-                            sound[m] = False
+                    many, own = rows.end[m] - rows.begin[m] > most[m], (room, natural, moments)
+                    if many and not settle_drawn(handful, to, m, most[m], rows, mean, chosen, *own):
+                        sound[m] = False
         for m in range(first, end):
-            if rows.end[m] - rows.begin[m] <= min(most[m], LONG):
-                room_for_all = (sums, scratch, room, natural, moments)
-                if not settle_whole(to, m, rows, mean, *room_for_all):
-                    sound[m] = False
+            few, more = rows.end[m] - rows.begin[m] <= min(most[m], LONG), (room, natural, moments)
+            if few and not settle_whole(to, m, rows, mean, sums, scratch, *more):
+                sound[m] = False
         first = claim(taken, KEYS)

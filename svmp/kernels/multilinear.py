@@ -259,10 +259,9 @@ def update_whole(
     first = claim(taken, CHUNK)
     while first < len(to.keys):
         for m in range(first, min(first + CHUNK, len(to.keys))):
-            if rows.end[m] - rows.begin[m] <= LONG:
-                room_for_all = (sums, scratch, room, natural, moments)
-                if not settle_whole(to, m, rows, mean, *room_for_all):
-                    sound[m] = False  # hardly ever: threads do not write side by side
+            short, more = rows.end[m] - rows.begin[m] <= LONG, (room, natural, moments)
+            if short and not settle_whole(to, m, rows, mean, sums, scratch, *more):
+                sound[m] = False  # hardly ever: threads do not write side by side
         first = claim(taken, CHUNK)
 
 
