@@ -71,10 +71,10 @@ def fused_update(
     work, width = share_out(network, plan, name, draw), plan.operand(name).width
     variable, first = network.hidden[name], work.keys * width
     rho = rule(name, first, work.read)
-    if any(slot.varies for slot in variable.conditional.all_slots()):
-        prior = network.prior(q, name, (first[:, None] + np.arange(width)).ravel())
-    else:
-        prior = network.prior(q, name, first[:1])
+    within = set(variable.plate.labels[-1:]) if width > 1 else set()
+    alike = set(variable.conditional.kinds.grid.labels) <= within
+    own = first[:1] if alike else first
+    prior = network.prior(q, name, (own[:, None] + np.arange(width)).ravel())
     natural, sound = plan.update(q, name, work, prior, rho, at_once, joint and not local)
     done.note(False, rho, work.read)
     done.accesses += int(work.read.sum()) * width

@@ -96,6 +96,10 @@ def message_sum(
             natural += noise[0]
             done.accesses += noise[1]
             continue
+        if edge.conditional.pools and draw.reads_all(edge.conditional.variable.name):
+            natural += edge.pooled_message(q, elements)
+            done.accesses += int(edge.children[elements].sum())
+            continue
         owner, rows, scale = draw.rows(edge, elements)
         natural += scale[:, None] * edge.message(q, elements, owner, rows)
         done.accesses += len(rows) // edge.fan

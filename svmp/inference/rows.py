@@ -67,6 +67,10 @@ class Draw(ABC):
         """Return the rows of a table that were drawn for all, or None where that is every row."""
         return None
 
+    def reads_all(self, table: str) -> bool:
+        """Return whether elements read all of their rows of a table."""
+        return self.drawn_rows(table) is None
+
     def scale(self, name: str, elements: Ints) -> Array:
         """Return N_i / |rows_i| of each element, for rows that were drawn for all."""
         return np.ones(len(elements))
@@ -242,6 +246,9 @@ class DrawnChildren(Draw):
         here = (place >= 0) & (place < edge.children[elements][owner])
         owner, rows = edge.children_at(elements, owner[here], place[here])
         return Rows(owner, rows, children / np.maximum(take, 1))
+
+    def reads_all(self, table: str) -> bool:
+        return False
 
     def read(self, name: str, elements: Ints) -> Ints:
         return self.most(name, self.network.child_counts[name][elements])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from svmp.families.family import Array
+from svmp.families.normal import LOG_2PI
 from svmp.kernels.compiling import bare, claim, shared
 from svmp.kernels.special import log
 from svmp.kernels.threads import STREAM, share, threads_for
@@ -48,8 +49,33 @@ def _follow_block(natural: Array, moments: Array, last: Array, last_moments: Arr
     return total
 
 
+def normal_entropy(natural: Array) -> float:
+    """-E[log q(x)] of Normals, added up, as far as it is not the same for all distributions."""
+    with threads_for(natural.size // STREAM):
+        out = np.empty(-(-len(natural) // BLOCK))
+        share(_normal_entropy, natural, out)
+        return float(out.sum())
+
+
+@shared
+def _normal_entropy(taken: Ints, natural: Array, out: Array) -> None:
+    b = claim(taken, 1)
+    while b < len(out):
+        out[b] = _normal_entropy_block(natural[b * BLOCK : (b + 1) * BLOCK])
+        b = claim(taken, 1)
+
+
+@bare
+def _normal_entropy_block(natural: Array) -> float:
+    """Half of log(2 pi) + 1 - log(precision)."""
+    total = 0.0
+    for i in range(len(natural)):
+        total += LOG_2PI + 1 - log(-2 * natural[i, 1])
+    return 0.5 * total
+
+
 def normal_bound(natural: Array, moments: Array, mu: Array, tau: Array) -> float:
-    """E[log p(x)] - E[log q(x)] of Normals, added up; mu and tau are for each, or one for all."""
+    """E[log p(x)] - E[log q(x)] of Normals, added up."""
     with threads_for(natural.size // STREAM):
         out = np.empty(-(-len(natural) // BLOCK))
         share(_normal_bound, natural, moments, mu, tau, out)
@@ -63,20 +89,18 @@ def _normal_bound(
     b = claim(taken, 1)
     while b < len(out):
         here = slice(b * BLOCK, (b + 1) * BLOCK)
-        ours = mu[here] if len(mu) > 1 else mu, tau[here] if len(tau) > 1 else tau
-        out[b] = _normal_bound_block(natural[here], moments[here], *ours)
+        out[b] = _normal_energy_block(natural[here], moments[here], mu[here], tau[here])
+        out[b] += _normal_entropy_block(natural[here])
         b = claim(taken, 1)
 
 
 @bare
-def _normal_bound_block(natural: Array, moments: Array, mu: Array, tau: Array) -> float:
-    """Half of E[log tau] - log(q's own precision) + 1 - E[tau] E[(x - mu)^2]."""
-    entropy = energy = 0.0
+def _normal_energy_block(natural: Array, moments: Array, mu: Array, tau: Array) -> float:
+    """Half of E[log tau] - log(2 pi) - E[tau] E[(x - mu)^2]."""
+    total = 0.0
     for i in range(len(natural)):
-        entropy += 1 - log(-2 * natural[i, 1])
-    for i in range(len(natural)):
-        m, t = mu[min(i, len(mu) - 1)], tau[min(i, len(tau) - 1)]
+        m, t = mu[i], tau[i]
         gap = moments[i, 0] - m[0]
         spread = -0.5 / natural[i, 1] + (m[1] - m[0] * m[0])
-        energy += t[1] - t[0] * (gap * gap + spread)
-    return 0.5 * (entropy + energy)
+        total += t[1] - LOG_2PI - t[0] * (gap * gap + spread)
+    return 0.5 * total

@@ -22,10 +22,9 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
-from svmp.network.linear import Linear
-from svmp.network.matrices import Diagonal, Multiple
+from svmp.network.matrices import Diagonal
 from svmp.network.network import Network
-from svmp.network.slot import Fixed, Product, Single, Slot
+from svmp.network.slot import Fixed, Single
 
 
 class Normals(NamedTuple):
@@ -69,7 +68,7 @@ class Mixtures(Unstored):
         chosen = table.selector
         direct = isinstance(chosen, Single) and chosen.reader.index == z.plate.labels
         shared = isinstance(weights, Single | Fixed) and not weights.varies
-        apart = not any(set(z.plate.labels) & axes_of(s) for s in table.slots.values())
+        apart = not any(set(z.plate.labels) & s.axes for s in table.slots.values())
         finite = not isinstance(weights, Fixed) or np.isfinite(weights.statistics.values).all()
         return cls(z, tuple(edges)) if direct and shared and apart and finite else None
 
@@ -212,22 +211,3 @@ def outer(left: Array, right: Array) -> Array:
 def mirrored(lower: Array) -> Array:
     """Fill in the upper halves of symmetric matrices."""
     return np.asarray(np.tril(lower) + np.tril(lower, -1).swapaxes(1, 2))
-
-
-def axes_of(slot: Slot) -> set[str]:
-    """Return the names of all axes along which a parameter differs."""
-    axes = {label for variable in slot.variables for label in slot.labels(variable)}
-    match slot:
-        case Fixed():
-            arrays = [slot.statistics]
-        case Linear():
-            arrays = [c for t in slot.terms for c in (*t.constants, t.design) if c is not None]
-        case Product():
-            arrays = list(slot.constants)
-        case Diagonal():
-            arrays = list(slot.entries.constants)
-        case Multiple():
-            arrays = list(slot.factor.constants)
-        case _:
-            arrays = []
-    return axes | {str(axis) for array in arrays for axis in array.axes}

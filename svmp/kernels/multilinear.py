@@ -50,7 +50,7 @@ class Receiver(NamedTuple):
     keys, scale, rho
         The keys, by what the messages of each are multiplied, and its step; or one for all.
     prior
-        Natural parameters of the prior, K for each key, or one for all.
+        Natural parameters of the prior, K for each key, or for all of them.
     at_once, joint
         Whether a new value is seen at once, and whether the K elements are settled together.
     """
@@ -87,7 +87,7 @@ def blend(
     to: Receiver, m: int, k: int, at: int, linear: float, square: float, natural: Array
 ) -> None:
     """Move an element by a step towards its prior and what the rows say."""
-    prior = to.prior[np.uintp(min(m * to.width + k, len(to.prior) - 1))]
+    prior = to.prior[np.uintp(k if len(to.prior) == to.width else m * to.width + k)]
     step = one_of(to.rho, m)
     natural[at, 0] = (1 - step) * natural[at, 0] + step * (prior[0] + linear)
     natural[at, 1] = (1 - step) * natural[at, 1] + step * (prior[1] + square)
@@ -113,7 +113,7 @@ def settle(
     linear, square, means = sums[2 * padded], sums[2 * padded + 1], sums[2 * padded + 2]
     at, step, scale = to.keys[m] * width, one_of(to.rho, m), one_of(to.scale, m) * weight
     for k in range(width):
-        prior = to.prior[min(m * width + k, len(to.prior) - 1)]
+        prior = to.prior[k if len(to.prior) == width else m * width + k]
         linear[k] = prior[0] + scale * linear[k]
         square[k] = scale * square[k] - 2 * prior[1]
         means[k] = linear[k]

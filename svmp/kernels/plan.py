@@ -94,7 +94,7 @@ class Plan:
         """Return the plan for a conditional, or None where the loops do not serve it."""
         linear, known = conditional.linear, (factors.Normal, factors.BernoulliLogit)
         plain = conditional.components > 1 or not isinstance(conditional.factor, known)
-        if plain or linear is None or conditional.variable.size >= 2**31:
+        if plain or conditional.pools or linear is None or conditional.variable.size >= 2**31:
             return None
         terms = tuple(t for t in linear.terms if not is_number(t))
         names = [r.variable.name for t in terms for r in t.readers]
@@ -259,14 +259,24 @@ class Plan:
             target = np.ascontiguousarray(q.moments[variable.name][every, 0])
         weight = np.ones(1, dtype=self.precision)
         if not self.logit:
-            slot, numbers = self.conditional.slots["tau"], np.zeros(1, dtype=np.int64)
-            if slot.varies:
-                numbers = np.arange(variable.size) if keyed.rows is None else keyed.rows
-            weight = slot.moments(q, numbers)[:, 0].astype(self.precision)
+            weight = self.weights(q, keyed)
         places = (keyed.begin, keyed.end)
         if len(keys) < len(keyed.begin):
             places = (keyed.begin[keys], keyed.end[keys])
         return Rows(*places, keyed.columns, target, weight, keyed.coefficients, self.logit)
+
+    def weights(self, q: Beliefs, keyed: Keyed) -> Numbers:
+        """Return the precision of each row, or one for all."""
+        slot, numbers = self.conditional.slots["tau"], np.zeros(1, dtype=np.int64)
+        if isinstance(slot, Single) and slot.varies and self.noise is not None:
+            tau = q.moments[slot.reader.variable.name][:, 0].astype(self.precision)
+            key = self.columns[self.noise].key
+            return tau[key] if keyed.rows is None else tau[key[keyed.rows]]
+        if slot.varies:
+            numbers = (
+                np.arange(self.conditional.variable.size) if keyed.rows is None else keyed.rows
+            )
+        return slot.moments(q, numbers)[:, 0].astype(self.precision)
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
         """E[mu] and E[mu^2] of each row; rows that cannot be written to are looked up once."""

@@ -1,4 +1,4 @@
-"""The bound of hidden Normals whose mean and precision are numbers or variables, in one pass."""
+"""The bound of hidden Normals, in one pass."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import numpy as np
 
 from svmp import factors
 from svmp.families.family import Array
-from svmp.kernels.elements import normal_bound
+from svmp.kernels.elements import normal_bound, normal_entropy
 from svmp.network.beliefs import Beliefs, Loop
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints
-from svmp.network.linear import Linear
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,14 +19,13 @@ class Prior(Loop):
     """A density of hidden Normals. The plain twin is `Network.bound`."""
 
     conditional: Conditional
+    linear: None = None
 
     @classmethod
     def of(cls, conditional: Conditional) -> Prior | None:
         """Return the prior of a variable, or None where it is not of this kind."""
         plain = conditional.components > 1 or not isinstance(conditional.factor, factors.Normal)
-        if plain or conditional.variable.observed is not None:
-            return None
-        return None if isinstance(conditional.slots["mu"], Linear) else cls(conditional)
+        return None if plain or conditional.variable.observed is not None else cls(conditional)
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
         return self.conditional.slots["mu"].moments(q, rows)
@@ -35,12 +33,12 @@ class Prior(Loop):
     def bound_term(self, q: Beliefs) -> float:
         variable, slots = self.conditional.variable, self.conditional.slots
         natural, moments = q.natural[variable.name], q.moments[variable.name]
-        varies = any(s.varies for s in slots.values())
-        step = self.conditional.chunk(2) if varies else max(len(natural), 1)
-        total = 0.0
+        if self.conditional.pools:
+            return self.conditional.pooled_density(q) + normal_entropy(natural)
+        step, total = self.conditional.chunk(2), 0.0
         for start in range(0, len(natural), step):
             part = slice(start, start + step)
-            rows = np.arange(start, min(start + step, len(natural)) if varies else 1)
+            rows = np.arange(start, min(start + step, len(natural)))
             mu, tau = (np.array(slots[name].moments(q, rows)) for name in ("mu", "tau"))
             total += normal_bound(natural[part], moments[part], mu, tau)
         return total

@@ -13,10 +13,20 @@ from svmp.network.grid import Ints
 
 if TYPE_CHECKING:
     from svmp.network.edge import Edge
+    from svmp.network.linear import Linear
 
 
 class Loop(Protocol):
-    """Compiled loops over the rows of a table."""
+    """Compiled loops over the rows of a table.
+
+    Attributes
+    ----------
+    linear
+        The mean that they work out, if they do.
+    """
+
+    @property
+    def linear(self) -> Linear | None: ...
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
         """E[mu] and E[mu^2] of each row."""

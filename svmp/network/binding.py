@@ -125,7 +125,7 @@ class Binder:
                 terms = tuple(self._linear_term(t) for t in value.terms)
                 return Linear(self.name, terms)
             if kind is families.Gamma:
-                return self._product(value)
+                return self._product(value).simplest()
             if kind is families.Wishart and is_product(value):
                 return self._multiple(value)
             return self._single(value, kind)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from svmp.factors.factor import Factor, Given
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.binding import Binder, category_axis
-from svmp.network.grid import Grid, Ints
+from svmp.network.grid import Grid, Ints, Kinds
 from svmp.network.linear import Linear
 from svmp.network.slot import Slot
 
@@ -162,6 +163,9 @@ class Conditional:
 
     def to_child(self, q: Beliefs, rows: Ints) -> Array:
         """Return the message to the child: the expected natural parameter of its prior."""
+        if self.pools and len(rows) > self.kinds.grid.size:
+            one = self.kinds.one_of_each(np.arange(self.kinds.grid.size))
+            return self.to_child(q, one)[self.kinds.of(rows)]
         natural = self.factor.to_child(self.given(q, self.subrows(rows)))
         natural = np.broadcast_to(natural, (len(rows) * self.components, natural.shape[-1]))
         if self.selector is None:
@@ -178,6 +182,13 @@ class Conditional:
         log_density = self.factor.log_density(child, self.given(q, subrows))
         return np.broadcast_to(log_density, subrows.shape).reshape(len(rows), self.components)
 
+    def pooled_density(self, q: Beliefs) -> float:
+        """E[log p(x_r | pa_r)] of all rows together, kind by kind: it is linear in x's moments."""
+        one = self.kinds.one_of_each(np.arange(self.kinds.grid.size))
+        child = self.kinds.mean(q.moments[self.variable.name])
+        density = self.factor.log_density(child, self.given(q, one))
+        return self.kinds.each * float(np.broadcast_to(density, one.shape).sum())
+
     def log_density(self, q: Beliefs, rows: Ints) -> Array:
         """E[log p(x_r | pa_r)] of every row, without the base measure."""
         densities = self.densities(q, rows)
@@ -185,28 +196,52 @@ class Conditional:
             return densities[:, 0]
         return np.einsum("rk,rk->r", self.selector.moments(q, rows), densities)
 
-    def message(self, q: Beliefs, parent: Variable, elements: Ints, rows: Ints) -> Array:
+    @cached_property
+    def kinds(self) -> Kinds:
+        """Rows of one kind have the same parameters."""
+        axes = {axis for slot in self.all_slots() for axis in slot.axes}
+        axes |= {str(axis) for array in self.constants.values() for axis in array.axes}
+        return Kinds.along(self.variable.plate, axes)
+
+    @cached_property
+    def pools(self) -> bool:
+        """Whether there are rows that are alike and few kinds of them, each of them hidden."""
+        hidden = self.variable.observed is None and self.components == 1
+        few = self.kinds.each > 1 and self.kinds.grid.size <= self.chunk(1)
+        return hidden and few and not self.factor.convex
+
+    def message(
+        self,
+        q: Beliefs,
+        parent: Variable,
+        elements: Ints,
+        rows: Ints,
+        child: Array | None = None,
+    ) -> Array:
         """Return the message of each row to the element of the parent beside it.
 
-        Rows are sub-rows, but for the Categorical that chooses among them.
+        Rows are sub-rows, but for the Categorical that chooses among them. The child can have other
+        moments than those that q says.
         """
         name, slot = self.slot_of(parent)
         if slot is self.selector:
             return self.densities(q, rows)
-        message = self.to_slot(q, name, rows)
+        message = self.to_slot(q, name, rows, child)
         if self.selector is not None:
             weights = self.weights(q, *np.divmod(rows, self.components))
             message = message * weights[:, None]
         return slot.message(q, parent, elements, rows, message)
 
-    def to_slot(self, q: Beliefs, name: str, rows: Ints) -> Array:
+    def to_slot(self, q: Beliefs, name: str, rows: Ints, child: Array | None = None) -> Array:
         """Return the density's message of each sub-row to a slot."""
         given = self.given(q, rows, but=name)
         if self.factor.convex:
             touched = q.touched.get(self.variable.name)
             own = self.slots[name].moments(q, rows) if touched is None else touched[rows]
             given = {**given, name: own}
-        message = self.factor.to_parent(name, self.child(q, rows // self.components), given)
+        if child is None:
+            child = self.child(q, rows // self.components)
+        message = self.factor.to_parent(name, child, given)
         return np.broadcast_to(message, (len(rows), message.shape[-1]))
 
     def message_sum(

@@ -15,7 +15,7 @@ from scipy import sparse
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
-from svmp.network.grid import Grid, Ints, ragged
+from svmp.network.grid import Ints, Kinds, ragged
 from svmp.network.slot import Product, Single, Slot
 from svmp.network.variable import Variable
 
@@ -105,41 +105,22 @@ class Edge:
         One row of every kind is looked at, so that a mixture's components, which read all rows,
         need no list of them.
         """
-        if self._kind_grid == self.conditional.variable.plate:  # each row is of a kind of its own
+        if self._kinds.each == 1:  # each row is of a kind of its own
             elements, _ = self._first_pairs(rows)
             count = np.bincount(elements, minlength=self.parent.size)
             return count[self._base(np.arange(self.parent.size))] // self.fan
-        kind = self._kinds(rows)
-        times = np.bincount(kind, minlength=self._kind_grid.size)
-        some = self._one_of_each(np.flatnonzero(times))
+        times = np.bincount(self._kinds.of(rows), minlength=self._kinds.grid.size)
+        some = self._kinds.one_of_each(np.flatnonzero(times))
         elements, found = self._first_pairs(some)
         if not self.choosing:
             found = found // self.conditional.components
-        count = np.bincount(elements, times[self._kinds(found)], self.parent.size)
+        count = np.bincount(elements, times[self._kinds.of(found)], self.parent.size)
         return count[self._base(np.arange(self.parent.size))].astype(np.int64) // self.fan
 
     @cached_property
-    def _kind_grid(self) -> Grid:
-        """The axes of the child along which the parent is read: all else is the same to it."""
-        plate, read = self.conditional.variable.plate, self.slot.labels(self.parent)
-        labels = tuple(label for label in plate.labels if label in read)
-        return Grid(labels, tuple(plate.length(label) for label in labels))
-
-    def _kinds(self, rows: Ints) -> Ints:
-        """Number rows so that those of one number depend on the same elements."""
-        plate, grid = self.conditional.variable.plate, self._kind_grid
-        kind = np.zeros(len(rows), dtype=np.int64)
-        for label in grid.labels:
-            kind += plate.coordinate(label, rows) * grid.stride(label)
-        return kind
-
-    def _one_of_each(self, kinds: Ints) -> Ints:
-        """Return a row of each kind."""
-        plate, grid = self.conditional.variable.plate, self._kind_grid
-        rows = np.zeros(len(kinds), dtype=np.int64)
-        for label in grid.labels:
-            rows += grid.coordinate(label, kinds) * plate.stride(label)
-        return rows
+    def _kinds(self) -> Kinds:
+        """Rows of one kind depend on the same elements."""
+        return Kinds.along(self.conditional.variable.plate, self.slot.labels(self.parent))
 
     def children_at(self, elements: Ints, owner: Ints, place: Ints) -> tuple[Ints, Ints]:
         """Return some children by their place among an element's: whose, and their rows."""
@@ -151,8 +132,8 @@ class Edge:
         """Number the parent's elements so that no two of one number meet in a sub-row."""
         if self.choosing:
             return None
-        kinds = np.flatnonzero(np.bincount(self._kinds(self.conditional.variable.rows)))
-        rows = self.conditional.subrows(self._one_of_each(kinds))
+        kinds = np.flatnonzero(np.bincount(self._kinds.of(self.conditional.variable.rows)))
+        rows = self.conditional.subrows(self._kinds.one_of_each(kinds))
         return self.slot.colours(self.parent, rows)
 
     def rows_of(self, elements: Ints) -> tuple[Ints, Ints]:
@@ -165,3 +146,17 @@ class Edge:
     def message(self, q: Beliefs, elements: Ints, owner: Ints, rows: Ints) -> Array:
         """Return for each element the sum of the messages of its rows."""
         return self.conditional.message_sum(q, self.parent, elements, owner, rows)
+
+    def pooled_message(self, q: Beliefs, elements: Ints) -> Array:
+        """Return the same for elements that read all of their rows, kind by kind.
+
+        A message is linear in the moments of the child. So rows that have the same parameters send
+        together as many times the message of their mean.
+        """
+        kinds, name = self.conditional.kinds, self.conditional.variable.name
+        owner, rows = self.pairs_in(kinds.one_of_each(np.arange(kinds.grid.size)))
+        child = kinds.mean(q.moments[name])[kinds.of(rows)]
+        message = kinds.each * self.conditional.message(q, self.parent, owner, rows, child)
+        total = np.zeros((self.parent.size, message.shape[1]))
+        np.add.at(total, owner, message)
+        return total[elements]

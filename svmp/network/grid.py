@@ -46,6 +46,45 @@ class Grid:
 
 
 @dataclass(frozen=True)
+class Kinds:
+    """The cells of a grid sorted into kinds: of one kind are those that differ in other axes."""
+
+    plate: Grid
+    grid: Grid
+
+    @classmethod
+    def along(cls, plate: Grid, axes: set[str]) -> Kinds:
+        """Return the kinds that some of the axes make."""
+        labels = tuple(label for label in plate.labels if label in axes)
+        return cls(plate, Grid(labels, tuple(plate.length(label) for label in labels)))
+
+    @property
+    def each(self) -> int:
+        """How many cells are of one kind."""
+        return self.plate.size // max(self.grid.size, 1)
+
+    def of(self, cells: Ints) -> Ints:
+        """Return the kind of each cell."""
+        kind = np.zeros(len(cells), dtype=np.int64)
+        for label in self.grid.labels:
+            kind += self.plate.coordinate(label, cells) * self.grid.stride(label)
+        return kind
+
+    def one_of_each(self, kinds: Ints) -> Ints:
+        """Return a cell of each kind."""
+        cells = np.zeros(len(kinds), dtype=np.int64)
+        for label in self.grid.labels:
+            cells += self.grid.coordinate(label, kinds) * self.plate.stride(label)
+        return cells
+
+    def mean(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the mean over the cells of each kind of what stands in a line for each cell."""
+        other = tuple(i for i, a in enumerate(self.plate.labels) if a not in self.grid.labels)
+        cells = values.reshape(*self.plate.shape, -1)
+        return np.asarray(cells.mean(axis=other)).reshape(self.grid.size, -1)
+
+
+@dataclass(frozen=True)
 class Scope:
     """The axes that a term can speak of: the rows of a table and the slots it sums over."""
 

@@ -122,11 +122,15 @@ class Linear(Slot):
         seen = {r.variable.name: r.variable for t in self.terms for r in t.readers}
         return list(seen.values())
 
+    @property
+    def arrays(self) -> tuple[Labelled, ...]:
+        return tuple(c for t in self.terms for c in (*t.constants, t.design) if c is not None)
+
     def mean(self, q: Beliefs, rows: Ints) -> Array:
         """E[mu] of each row: remembered by q, or added up."""
         if self.name in q.means:
             return q.means[self.name][rows]
-        if self.name in q.loops:
+        if self.looped(q):
             return q.loops[self.name].moments(q, rows)[:, 0]
         total = np.zeros(len(rows))
         for term in self.terms:
@@ -135,10 +139,14 @@ class Linear(Slot):
         return total
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
-        if self.name in q.loops:
+        if self.looped(q):
             return q.loops[self.name].moments(q, rows)
         mean = self.mean(q, rows)
         return stack(mean, mean**2 + self.variance(q, rows))
+
+    def looped(self, q: Beliefs) -> bool:
+        """Whether compiled loops work it out."""
+        return self.name in q.loops and q.loops[self.name].linear is self
 
     def variance(self, q: Beliefs, rows: Ints) -> Array:
         """Var[mu] of each row: the covariances of those of its entries that share a variable."""

@@ -19,6 +19,7 @@ from svmp.network.reader import Reader
 from svmp.network.slot import Product, Slot
 
 if TYPE_CHECKING:
+    from svmp.network.expressions import Labelled
     from svmp.network.variable import Variable
 
 
@@ -36,6 +37,10 @@ class Diagonal(Slot):
     @property
     def variables(self) -> list[Variable]:
         return self.entries.variables
+
+    @property
+    def arrays(self) -> tuple[Labelled, ...]:
+        return self.entries.constants
 
     def _spread(self, rows: Ints) -> tuple[Ints, Ints]:
         """Return every row at every entry of the diagonal."""
@@ -89,6 +94,10 @@ class Multiple(Slot):
     @property
     def variables(self) -> list[Variable]:
         return [self.wishart.variable, *self.factor.variables]
+
+    @property
+    def arrays(self) -> tuple[Labelled, ...]:
+        return self.factor.constants
 
     def _matrix(self, q: Beliefs, rows: Ints) -> Array:
         return q.moments[self.wishart.variable.name][self.wishart.element(rows, rows)]

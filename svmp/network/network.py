@@ -207,12 +207,12 @@ class Network:
         """Compute E[mu] of every row once, for an algorithm that is going to read them all."""
         for variable in (*self.hidden.values(), *self.observed.values()):
             slot = variable.conditional.linear
-            fused = variable.name in q.loops or self.settling(q, variable.name) is not None
-            if slot is not None and not fused:
+            given = variable.conditional
+            spared = given.pools or self.settling(q, variable.name) is not None
+            if slot is not None and not (spared or slot.looped(q)):
                 q.means.pop(variable.name, None)
-                conditional = variable.conditional
-                means = np.zeros(variable.size * conditional.components)
-                subrows = conditional.subrows(variable.rows)
+                means = np.zeros(variable.size * given.components)
+                subrows = given.subrows(variable.rows)
                 for start in range(0, len(subrows), CHUNK // 8):
                     part = subrows[start : start + CHUNK // 8]
                     means[part] = slot.mean(q, part)
@@ -250,6 +250,9 @@ class Network:
             total = settled.get(variable.name)
             if total is None and loop is not None:
                 total = loop.bound_term(q)
+            if total is None and variable.conditional.pools:
+                free = sum(float(p.sum()) for p in self._entropies(q, variable))
+                total = variable.conditional.pooled_density(q) + free
             if total is None:
                 total = float(sum(p.sum() for p in self._parts(q, variable, variable.rows)))
             terms[variable.name] = total
@@ -259,6 +262,13 @@ class Network:
         """Return what each of some rows of a variable adds to the bound."""
         variable = self.hidden[name] if name in self.hidden else self.observed[name]
         return np.concatenate([np.zeros(0), *self._parts(q, variable, rows)])
+
+    def _entropies(self, q: Beliefs, variable: Variable) -> Iterator[Array]:
+        """Yield what the elements of a hidden variable add to the bound for being uncertain."""
+        step = variable.conditional.chunk(variable.family.size)
+        for start in range(0, variable.size, step):
+            some = np.arange(start, min(start + step, variable.size))
+            yield variable.family.at(some).free_entropy(q.natural[variable.name][some])
 
     def _parts(self, q: Beliefs, variable: Variable, rows: Ints) -> Iterator[Array]:
         """Yield the terms of rows, so many at a time that memory stays bounded."""

@@ -34,6 +34,17 @@ class Slot(Protocol):
         """Whether it may differ between rows."""
         ...
 
+    @property
+    def arrays(self) -> tuple[Labelled, ...]:
+        """Return the numbers in it."""
+        return ()
+
+    @property
+    def axes(self) -> set[str]:
+        """Return the names of all axes along which it differs."""
+        read = {label for variable in self.variables for label in self.labels(variable)}
+        return read | {str(axis) for array in self.arrays for axis in array.axes}
+
     def moments(self, q: Beliefs, rows: Ints) -> Array:
         """Return the parameter's expected statistics at these rows."""
         ...
@@ -87,6 +98,10 @@ class Fixed(Slot):
     @property
     def variables(self) -> list[Variable]:
         return []
+
+    @property
+    def arrays(self) -> tuple[Labelled, ...]:
+        return (self.statistics,)
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
         found = self.scope.look_up(self.statistics, rows, rows)
@@ -162,6 +177,15 @@ class Product(Slot):
     @property
     def variables(self) -> list[Variable]:
         return [r.variable for r in self.readers]
+
+    @property
+    def arrays(self) -> tuple[Labelled, ...]:
+        return self.constants
+
+    def simplest(self) -> Single | Product:
+        """Return one Gamma as it stands for what it is, which loops serve; else the product."""
+        alone = len(self.readers) == 1 and not self.constants and self.scale == 1
+        return Single(self.readers[0]) if alone else self
 
     def _constant(self, rows: Ints, slots: Ints) -> Array:
         value = np.full(len(rows), self.scale)

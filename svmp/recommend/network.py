@@ -26,7 +26,7 @@ SHAPE = 8.0
 """Of the precision of each user's noise: as if eight pairs of ratings had been seen."""
 GUESS, ALIKE = 3.0, 4
 """Factor k has a precision of about GUESS sqrt(k + ALIKE), where ratings have variance 1."""
-WEIGHT, LEAST = 0.1, 30.0
+WEIGHT, LEAST = 0.3, 30.0
 """What the guess weighs, as a share of what all users or items together say, and at least."""
 
 

@@ -280,6 +280,57 @@ def test_the_groups_of_a_factorization_are_its_factors() -> None:
     assert [len(g) for g in network.groups["v"]] == [4, 4, 4]
 
 
+# --- rows that are alike ---------------------------------------------------------------------
+
+
+def hierarchies() -> svmp.Model:
+    """Declare tables whose rows have the same parameters, or the same along an axis."""
+    rng = np.random.default_rng(0)
+    with svmp.Model(coords={"site": 4, "trait": 3, "day": 2}) as model:
+        mean = svmp.Normal("mean", mu=0, tau=1, dims="trait")
+        tau = svmp.Gamma("tau", alpha=2, beta=1, dims="trait")
+        level = svmp.Gamma("level", alpha=2, beta=1)
+        centre = svmp.MvNormal("centre", mu=np.zeros(3), tau=np.eye(3), dims="trait")
+        spread = svmp.Gamma("spread", alpha=2, beta=1, dims="trait")
+        known = svmp.data(rng.normal(size=2), dims="day")
+        x = svmp.Normal("x", mu=mean + known, tau=tau, dims=("day", "site", "trait"))
+        noise = svmp.Gamma("noise", alpha=3, beta=3 * level, dims="site")
+        w = svmp.MvNormal("w", mu=centre, tau=svmp.diag(spread), dims=("site", "trait"))
+        y = rng.normal(size=(2, 4, 3))
+        svmp.Normal("y", mu=x, tau=1, dims=("day", "site", "trait"), observed=y)
+        total = svmp.dot(w, svmp.data(np.ones(3), dims="trait"))
+        svmp.Normal("z", mu=total, tau=noise, dims="site", observed=y[0, :, 0])
+    return model
+
+
+def check_pools(network: Network, seed: int) -> int:
+    """Compare what rows say together with what they say one by one; return how many tables do."""
+    q, tables = anywhere(network, seed), set()
+    terms = network.bound(q)
+    for name, edges in network.edges.items():
+        some = elements_of(network, name)[::2]
+        for edge in (e for e in edges if e.conditional.pools):
+            alone = edge.message(q, some, *edge.rows_of(some))
+            np.testing.assert_allclose(edge.pooled_message(q, some), alone, rtol=1e-9, atol=1e-9)
+            table = edge.conditional.variable
+            alone = network.terms(q, table.name, table.rows).sum()
+            np.testing.assert_allclose(terms[table.name], alone, rtol=1e-9, atol=1e-9)
+            tables.add(table.name)
+    return len(tables)
+
+
+@every_kind
+def test_alike_rows_say_together_what_they_say_one_by_one(kind: str) -> None:
+    on_networks(kind, lambda network, seed: check_pools(network, seed) and None, 5)
+
+
+def test_hierarchies_are_of_few_kinds() -> None:
+    network = Network(hierarchies())
+    assert check_pools(network, 0) == 3
+    kinds = {n: v.conditional.kinds.grid.size for n, v in network.hidden.items()}
+    assert [kinds[name] for name in ("x", "noise", "w")] == [2 * 3, 1, 1]
+
+
 # --- what q remembers -----------------------------------------------------------------------
 
 
