@@ -68,7 +68,8 @@ def measure(quick: bool) -> Iterator[Row]:
         data, qs_to = Path(folder) / "data.npz", Path(folder) / "qs.npz"
         np.savez(data, x=x)
         request = {"data": str(data), "qs": str(qs_to), "components": COMPONENTS, **PRIOR}
-        request |= {"seed": 0, "every": 10, "iterations": 20 if quick else 100}
+        iterations = 20 if quick else 100
+        request |= {"seed": 0, "every": 10, "iterations": iterations}
         try:
             seconds = ask("sklearn", request, "sklearn_mixture")["seconds"]
         except Unavailable as reason:
@@ -80,7 +81,7 @@ def measure(quick: bool) -> Iterator[Row]:
     bounds = [fit_from(model, qs, i, max_sweeps=1).bound for i in range(1, len(seconds))]
     goal = bounds[-1] - NEAR * rows
     theirs = next(s for s, bound in zip(seconds[1:], bounds, strict=True) if bound >= goal)
-    fit = fit_from(model, qs, 0, max_seconds=2 * seconds[-1], tol=1e-9)
+    fit = fit_from(model, qs, 0, max_sweeps=2 * iterations, tol=1e-9)
     reached = np.flatnonzero(fit.trace["bound"] >= goal)
     note = f"bound {goal:,.0f}"
     if not len(reached):
