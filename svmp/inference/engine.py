@@ -169,6 +169,7 @@ class Rule:
             read,
             self.draw.coupling[name],
             self.option == "b",
+            self.draw.batch_share,
             gradient,
             square,
         )

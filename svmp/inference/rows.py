@@ -47,6 +47,14 @@ class Draw(ABC):
         return self.network.coupling
 
     @property
+    def batch_share(self) -> float | None:
+        """The part of all observations that is drawn, where only elements with a child in it move.
+
+        None where each element reads rows of its own, or all of them move.
+        """
+        return None
+
+    @property
     def fresh(self) -> dict[str, Ints]:
         """By table, rows whose groups' own variables are up to date, where others' are not."""
         return {}
@@ -264,6 +272,11 @@ class DrawnBatch(Draw):
     iteration: int
 
     @cached_property
+    def batch_share(self) -> float:
+        total = sum(v.count for v in self.network.observed.values())
+        return min(self.size, total) / total
+
+    @cached_property
     def tables(self) -> dict[str, Ints]:
         """Drawn rows of every table that is observed, or hidden but tied to observed rows."""
         observed = list(self.network.observed.values())
@@ -278,8 +291,7 @@ class DrawnBatch(Draw):
         for variable, part, end in zip(observed, np.split(chosen, cuts[:-1]), ends, strict=True):
             places = part - (end - variable.count)
             tables[variable.name] = places if variable.present is None else variable.present[places]
-        share = float(take[0] / ends[-1])
-        return with_locals(self.network, tables, share, (self.seed, self.iteration))
+        return with_locals(self.network, tables, self.batch_share, (self.seed, self.iteration))
 
     @cached_property
     def pairs(self) -> Pairs:

@@ -40,6 +40,9 @@ class Look:
         How many other elements share a row with each, at most.
     together
         Whether they move at the same time, as in option (b).
+    share
+        The part of all observations that an iteration draws, where it draws for all elements and
+        moves those that have a child in it, as `Batch(size)` does.
     gradient, square
         Running means of the natural gradient and of its square, (elements, size); kept only for
         policies with an attribute `statistics` that is true.
@@ -51,10 +54,19 @@ class Look:
     read: Ints
     coupling: int = 0
     together: bool = False
+    share: float | None = None
     gradient: Array | None = None
     square: Array | None = None
 
+    @property
+    def readings(self) -> Array:
+        """How many times over each element has read its children before, on average."""
+        share = self.read / np.maximum(self.children, 1) if self.share is None else self.share
+        return np.asarray((self.iteration - 1) * share)
 
+
+READINGS = 2.0
+"""After how many readings of all its children an element's residuals are no larger than noise."""
 CROWD = 10
 """Elements in a row up to which c holds as it is: K = 5 in a matrix factorization."""
 MOST = 2**40
@@ -153,10 +165,11 @@ class Constant:
 class Nodewise:
     """Each element its own delay, so that the noise of sampling stays below what is not known.
 
-    The first step is c C / (c C + N_i - C), the form of a Wiener filter: one draw of C of N_i
-    children leaves N_i s / sqrt(C) of noise in lambda_i where the posterior's own spread is
-    sqrt(N_i) s. From there steps decay as (t + tau_i)^-kappa. Where every child is read nothing
-    is sampled, and the step is 1.
+    The first step is c C / (c C + N_i - C). With c = 1 that is a Wiener filter: one draw of C of
+    N_i children leaves N_i s / sqrt(C) of noise in lambda_i where the posterior's own spread is
+    sqrt(N_i) s. At first residuals are larger than that says, so steps begin with c, which grows
+    to 1 while an element reads as many rows as it has children twice over. From there they decay
+    as (t + tau_i)^-kappa. Where every child is read nothing is sampled, and the step is 1.
 
     The noise of all elements in a row adds up in its residual. So c is for ten of them, K = 5 in
     a matrix factorization, and is divided where there are more. In option (b) steps are also
@@ -172,7 +185,8 @@ class Nodewise:
         RobbinsMonro(self.kappa)
 
     def __call__(self, look: Look) -> Array:
-        rho = wiener(self.c, look)
+        grown = self.c + (1 - self.c) * np.minimum(look.readings / READINGS, 1)
+        rho = wiener(grown, look)
         decayed = (look.iteration + delay(rho, self.kappa)) ** -self.kappa
         return np.minimum(np.where(rho < 1, decayed, 1.0), bearable(look))
 
@@ -209,7 +223,7 @@ def delay(rho1: Any, kappa: float) -> Any:
     return rho1 ** (-1 / kappa) - 1
 
 
-def wiener(c: float, look: Look) -> Array:
+def wiener(c: float | Array, look: Look) -> Array:
     """Return c C / (c C + N - C): 1 where all children are read. c falls where a row is crowded."""
     unread = np.maximum(look.children - look.read, 0)
     known = c * min(1, CROWD / (1 + look.coupling)) * np.maximum(look.read, 1)

@@ -1,6 +1,6 @@
 """Who is like whom: the correlation of what factors add to scores, over the other side.
 
-With S = E[u u'] over all users, two items with factors v and w have the similarity
+With S = Cov[u] over all users, two items with factors v and w have the similarity
 
     c = v' S w / sqrt(v' S v  w' S w),
 
@@ -25,11 +25,10 @@ ALL = np.array([0, 1])
 
 def metric(others: Side) -> Floats:
     """Return a root R of S = R R', so that factors times R have plain inner products."""
-    mean = others.mean.astype(np.float64)
-    second = mean.T @ mean / max(len(mean), 1)
-    spread = others.cov.mean(axis=0, dtype=np.float64)
-    second += spread if others.full else np.diag(spread)
-    return np.linalg.cholesky(second)
+    apart = others.mean - others.mean.mean(axis=0, dtype=np.float64)
+    between = apart.T @ apart / max(len(apart), 1)
+    within = others.cov.mean(axis=0, dtype=np.float64)
+    return np.linalg.cholesky(between + (within if others.full else np.diag(within)))
 
 
 @dataclass(frozen=True, eq=False)

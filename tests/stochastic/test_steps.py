@@ -116,12 +116,40 @@ def test_the_first_nodewise_step_is_that_of_a_wiener_filter(N, C, c):
 
 @given(st.integers(2, 10**5), st.integers(1, 20), st.integers(1, 500))
 def test_nodewise_steps_decay_from_their_own_delay(N, C, t):
+    """With c = 1 from the first; with a smaller one that has grown to 1 after two readings."""
     C = min(C, N - 1)
-    c = svmp.Nodewise().c
-    first = c * C / (c * C + N - C)
-    tau = first ** (-1 / 0.6) - 1
-    assert svmp.Nodewise()(look(t, [N], [C]))[0] == pytest.approx((t + tau) ** -0.6, rel=1e-9)
-    assert svmp.Grow(c=c)(look(t, [N], [C]))[0] == pytest.approx(first, rel=1e-9)
+    tau = (C / N) ** (-1 / 0.6) - 1
+    steps, at = svmp.Nodewise(c=1), look(t, [N], [C])
+    assert steps(at)[0] == pytest.approx((t + tau) ** -0.6, rel=1e-9)
+    if (t - 1) * C >= 2 * N:
+        assert svmp.Nodewise(c=0.1)(at)[0] == pytest.approx(steps(at)[0], rel=1e-9)
+    elif t > 1:
+        assert svmp.Nodewise(c=0.1)(at)[0] < steps(at)[0]
+    assert svmp.Grow(c=1)(at)[0] == pytest.approx(C / N, rel=1e-9)
+
+
+def test_readings_are_counted_by_element_or_by_what_a_batch_is_of_all():
+    """Of 100 observations ten are drawn: an element has been read a tenth as often as iterated."""
+    assert look(21, [10, 40], [1, 4]).readings.tolist() == [2, 2]
+    seen = []
+    network = gallery()["04 paper"]
+    count = Network(network).observed["r"].count
+
+    def spy(at: svmp.Look) -> float:
+        seen.append((at.iteration, at.readings))
+        return 0.1
+
+    svmp.fit(network, svmp.Batch(count // 10), steps=spy, max_sweeps=0.5, tol=0)
+    for t, found in seen:
+        np.testing.assert_allclose(found, (t - 1) * (count // 10) / count)
+
+
+def test_the_c_of_nodewise_steps_grows_evenly_over_two_readings():
+    """One of ten children a time: after ten iterations halfway from c to 1."""
+    c = 0.25 + 0.75 / 2
+    first = c / (c + 9)
+    found = svmp.Nodewise(c=0.25)(look(11, [10], [1]))[0]
+    assert found == pytest.approx((11 + first ** (-1 / 0.6) - 1) ** -0.6, rel=1e-9)
 
 
 @pytest.mark.parametrize("steps", [svmp.Nodewise(), svmp.Grow()])
