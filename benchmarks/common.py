@@ -130,12 +130,18 @@ def iteration_seconds(
 def ladder(
     run: Callable[[int], svmp.Fit], error: Callable[[svmp.Fit], float], enough: float, goal: float
 ) -> Curve:
-    """Return (seconds, error) of runs of more and more sweeps, until one is good or long enough."""
+    """Return (seconds, error) of a run that goes on, until it is good or long enough.
+
+    Each part of it ends after so many sweeps of the whole. Its time has all that it takes to end
+    there and to begin again.
+    """
     curve: Curve = []
+    seconds = 0.0
     for sweeps in LADDER:
         began = time.perf_counter()
         fit = run(sweeps)
-        curve.append((time.perf_counter() - began, error(fit)))
+        seconds += time.perf_counter() - began
+        curve.append((seconds, error(fit)))
         if curve[-1][1] <= goal or curve[-1][0] > enough or fit.status == "converged":
             break
     return curve

@@ -77,10 +77,12 @@ def network(counts: Any, topics: int) -> svmp.Model:
     return model
 
 
-def fit(counts: Any, topics: int, sweeps: int) -> svmp.Fit:
+def fit(counts: Any, topics: int, path: Path, sweeps: int) -> svmp.Fit:
+    """Fit for so many sweeps' worth of accesses, from where the run in a file has ended, if any."""
     documents, steps = svmp.Batch(BATCH, over="document"), svmp.RobbinsMonro(kappa=KAPPA, tau=TAU)
-    model = network(counts, topics)
-    return svmp.fit(model, documents, steps=steps, max_sweeps=sweeps, progress=False)
+    how = {"resume": path} if path.exists() else {"method": documents, "steps": steps}
+    limits = {"max_sweeps": sweeps, "checkpoint": path, "every": "1h", "progress": False}
+    return svmp.fit(network(counts, topics), **how, **limits)
 
 
 def compare(name: str, topics: int, share: float, folder: Path) -> Iterator[Row]:
@@ -105,7 +107,7 @@ def compare(name: str, topics: int, share: float, folder: Path) -> Iterator[Row]
         return
     goal = min(curve[-1][1] for curve in curves.values()) * NEAR
     enough = 2 * max(curve[-1][0] for curve in curves.values())
-    run = partial(fit, train, topics)
+    run = partial(fit, train, topics, folder / f"{name}{topics}.run")
     mine = ladder(run, lambda found: perplexity(found.mean("phi"), held), enough, goal)
     for against, curve in curves.items():
         goal = curve[-1][1] * NEAR
@@ -117,8 +119,8 @@ def compare(name: str, topics: int, share: float, folder: Path) -> Iterator[Row]
 
 
 def measure(quick: bool) -> Iterator[Row]:
-    fit(load("sotu", 0.01)[0], 2, 1)  # compiles the loops, or reads them from disk
     with tempfile.TemporaryDirectory() as folder:
+        fit(load("sotu", 0.01)[0], 2, Path(folder) / "warm.run", 1)  # compiles the loops
         for name in ("sotu",) if quick else ("sotu", "twentynews"):
             for topics in (5,) if quick else (20, 100):
                 yield from compare(name, topics, 0.05 if quick else 1.0, Path(folder))

@@ -37,7 +37,7 @@ class Runs:
     def of(self, **wanted: Any) -> list[dict[str, Any]]:
         """Return what was found by the runs that went well and whose keys are as wanted."""
         return [
-            {**run["key"], **run["found"]}
+            {**run["key"], **run["found"], "load": run["load"]}
             for run in self.runs.values()
             if "failed" not in run["found"]
             and all(run["key"].get(name) == value for name, value in wanted.items())

@@ -106,7 +106,7 @@ class Checkpoints:
             "format": FORMAT,
             "counters": {name: getattr(run, name) for name in COUNTERS},
             "window": [run.window.clock, run.window.count],
-            "guard": run.guard.start,
+            "guard": run.guard.start.tolist(),
             "bound_terms": run.bound_terms,
             "seconds": run.budget.seconds,
             "columns": run.trace.columns,
@@ -257,7 +257,7 @@ class Saved:
         run.window.last_moments = self._of("last_moments")
         columns = self._of("trace")
         run.trace = Trace({name: columns[name].tolist() for name in self.about["columns"]})
-        run.guard.start = self.about["guard"]
+        run.guard.start = np.array(self.about["guard"])
         if not run.safe:
             run.guard.sound = Beliefs(
                 self._of("sound"),

@@ -31,17 +31,18 @@ def choose(
     network: Network, method: Selection | None, steps: Steps | None
 ) -> tuple[Selection, Steps, bool]:
     """Return the algorithm, the steps, and whether to persist after a divergence."""
+    adaptive = isinstance(steps, Nodewise | Grow)
     if method is None:
         if isinstance(steps, Grow):
             return Children(1, share_draw=True), steps, True
         if steps is not None:
-            return Children(5), steps, False
+            return Children(5), steps, adaptive
         first = first_sample(network)
         return Growing(1.0 if first > LARGEST else first), Constant(1.0), True
     if steps is None:
         unit = isinstance(method, FullVB | Growing)
         return method, Constant(1.0) if unit else Nodewise(), True
-    return method, steps, False
+    return method, steps, adaptive
 
 
 def first_sample(network: Network) -> float:

@@ -165,7 +165,7 @@ def fit(
             status = run.go(interrupt, report, keep or (lambda run: None))
             if keep is not None and status != "diverged":
                 keep.write(run)  # before the last bound, which a longer run would not compute here
-            run.finish(status)
+            status = run.finish(status)
     for name, term in run.bound_terms.items():
         if not np.isfinite(term):
             raise ModelError(f"the run made numbers too large to compute with: see '{name}'")

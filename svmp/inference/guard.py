@@ -3,23 +3,27 @@
 A natural parameter outside its domain is refused where it arises. A run can also run away inside
 the domain: means grow until the arithmetic ends. Its sign is the expected log density of a few
 rows, watched at every iteration: one that falls far below where it started does not come back.
+Most of these rows are any; some have the values farthest from the others, where few elements can
+run away by themselves. The exact bound, whenever it is computed, is held to the same.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from svmp.errors import ImproperError
+from svmp.families.categorical import Categorical
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.network import Network
 from svmp.network.variable import Variable
 
-PROBE = 512
-"""Rows of each observed table that are watched."""
+PROBE, FARTHEST = 512, 64
+"""Rows of each observed table that are watched: any, and those with the farthest values."""
 FAR = 100.0
 """How many times worse than the start a row may be expected to be before it counts as lost."""
 
@@ -35,12 +39,22 @@ class Alarm:
 
 @dataclass
 class Guard:
-    """Watches a run, and keeps the last q that was sound, unless the algorithm is safe."""
+    """Watches a run, and keeps the last q that was sound, unless the algorithm is safe.
+
+    Attributes
+    ----------
+    rows
+        By table the rows that are watched: any, and then those with the farthest values.
+    start
+        The mean expected log density of either at the start.
+    sound
+        The last q that was sound.
+    """
 
     network: Network
     rows: dict[str, Ints]
     safe: bool = False
-    start: float = -np.inf
+    start: Array = field(default_factory=lambda: np.zeros(2))
     sound: Beliefs | None = None
 
     @classmethod
@@ -49,40 +63,46 @@ class Guard:
         rows = {}
         for index, (name, variable) in enumerate(network.observed.items()):
             rng = np.random.default_rng([index, variable.count])
-            chosen = rng.choice(variable.count, min(PROBE, variable.count), replace=False)
-            rows[name] = np.sort(chosen if variable.present is None else variable.present[chosen])
+            chosen = np.sort(rng.choice(variable.count, min(PROBE, variable.count), replace=False))
+            if not safe:
+                chosen = np.concatenate([chosen, farthest(variable)])
+            rows[name] = chosen if variable.present is None else variable.present[chosen]
             rows[name].flags.writeable = False
         guard = cls(network, rows, safe)
         guard.start = guard.probe(q)
         guard.keep(q)
         return guard
 
-    def probe(self, q: Beliefs, fresh: dict[str, Ints] | None = None) -> float:
-        """Return the mean expected log density of the watched rows.
+    def probe(self, q: Beliefs, fresh: dict[str, Ints] | None = None) -> Array:
+        """Return the mean expected log density of the watched rows: of any, and of the farthest.
 
         Where groups are drawn, those of `fresh` are watched instead: the variables of other groups
         may be far from what the global ones have come to say, though nothing ran away.
         """
-        total = count = 0.0
+        total, count = np.zeros(2), np.zeros(2)
         few = {n: rows[:: 1 + len(rows) // (PROBE + 1)] for n, rows in (fresh or {}).items()}
         for name, rows in (self.rows | few).items():
             density = self.network.observed[name].conditional.log_density(q, rows)
-            total, count = total + float(density.sum()), count + len(rows)
-        return total / count if count else self.start
+            cut = len(rows) if name in few else PROBE
+            for i, part in enumerate((density[:cut], density[cut:])):
+                total[i] += part.sum()
+                count[i] += len(part)
+        return np.where(count > 0, total / np.maximum(count, 1), self.start)
 
     def keep(self, q: Beliefs) -> None:
         """Remember q as sound, unless it is worse than the start and so perhaps on its way out."""
-        if not self.safe and (self.sound is None or self.probe(q) >= self.start):
+        if not self.safe and (self.sound is None or (self.probe(q) >= self.start).all()):
             self.sound = q.copy()
 
     def check(self, q: Beliefs, fresh: dict[str, Ints] | None = None) -> Alarm | None:
         """Return an alarm if the run has run away."""
         with np.errstate(all="ignore"):
             now = self.probe(q, fresh)
-        if np.isfinite(now) and now > self.start - FAR * (abs(self.start) + 1):
-            return None
-        variable, index = self.farthest(q)
-        return Alarm(variable, index, "the rows became ever less likely")
+        return None if not fell(now, self.start) else self.lost(q)
+
+    def lost(self, q: Beliefs) -> Alarm:
+        """Return the alarm of a run that has run away."""
+        return Alarm(*self.farthest(q), "the rows became ever less likely")
 
     def alarm(self, error: ImproperError) -> Alarm:
         """Turn the refusal of a natural parameter into an alarm."""
@@ -101,6 +121,20 @@ class Guard:
                         worst, where = float(moved.max()), (name, int(moved.argmax()))
         name, element = where
         return name, self.network.hidden[name].plate.locate(element)
+
+
+def fell(now: Any, start: Any) -> bool:
+    """Return whether some figure fell so far below its start that it does not come back."""
+    return not np.all(np.isfinite(now) & (now > start - FAR * (np.abs(start) + 1)))
+
+
+def farthest(variable: Variable) -> Ints:
+    """Return the places of the observed numbers that are farthest from their mean."""
+    values = variable.values
+    if values.ndim > 1 or variable.count <= PROBE or isinstance(variable.family, Categorical):
+        return np.zeros(0, dtype=np.int64)
+    apart = np.abs(values - values.mean(dtype=np.float64).astype(values.dtype))
+    return np.sort(np.argpartition(apart, -FARTHEST)[-FARTHEST:])
 
 
 def check_domain(variable: Variable, elements: Ints, natural: Array) -> None:

@@ -14,7 +14,7 @@ from svmp.families.family import Array
 from svmp.inference.engine import iterate, settle_locals
 from svmp.inference.estimate import Estimator
 from svmp.inference.grouped import DrawnGroups
-from svmp.inference.guard import Alarm, Guard
+from svmp.inference.guard import Alarm, Guard, fell
 from svmp.inference.held_out import HeldOut
 from svmp.inference.messages import Pass
 from svmp.inference.selection import FullVB, Growing, Selection
@@ -131,14 +131,15 @@ class Run:
                 status = "interrupted"
                 break
             done = self.advance()
-            if done is None:
+            rests = done is not None and self.at_rest(done)
+            if self.alarm is not None:
                 self.note_fall()
                 if self.persistent and self.rollbacks < MOST_ROLLBACKS:
                     self.roll_back()
                     continue
                 status = "diverged"
                 break
-            if self.at_rest(done):
+            if rests:
                 status = "converged"
                 break
             report(self)
@@ -177,6 +178,7 @@ class Run:
         self.q = self.guard.sound.copy()
         self.damping *= 0.5
         self.rollbacks += 1
+        self.alarm = None
         self.window = Window.at(self.q, self.globals)
 
     def at_rest(self, done: Pass) -> bool:
@@ -193,7 +195,18 @@ class Run:
             return False
         self.measure(done)
         bound = sum(self.bound_terms.values())
+        if self.fell():
+            self.alarm = self.guard.lost(self.q)
         return quiet and had and abs(bound - before) <= self.tol * max(1.0, abs(bound))
+
+    def fell(self) -> bool:
+        """Return whether the exact bound is far below the first."""
+        return not self.safe and fell(sum(self.bound_terms.values()), self.first_bound)
+
+    @property
+    def first_bound(self) -> float:
+        """The bound at the start."""
+        return float(self.trace["bound"][0]) if len(self.trace) else -np.inf
 
     def bound_is_due(self) -> bool:
         """Return whether the exact bound can be afforded again."""
@@ -214,8 +227,10 @@ class Run:
         self.bound_terms = self.network.bound(self.q)
         self.bound_at, self.bound_iteration = self.accesses, self.iteration
         if done is not None:
-            self.guard.keep(self.q)
-            self.note(sum(self.bound_terms.values()), 0.0, done)
+            bound = sum(self.bound_terms.values())
+            if bound >= self.first_bound:
+                self.guard.keep(self.q)
+            self.note(bound, 0.0, done)
 
     def estimate(self, done: Pass) -> None:
         """Add an estimate of the bound to the trace, if it can be afforded; q stays as it is."""
@@ -257,14 +272,23 @@ class Run:
                 if self.watch is not None:
                     self.watch(row)
 
-    def finish(self, status: Status) -> None:
-        """Make sure that q is sound, and that the bound is that of this q."""
-        if status == "diverged":
+    def finish(self, status: Status) -> Status:
+        """Make sure that q is sound and the bound is that of this q; return how the run ended.
+
+        A run that does not give up ends no lower than it began.
+        """
+        self.q.means.clear()
+        if status != "diverged" and self.bound_iteration != self.iteration:
+            self.measure(self.last)
+            if self.fell():
+                self.alarm = self.guard.lost(self.q)
+                status = status if self.persistent else "diverged"
+        worse = not self.safe and sum(self.bound_terms.values()) < self.first_bound
+        if status == "diverged" or (self.persistent and worse):
             assert self.guard.sound is not None
             self.q = self.guard.sound.copy()
-        if status == "diverged" or self.bound_iteration != self.iteration:
-            self.q.means.clear()
-            self.measure(None if status == "diverged" else self.last)
+            self.measure()
+        return status
 
 
 def middle(steps: Array) -> float:

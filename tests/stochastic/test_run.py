@@ -106,6 +106,33 @@ def test_nodewise_steps_do_not_diverge_there(C, option):
     assert fit.bound > -3.0 * len(ratings().rating)
 
 
+def with_outliers(seed: int) -> svmp.Model:
+    """Declare a factorization of which three of 4,000 ratings are hundreds of times the others."""
+    rng = np.random.default_rng(seed)
+    user, item = rng.integers(0, 400, 4000), rng.integers(0, 300, 4000)
+    rating = 3 * rng.standard_t(2, 4000)
+    rating[rng.choice(4000, 3, replace=False)] = [900, -700, 1200]
+    with svmp.Model(coords={"user": 400, "item": 300, "factor": 5}) as model:
+        u = svmp.Normal("u", mu=0, tau=1, dims=("user", "factor"))
+        v = svmp.Normal("v", mu=0, tau=1, dims=("item", "factor"))
+        svmp.Normal("r", mu=svmp.dot(u[user], v[item]), tau=1, observed=rating)
+    return model
+
+
+@pytest.mark.parametrize("option", "ab")
+@pytest.mark.parametrize("C", [1, 3])
+def test_a_few_elements_do_not_run_away_unseen(C, option):
+    """Three rows make a few elements run away; a sample of all rows would hardly have them."""
+    model, method = with_outliers(C), svmp.Children(C, option=option)
+    limits = {"max_sweeps": 3, "tol": 0, "bound_every": 10**9}
+    fixed = svmp.fit(model, method, steps=svmp.Constant(0.3), **limits)
+    assert fixed.status == "diverged"
+    assert fixed.bound >= fixed.trace["bound"][0]
+    adaptive = svmp.fit(model, method, steps=svmp.Nodewise(), **limits)
+    assert adaptive.status == "budget"
+    assert adaptive.bound >= adaptive.trace["bound"][0]
+
+
 @pytest.mark.parametrize("option", ["a", "b"])
 def test_nodewise_steps_do_not_diverge_in_batches(option):
     method = svmp.Batch(100, option=option)
