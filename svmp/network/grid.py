@@ -15,6 +15,8 @@ from svmp.network.expressions import Labelled
 from svmp.network.given import PRIME
 
 Ints = NDArray[np.int64]
+WIDE = 128
+"""Numbers of a line that are added up fast."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +81,26 @@ class Kinds:
 
     def mean(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the mean over the cells of each kind of what stands in a line for each cell."""
-        other = tuple(i for i, a in enumerate(self.plate.labels) if a not in self.grid.labels)
+        labels, count = self.plate.labels, len(self.grid.labels)
+        if self.grid.labels == labels[len(labels) - count :]:
+            return (
+                column_sums(values.reshape(self.each, -1)).reshape(self.grid.size, -1) / self.each
+            )
+        other = tuple(i for i, a in enumerate(labels) if a not in self.grid.labels)
         cells = values.reshape(*self.plate.shape, -1)
         return np.asarray(cells.mean(axis=other)).reshape(self.grid.size, -1)
+
+
+def column_sums(lines: NDArray[Any]) -> NDArray[Any]:
+    """Add up lines; where they are short many side by side, which NumPy does several times faster.
+
+    >>> column_sums(np.arange(6.0).reshape(3, 2))
+    array([6., 9.])
+    """
+    many = max(1, WIDE // max(1, lines.shape[1]))
+    whole = len(lines) // many * many
+    wide = lines[:whole].reshape(-1, many * lines.shape[1]).sum(axis=0)
+    return np.asarray(wide.reshape(many, -1).sum(axis=0) + lines[whole:].sum(axis=0))
 
 
 @dataclass(frozen=True)
