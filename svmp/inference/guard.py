@@ -65,7 +65,7 @@ class Guard:
             rng = np.random.default_rng([index, variable.count])
             chosen = np.sort(rng.choice(variable.count, min(PROBE, variable.count), replace=False))
             if not safe:
-                chosen = np.concatenate([chosen, farthest(variable)])
+                chosen = np.concatenate([chosen, outliers(variable)])
             rows[name] = chosen if variable.present is None else variable.present[chosen]
             rows[name].flags.writeable = False
         guard = cls(network, rows, safe)
@@ -128,12 +128,12 @@ def fell(now: Any, start: Any) -> bool:
     return not np.all(np.isfinite(now) & (now > start - FAR * (np.abs(start) + 1)))
 
 
-def farthest(variable: Variable) -> Ints:
+def outliers(variable: Variable) -> Ints:
     """Return the places of the observed numbers that are farthest from their mean."""
-    values = variable.values
-    if values.ndim > 1 or variable.count <= PROBE or isinstance(variable.family, Categorical):
+    if variable.event_dims or variable.count <= PROBE or isinstance(variable.family, Categorical):
         return np.zeros(0, dtype=np.int64)
-    apart = np.abs(values - values.mean(dtype=np.float64).astype(values.dtype))
+    values = variable.values.ravel().astype(np.float32, copy=False)
+    apart = np.abs(values - np.float32(values.mean(dtype=np.float64)))
     return np.sort(np.argpartition(apart, -FARTHEST)[-FARTHEST:])
 
 

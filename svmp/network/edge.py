@@ -53,6 +53,11 @@ class Edge:
         return self.slot.pairs(self.parent, rows)
 
     @property
+    def _reads_once(self) -> bool:
+        """Whether no pair is listed twice."""
+        return isinstance(self.slot, Single | Product)
+
+    @property
     def _row_count(self) -> int:
         return self.conditional.variable.size * (
             1 if self.choosing else self.conditional.components
@@ -65,7 +70,7 @@ class Edge:
     def _distinct(self, elements: Ints, rows: Ints) -> tuple[Ints, Ints]:
         """Sort pairs, and keep one of each."""
         pairs = np.sort(elements * self._row_count + rows)
-        if not isinstance(self.slot, Single | Product):  # those read an element once
+        if not self._reads_once:
             pairs = pairs[np.flatnonzero(np.diff(pairs, prepend=-1))]
         return np.divmod(pairs, self._row_count)
 
@@ -106,7 +111,7 @@ class Edge:
         need no list of them.
         """
         if self._kinds.each == 1:  # each row is of a kind of its own
-            elements, _ = self._first_pairs(rows)
+            elements, _ = self._pairs(rows) if self._reads_once else self._first_pairs(rows)
             count = np.bincount(elements, minlength=self.parent.size)
             return count[self._base(np.arange(self.parent.size))] // self.fan
         times = np.bincount(self._kinds.of(rows), minlength=self._kinds.grid.size)
