@@ -50,7 +50,7 @@ def _follow_block(natural: Array, moments: Array, last: Array, last_moments: Arr
 
 
 def normal_entropy(natural: Array) -> float:
-    """-E[log q(x)] of Normals, added up, as far as it is not the same for all distributions."""
+    """-E[log q(x)] of Normals, added up."""
     with threads_for(natural.size // STREAM):
         out = np.empty(-(-len(natural) // BLOCK))
         share(_normal_entropy, natural, out)

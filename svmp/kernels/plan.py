@@ -257,25 +257,22 @@ class Plan:
         every = slice(None) if keyed.rows is None else keyed.rows
         if target is None:
             target = np.ascontiguousarray(q.moments[variable.name][every, 0])
-        weight = np.ones(1, dtype=self.precision)
-        if not self.logit:
-            weight = self.weights(q, keyed)
-        places = (keyed.begin, keyed.end)
+        weight, places = self.weights(q, keyed), (keyed.begin, keyed.end)
         if len(keys) < len(keyed.begin):
             places = (keyed.begin[keys], keyed.end[keys])
         return Rows(*places, keyed.columns, target, weight, keyed.coefficients, self.logit)
 
     def weights(self, q: Beliefs, keyed: Keyed) -> Numbers:
-        """Return the precision of each row, or one for all."""
-        slot, numbers = self.conditional.slots["tau"], np.zeros(1, dtype=np.int64)
+        """Return the precision of each row, or one for all; the loops find that of a logit."""
+        slot = self.conditional.slots.get("tau")
+        if slot is None:
+            return np.ones(1, dtype=self.precision)
         if isinstance(slot, Single) and slot.varies and self.noise is not None:
             tau = q.moments[slot.reader.variable.name][:, 0].astype(self.precision)
             key = self.columns[self.noise].key
             return tau[key] if keyed.rows is None else tau[key[keyed.rows]]
-        if slot.varies:
-            numbers = (
-                np.arange(self.conditional.variable.size) if keyed.rows is None else keyed.rows
-            )
+        size = self.conditional.variable.size if slot.varies else 1
+        numbers = keyed.rows if slot.varies and keyed.rows is not None else np.arange(size)
         return slot.moments(q, numbers)[:, 0].astype(self.precision)
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
