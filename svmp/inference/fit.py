@@ -33,7 +33,7 @@ from svmp.network.network import Network
 
 
 def fit(
-    model: Model,
+    model: Model | Network,
     method: Selection | None = None,
     *,
     steps: Steps | None = None,
@@ -58,7 +58,8 @@ def fit(
     Parameters
     ----------
     model
-        The declared network.
+        The declared network. A `Network` may stand for it, to be fitted again: what one run has
+        sorted, the next does not.
     method
         The algorithm: `FullVB()`, `Children(...)`, `Batch(...)`, `Batch(..., over="doc")` for
         minibatches of documents or other groups, or `Growing(...)`. By default it is chosen from
@@ -125,9 +126,10 @@ def fit(
     >>> fit.status, fit["rate"].alpha, fit["rate"].beta
     ('converged', array(17.), array(4.))
     """
-    check_model_and_method(model, method, steps, watch)
+    declared = model.model if isinstance(model, Network) else model
+    check_model_and_method(declared, method, steps, watch)
     check_numbers(seed, tol, bound_every, max_sweeps, max_accesses, max_seconds)
-    network = Network(model)
+    network = model if isinstance(model, Network) else Network(model)
     network.check()
     held = None if held_out is None else HeldOut.of(network, held_out)
     saved = None if resume is None else Saved.read(resume)

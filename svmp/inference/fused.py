@@ -29,14 +29,14 @@ ONE = np.ones(1)
 
 
 def find_loops(network: Network) -> dict[str, Loop]:
-    """Return the loops of the tables that they serve."""
-    loops: dict[str, Loop] = {}
-    for variable in (*network.hidden.values(), *network.observed.values()):
-        given = variable.conditional
-        loop = Plan.of(given) or VectorPlan.of(given) or Prior.of(given)
-        if loop is not None:
-            loops[variable.name] = loop
-    return loops
+    """Return the loops of the tables that they serve; the network keeps them."""
+    if not network.loops:
+        for variable in (*network.hidden.values(), *network.observed.values()):
+            given = variable.conditional
+            loop = Plan.of(given) or VectorPlan.of(given) or Prior.of(given)
+            if loop is not None:
+                network.loops[variable.name] = loop
+    return network.loops
 
 
 def fused_update(

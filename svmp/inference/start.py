@@ -46,20 +46,23 @@ def start(
     for index, (name, variable) in enumerate(network.hidden.items()):
         if name in q.settled:
             continue
-        rng = np.random.default_rng([seed, index])
-        everything = np.arange(variable.size)
-        prior = np.array(network.prior(q, name, everything))
-        check_domain(variable, everything, prior)
-        natural = variable.family.start(prior, rng)
+        value = init.get(name)
+        if isinstance(value, Posterior):
+            natural = former(variable, value)
+        else:
+            prior = np.array(variable.conditional.to_children(q))
+            check_domain(variable, np.arange(variable.size), prior)
+            family, rng = variable.family, np.random.default_rng([seed, index])
+            whole = isinstance(value, Mapping) and set(value) == set(family.parameters)
+            natural = prior if whole else family.start(prior, rng)
+            natural = given(variable, natural, value) if name in init else natural
+        q.natural[name] = natural
+        q.moments[name] = moments = variable.family.moments(natural)
         if name in init:
-            natural = given(variable, natural, init[name])
-            moments = variable.family.moments(natural)
             sound = variable.family.in_domain(natural) & np.isfinite(moments).all(axis=-1)
             if not sound.all():
                 where = variable.plate.locate(int(np.argmin(sound)))
                 raise ModelError(f"init of '{name}' is not a proper distribution at {where}")
-        q.natural[name] = natural
-        q.moments[name] = variable.family.moments(natural)
     for index, variable in enumerate((*network.hidden.values(), *network.observed.values())):
         if variable.conditional.selector is not None:
             seed_components(
@@ -68,14 +71,18 @@ def start(
     return q
 
 
+def former(variable: Variable, value: Posterior) -> Array:
+    """Return the natural parameter of a posterior that a former fit has found."""
+    family, name = variable.family, variable.name
+    same = type(value.family) is type(family) and value.plate == variable.plate.shape
+    if not same or value.natural.shape != (variable.size, family.size):
+        raise ModelError(f"init of '{name}' is the posterior of another kind of variable")
+    return value.natural.copy()
+
+
 def given(variable: Variable, natural: Array, value: Any) -> Array:
     """Return the natural parameter that the user gave for a start."""
     family, name = variable.family, variable.name
-    if isinstance(value, Posterior):
-        same = type(value.family) is type(family) and value.plate == variable.plate.shape
-        if not same or value.natural.shape != natural.shape:
-            raise ModelError(f"init of '{name}' is the posterior of another kind of variable")
-        return value.natural.copy()
     if not isinstance(value, Mapping):
         main = next((p for p in family.parameters if p in ("mu", "p")), None)
         if main is None:

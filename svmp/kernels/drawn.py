@@ -21,7 +21,6 @@ from svmp.kernels.multilinear import (
     follow,
     scratch_for,
     settle_whole,
-    shared_weight,
 )
 from svmp.kernels.slopes import Room, room_for
 from svmp.kernels.sums import sums_for
@@ -31,11 +30,13 @@ from svmp.kernels.terms import (
     Rows,
     dot,
     observe,
+    own_weight,
     partner_of,
     place,
     product,
     reader,
     rest,
+    shared_weight,
 )
 from svmp.network.grid import Ints
 
@@ -122,8 +123,8 @@ def settle_drawn(
     """Update elements of a key one after the other, each from the rows that it has drawn."""
     packed, term, operand, own = mean.packed, to.term, to.operand, to.keys[m]
     width, zero = np.uintp(mean.width[term]), np.uintp(0)
-    partner, weight = partner_of(mean, term, operand), shared_weight(rows)
-    other, alone, weighted = reader(mean, term, partner), len(mean.width) == 1, len(rows.weight) > 1
+    partner, weight = partner_of(mean, term, operand), shared_weight(rows, own)
+    other, alone = reader(mean, term, partner), len(mean.width) == 1
     x, slopes, others, spare, seen = room.own, room.lines, room.target, room.spare, room.seen
     others[0] = mean.intercept
     scale = weight * (rows.end[m] - rows.begin[m]) / take
@@ -135,12 +136,10 @@ def settle_drawn(
         linear = square = 0.0
         for i in range(start, start + np.uintp(take)):
             e = chosen[i]
-            target, own_weight = rows.target[e], 1.0
+            target, of_row = rows.target[e], own_weight(rows, e)
             if rows.logit:
                 observe(mean, rows, own, e, 1, seen, spare)
-                target, own_weight = seen[0, 0], seen[0, 1] * seen[0, 1]
-            elif weighted:
-                own_weight = rows.weight[e]
+                target, of_row = seen[0, 0], seen[0, 1] * seen[0, 1]
             if partner >= 0:
                 at = place(other, rows, own, e)
                 inner = dot(packed, at, x, zero, width)
@@ -151,8 +150,8 @@ def settle_drawn(
                 slope, second = slopes[k], slopes[width + k]
             if not alone:
                 rest(mean, rows, term, own, e, 1, others, spare)
-            linear += own_weight * slope * (target - others[0] - inner + slope * x[k])
-            square += own_weight * second
+            linear += of_row * slope * (target - others[0] - inner + slope * x[k])
+            square += of_row * second
         blend(to, m, k, begin + k, scale * linear, -0.5 * scale * square, natural)
         if to.at_once:
             x[k] = follow(natural, moments, begin + k)

@@ -30,7 +30,7 @@ from svmp.kernels.compiling import CHUNK, bare, claim, jit, shared
 from svmp.kernels.eights import EIGHT, eight, fill, put, sum_of, times_plus, turn
 from svmp.kernels.slopes import Room, gather, in_eights, room_for
 from svmp.kernels.sums import add_sums, sums_for
-from svmp.kernels.terms import LINE, Mean, Rows, one_of
+from svmp.kernels.terms import LINE, Mean, Rows, one_of, shared_weight
 from svmp.kernels.threads import share
 from svmp.network.grid import Ints
 
@@ -64,12 +64,6 @@ class Receiver(NamedTuple):
     prior: Array
     at_once: bool
     joint: bool
-
-
-@bare
-def shared_weight(rows: Rows) -> float:
-    """Return the weight that all rows have, or 1 where each has its own."""
-    return rows.weight[0] if len(rows.weight) == 1 else 1.0
 
 
 @bare
@@ -173,7 +167,7 @@ def settle_in_turn(
     """Update the elements of a key one after the other, with the residuals beside the tile."""
     width, padded, own = to.width, np.uintp(in_eights(to.width)), to.keys[m]
     first, count = rows.begin[m], rows.end[m] - rows.begin[m]
-    scale, at = one_of(to.scale, m) * shared_weight(rows), np.uintp(own * width)
+    scale, at = one_of(to.scale, m) * shared_weight(rows, own), np.uintp(own * width)
     whole = np.uintp((count + LINE - 1) // LINE * LINE)
     stride = whole | np.uintp(LINE)  # factors fall into different cache sets
     residual, tile = scratch[:whole], scratch[whole:]
@@ -227,7 +221,7 @@ def settle_whole(
     if by_sums(to):
         place = (to.term, to.operand, to.keys[m], rows.begin[m], rows.end[m])
         add_sums(mean, rows, *place, sums, room)
-        settle(to, m, shared_weight(rows), sums, natural, moments)
+        settle(to, m, shared_weight(rows, to.keys[m]), sums, natural, moments)
     else:
         settle_in_turn(to, m, rows, mean, scratch, room, natural, moments)
     return are_normals(natural, to.keys[m] * to.width, to.width)
@@ -287,5 +281,6 @@ def update_long(
     piece = max(LONG // 4, count // 256 + 1)
     sums = np.empty((-(-count // piece), *sums_for(to.width).shape))
     share(add_pieces, to, m, rows, mean, piece, sums)
-    settle(to, m, shared_weight(rows), sums.sum(axis=0), natural, moments)
+    weight = shared_weight(rows, int(to.keys[m]))
+    settle(to, m, weight, sums.sum(axis=0), natural, moments)
     return are_normals(natural, int(to.keys[m]) * to.width, to.width)

@@ -20,7 +20,7 @@ from svmp.kernels.drawn import update_drawn
 from svmp.kernels.eights import EIGHT
 from svmp.kernels.multilinear import LONG, Receiver
 from svmp.kernels.table import Column, Keyed, Numbers, by_key, place_of, side_by_side
-from svmp.kernels.terms import OWN, Mean, Rows
+from svmp.kernels.terms import ALL, OWN, ROW, Mean, Rows
 from svmp.kernels.threads import STREAM, share, threads_for
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
@@ -198,10 +198,9 @@ class Plan:
 
     def layout(self, own: int | None, dtype: Precision) -> tuple[Any, ...]:
         """Return all of a mean but the moments, for rows by the key of one column."""
-        others = [c for c in range(len(self.columns)) if c != own]
         scaled = np.array([bool(t.constants) for t in self.terms])
         return (
-            np.array([OWN if o.column == own else others.index(o.column) for o in self.operands]),
+            np.array([self.line(o.column, own) for o in self.operands]),
             np.searchsorted([o.term for o in self.operands], np.arange(len(self.terms) + 1)),
             np.array([self.packed_width(t) for t in self.terms]),
             np.array([self.packed_size(t) for t in self.terms]),
@@ -251,29 +250,38 @@ class Plan:
             self._sorted[column] = self.keyed(column)
         return self._sorted[column]
 
-    def rows(self, q: Beliefs, keyed: Keyed, keys: Ints) -> Rows:
-        """Return the rows of some keys as the loops read them."""
+    def rows(self, q: Beliefs, keyed: Keyed, keys: Ints, column: int) -> Rows:
+        """Return the rows of some keys of a column as the loops read them."""
         target, variable = keyed.target, self.conditional.variable
         every = slice(None) if keyed.rows is None else keyed.rows
         if target is None:
             target = np.ascontiguousarray(q.moments[variable.name][every, 0])
-        weight, places = self.weights(q, keyed), (keyed.begin, keyed.end)
+        places = keyed.begin, keyed.end
         if len(keys) < len(keyed.begin):
-            places = (keyed.begin[keys], keyed.end[keys])
-        return Rows(*places, keyed.columns, target, weight, keyed.coefficients, self.logit)
+            places = keyed.begin[keys], keyed.end[keys]
+        weights = self.weights(q, keyed, column)
+        return Rows(*places, keyed.columns, target, keyed.coefficients, *weights, self.logit)
 
-    def weights(self, q: Beliefs, keyed: Keyed) -> Numbers:
-        """Return the precision of each row, or one for all; the loops find that of a logit."""
+    def weights(self, q: Beliefs, keyed: Keyed, column: int) -> tuple[Numbers, int]:
+        """Return precisions, and by what they go; the loops find those of logits."""
         slot = self.conditional.slots.get("tau")
         if slot is None:
-            return np.ones(1, dtype=self.precision)
-        if isinstance(slot, Single) and slot.varies and self.noise is not None:
-            tau = q.moments[slot.reader.variable.name][:, 0].astype(self.precision)
-            key = self.columns[self.noise].key
-            return tau[key] if keyed.rows is None else tau[key[keyed.rows]]
-        size = self.conditional.variable.size if slot.varies else 1
-        numbers = keyed.rows if slot.varies and keyed.rows is not None else np.arange(size)
-        return slot.moments(q, numbers)[:, 0].astype(self.precision)
+            return np.ones(1, dtype=self.precision), ALL
+        if not slot.varies:
+            tau, weigher = slot.moments(q, np.zeros(1, dtype=np.int64)), ALL
+        elif isinstance(slot, Single) and self.noise is not None:
+            tau, weigher = q.moments[slot.reader.variable.name], self.line(self.noise, column)
+        else:
+            rows = np.arange(self.conditional.variable.size) if keyed.rows is None else keyed.rows
+            tau, weigher = slot.moments(q, rows), ROW
+        return tau[:, 0].astype(self.precision), weigher
+
+    @staticmethod
+    def line(column: int, own: int | None) -> int:
+        """Return which line of keys is a column's, where rows stand by the key of one."""
+        if column == own:
+            return OWN
+        return column if own is None or column < own else column - 1
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
         """E[mu] and E[mu^2] of each row; rows that cannot be written to are looked up once."""
@@ -299,7 +307,7 @@ class Plan:
             columns = np.stack([places.astype(np.int32) for _, places in found])
         lines = self.coefficients(rows, np.float64)
         nobody, nothing = np.zeros(0, dtype=np.int64), np.zeros(1)
-        return Rows(nobody, nobody, columns, nothing, nothing, lines, self.logit), only
+        return Rows(nobody, nobody, columns, nothing, lines, nothing, ALL, self.logit), only
 
     def row_moments(self, rows: Rows, mean: Mean) -> Array:
         """Return the same of rows as the loops read them."""
@@ -310,7 +318,7 @@ class Plan:
     def losses(self, q: Beliefs, keyed: Keyed, column: int) -> Array:
         """Sum over the rows of each key of E[(y - mu)^2], or of minus the log density, observed."""
         keys = np.arange(len(keyed.begin))
-        rows, mean = self.rows(q, keyed, keys), self.mean(q, column, np.float64)
+        rows, mean = self.rows(q, keyed, keys, column), self.mean(q, column, np.float64)
         with threads_for(rows.columns.shape[1] * len(self.operands)):
             return self.row_losses(rows, mean, keys)
 
@@ -377,7 +385,7 @@ class Plan:
         mean = self.mean(q, operand.column, self.precision, without)
         term = (operand.term, self.operands.index(operand), operand.width)
         to = Receiver(*term, work.keys, work.scale, rho, np.array(prior), at_once, joint)
-        rows = self.rows(q, work.keyed, work.keys)
+        rows = self.rows(q, work.keyed, work.keys, operand.column)
         accesses, sound = int(work.read.sum()) * operand.width, np.ones(len(work.keys), dtype=bool)
         with threads_for(accesses // (STREAM if work.drawn is None else 1)):
             loop = (rows, mean, natural, q.moments[name], sound)

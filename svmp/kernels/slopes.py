@@ -14,7 +14,18 @@ from numpy.typing import NDArray
 from svmp.families.family import Array
 from svmp.kernels.compiling import bare, jit
 from svmp.kernels.eights import EIGHT, add_to, eight, fill, put, times, times_plus
-from svmp.kernels.terms import TILE, Mean, Rows, observe, partner_of, place, product, reader, rest
+from svmp.kernels.terms import (
+    TILE,
+    Mean,
+    Rows,
+    differ,
+    observe,
+    partner_of,
+    place,
+    product,
+    reader,
+    rest,
+)
 from svmp.network.grid import Ints
 
 
@@ -81,6 +92,25 @@ def copy_slopes(
 
 
 @bare
+def gather_targets(
+    mean: Mean, rows: Rows, term: int, own: int, first: int, count: int, room: Room
+) -> None:
+    """Read the values of at most TILE rows of a key, without what other terms say of them.
+
+    Where rows differ in weight, they are multiplied by its root, which stands beside what was seen.
+    """
+    target, seen = room.target, room.seen
+    rest(mean, rows, term, own, first, count, target, room.spare)
+    if differ(rows):
+        observe(mean, rows, own, first, count, seen, room.spare)
+        for i in range(count):
+            target[i] = seen[i, 1] * (seen[i, 0] - target[i])
+    else:
+        for i in range(count):
+            target[i] = rows.target[first + i] - target[i]
+
+
+@bare
 def gather(
     mean: Mean,
     rows: Rows,
@@ -92,21 +122,11 @@ def gather(
     room: Room,
     square: Array,
 ) -> None:
-    """Read at most TILE rows of a key, and add to sum w E[a^2].
-
-    Where rows have weights, slopes and targets are multiplied by their roots.
-    """
+    """Read at most TILE rows of a key, slopes as well, and add to sum w E[a^2]."""
     width, padded = mean.width[term], in_eights(mean.width[term])
-    weighted, partner = rows.logit or len(rows.weight) > 1, partner_of(mean, term, operand)
-    target, seen, spare = room.target, room.seen, room.spare
-    if weighted:
-        observe(mean, rows, own, first, count, seen, spare)
-    rest(mean, rows, term, own, first, count, target, spare)
-    for i in range(count):
-        if weighted:
-            target[i] = seen[i, 1] * (seen[i, 0] - target[i])
-        else:
-            target[i] = rows.target[first + i] - target[i]
+    weighted, partner = differ(rows), partner_of(mean, term, operand)
+    seen, spare = room.seen, room.spare
+    gather_targets(mean, rows, term, own, first, count, room)
     if partner >= 0 and width == padded:
         other = reader(mean, term, partner)
         for i in range(count):

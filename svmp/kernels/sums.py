@@ -14,8 +14,8 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.kernels.compiling import bare, jit
 from svmp.kernels.eights import EIGHT, add_to, eight, fill, times_plus
-from svmp.kernels.slopes import Room, gather, in_eights
-from svmp.kernels.terms import TILE, Mean, Rows
+from svmp.kernels.slopes import Room, gather, gather_targets, in_eights
+from svmp.kernels.terms import TILE, Mean, Rows, coefficient, differ, is_alone
 
 
 @jit
@@ -58,6 +58,25 @@ def add_linear(lines: Array, count: int, target: Array, linear: Array) -> None:
 
 
 @bare
+def add_alone(
+    mean: Mean, rows: Rows, term: int, own: int, first: int, last: int, sums: Array, room: Room
+) -> None:
+    """Make the sums of some rows for an element that stands alone, whose slopes are numbers."""
+    weighted, linear, square = differ(rows), 0.0, 0.0
+    for start in range(first, last, TILE):
+        count = min(TILE, last - start)
+        gather_targets(mean, rows, term, own, start, count, room)
+        for i in range(count):
+            slope = coefficient(mean, rows, term, start + i)
+            if weighted:
+                slope *= room.seen[i, 1]
+            linear += slope * room.target[i]
+            square += slope * slope
+    padded = sums.shape[1]
+    sums[2 * padded, 0], sums[2 * padded + 1, 0] = linear, square
+
+
+@bare
 def add_sums(
     mean: Mean,
     rows: Rows,
@@ -74,6 +93,9 @@ def add_sums(
     `sums` has lines of K rounded up to eights: as many for the sum of a a^T, as many for the system
     that is made of it, and one each for the other two sums and the solution.
     """
+    if is_alone(mean, term):
+        add_alone(mean, rows, term, own, first, last, sums, room)
+        return
     padded = sums.shape[1]
     gram, linear, square = sums[:padded], sums[2 * padded], sums[2 * padded + 1]
     gram[:] = 0

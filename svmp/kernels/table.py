@@ -30,9 +30,12 @@ class Column:
 
     @classmethod
     def of(cls, reader: Reader, width: int) -> Column:
-        rows = np.arange(reader.scope.rows.size)
-        elements = reader.element(rows, np.zeros_like(rows))
-        return cls((elements // width).astype(np.int32), reader.variable.size // width)
+        """Read the first slot of every row, of as many."""
+        key = reader.key
+        if key is None:
+            rows = np.arange(reader.scope.rows.size)
+            key = reader.element(rows, np.zeros_like(rows)) // width
+        return cls(key.astype(np.int32).ravel(), reader.variable.size // width)
 
 
 @dataclass(frozen=True, eq=False)

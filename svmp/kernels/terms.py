@@ -30,8 +30,8 @@ LINE = 16
 """Rows that are turned at a time from one after another to factor by factor."""
 BLOCK = 1024
 """Rows that a thread takes at a time where they have no key."""
-OWN = -1
-"""The column of an operand that stands at the key whose rows are read."""
+OWN, ROW, ALL = -1, -2, -3
+"""Instead of a column: the key whose rows are read, the row itself, and one for all."""
 
 
 class Rows(NamedTuple):
@@ -43,9 +43,10 @@ class Rows(NamedTuple):
         Where the rows of each receiving key begin and end.
     columns
         The keys of every row, a line for each column.
-    target, weight, coefficients
-        The value of every row; its precision, or one number for all; the coefficients of terms
-        that have any, a line each.
+    target, coefficients
+        The value of every row, and the coefficients of terms that have any, a line each.
+    weight, weigher
+        Precisions, and by which column they go; or OWN, ROW or ALL.
     logit
         Whether the values are those of a Bernoulli, and the mean is their logit.
     """
@@ -54,8 +55,9 @@ class Rows(NamedTuple):
     end: Ints
     columns: NDArray[np.int32]
     target: NDArray[Any]
-    weight: NDArray[Any]
     coefficients: NDArray[Any]
+    weight: NDArray[Any]
+    weigher: int
     logit: bool
 
 
@@ -146,6 +148,32 @@ def coefficient(mean: Mean, rows: Rows, term: int, e: int) -> float:
 
 
 @bare
+def differ(rows: Rows) -> bool:
+    """Whether rows of one key may differ in weight."""
+    return rows.logit or rows.weigher >= 0 or rows.weigher == ROW
+
+
+@bare
+def shared_weight(rows: Rows, own: int) -> float:
+    """Return the weight that all rows of a key have, or 1 where they differ."""
+    return 1.0 if differ(rows) else rows.weight[own if rows.weigher == OWN else 0]
+
+
+@bare
+def own_weight(rows: Rows, e: int) -> float:
+    """Return the weight of a row, or 1 where all of a key have the same."""
+    if rows.weigher >= 0:
+        return rows.weight[np.uintp(rows.columns[rows.weigher, e])]
+    return rows.weight[e] if rows.weigher == ROW else 1
+
+
+@bare
+def is_alone(mean: Mean, term: int) -> bool:
+    """Whether a term is one number of one operand, such as a bias."""
+    return mean.first[term + 1] - mean.first[term] == 1 and mean.width[term] == 1
+
+
+@bare
 def partner_of(mean: Mean, term: int, operand: int) -> int:
     """Return the one by which an operand is multiplied, or -1 where it is by more or by less."""
     first = mean.first[term]
@@ -181,26 +209,55 @@ def dot(a: Array, at: int, b: Array, start: int, width: int) -> Any:
 
 
 @bare
+def add_alone(
+    mean: Mean, rows: Rows, term: int, own: int, first: int, count: int, out: Array
+) -> None:
+    """Add to E[mu] of some rows a term that is one number."""
+    this, line, c = reader(mean, term, mean.first[term]), mean.line[term], mean.scale[term]
+    if this.column == OWN and line < 0:
+        same = c * mean.packed[place(this, rows, own, first)]
+        for i in range(count):
+            out[i] += same
+        return
+    for i in range(count):
+        slope = c if line < 0 else c * rows.coefficients[line, first + i]
+        out[i] += slope * mean.packed[place(this, rows, own, first + i)]
+
+
+@bare
+def add_pair(
+    mean: Mean, rows: Rows, term: int, partner: int, own: int, first: int, count: int, out: Array
+) -> None:
+    """Add to E[mu] of some rows a term that is a dot product of two operands."""
+    this, that = reader(mean, term, mean.first[term + 1] - 1), reader(mean, term, partner)
+    packed, width = mean.packed, np.uintp(mean.width[term])
+    for i in range(count):
+        at, other = place(this, rows, own, first + i), place(that, rows, own, first + i)
+        out[i] += dot(packed, at, packed, other, width)
+
+
+@bare
 def rest(
     mean: Mean, rows: Rows, skip: int, own: int, first: int, count: int, out: Array, room: Array
 ) -> None:
     """Write E[mu] of some rows without one term."""
-    packed = mean.packed
     for i in range(count):
         out[i] = mean.intercept
     for term in range(len(mean.width)):
-        if term != skip:
-            last, width = mean.first[term + 1] - 1, np.uintp(mean.width[term])
-            partner, this = partner_of(mean, term, last), reader(mean, term, last)
-            that = reader(mean, term, partner)
+        last = mean.first[term + 1] - 1
+        partner = partner_of(mean, term, last)
+        if term == skip:
+            continue
+        if is_alone(mean, term):
+            add_alone(mean, rows, term, own, first, count, out)
+        elif partner >= 0:
+            add_pair(mean, rows, term, partner, own, first, count, out)
+        else:
+            this, width = reader(mean, term, last), np.uintp(mean.width[term])
             for i in range(count):
                 at = place(this, rows, own, first + i)
-                if partner >= 0:
-                    other = place(that, rows, own, first + i)
-                    out[i] += dot(packed, at, packed, other, width)
-                else:
-                    product(mean, rows, term, last, own, first + i, room)
-                    out[i] += dot(packed, at, room, np.uintp(0), width)
+                product(mean, rows, term, last, own, first + i, room)
+                out[i] += dot(mean.packed, at, room, np.uintp(0), width)
 
 
 @bare
@@ -232,10 +289,14 @@ def moments_of(
     for term in range(len(mean.width)):
         last, width = mean.first[term + 1] - 1, np.uintp(mean.width[term])
         partner, this = partner_of(mean, term, last), reader(mean, term, last)
-        that = reader(mean, term, partner)
+        that, alone = reader(mean, term, partner), is_alone(mean, term)
         for i in range(count):
             at = place(this, rows, own, first + i)
-            if partner >= 0:
+            if alone:
+                c, one = coefficient(mean, rows, term, first + i), mean.packed[at]
+                expected = c * one
+                variance = c * c * (mean.packed[at + np.uintp(1)] - one * one)
+            elif partner >= 0:
                 other = place(that, rows, own, first + i)
                 expected, variance = spread(mean.packed, at, mean.packed, other, width)
             else:
@@ -268,10 +329,9 @@ def observe(
         for i in range(count):
             out[i, 0], out[i, 1] = tangent(out[i, 0], out[i, 1], rows.target[first + i])
         return
-    weighted = len(rows.weight) > 1
     for i in range(count):
         out[i, 0] = rows.target[first + i]
-        out[i, 1] = np.sqrt(rows.weight[first + i]) if weighted else 1
+        out[i, 1] = np.sqrt(own_weight(rows, first + i))
 
 
 @shared

@@ -21,10 +21,11 @@ from svmp.kernels.terms import (
     coefficient,
     dot,
     loss,
-    one_of,
+    own_weight,
     place,
     product,
     reader,
+    shared_weight,
     tangent,
 )
 from svmp.network.grid import Ints
@@ -138,7 +139,8 @@ def observe(
             out[i, 0], root = tangent(out[i, 0], out[i, 1], rows.target[first + i])
             out[i, 1] = root * root
         else:
-            out[i, 0], out[i, 1] = rows.target[first + i], one_of(rows.weight, first + i)
+            weight = shared_weight(rows, own) * own_weight(rows, first + i)
+            out[i, 0], out[i, 1] = rows.target[first + i], weight
 
 
 @shared

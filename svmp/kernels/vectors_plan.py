@@ -77,7 +77,7 @@ class VectorPlan(Plan):
         mean = self.mean(q, operand.column, self.precision, without)
         place = (operand.term, self.operands.index(operand))
         to = Receiver(*place, work.keys, work.scale, rho, np.array(prior), at_once)
-        rows = self.rows(q, work.keyed, work.keys)
+        rows = self.rows(q, work.keyed, work.keys, operand.column)
         sound = np.ones(len(work.keys), dtype=bool)
         with threads_for(int(work.read.sum()) * prior.shape[1] // STREAM):
             share(vectors.update, to, rows, mean, natural, q.moments[name], sound)

@@ -161,6 +161,13 @@ class Conditional:
         assert self.selector is not None
         return self.selector.moments(q, rows)[np.arange(len(rows)), components]
 
+    def to_children(self, q: Beliefs) -> Array:
+        """Return the messages to all children."""
+        if not self.pools:
+            return self.to_child(q, np.arange(self.variable.size))
+        one = self.kinds.one_of_each(np.arange(self.kinds.grid.size))
+        return self.kinds.everywhere(self.to_child(q, one))
+
     def to_child(self, q: Beliefs, rows: Ints) -> Array:
         """Return the message to the child: the expected natural parameter of its prior."""
         if self.pools and len(rows) > self.kinds.grid.size:

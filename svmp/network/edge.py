@@ -102,25 +102,34 @@ class Edge:
     @cached_property
     def children(self) -> Ints:
         """How many rows depend on each element of the parent."""
-        return self.children_in(self.conditional.variable.rows)
+        return self.children_in(None)
 
-    def children_in(self, rows: Ints) -> Ints:
-        """Return how many of these rows depend on each element of the parent.
+    def children_in(self, rows: Ints | None) -> Ints:
+        """Return how many of these rows, or of all, depend on each element of the parent.
 
         One row of every kind is looked at, so that a mixture's components, which read all rows,
         need no list of them.
         """
         if self._kinds.each == 1:  # each row is of a kind of its own
+            rows = self.conditional.variable.rows if rows is None else rows
             elements, _ = self._pairs(rows) if self._reads_once else self._first_pairs(rows)
             count = np.bincount(elements, minlength=self.parent.size)
             return count[self._base(np.arange(self.parent.size))] // self.fan
-        times = np.bincount(self._kinds.of(rows), minlength=self._kinds.grid.size)
+        times = self._times(rows)
         some = self._kinds.one_of_each(np.flatnonzero(times))
         elements, found = self._first_pairs(some)
         if not self.choosing:
             found = found // self.conditional.components
         count = np.bincount(elements, times[self._kinds.of(found)], self.parent.size)
         return count[self._base(np.arange(self.parent.size))].astype(np.int64) // self.fan
+
+    def _times(self, rows: Ints | None) -> Ints:
+        """Return how many of these rows, or of all, are of each kind."""
+        kinds, variable = self._kinds, self.conditional.variable
+        if rows is None and variable.present is None:
+            return np.full(kinds.grid.size, kinds.each)
+        rows = variable.rows if rows is None else rows
+        return np.bincount(kinds.of(rows), minlength=kinds.grid.size)
 
     @cached_property
     def _kinds(self) -> Kinds:
@@ -137,7 +146,7 @@ class Edge:
         """Number the parent's elements so that no two of one number meet in a sub-row."""
         if self.choosing:
             return None
-        kinds = np.flatnonzero(np.bincount(self._kinds.of(self.conditional.variable.rows)))
+        kinds = np.flatnonzero(self._times(None))
         rows = self.conditional.subrows(self._kinds.one_of_each(kinds))
         return self.slot.colours(self.parent, rows)
 

@@ -79,6 +79,17 @@ class Kinds:
             cells += self.grid.coordinate(label, kinds) * self.plate.stride(label)
         return cells
 
+    def everywhere(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Give every cell the line of its kind."""
+        known = [
+            n if a in self.grid.labels else 1
+            for a, n in zip(self.plate.labels, self.plate.shape, strict=True)
+        ]
+        lines = values.reshape(*known, values.shape[-1])
+        return np.broadcast_to(lines, (*self.plate.shape, values.shape[-1])).reshape(
+            -1, values.shape[-1]
+        )
+
     def mean(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the mean over the cells of each kind of what stands in a line for each cell."""
         labels, count = self.plate.labels, len(self.grid.labels)

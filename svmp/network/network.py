@@ -14,7 +14,7 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
-from svmp.network.beliefs import Beliefs
+from svmp.network.beliefs import Beliefs, Loop
 from svmp.network.conditional import CHUNK
 from svmp.network.division import Division, divide
 from svmp.network.edge import Edge
@@ -56,14 +56,16 @@ class Network:
         The variables, as declared, by name.
     edges
         For each hidden variable, the tables that depend on it.
-    samples
-        Rows that an algorithm drew and reads again in the next iterations.
+    samples, loops
+        Rows that an algorithm drew and reads again in the next iterations, and compiled loops: kept
+        for all that run on this network.
     """
 
     def __init__(self, model: Model) -> None:
         variables = list(model.variables.values())
         self.model = model
         self.samples: dict[tuple[int, float], Any] = {}
+        self.loops: dict[str, Loop] = {}
         self._divisions: dict[str, Division] = {}
         self.hidden = {v.name: v for v in variables if v.hidden}
         self.observed = {v.name: v for v in variables if not v.hidden}

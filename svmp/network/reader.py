@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from svmp.errors import ModelError
 from svmp.network.expressions import Index, Labelled, Operand
@@ -75,13 +76,20 @@ class Reader:
 
     def element(self, rows: Ints, slots: Ints) -> Ints:
         """Return the flat number of the element that each (row, slot) refers to."""
-        plate = self.variable.plate
-        flat: Ints = np.zeros(len(rows), dtype=np.int64)
+        plate, flat = self.variable.plate, np.zeros(1, dtype=np.int64)
         for index, label in zip(self.index, plate.labels, strict=False):
-            place = self._coordinate(index, rows, slots)
-            stride = plate.stride(label)
-            flat += place if stride == 1 else np.multiply(place, stride, dtype=np.int64)
-        return flat
+            place, stride = self._coordinate(index, rows, slots), plate.stride(label)
+            flat = flat + (place if stride == 1 else np.multiply(place, stride, dtype=np.int64))
+        return flat if flat.shape == rows.shape else np.full(len(rows), flat[0])
+
+    @property
+    def key(self) -> NDArray[Any] | None:
+        """The array through which every row reads, where that and its slots are all it reads by."""
+        arrays = [i for i in self.index if isinstance(i, Labelled)]
+        others = {i for i in self.index if not isinstance(i, Labelled)}
+        if len(arrays) != 1 or not others <= self.carried:
+            return None
+        return arrays[0].values if arrays[0].axes == self.scope.rows.labels else None
 
     def component(self, rows: Ints, slots: Ints) -> Ints:
         """Return which entry of a vector is meant; 0 for variables that are numbers."""

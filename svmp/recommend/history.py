@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from svmp.kernels.table import by_key
 from svmp.ratings import Ratings
 from svmp.recommend.side import Keys
 
@@ -31,11 +32,11 @@ class History:
     @classmethod
     def of(cls, ratings: Ratings) -> History:
         """Sort a table by user; of each user the rows stay in their order."""
-        order = np.argsort(ratings.user, kind="stable")
-        begin = np.zeros(ratings.users + 1, np.int64)
-        np.cumsum(np.bincount(ratings.user, minlength=ratings.users), out=begin[1:])
-        time = None if ratings.time is None else ratings.time[order]
-        return cls(begin, ratings.item[order], ratings.rating[order], time)
+        begin, order = by_key(ratings.user, ratings.users)
+        columns = ratings.item, ratings.rating, ratings.time
+        if order is None:
+            return cls(begin, *columns)
+        return cls(begin, *(None if c is None else c[order] for c in columns))  # type: ignore[arg-type]
 
     @property
     def user(self) -> NDArray[np.int32]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from svmp.inference.fit import fit
 from svmp.inference.result import Fit
 from svmp.inference.selection import FullVB
+from svmp.network.network import Network
 from svmp.ratings import Ratings
 from svmp.recommend.network import Covariance, Noise, guesses, network, sides
 from svmp.recommend.side import Side, score
@@ -81,14 +82,13 @@ def learn(
     table = Ratings(ratings.user, ratings.item, unit, ratings.user_ids, ratings.item_ids)
     rest = table.take(np.flatnonzero(held))
     options["bound_every"] = RARELY
-    model = network(table.take(np.flatnonzero(~held)), factors, covariance, noise)
+    model = Network(network(table.take(np.flatnonzero(~held)), factors, covariance, noise))
     best: Fit | None = None
     error, spent = np.inf, 0.0
     q: Any = start(table, factors, covariance, seed)
     while spent < max_sweeps:
         until = min(max(GROWTH * spent, FIRST), max_sweeps) if len(rest) else max_sweeps
-        method = None if best is None else FullVB()
-        q = fit(model, method, init=q, seed=seed, max_sweeps=until - spent, **options)
+        q = fit(model, FullVB(), init=q, seed=seed, max_sweeps=until - spent, **options)
         spent = until
         now = float(np.mean(_errors(q, rest)[0] ** 2)) if len(rest) else np.inf
         patience = PATIENT if now > CLEARLY * error else 2 * PATIENT
@@ -102,7 +102,7 @@ def learn(
     spread = Spread.normal()
     if len(rest):
         errors, std = _errors(best, rest)
-        model = network(table, factors, covariance, noise)
+        model = Network(network(table, factors, covariance, noise))
         best = fit(model, FullVB(), init=best, seed=seed, max_sweeps=LAST, **options)
         spread = Spread.of(errors, std).wider(float(std.mean() / _errors(best, rest)[1].mean()))
     return _learned(best, scale, covariance == "full", spread, spent)
