@@ -36,7 +36,7 @@ Update = tuple[Ints, Array]
 """Elements, and their new natural parameters."""
 MEMORY = 0.1
 """Weight of the newest gradient in the running statistics that a policy may ask for."""
-REST = 1e-3
+REST = 1e-4
 """A group is at rest when a pass moves its q by at most so many nats an element: for a Normal, by
 a thirtieth of its standard deviation, which is little beside the noise of drawing groups."""
 MOST_PASSES = 100

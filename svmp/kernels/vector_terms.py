@@ -4,7 +4,8 @@
 
 Means and second moments are laid out as in terms.py, and are the diagonal of E[x x^T]. What
 makes a covariance full follows them: the cross moments E[x_j x_k] of j < k, in the order of an
-upper triangle. No array has a line for each row. The plain twin is network/linear.py.
+upper triangle. Each of the three is rounded up to eights, with zeros. No array has a line for each
+row. The plain twin is network/linear.py.
 """
 
 from __future__ import annotations
@@ -32,26 +33,27 @@ from svmp.network.grid import Ints
 
 
 @bare
-def pack_key(own: Array, width: int, out: Array) -> None:
+def pack_key(own: Array, width: int, padded: int, out: Array) -> None:
     """Write K means, K second moments and K (K - 1) / 2 cross moments."""
-    at = 2 * width
+    at = 2 * padded
+    out[:] = 0
     for k in range(width):
         out[k] = own[k]
         line = own[width + k * width :]
-        out[width + k] = line[k]
+        out[padded + k] = line[k]
         for j in range(k + 1, width):
             out[at] = line[j]
             at += 1
 
 
 @shared
-def pack(taken: Ints, moments: Array, width: int, packed: Array) -> None:
+def pack(taken: Ints, moments: Array, width: int, padded: int, packed: Array) -> None:
     """Write the moments of every key as the loops read them."""
-    size = width * (width + 3) // 2
+    size = len(packed) // len(moments)
     first = claim(taken, CHUNK)
     while first < len(moments):
         for key in range(first, min(first + CHUNK, len(moments))):
-            pack_key(moments[key], width, packed[key * size : (key + 1) * size])
+            pack_key(moments[key], width, padded, packed[key * size : (key + 1) * size])
         first = claim(taken, CHUNK)
 
 

@@ -13,13 +13,14 @@ Moments are (elements, K + K^2) arrays of E[x] and E[x x^T], naturals are (tau m
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from svmp.families.family import Array, Bools
 from svmp.kernels.cholesky import invert, solve
 from svmp.kernels.compiling import CHUNK, bare, claim, jit, shared
+from svmp.kernels.eights import EIGHT, eight, fill, put, times_plus
 from svmp.kernels.terms import TILE, Mean, Rows, one_of, place, product, reader, rest
 from svmp.kernels.threads import share
 from svmp.kernels.vector_terms import cross_product, is_pair, observe
@@ -48,6 +49,19 @@ def pull(
 
 
 @bare
+def add_times(factor: float, a: Array, at: int, first: int, last: int, out: Array) -> None:
+    """Add a multiple of numbers of one array to those of another, eight by eight."""
+    many = fill(factor)
+    k: Any = first
+    while k + np.uintp(EIGHT) <= last:
+        put(out, k, times_plus(many, eight(a, at + k), eight(out, k)))
+        k += np.uintp(EIGHT)
+    while k < last:
+        out[k] += factor * a[at + k]
+        k += np.uintp(1)
+
+
+@bare
 def add_partner(
     mean: Mean,
     rows: Rows,
@@ -61,15 +75,12 @@ def add_partner(
     total: Array,
 ) -> None:
     """Add the three sums of some rows of one key, where the slopes are those of one operand."""
-    width, size, packed = np.uintp(mean.width[term]), np.uintp(mean.size[term]), mean.packed
+    width, size = np.uintp(mean.width[term]), np.uintp(mean.size[term])
     other, scale = reader(mean, term, partner), mean.scale[term]
     for i in range(count):
         at = place(other, rows, own, first + i)
-        weight, residual = seen[i, 1] * scale * scale, scale * pulls[i]
-        for k in range(width):
-            total[k] += residual * packed[at + k]
-        for j in range(width, size):
-            total[j] += weight * packed[at + j]
+        add_times(scale * pulls[i], mean.packed, at, np.uintp(0), width, total)
+        add_times(seen[i, 1] * scale * scale, mean.packed, at, width, size, total)
 
 
 @bare
@@ -147,8 +158,8 @@ class Receiver(NamedTuple):
 
     Attributes
     ----------
-    term, operand
-        The term, and which of all operands it is.
+    term, operand, width
+        The term, which of all operands it is, and its K.
     keys, scale, rho, prior
         The keys, by what the messages of each are multiplied, its step and its prior; each of the
         last three may be one for all.
@@ -158,6 +169,7 @@ class Receiver(NamedTuple):
 
     term: int
     operand: int
+    width: int
     keys: Ints
     scale: Array
     rho: Array
@@ -166,20 +178,20 @@ class Receiver(NamedTuple):
 
 
 @bare
-def blend(to: Receiver, m: int, width: int, sums: Array, own: Array, tau: Array) -> float:
+def blend(to: Receiver, m: int, padded: int, sums: Array, own: Array, tau: Array) -> float:
     """Move a natural parameter by a step towards its prior and what the rows say.
 
     Write the lower triangle of its tau; return the sum of all sizes.
     """
-    step, scale = one_of(to.rho, m), one_of(to.scale, m)
+    step, scale, width = one_of(to.rho, m), one_of(to.scale, m), to.width
     prior = to.prior[m] if len(to.prior) > 1 else to.prior[0]
-    place, total = 2 * width, 0.0
+    place, total = 2 * padded, 0.0
     for k in range(width):
         own[k] = (1 - step) * own[k] + step * (prior[k] + scale * sums[k])
         total += abs(own[k])
         for j in range(k, width):
             at, back = width + k * width + j, width + j * width + k
-            said = sums[width + k]
+            said = sums[padded + k]
             if j > k:
                 said = sums[place]
                 place += 1
@@ -192,23 +204,23 @@ def blend(to: Receiver, m: int, width: int, sums: Array, own: Array, tau: Array)
 
 @bare
 def settle(
-    to: Receiver, m: int, width: int, sums: Array, room: Array, natural: Array, moments: Array
+    to: Receiver, m: int, padded: int, sums: Array, room: Array, natural: Array, moments: Array
 ) -> bool:
     """Update a key from the sums of its rows, and its moments with it; return if it is sound."""
-    padded, key = room.shape[1], to.keys[m]
-    root, mean = room[:padded], room[2 * padded]
+    size, key, width = room.shape[1], to.keys[m], to.width
+    root, mean = room[:size], room[2 * size]
     root[:] = 0
     mean[:] = 0
-    for k in range(width, padded):
+    for k in range(width, size):
         root[k, k] = 1
-    sound = blend(to, m, width, sums, natural[key], root) < np.inf
+    sound = blend(to, m, padded, sums, natural[key], root) < np.inf
     if not to.at_once:
         return sound
     for k in range(width):
         mean[k] = natural[key, k]
     if not (sound and solve(root, mean)):
         return False
-    invert(root, room[padded : 2 * padded])
+    invert(root, room[size : 2 * size])
     own = moments[key]
     for i in range(width):
         own[i] = mean[i]
@@ -229,16 +241,16 @@ def update(
     sound: Bools,
 ) -> None:
     """Update each key but long ones, `natural` and `moments` in place; say which are sound."""
-    width = mean.width[to.term]
+    padded = mean.width[to.term]
     room, seen = room_for(mean), np.empty((TILE, 2), mean.packed.dtype)
-    square, sums = square_room(width), np.empty(mean.size[to.term])
+    square, sums = square_room(to.width), np.empty(mean.size[to.term])
     first = claim(taken, CHUNK)
     while first < len(to.keys):
         for m in range(first, min(first + CHUNK, len(to.keys))):
             begin, end = rows.begin[m], rows.end[m]
             if end - begin <= LONG:
                 add_rows(mean, rows, to, m, begin, end, room, seen, sums)
-                if not settle(to, m, width, sums, square, natural, moments):
+                if not settle(to, m, padded, sums, square, natural, moments):
                     sound[m] = False
         first = claim(taken, CHUNK)
 
@@ -261,8 +273,8 @@ def update_long(
     to: Receiver, m: int, rows: Rows, mean: Mean, natural: Array, moments: Array
 ) -> bool:
     """Update a key with very many rows: pieces of them in parallel, then their sum in order."""
-    count, width = int(rows.end[m] - rows.begin[m]), int(mean.width[to.term])
+    count, padded = int(rows.end[m] - rows.begin[m]), int(mean.width[to.term])
     piece = max(LONG // 8, count // 256 + 1)
     sums = np.empty((-(-count // piece), int(mean.size[to.term])))
     share(add_pieces, to, m, rows, mean, piece, sums)
-    return settle(to, m, width, sums.sum(axis=0), square_room(width), natural, moments)
+    return settle(to, m, padded, sums.sum(axis=0), square_room(to.width), natural, moments)

@@ -13,6 +13,7 @@ from svmp.families.family import Array
 from svmp.families.mvnormal import MvNormal
 from svmp.families.normal import Normal
 from svmp.kernels import vector_terms, vectors
+from svmp.kernels.eights import EIGHT
 from svmp.kernels.plan import Operand, Plan, Work
 from svmp.kernels.table import Numbers
 from svmp.kernels.terms import Mean, Rows
@@ -36,19 +37,16 @@ class VectorPlan(Plan):
         whole = reader.index[-1] == slots[0] and not reader.carried
         return isinstance(reader.variable.family, MvNormal) and whole
 
-    def packed_width(self, term: LinearTerm) -> int:
-        """Return K."""
-        return term.scope.slots.size
-
     def packed_size(self, term: LinearTerm) -> int:
-        """Return the same with cross moments, of which there are K (K - 1) / 2."""
+        """Return the same with cross moments, of which there are K (K - 1) / 2, in eights."""
         width = term.scope.slots.size
-        return width * (width + 3) // 2
+        return super().packed_size(term) + -(-width * (width - 1) // 2 // EIGHT) * EIGHT
 
     def pack(self, moments: Array, operand: Operand, out: Numbers) -> None:
+        padded = self.packed_width(self.terms[operand.term])
         with threads_for(out.size // STREAM):
             width = dimension(operand.reader.variable)
-            share(vector_terms.pack, moments, width, out)
+            share(vector_terms.pack, moments, width, padded, out)
 
     def row_moments(self, rows: Rows, mean: Mean) -> Array:
         out = np.empty((rows.columns.shape[1], 2))
@@ -75,7 +73,7 @@ class VectorPlan(Plan):
         natural = q.natural[name] if at_once else q.natural[name].copy()
         without = None if self.logit else name
         mean = self.mean(q, operand.column, self.precision, without)
-        place = (operand.term, self.operands.index(operand))
+        place = (operand.term, self.operands.index(operand), dimension(operand.reader.variable))
         to = Receiver(*place, work.keys, work.scale, rho, np.array(prior), at_once)
         rows = self.rows(q, work.keyed, work.keys, operand.column)
         sound = np.ones(len(work.keys), dtype=bool)

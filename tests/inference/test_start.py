@@ -9,6 +9,7 @@ import pytest
 
 import svmp
 from svmp.kernels.threads import CORES
+from svmp.network.network import Network
 
 from .models import every_family, mixture, rates, ratings, regression
 
@@ -16,7 +17,7 @@ MODELS = [regression, ratings, mixture, rates, every_family]
 every_model = pytest.mark.parametrize("build", MODELS, ids=lambda f: f.__name__)
 
 
-def one_sweep(model: svmp.Model, **options: object) -> svmp.Fit:
+def one_sweep(model: svmp.Model | Network, **options: object) -> svmp.Fit:
     return svmp.fit(model, svmp.FullVB(), **{"max_sweeps": 3, "tol": 0, **options})
 
 
@@ -117,6 +118,15 @@ def test_the_posterior_of_an_earlier_fit() -> None:
 def test_a_whole_fit() -> None:
     first = one_sweep(ratings())
     assert_same_bits(one_sweep(ratings(), init=first), one_sweep(ratings(), init=first.posteriors))
+
+
+def test_a_network_that_is_fitted_again() -> None:
+    """What it keeps for the next fit changes no bit."""
+    for build in (ratings, rates, regression):
+        network = Network(build())
+        first = one_sweep(network)
+        assert_same_bits(first, one_sweep(build()))
+        assert_same_bits(one_sweep(network, init=first), one_sweep(build(), init=first))
 
 
 def test_starting_at_the_optimum_stays_there() -> None:

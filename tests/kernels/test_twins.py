@@ -43,9 +43,14 @@ def factorizations(draw: Callable[..., Any]) -> svmp.Model:
         if has_mean:
             mu = mu + svmp.Normal("mean", mu=0, tau=0.5)
         if has_user:
-            mu = mu + svmp.Normal("a", mu=0, tau=2, dims="user")[user]
+            a = svmp.Normal("a", mu=0, tau=2, dims="user")[user]
+            mu = mu + (a * rng.normal(1, 0.5, rows) if draw(st.booleans()) else a)
         if has_item:
-            mu = mu + svmp.Normal("b", mu=0, tau=2, dims="item")[item]
+            mu = (
+                mu
+                + draw(st.sampled_from([1.0, 0.5]))
+                * svmp.Normal("b", mu=0, tau=2, dims="item")[item]
+            )
         if has_dot or not (has_mean or has_user or has_item):
             prior = draw(st.sampled_from(["one", "learned", "by factor"]))
             tau_u: Any = 1.0
@@ -56,12 +61,14 @@ def factorizations(draw: Callable[..., Any]) -> svmp.Model:
             u = svmp.Normal("u", mu=0, tau=tau_u, dims=("user", "factor"))
             v = svmp.Normal("v", mu=0.1, tau=1, dims=("item", "factor"))
             mu = mu + svmp.dot(u[user], v[item])
-        noise = draw(st.sampled_from(["known", "shared", "by item"]))
+        noise = draw(st.sampled_from(["known", "shared", "by item", "by row"]))
         tau: Any = 1.5
         if noise == "shared":
             tau = svmp.Gamma("tau", alpha=2, beta=1)
         elif noise == "by item":
             tau = svmp.Gamma("tau", alpha=2, beta=1, dims="item")[item]
+        elif noise == "by row":
+            tau = rng.gamma(2, 1, rows)
         if draw(st.booleans()):
             hidden = svmp.Normal("hidden", mu=mu, tau=tau, dims="row")
             key = np.concatenate([np.arange(rows), rng.integers(rows, size=3)])

@@ -168,7 +168,7 @@ def test_moments_follow_their_natural_parameters(k):
     tau = root @ root.T
     prior = np.concatenate([tau @ mu, -0.5 * tau.ravel()])[None]
     one, first = np.ones(1), np.zeros(1, dtype=np.int64)
-    to = vectors.Receiver(0, 0, first, one, one, prior, at_once=True)
+    to = vectors.Receiver(0, 0, k, first, one, one, prior, at_once=True)
     natural, moments = np.zeros_like(prior), np.zeros_like(prior)
     nothing, room = np.zeros(k * (k + 3) // 2), vectors.square_room(k)
     assert vectors.settle(to, 0, k, nothing, room, natural, moments)
