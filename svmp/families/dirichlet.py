@@ -85,10 +85,7 @@ class Dirichlet(Family):
         return np.asarray(np.maximum(softmax(logs, axis=-1), TINY))
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
-        """Pretend counts of about one each, or the prior's if it has more, a tenth up or down.
-
-        Topics that start nearly alike share the words out slowly, and end better for it.
-        """
+        """Pretend counts of about one each, or the prior's if it has more, a tenth up or down."""
         return np.maximum(natural + 1, 1.0) * rng.gamma(100.0, 0.01, natural.shape) - 1
 
     def example(self, rng: np.random.Generator, count: int) -> Array:

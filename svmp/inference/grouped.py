@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.inference.draws import sample_each
 from svmp.inference.rows import Draw, Pairs, Rows, among
 from svmp.network.division import Division
 from svmp.network.edge import Edge
@@ -21,13 +20,21 @@ from svmp.network.grid import Ints
 from svmp.network.network import Network
 
 
-def draw_groups(division: Division, size: int, seed: int, iteration: int) -> Ints:
-    """Return `size` distinct groups in ascending order, every set of them equally likely."""
-    everyone = np.array([division.count])
-    number = len(division.network.hidden)  # a stream of its own, after the variables'
-    anyone = np.zeros(1, dtype=np.int64)
-    take = np.minimum([size], everyone)
-    return np.sort(sample_each(seed, iteration, number, anyone, everyone, take))
+def draw_groups(count: int, size: int, seed: int, iteration: int) -> Ints:
+    """Return `size` of so many groups in ascending order, every set of them equally likely.
+
+    They take turns: none is drawn again before the others were, but for the few that are left over
+    where `size` does not divide their number.
+    """
+    turns = max(1, count // size)
+    epoch, turn = divmod(iteration - 1, turns)
+    return np.sort(shuffled(count, seed, epoch)[turn * size : (turn + 1) * size])
+
+
+@lru_cache(maxsize=1)
+def shuffled(count: int, seed: int, epoch: int) -> Ints:
+    """Return all groups in the order of their turns."""
+    return np.random.default_rng([seed, epoch, 6]).permutation(count)
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,8 @@ class Batch(Selection):
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
         if self.over is not None:
             division = network.divided(self.over)
-            return DrawnGroups(network, division, draw_groups(division, self.size, seed, iteration))
+            drawn = draw_groups(division.count, self.size, seed, iteration)
+            return DrawnGroups(network, division, drawn)
         return DrawnBatch(network, self.size, seed, iteration)
 
 

@@ -12,11 +12,9 @@ from svmp.families.family import Array
 from svmp.families.matrix import is_symmetric
 from svmp.inference.guard import check_domain
 from svmp.inference.posterior import Posterior
+from svmp.inference.seeding import seed_components
 from svmp.network.beliefs import Beliefs, Settled
-from svmp.network.conditional import Conditional
-from svmp.network.edge import Edge
 from svmp.network.grid import Ints
-from svmp.network.lookup import Lookup
 from svmp.network.network import Network
 from svmp.network.variable import Variable
 
@@ -65,9 +63,8 @@ def start(
                 raise ModelError(f"init of '{name}' is not a proper distribution at {where}")
     for index, variable in enumerate((*network.hidden.values(), *network.observed.values())):
         if variable.conditional.selector is not None:
-            seed_components(
-                network, q, variable.conditional, init, np.random.default_rng([seed, index, 1])
-            )
+            rng = np.random.default_rng([seed, index, 1])
+            seed_components(network, q, variable.conditional, init, rng)
     return q
 
 
@@ -140,41 +137,3 @@ def check_finite(network: Network, q: Beliefs, rows: Mapping[str, Ints]) -> None
                 f"the log density of '{name}' at {where} is not finite where the run starts: its "
                 "value or its parameters are too large to compute with"
             )
-
-
-def seed_components(
-    network: Network, q: Beliefs, conditional: Conditional, init: Init, rng: np.random.Generator
-) -> None:
-    """Let each component of a mixture see the rows of one choice, drawn at random.
-
-    Components that start at the data, each at another place, share them out at the first update;
-    those that start at a vague prior may all be left empty but one.
-    """
-    (chooser,) = conditional.selector.variables  # type: ignore[union-attr]
-    words = isinstance(conditional, Lookup) and chooser.name in network.locals
-    if words or not chooser.hidden or chooser.name in init:  # one word says little of a topic
-        return
-    edge = next(e for e in network.edges[chooser.name] if e.conditional is conditional)
-    candidates = np.flatnonzero(edge.children)
-    count = min(conditional.components, len(candidates))
-    chosen = rng.choice(candidates, count, replace=False)
-    component, rows = edge.rows_of(chosen)
-    subrows = rows * conditional.components + component
-    sure = np.zeros((chooser.size, conditional.components))  # memory is taken where it is read
-    sure[chosen, np.arange(count)] = 1.0
-    certain = Beliefs(q.natural, {**q.moments, chooser.name: sure}, loops=q.loops)
-    for slot in conditional.slots.values():
-        for parent in slot.variables:
-            if parent.hidden and parent.name not in init:
-                elements, where = slot.pairs(parent, subrows)
-                if len(np.unique(elements)) >= count:
-                    _add_rows(network, certain, Edge(parent, conditional), elements, where)
-
-
-def _add_rows(network: Network, q: Beliefs, edge: Edge, elements: Ints, rows: Ints) -> None:
-    order = np.argsort(elements, kind="stable")
-    distinct, owner = np.unique(elements[order], return_inverse=True)
-    message = edge.message(q, distinct, owner, rows[order])
-    natural = q.natural[edge.parent.name][distinct] + message
-    check_domain(edge.parent, distinct, natural)
-    network.move(q, edge.parent.name, distinct, natural)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class Lookup(Conditional):
     """The density of an observed Categorical given its probabilities."""
 
-    def _categories(self, rows: Ints) -> Ints:
+    def categories(self, rows: Ints) -> Ints:
+        """Return the category of each row."""
         observed = self.variable.observed
         assert observed is not None
         return observed[rows].astype(np.int64)
@@ -32,7 +33,7 @@ class Lookup(Conditional):
     def densities(self, q: Beliefs, rows: Ints) -> Array:
         slot = self.slots["p"]
         assert isinstance(slot, Single | Fixed)
-        category = np.repeat(self._categories(rows), self.components)
+        category = np.repeat(self.categories(rows), self.components)
         return slot.entry(q, self.subrows(rows), category).reshape(len(rows), self.components)
 
     def message_sum(
@@ -46,7 +47,7 @@ class Lookup(Conditional):
         if self.selector is not None:
             weights = self.weights(q, row, component)
         shape = (len(elements), parent.family.size)
-        return scatter(weights, owner, self._categories(row), shape)
+        return scatter(weights, owner, self.categories(row), shape)
 
     def chunk(self, size: int) -> int:
         return CHUNK // self.components

@@ -276,7 +276,7 @@ def hoffman(model: svmp.Model, start: np.ndarray, steps, iterations: int, size: 
     word = model["w"].observed.astype(int)
     lam, count, topics = start.copy(), network.divided("doc").count, len(start)
     for t in range(1, iterations + 1):
-        batch = draw_groups(network.divided("doc"), size, 0, t)
+        batch = draw_groups(count, size, 0, t)
         log_phi = digamma(lam) - digamma(lam.sum(1, keepdims=True))
         total = np.zeros_like(lam)
         for d in batch:
@@ -319,7 +319,7 @@ def test_the_groups_variables_are_found_anew(name):
         other.natural[local] = family.example(np.random.default_rng(0), len(one.natural[local]))
         other.moments[local] = family.moments(other.natural[local])
     for q in (one, other):
-        advance(network, q, svmp.Batch(2, over=over), 3, svmp.Constant(0.3))
+        advance(network, q, svmp.Batch(2, over=over), 2, svmp.Constant(0.3))
     for variable in network.hidden:
         same = one.natural[variable] == other.natural[variable]
         assert same.all() == (variable not in own)

@@ -1,0 +1,107 @@
+"""Where the components of a mixture, and topics, start: at the data, each at another place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from svmp.inference.guard import check_domain
+from svmp.network.beliefs import Beliefs
+from svmp.network.conditional import CHUNK, Conditional
+from svmp.network.edge import Edge
+from svmp.network.grid import Ints
+from svmp.network.linear import scatter
+from svmp.network.lookup import Lookup
+from svmp.network.network import Network
+from svmp.network.slot import Single
+from svmp.network.variable import Variable
+
+
+def seed_components(
+    network: Network,
+    q: Beliefs,
+    conditional: Conditional,
+    init: Mapping[str, Any],
+    rng: np.random.Generator,
+) -> None:
+    """Let each component of a mixture see some rows, unless the user says where to start."""
+    (chooser,) = conditional.selector.variables  # type: ignore[union-attr]
+    if not chooser.hidden or chooser.name in init:
+        return
+    if isinstance(conditional, Lookup) and chooser.name in network.locals:
+        deal_out(network, q, conditional, chooser, init, rng)
+    else:
+        show_one(network, q, conditional, chooser, init, rng)
+
+
+def deal_out(
+    network: Network,
+    q: Beliefs,
+    conditional: Lookup,
+    chooser: Variable,
+    init: Mapping[str, Any],
+    rng: np.random.Generator,
+) -> None:
+    """Let each topic see the documents that are dealt out to it at random, word by word.
+
+    One word says little of a topic, but topics that begin with words as frequent as they are, and
+    with those that occur together, end far better than ones that begin nearly alike.
+    """
+    weights, slot = chooser.conditional.slots["p"], conditional.slots["p"]
+    if not isinstance(weights, Single) or not isinstance(slot, Single):
+        return  # the rows belong to no groups, or the topics are known
+    topics, document = slot.reader.variable, weights.reader
+    few = document.variable.size < conditional.components
+    if few or not topics.hidden or topics.name in init:
+        return
+    topic_of = rng.permutation(document.variable.size) % conditional.components
+    shape, rows = q.natural[topics.name].shape, conditional.variable.rows
+    natural = q.natural[topics.name].copy()
+    for first in range(0, len(rows), CHUNK):
+        some = rows[first : first + CHUNK]
+        choice = conditional.selector.pairs(chooser, some)[0]  # type: ignore[union-attr]
+        topic = topic_of[document.element(choice, choice)]
+        elements, _ = slot.pairs(topics, some * conditional.components + topic)
+        natural += scatter(np.ones(len(some)), elements, conditional.categories(some), shape)
+    network.move(q, topics.name, np.arange(len(natural)), natural)
+
+
+def show_one(
+    network: Network,
+    q: Beliefs,
+    conditional: Conditional,
+    chooser: Variable,
+    init: Mapping[str, Any],
+    rng: np.random.Generator,
+) -> None:
+    """Let each component see the rows of one choice, drawn at random.
+
+    Components that start at the data, each at another place, share them out at the first update;
+    those that start at a vague prior may all be left empty but one.
+    """
+    edge = next(e for e in network.edges[chooser.name] if e.conditional is conditional)
+    candidates = np.flatnonzero(edge.children)
+    count = min(conditional.components, len(candidates))
+    chosen = rng.choice(candidates, count, replace=False)
+    component, rows = edge.rows_of(chosen)
+    subrows = rows * conditional.components + component
+    sure = np.zeros((chooser.size, conditional.components))  # memory is taken where it is read
+    sure[chosen, np.arange(count)] = 1.0
+    certain = Beliefs(q.natural, {**q.moments, chooser.name: sure}, loops=q.loops)
+    for slot in conditional.slots.values():
+        for parent in slot.variables:
+            if parent.hidden and parent.name not in init:
+                elements, where = slot.pairs(parent, subrows)
+                if len(np.unique(elements)) >= count:
+                    _add_rows(network, certain, Edge(parent, conditional), elements, where)
+
+
+def _add_rows(network: Network, q: Beliefs, edge: Edge, elements: Ints, rows: Ints) -> None:
+    order = np.argsort(elements, kind="stable")
+    distinct, owner = np.unique(elements[order], return_inverse=True)
+    message = edge.message(q, distinct, owner, rows[order])
+    natural = q.natural[edge.parent.name][distinct] + message
+    check_domain(edge.parent, distinct, natural)
+    network.move(q, edge.parent.name, distinct, natural)
