@@ -58,7 +58,7 @@ def add_linear(lines: Array, count: int, target: Array, linear: Array) -> None:
 
 
 @bare
-def add_alone(
+def sum_alone(
     mean: Mean, rows: Rows, term: int, own: int, first: int, last: int, sums: Array, room: Room
 ) -> None:
     """Make the sums of some rows for an element that stands alone, whose slopes are numbers."""
@@ -94,7 +94,7 @@ def add_sums(
     that is made of it, and one each for the other two sums and the solution.
     """
     if is_alone(mean, term):
-        add_alone(mean, rows, term, own, first, last, sums, room)
+        sum_alone(mean, rows, term, own, first, last, sums, room)
         return
     padded = sums.shape[1]
     gram, linear, square = sums[:padded], sums[2 * padded], sums[2 * padded + 1]

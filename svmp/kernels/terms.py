@@ -283,27 +283,35 @@ def moments_of(
     mean: Mean, rows: Rows, own: int, first: int, count: int, out: Array, room: Array
 ) -> None:
     """Write E and var of the means of some rows; terms are independent, and so are their slots."""
+    packed, zero = mean.packed, np.uintp(0)
     for i in range(count):
         out[i, 0] = mean.intercept
         out[i, 1] = 0
     for term in range(len(mean.width)):
         last, width = mean.first[term + 1] - 1, np.uintp(mean.width[term])
         partner, this = partner_of(mean, term, last), reader(mean, term, last)
-        that, alone = reader(mean, term, partner), is_alone(mean, term)
-        for i in range(count):
-            at = place(this, rows, own, first + i)
-            if alone:
-                c, one = coefficient(mean, rows, term, first + i), mean.packed[at]
-                expected = c * one
-                variance = c * c * (mean.packed[at + np.uintp(1)] - one * one)
-            elif partner >= 0:
-                other = place(that, rows, own, first + i)
-                expected, variance = spread(mean.packed, at, mean.packed, other, width)
-            else:
+        if is_alone(mean, term):
+            line, c = mean.line[term], mean.scale[term]
+            for i in range(count):
+                at = place(this, rows, own, first + i)
+                slope = c if line < 0 else c * rows.coefficients[line, first + i]
+                expected, square = packed[at], packed[at + np.uintp(1)]
+                out[i, 0] += slope * expected
+                out[i, 1] += slope * slope * (square - expected * expected)
+        elif partner >= 0:
+            that = reader(mean, term, partner)
+            for i in range(count):
+                at, other = place(this, rows, own, first + i), place(that, rows, own, first + i)
+                expected, variance = spread(packed, at, packed, other, width)
+                out[i, 0] += expected
+                out[i, 1] += variance
+        else:
+            for i in range(count):
+                at = place(this, rows, own, first + i)
                 product(mean, rows, term, last, own, first + i, room)
-                expected, variance = spread(mean.packed, at, room, np.uintp(0), width)
-            out[i, 0] += expected
-            out[i, 1] += variance
+                expected, variance = spread(packed, at, room, zero, width)
+                out[i, 0] += expected
+                out[i, 1] += variance
 
 
 @bare
