@@ -111,8 +111,10 @@ class Edge:
         need no list of them.
         """
         if self._kinds.each == 1:  # each row is of a kind of its own
-            rows = self.conditional.variable.rows if rows is None else rows
-            elements, _ = self._pairs(rows) if self._reads_once else self._first_pairs(rows)
+            elements = self._firsts() if rows is None else None
+            if elements is None:
+                rows = self.conditional.variable.rows if rows is None else rows
+                elements, _ = self._pairs(rows) if self._reads_once else self._first_pairs(rows)
             count = np.bincount(elements, minlength=self.parent.size)
             return count[self._base(np.arange(self.parent.size))] // self.fan
         times = self._times(rows)
@@ -122,6 +124,11 @@ class Edge:
             found = found // self.conditional.components
         count = np.bincount(elements, times[self._kinds.of(found)], self.parent.size)
         return count[self._base(np.arange(self.parent.size))].astype(np.int64) // self.fan
+
+    def _firsts(self) -> Ints | None:
+        """Return the element of every row, where none is missing and each reads one, or its sum."""
+        whole = self.conditional.variable.present is None and self.conditional.components == 1
+        return self.slot.firsts(self.parent) if whole and not self.choosing else None
 
     def _times(self, rows: Ints | None) -> Ints:
         """Return how many of these rows, or of all, are of each kind."""
@@ -146,8 +153,11 @@ class Edge:
         """Number the parent's elements so that no two of one number meet in a sub-row."""
         if self.choosing:
             return None
-        kinds = np.flatnonzero(self._times(None))
-        rows = self.conditional.subrows(self._kinds.one_of_each(kinds))
+
+        def rows() -> Ints:
+            kinds = np.flatnonzero(self._times(None))
+            return self.conditional.subrows(self._kinds.one_of_each(kinds))
+
         return self.slot.colours(self.parent, rows)
 
     def rows_of(self, elements: Ints) -> tuple[Ints, Ints]:

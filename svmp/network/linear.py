@@ -12,7 +12,7 @@ two entries of a row share a variable (x y + y) or read entries of one vector.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -274,18 +274,22 @@ class Linear(Slot):
         reader = next(r for t in self.terms if (r := t.reader(variable)) is not None)
         return reader.element(rows, np.zeros_like(rows)), rows
 
+    def firsts(self, variable: Variable) -> Ints | None:
+        reader = next(r for t in self.terms if (r := t.reader(variable)) is not None)
+        return reader.everywhere() if self.shares_rows(variable) else None
+
     def base(self, variable: Variable, elements: Ints) -> Ints:
         reads = [r for t in self.terms if (r := t.reader(variable)) is not None]
         return reads[0].base_of(elements) if len(reads) == 1 else elements
 
-    def colours(self, variable: Variable, rows: Ints) -> Ints | None:
+    def colours(self, variable: Variable, rows: Callable[[], Ints]) -> Ints | None:
         """Elements that stand in one sum are co-parents and must not be updated together."""
         reads = [(t, r) for t in self.terms if (r := t.reader(variable)) is not None]
         if len(reads) == 1:
             ((term, reader),) = reads
             if term.design is None and not reader.keyed_by_slots:
                 return reader.slot_of(np.arange(variable.size)) if reader.carried else None
-        elements, where = self.pairs(variable, rows)
+        elements, where = self.pairs(variable, rows())
         return greedy_colours(elements, where, variable.size)
 
     def shift(

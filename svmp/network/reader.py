@@ -82,6 +82,15 @@ class Reader:
             flat = flat + (place if stride == 1 else np.multiply(place, stride, dtype=np.int64))
         return flat if flat.shape == rows.shape else np.full(len(rows), flat[0])
 
+    def everywhere(self) -> Ints:
+        """Return the element that each row refers to at its first slot."""
+        plate, key = self.variable.plate, self.key
+        if key is None:
+            rows = np.arange(self.scope.rows.size)
+            return self.element(rows, np.zeros_like(rows))
+        place = next(i for i, index in enumerate(self.index) if isinstance(index, Labelled))
+        return np.multiply(key.ravel(), plate.stride(plate.labels[place]), dtype=np.int64)
+
     @property
     def key(self) -> NDArray[Any] | None:
         """The array through which every row reads, where that and its slots are all it reads by."""

@@ -6,6 +6,7 @@ to the variables. Means that are linear in many variables have a file of their o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -79,7 +80,14 @@ class Slot(Protocol):
         """List (element, row) at the first slot only, where the rows are shared."""
         return self.pairs(variable, rows)
 
-    def colours(self, variable: Variable, rows: Ints) -> Ints | None:
+    def firsts(self, variable: Variable) -> Ints | None:
+        """Return the element of every row at its first slot, where a row reads no others besides.
+
+        None where it does, and the pairs have to be listed.
+        """
+        return None
+
+    def colours(self, variable: Variable, rows: Callable[[], Ints]) -> Ints | None:
         """Number the elements so that no two of one number meet in a row; None: none ever meet."""
         return None
 
@@ -153,6 +161,9 @@ class Single(Slot):
 
     def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
         return self.reader.element(rows, rows), rows
+
+    def firsts(self, variable: Variable) -> Ints | None:
+        return self.reader.everywhere()
 
     def labels(self, variable: Variable) -> set[str]:
         return self.reader.labels
