@@ -73,8 +73,11 @@ def fused_update(
     rho = rule(name, first, work.read)
     within = set(variable.plate.labels[-1:]) if width > 1 else set()
     alike = set(variable.conditional.kinds.grid.labels) <= within
-    own = first[:1] if alike else first
-    prior = network.prior(q, name, (own[:, None] + np.arange(width)).ravel())
+    if len(first) * width == variable.size and not alike:
+        prior = variable.conditional.to_children(q)
+    else:
+        own = first[:1] if alike else first
+        prior = network.prior(q, name, (own[:, None] + np.arange(width)).ravel())
     natural, sound = plan.update(q, name, work, prior, rho, at_once, joint and not local)
     done.note(False, rho, work.read)
     done.accesses += int(work.read.sum()) * width

@@ -19,7 +19,7 @@ from svmp.kernels import multilinear, terms
 from svmp.kernels.drawn import update_drawn
 from svmp.kernels.eights import EIGHT
 from svmp.kernels.multilinear import LONG, Receiver
-from svmp.kernels.table import Column, Keyed, Numbers, by_key, place_of, side_by_side
+from svmp.kernels.table import Column, Keyed, Numbers, by_key, place_of, plain, side_by_side
 from svmp.kernels.terms import ALL, OWN, ROW, Mean, Rows
 from svmp.kernels.threads import STREAM, share, threads_for
 from svmp.network.beliefs import Beliefs
@@ -384,7 +384,7 @@ class Plan:
         without = None if self.logit else name
         mean = self.mean(q, operand.column, self.precision, without)
         term = (operand.term, self.operands.index(operand), operand.width)
-        to = Receiver(*term, work.keys, work.scale, rho, np.array(prior), at_once, joint)
+        to = Receiver(*term, work.keys, work.scale, rho, plain(prior), at_once, joint)
         rows = self.rows(q, work.keyed, work.keys, operand.column)
         accesses, sound = int(work.read.sum()) * operand.width, np.ones(len(work.keys), dtype=bool)
         with threads_for(accesses // (STREAM if work.drawn is None else 1)):

@@ -9,6 +9,7 @@ import numpy as np
 from svmp import factors
 from svmp.families.family import Array
 from svmp.kernels.elements import normal_bound, normal_entropy
+from svmp.kernels.table import plain
 from svmp.network.beliefs import Beliefs, Loop
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints
@@ -39,6 +40,6 @@ class Prior(Loop):
         for start in range(0, len(natural), step):
             part = slice(start, start + step)
             rows = np.arange(start, min(start + step, len(natural)))
-            mu, tau = (np.array(slots[name].moments(q, rows)) for name in ("mu", "tau"))
+            mu, tau = (plain(slots[name].moments(q, rows)) for name in ("mu", "tau"))
             total += normal_bound(natural[part], moments[part], mu, tau)
         return total

@@ -111,6 +111,11 @@ def by_key(keys: Array32, count: int) -> tuple[Ints, Ints | None]:
     return pointers, table.data
 
 
+def plain(numbers: Numbers) -> Numbers:
+    """Return an array of the one kind that loops are compiled for, as it is if it is of that."""
+    return np.require(numbers, requirements=("C", "W"))
+
+
 def side_by_side(sizes: list[int], dtype: Any) -> tuple[Numbers, Ints]:
     """Return an array with room for parts of so many numbers, and where each begins.
 

@@ -15,7 +15,7 @@ from svmp.families.normal import Normal
 from svmp.kernels import vector_terms, vectors
 from svmp.kernels.eights import EIGHT
 from svmp.kernels.plan import Operand, Plan, Work
-from svmp.kernels.table import Numbers
+from svmp.kernels.table import Numbers, plain
 from svmp.kernels.terms import Mean, Rows
 from svmp.kernels.threads import STREAM, share, threads_for
 from svmp.kernels.vectors import LONG, Receiver
@@ -74,7 +74,7 @@ class VectorPlan(Plan):
         without = None if self.logit else name
         mean = self.mean(q, operand.column, self.precision, without)
         place = (operand.term, self.operands.index(operand), dimension(operand.reader.variable))
-        to = Receiver(*place, work.keys, work.scale, rho, np.array(prior), at_once)
+        to = Receiver(*place, work.keys, work.scale, rho, plain(prior), at_once)
         rows = self.rows(q, work.keyed, work.keys, operand.column)
         sound = np.ones(len(work.keys), dtype=bool)
         with threads_for(int(work.read.sum()) * prior.shape[1] // STREAM):

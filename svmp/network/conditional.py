@@ -162,11 +162,15 @@ class Conditional:
         return self.selector.moments(q, rows)[np.arange(len(rows)), components]
 
     def to_children(self, q: Beliefs) -> Array:
-        """Return the messages to all children."""
-        if not self.pools:
-            return self.to_child(q, np.arange(self.variable.size))
-        one = self.kinds.one_of_each(np.arange(self.kinds.grid.size))
-        return self.kinds.everywhere(self.to_child(q, one))
+        """Return the messages to all children, which are the same each time if all is given."""
+        if self.pools:
+            one = self.kinds.one_of_each(np.arange(self.kinds.grid.size))
+            return self.kinds.everywhere(self.to_child(q, one))
+        return self.to_child(q, np.arange(self.variable.size)) if self.parents() else self._known
+
+    @cached_property
+    def _known(self) -> Array:
+        return np.array(self.to_child(Beliefs(), np.arange(self.variable.size)))
 
     def to_child(self, q: Beliefs, rows: Ints) -> Array:
         """Return the message to the child: the expected natural parameter of its prior."""

@@ -130,6 +130,10 @@ class Scope:
         """Return the array's value for each (row, slot); one value where it has no axes."""
         if not array.axes:
             return array.values
+        if array.axes == self.rows.labels:  # by the flat number, without a division
+            return array.values.reshape(self.rows.size, *array.values.shape[len(array.axes) :])[
+                rows
+            ]
         places = tuple(self.coordinate(str(a), rows, slots) for a in array.axes)
         return array.values[places]
 

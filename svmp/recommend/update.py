@@ -25,8 +25,9 @@ from svmp.recommend.side import Keys, Known, Side, score
 if TYPE_CHECKING:
     from svmp.recommend.rating import RatingModel
 
-SWEEPS = 10
-"""Sweeps over the new rows; most of them have an effect in the first."""
+SWEEPS = 3
+"""Sweeps over the new rows: more change held-out errors by less than a twentieth of a percent, also
+those of new users and items."""
 AGAIN = 0.25
 """The share of the precision with which a pair counts that is rated again."""
 APART = 0.1
@@ -66,7 +67,8 @@ def taken_in(model: RatingModel, ratings: Ratings) -> None:
         init=start,
         seed=model.seed,
         max_sweeps=SWEEPS,
-        tol=model.tol,
+        bound_every=SWEEPS,
+        tol=0,
         threads=model.threads,
         progress=model.progress,
     )
