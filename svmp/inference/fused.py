@@ -12,9 +12,10 @@ from svmp.inference.grouped import DrawnGroups
 from svmp.inference.guard import check_domain
 from svmp.inference.rows import AllRows, Draw, DrawnBatch, DrawnChildren, Sampled
 from svmp.inference.settled import settled_update
-from svmp.kernels.plan import Drawn, Plan, Work
+from svmp.kernels.plan import Plan
 from svmp.kernels.prior import Prior
 from svmp.kernels.vectors_plan import VectorPlan
+from svmp.kernels.work import Drawn, Work
 from svmp.network.beliefs import Beliefs, Loop
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from svmp.kernels.multilinear import LONG, Receiver
 from svmp.kernels.table import Column, Keyed, Numbers, by_key, place_of, plain, side_by_side
 from svmp.kernels.terms import ALL, OWN, ROW, Mean, Rows
 from svmp.kernels.threads import STREAM, share, threads_for
+from svmp.kernels.work import Work
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints
@@ -49,25 +50,6 @@ class Operand:
     @property
     def name(self) -> str:
         return self.reader.variable.name
-
-
-class Drawn(NamedTuple):
-    """Every element draws at most so many of its rows for itself."""
-
-    seed: int
-    iteration: int
-    variable: int
-    most: Ints
-
-
-class Work(NamedTuple):
-    """Keys to update, the rows of each, by what they count, and how many each reads."""
-
-    keyed: Keyed
-    keys: Ints
-    scale: Array
-    read: Ints
-    drawn: Drawn | None = None
 
 
 @dataclass(frozen=True, eq=False)

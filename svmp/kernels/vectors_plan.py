@@ -14,11 +14,12 @@ from svmp.families.mvnormal import MvNormal
 from svmp.families.normal import Normal
 from svmp.kernels import vector_terms, vectors
 from svmp.kernels.eights import EIGHT
-from svmp.kernels.plan import Operand, Plan, Work
+from svmp.kernels.plan import Operand, Plan
 from svmp.kernels.table import Numbers, plain
 from svmp.kernels.terms import Mean, Rows
 from svmp.kernels.threads import STREAM, share, threads_for
 from svmp.kernels.vectors import LONG, Receiver
+from svmp.kernels.work import Work
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.linear import LinearTerm, dimension
