@@ -279,7 +279,7 @@ def update_long(
     """Update a key with very many rows: pieces of them in parallel, then their sum in order."""
     count = int(rows.end[m] - rows.begin[m])
     piece = max(LONG // 4, count // 256 + 1)
-    sums = np.empty((-(-count // piece), *sums_for(to.width).shape))
+    sums = np.zeros((-(-count // piece), *sums_for(to.width).shape))
     share(add_pieces, to, m, rows, mean, piece, sums)
     weight = shared_weight(rows, int(to.keys[m]))
     settle(to, m, weight, sums.sum(axis=0), natural, moments)
