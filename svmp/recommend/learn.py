@@ -3,6 +3,9 @@
 A q that factorises makes too little of how factors hang together. Run to its end, the bound is best
 either where weak factors have vanished or where strong ones follow the noise; on the way there
 predictions are better. So the run goes on in stages, and ends when the next one helps no more.
+
+How firmly the guess of the factors' precisions should hold depends on the data: where more factors
+are asked for than there are, the others should vanish. One stage is run both ways.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from svmp.inference.result import Fit
 from svmp.inference.selection import FullVB
 from svmp.network.network import Network
 from svmp.ratings import Ratings
-from svmp.recommend.network import Covariance, Noise, guesses, network, sides
+from svmp.recommend.network import FIRM, LOOSE, Covariance, Noise, guesses, network, sides
 from svmp.recommend.side import Side, score
 from svmp.recommend.spread import Spread
 
@@ -81,16 +84,24 @@ def learn(
     unit = (ratings.rating - offset) / scale
     table = Ratings(ratings.user, ratings.item, unit, ratings.user_ids, ratings.item_ids)
     rest = table.take(np.flatnonzero(held))
-    options["bound_every"] = RARELY
-    model = Network(network(table.take(np.flatnonzero(~held)), factors, covariance, noise))
+    options |= {"bound_every": RARELY, "seed": seed}
+    kept = table.take(np.flatnonzero(~held))
+    model, weight = Network(network(kept, factors, covariance, noise)), FIRM
     best: Fit | None = None
-    error, spent = np.inf, 0.0
+    error, spent, tried = np.inf, 0.0, 0.0
     q: Any = start(table, factors, covariance, seed)
     while spent < max_sweeps:
         until = min(max(GROWTH * spent, FIRST), max_sweeps) if len(rest) else max_sweeps
-        q = fit(model, FullVB(), init=q, seed=seed, max_sweeps=until - spent, **options)
+        options["max_sweeps"], before = until - spent, q
+        q = fit(model, FullVB(), init=before, **options)
+        now = _error(q, rest)
+        if factors and not tried and spent >= PATIENT:
+            tried = until - spent
+            other = Network(network(kept, factors, covariance, noise, LOOSE))
+            loose = fit(other, FullVB(), init=before, **options)
+            if _error(loose, rest) < now:
+                q, now, model, weight = loose, _error(loose, rest), other, LOOSE
         spent = until
-        now = float(np.mean(_errors(q, rest)[0] ** 2)) if len(rest) else np.inf
         patience = PATIENT if now > CLEARLY * error else 2 * PATIENT
         if best is not None and now >= error and spent >= patience:
             break
@@ -102,10 +113,10 @@ def learn(
     spread = Spread.normal()
     if len(rest):
         errors, std = _errors(best, rest)
-        model = Network(network(table, factors, covariance, noise))
-        best = fit(model, FullVB(), init=best, seed=seed, max_sweeps=LAST, **options)
+        model = Network(network(table, factors, covariance, noise, weight))
+        best = fit(model, FullVB(), init=best, **{**options, "max_sweeps": LAST})
         spread = Spread.of(errors, std).wider(float(std.mean() / _errors(best, rest)[1].mean()))
-    return _learned(best, scale, covariance == "full", spread, spent)
+    return _learned(best, scale, covariance == "full", spread, spent + tried)
 
 
 def start(ratings: Ratings, factors: int, covariance: Covariance, seed: int) -> dict[str, Any]:
@@ -123,6 +134,11 @@ def start(ratings: Ratings, factors: int, covariance: Covariance, seed: int) -> 
         name: {"mu": width * rng.standard_normal((size, factors)), "tau": tau}
         for name, size in (("u", ratings.users), ("v", ratings.items))
     } | {name: {"alpha": guess, "beta": 1.0} for name in ("of_u", "of_v")}
+
+
+def _error(q: Fit, held: Ratings) -> float:
+    """Return the mean square of the errors, or infinity where nothing is held out."""
+    return float(np.mean(_errors(q, held)[0] ** 2)) if len(held) else np.inf
 
 
 def _errors(q: Fit, held: Ratings) -> tuple[Any, Any]:

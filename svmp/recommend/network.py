@@ -26,11 +26,13 @@ SHAPE = 8.0
 """Of the precision of each user's noise: as if eight pairs of ratings had been seen."""
 GUESS, ALIKE = 3.0, 4
 """Factor k has a precision of about GUESS sqrt(k + ALIKE), where ratings have variance 1."""
-WEIGHT, LEAST = 0.3, 30.0
-"""What the guess weighs, as a share of what all users or items together say, and at least."""
+FIRM, LOOSE, LEAST = 0.3, 0.01, 30.0
+"""What the guess may weigh, as a share of what all users or items together say, and at least."""
 
 
-def network(ratings: Ratings, factors: int, covariance: Covariance, noise: Noise) -> Model:
+def network(
+    ratings: Ratings, factors: int, covariance: Covariance, noise: Noise, weight: float = FIRM
+) -> Model:
     """Declare the network of ratings whose mean is 0 and whose variance is 1."""
     sizes = {"user": ratings.users, "item": ratings.items, "factor": factors}
     with Model(coords=sizes) as model:
@@ -44,8 +46,8 @@ def network(ratings: Ratings, factors: int, covariance: Covariance, noise: Noise
             + Normal("b", mu=0, tau=Gamma("of_b", alpha=1, beta=1), dims="item")[ratings.item]
         )
         if factors:
-            u = _factors("u", "user", ratings.users, factors, covariance)
-            v = _factors("v", "item", ratings.items, factors, covariance)
+            u = _factors("u", "user", ratings.users, factors, covariance, weight)
+            v = _factors("v", "item", ratings.items, factors, covariance, weight)
             mean = mean + dot(u[ratings.user], v[ratings.item])
         Normal("r", mu=mean, tau=tau, observed=ratings.rating)
     return model
@@ -60,12 +62,14 @@ def guesses(factors: int) -> NDArray[np.float64]:
     return GUESS * np.sqrt(np.arange(1, factors + 1) + ALIKE)
 
 
-def _factors(name: str, dim: str, size: int, factors: int, covariance: Covariance) -> Any:
+def _factors(
+    name: str, dim: str, size: int, factors: int, covariance: Covariance, share: float
+) -> Any:
     """Declare factors around a mean, with a guess of their precisions.
 
     A precision that is learned without a guess grows without end where factors are weak.
     """
-    weight, guess = max(WEIGHT * size, LEAST), guesses(factors)
+    weight, guess = max(share * size, LEAST), guesses(factors)
     tau: Any = Gamma(f"of_{name}", alpha=weight, beta=weight / guess, dims="factor")
     mean = f"mean_{name}"
     if covariance == "full":
