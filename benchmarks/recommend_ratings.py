@@ -132,12 +132,10 @@ def rows(runs: Runs) -> Iterator[Row]:
         mine = by_model.get("svmp", [])
         if not mine:
             continue
-        others = {
-            m: average(found, "rmse") for m, found in by_model.items() if m in PEERS and found
-        }
+        others = {m: on_the_same(mine, by_model[m]) for m in PEERS if by_model.get(m)}
         if others:
-            best = min(others, key=lambda m: others[m])
-            yield Row(f"RMSE, {what}", average(mine, "rmse"), others[best], best, "RMSE", 1.0)
+            best = max(others, key=lambda m: others[m][0] / others[m][1])
+            yield Row(f"RMSE, {what}", *others[best][:2], best, "RMSE", 1.0, others[best][2])
         quiet = {m: [r for r in found if r["load"] <= QUIET] for m, found in by_model.items()}
         yield from to_equal(quiet, what)
         yield from in_time(quiet, what)
@@ -159,6 +157,13 @@ def rows(runs: Runs) -> Iterator[Row]:
                 "a refit",
                 wanted=0.1,
             )
+
+
+def on_the_same(mine: list[Found], theirs: list[Found]) -> tuple[float, float, str]:
+    """The RMSE of both on the splits that both have seen, and how many those are."""
+    seeds = {run["seed"] for run in mine} & {run["seed"] for run in theirs}
+    own, its = ([r for r in runs if r["seed"] in seeds] for runs in (mine, theirs))
+    return average(own, "rmse"), average(its, "rmse"), f"{len(seeds)} splits"
 
 
 def curves(by_model: dict[str, list[Found]]) -> dict[int, Curve]:

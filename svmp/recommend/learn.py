@@ -64,6 +64,26 @@ class Learned(NamedTuple):
     sweeps: float
 
 
+class Stage(NamedTuple):
+    """Where a run has come to: its fit, what the guess weighed, and how good it is.
+
+    Attributes
+    ----------
+    errors, std
+        By how much the ratings that were held out differ from their predictions, and should.
+    """
+
+    fit: Fit
+    weight: float
+    errors: NDArray[Any]
+    std: NDArray[Any]
+
+    @property
+    def error(self) -> float:
+        """The mean square of the errors, or infinity where nothing is held out."""
+        return float(np.mean(self.errors**2)) if len(self.errors) else np.inf
+
+
 def learn(
     ratings: Ratings,
     held: NDArray[np.bool_],
@@ -86,37 +106,39 @@ def learn(
     rest = table.take(np.flatnonzero(held))
     options |= {"bound_every": RARELY, "seed": seed}
     kept = table.take(np.flatnonzero(~held))
-    model, weight = Network(network(kept, factors, covariance, noise)), FIRM
-    best: Fit | None = None
-    error, spent, tried = np.inf, 0.0, 0.0
-    q: Any = start(table, factors, covariance, seed)
+
+    def declare(rows: Ratings, weight: float) -> Network:
+        return Network(network(rows, factors, covariance, noise, weight))
+
+    def run(model: Network, weight: float, init: Any, sweeps: float) -> Stage:
+        q = fit(model, FullVB(), init=init, max_sweeps=sweeps, **options)
+        return Stage(q, weight, *_errors(q, rest))
+
+    model, spent, tried = declare(kept, FIRM), 0.0, 0.0
+    now, best = None, None
     while spent < max_sweeps:
         until = min(max(GROWTH * spent, FIRST), max_sweeps) if len(rest) else max_sweeps
-        options["max_sweeps"], before = until - spent, q
-        q = fit(model, FullVB(), init=before, **options)
-        now = _error(q, rest)
+        init = start(table, factors, covariance, seed) if now is None else now.fit
+        now = run(model, FIRM if now is None else now.weight, init, until - spent)
         if factors and not tried and spent >= PATIENT:
-            tried = until - spent
-            other = Network(network(kept, factors, covariance, noise, LOOSE))
-            loose = fit(other, FullVB(), init=before, **options)
-            if _error(loose, rest) < now:
-                q, now, model, weight = loose, _error(loose, rest), other, LOOSE
+            tried, other = until - spent, declare(kept, LOOSE)
+            loose = run(other, LOOSE, init, tried)
+            if loose.error < now.error:
+                now, model = loose, other
         spent = until
-        patience = PATIENT if now > CLEARLY * error else 2 * PATIENT
-        if best is not None and now >= error and spent >= patience:
+        if best is None or now.error < best.error:
+            best = now
+        elif spent >= (PATIENT if now.error > CLEARLY * best.error else 2 * PATIENT):
             break
-        if best is None or now < error:
-            best, error = q, now
-        if q.status != "budget":
+        if now.fit.status != "budget":
             break
     assert best is not None
-    spread = Spread.normal()
+    found, spread = best.fit, Spread.normal()
     if len(rest):
-        errors, std = _errors(best, rest)
-        model = Network(network(table, factors, covariance, noise, weight))
-        best = fit(model, FullVB(), init=best, **{**options, "max_sweeps": LAST})
-        spread = Spread.of(errors, std).wider(float(std.mean() / _errors(best, rest)[1].mean()))
-    return _learned(best, scale, covariance == "full", spread, spent + tried)
+        last = run(declare(table, best.weight), best.weight, found, LAST)
+        wider = float(best.std.mean() / last.std.mean())
+        found, spread = last.fit, Spread.of(best.errors, best.std).wider(wider)
+    return _learned(found, scale, covariance == "full", spread, spent + tried)
 
 
 def start(ratings: Ratings, factors: int, covariance: Covariance, seed: int) -> dict[str, Any]:
@@ -134,11 +156,6 @@ def start(ratings: Ratings, factors: int, covariance: Covariance, seed: int) -> 
         name: {"mu": width * rng.standard_normal((size, factors)), "tau": tau}
         for name, size in (("u", ratings.users), ("v", ratings.items))
     } | {name: {"alpha": guess, "beta": 1.0} for name in ("of_u", "of_v")}
-
-
-def _error(q: Fit, held: Ratings) -> float:
-    """Return the mean square of the errors, or infinity where nothing is held out."""
-    return float(np.mean(_errors(q, held)[0] ** 2)) if len(held) else np.inf
 
 
 def _errors(q: Fit, held: Ratings) -> tuple[Any, Any]:
