@@ -163,7 +163,8 @@ def on_the_same(mine: list[Found], theirs: list[Found]) -> tuple[float, float, s
     """The RMSE of both on the splits that both have seen, and how many those are."""
     seeds = {run["seed"] for run in mine} & {run["seed"] for run in theirs}
     own, its = ([r for r in runs if r["seed"] in seeds] for runs in (mine, theirs))
-    return average(own, "rmse"), average(its, "rmse"), f"{len(seeds)} splits"
+    many = f"{len(seeds)} splits" if len(seeds) > 1 else "one split"
+    return average(own, "rmse"), average(its, "rmse"), many
 
 
 def curves(by_model: dict[str, list[Found]]) -> dict[int, Curve]:
