@@ -38,7 +38,7 @@ MEMORY = 0.1
 """Weight of the newest gradient in the running statistics that a policy may ask for."""
 REST = 1e-4
 """A group is at rest when a pass moves its q by at most so many nats an element: for a Normal, by
-a thirtieth of its standard deviation, which is little beside the noise of drawing groups."""
+a hundredth of its standard deviation, which is little beside the noise of drawing groups."""
 MOST_PASSES = 100
 """Passes over a group at most, so that one that is slow to rest does not hold up the others."""
 

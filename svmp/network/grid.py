@@ -85,10 +85,9 @@ class Kinds:
             n if a in self.grid.labels else 1
             for a, n in zip(self.plate.labels, self.plate.shape, strict=True)
         ]
-        lines = values.reshape(*known, values.shape[-1])
-        return np.broadcast_to(lines, (*self.plate.shape, values.shape[-1])).reshape(
-            -1, values.shape[-1]
-        )
+        size = values.shape[-1]
+        lines = np.broadcast_to(values.reshape(*known, size), (*self.plate.shape, size))
+        return lines.reshape(-1, size)
 
     def mean(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the mean over the cells of each kind of what stands in a line for each cell."""
@@ -131,9 +130,8 @@ class Scope:
         if not array.axes:
             return array.values
         if array.axes == self.rows.labels:  # by the flat number, without a division
-            return array.values.reshape(self.rows.size, *array.values.shape[len(array.axes) :])[
-                rows
-            ]
+            events = array.values.shape[len(array.axes) :]
+            return array.values.reshape(self.rows.size, *events)[rows]
         places = tuple(self.coordinate(str(a), rows, slots) for a in array.axes)
         return array.values[places]
 

@@ -33,10 +33,10 @@ class History:
     def of(cls, ratings: Ratings) -> History:
         """Sort a table by user; of each user the rows stay in their order."""
         begin, order = by_key(ratings.user, ratings.users)
-        columns = ratings.item, ratings.rating, ratings.time
         if order is None:
-            return cls(begin, *columns)
-        return cls(begin, *(None if c is None else c[order] for c in columns))  # type: ignore[arg-type]
+            order = np.arange(len(ratings))  # a copy all the same: what is given stays the caller's
+        time = None if ratings.time is None else ratings.time[order]
+        return cls(begin, ratings.item[order], ratings.rating[order], time)
 
     @property
     def user(self) -> NDArray[np.int32]:
