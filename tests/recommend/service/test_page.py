@@ -80,8 +80,13 @@ def test_rating_two_comedies_moves_comedies_up_and_says_why(
     expect(why).to_contain_text("Anybody: ")
     expect(why.locator(".part").first).to_contain_text(re.compile(r"\+0\.\d\d"))
     expect(why).to_contain_text("Uncle Otto Goes to Lunch")
-    star(page.locator("#rated .item").last, 1).check()  # on second thoughts
+    star(page.locator("#rated .item").last, 4).check()  # on second thoughts
     expect(page.locator("#top .change.down").first).to_be_visible()
+    liked = tops(page)
+    star(page.locator("#rated .item").last, 1).check()  # and on third
+    expect(page.locator("#top .title").first).not_to_have_text(liked[0])
+    changes = page.locator("#top .change").all_inner_texts()
+    assert [text == "new" for text in changes] == [title not in liked for title in tops(page)]
     page.get_by_role("button", name="Start over").click()
     expect(page.locator("#rated-card")).to_be_hidden()
     expect(page.locator("#top .title").first).to_have_text(before[0])

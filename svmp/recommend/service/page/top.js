@@ -55,9 +55,11 @@ function fill(row, item, scale, give) {
   plot.ariaLabel = `${scale.say(mean)}, 90 percent from ${scale.say(low)} to ${scale.say(high)}`;
   row.querySelector(".mean b").textContent = scale.show(mean);
   const change = row.querySelector(".change");
+  const isNew = was === undefined && before.size > 0;
   const moved = was === undefined ? 0 : mean - was;
-  change.textContent = Math.abs(moved) < SMALL ? "" : scale.change(moved);
-  change.className = `change ${moved < 0 ? "down" : "up"}`;
+  const words = Math.abs(moved) < SMALL ? "" : scale.change(moved);
+  change.textContent = isNew ? "new" : words;
+  change.className = isNew ? "change" : `change ${moved < 0 ? "down" : "up"}`;
   row.classList.toggle("moved", Math.abs(moved) >= SMALL);
   showGive(row.querySelector(".give"), item, scale, null, (value) => give(item, value));
 }
