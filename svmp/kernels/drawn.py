@@ -29,7 +29,7 @@ from svmp.kernels.terms import (
     Mean,
     Rows,
     dot,
-    observe,
+    moments_of,
     own_weight,
     partner_of,
     place,
@@ -37,6 +37,7 @@ from svmp.kernels.terms import (
     reader,
     rest,
     shared_weight,
+    tangent,
 )
 from svmp.network.grid import Ints
 
@@ -138,8 +139,11 @@ def settle_drawn(
             e = chosen[i]
             target, of_row = rows.target[e], own_weight(rows, e)
             if rows.logit:
-                observe(mean, rows, own, e, 1, seen, spare)
-                target, of_row = seen[0, 0], seen[0, 1] * seen[0, 1]
+                moments_of(mean, rows, term, own, e, 1, seen, others, spare)
+                target, root = tangent(seen[0, 0], seen[1, 0], target)
+                of_row = root * root
+            elif not alone:
+                rest(mean, rows, term, own, e, 1, others, spare)
             if partner >= 0:
                 at = place(other, rows, own, e)
                 inner = dot(packed, at, x, zero, width)
@@ -148,8 +152,6 @@ def settle_drawn(
                 product(mean, rows, term, operand, own, e, slopes)
                 inner = dot(slopes, zero, x, zero, width)
                 slope, second = slopes[k], slopes[width + k]
-            if not alone:
-                rest(mean, rows, term, own, e, 1, others, spare)
             linear += of_row * slope * (target - others[0] - inner + slope * x[k])
             square += of_row * second
         blend(to, m, k, begin + k, scale * linear, -0.5 * scale * square, natural)

@@ -19,7 +19,8 @@ from svmp.kernels import multilinear, terms
 from svmp.kernels.drawn import update_drawn
 from svmp.kernels.eights import EIGHT
 from svmp.kernels.multilinear import LONG, Receiver
-from svmp.kernels.table import Column, Keyed, Numbers, by_key, place_of, plain, side_by_side
+from svmp.kernels.sorting import by_key, take
+from svmp.kernels.table import Column, Keyed, Numbers, place_of, plain, side_by_side
 from svmp.kernels.terms import ALL, OWN, ROW, Mean, Rows
 from svmp.kernels.threads import STREAM, share, threads_for
 from svmp.kernels.work import Work
@@ -196,18 +197,17 @@ class Plan:
         variable = self.conditional.variable
         if rows is None:
             rows = variable.present
-        key = self.columns[column].key if rows is None else self.columns[column].key[rows]
+        key = take(self.columns[column].key, rows)
         pointers, order = by_key(key, self.columns[column].size)
         if order is not None:
             rows = order if rows is None else rows[order]
-        every = slice(None) if rows is None else rows
         target = None
         if variable.observed is not None:
-            target = np.asarray(variable.observed[every], dtype=self.precision)
+            target = take(variable.observed, rows, self.precision)
         others = [c for i, c in enumerate(self.columns) if i != column]
         lines = np.empty((len(others), len(key)), dtype=np.int32)
         for line, other in zip(lines, others, strict=True):
-            line[:] = other.key[every]
+            line[:] = take(other.key, rows)
         numbers = np.arange(variable.size) if rows is None else rows
         coefficients = self.coefficients(numbers, self.precision)
         return Keyed(rows, pointers[:-1], pointers[1:], lines, target, coefficients)

@@ -19,12 +19,14 @@ from svmp.kernels.terms import (
     Mean,
     Rows,
     differ,
-    observe,
+    moments_of,
+    own_weight,
     partner_of,
     place,
     product,
     reader,
     rest,
+    tangents,
 )
 from svmp.network.grid import Ints
 
@@ -67,7 +69,7 @@ def room_for(mean: Mean, width: int) -> Room:
         np.zeros(TILE * padded, dtype),
         np.empty(TILE, dtype),
         np.empty(TILE, np.uintp),
-        np.empty((TILE, 2), dtype),
+        np.empty((2, TILE), dtype),
         np.empty(2 * mean.width.max(), dtype),
         np.zeros(padded, dtype),
         np.empty(padded),
@@ -85,7 +87,7 @@ def copy_slopes(
         for i in range(np.uintp(count)):
             at = room.places[i] + k
             slopes, squares = eight(packed, at), eight(packed, at + width)
-            root = fill(room.seen[i, 1] if weighted else packed.dtype.type(1))
+            root = fill(room.seen[1, i] if weighted else packed.dtype.type(1))
             put(room.lines, i * width + k, times(root, slopes))
             added = times_plus(times(root, root), squares, added)
         add_to(square, k, added)
@@ -100,14 +102,19 @@ def gather_targets(
     Where rows differ in weight, they are multiplied by its root, which stands beside what was seen.
     """
     target, seen = room.target, room.seen
+    if rows.logit:
+        moments_of(mean, rows, term, own, first, count, seen, target, room.spare)
+        tangents(rows, first, count, seen)
+        for i in range(count):
+            target[i] = seen[1, i] * (seen[0, i] - target[i])
+        return
     rest(mean, rows, term, own, first, count, target, room.spare)
+    for i in range(count):
+        target[i] = rows.target[first + i] - target[i]
     if differ(rows):
-        observe(mean, rows, own, first, count, seen, room.spare)
         for i in range(count):
-            target[i] = seen[i, 1] * (seen[i, 0] - target[i])
-    else:
-        for i in range(count):
-            target[i] = rows.target[first + i] - target[i]
+            seen[1, i] = np.sqrt(own_weight(rows, first + i))
+            target[i] *= seen[1, i]
 
 
 @bare
@@ -135,7 +142,7 @@ def gather(
         return
     for i in range(count):
         product(mean, rows, term, operand, own, first + i, spare)
-        root = seen[i, 1] if weighted else 1
+        root = seen[1, i] if weighted else 1
         for k in range(width):
             room.lines[i * padded + k] = root * spare[k]
             square[k] += root * root * spare[width + k]

@@ -69,7 +69,7 @@ def sum_alone(
         for i in range(count):
             slope = coefficient(mean, rows, term, start + i)
             if weighted:
-                slope *= room.seen[i, 1]
+                slope *= room.seen[1, i]
             linear += slope * room.target[i]
             square += slope * slope
     padded = sums.shape[1]

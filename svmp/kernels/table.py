@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from svmp.network.grid import Ints
 from svmp.network.reader import Reader
@@ -98,17 +97,6 @@ def place_of(column: Column, columns: list[Column]) -> int:
             return number
     columns.append(column)
     return len(columns) - 1
-
-
-def by_key(keys: Array32, count: int) -> tuple[Ints, Ints | None]:
-    """Sort by key, keeping the order: where each key's begin, and the order if it is another."""
-    ends = np.cumsum(np.bincount(keys, minlength=count))
-    pointers = np.concatenate([[0], ends])
-    if (np.diff(keys) >= 0).all():
-        return pointers, None
-    rows = np.arange(len(keys), dtype=np.int32)
-    table = sparse.csr_array((rows, (keys, rows)), shape=(count, len(keys)))
-    return pointers, table.data
 
 
 def plain(numbers: Numbers) -> Numbers:

@@ -279,79 +279,95 @@ def spread(a: Array, at: int, b: Array, start: int, width: int) -> tuple[float, 
 
 
 @bare
-def moments_of(
-    mean: Mean, rows: Rows, own: int, first: int, count: int, out: Array, room: Array
+def add_moments(
+    mean: Mean, rows: Rows, term: int, own: int, first: int, count: int, out: Array, room: Array
 ) -> None:
-    """Write E and var of the means of some rows; terms are independent, and so are their slots."""
+    """Add E and var of one term of some rows; its slots are independent."""
     packed, zero = mean.packed, np.uintp(0)
+    last, width = mean.first[term + 1] - 1, np.uintp(mean.width[term])
+    partner, this = partner_of(mean, term, last), reader(mean, term, last)
+    if is_alone(mean, term):
+        line, c = mean.line[term], mean.scale[term]
+        for i in range(count):
+            at = place(this, rows, own, first + i)
+            slope = c if line < 0 else c * rows.coefficients[line, first + i]
+            expected, square = packed[at], packed[at + np.uintp(1)]
+            out[0, i] += slope * expected
+            out[1, i] += slope * slope * (square - expected * expected)
+    elif partner >= 0:
+        that = reader(mean, term, partner)
+        for i in range(count):
+            at, other = place(this, rows, own, first + i), place(that, rows, own, first + i)
+            expected, variance = spread(packed, at, packed, other, width)
+            out[0, i] += expected
+            out[1, i] += variance
+    else:
+        for i in range(count):
+            at = place(this, rows, own, first + i)
+            product(mean, rows, term, last, own, first + i, room)
+            expected, variance = spread(packed, at, room, zero, width)
+            out[0, i] += expected
+            out[1, i] += variance
+
+
+@bare
+def moments_of(
+    mean: Mean,
+    rows: Rows,
+    skip: int,
+    own: int,
+    first: int,
+    count: int,
+    out: Array,
+    rest: Array,
+    room: Array,
+) -> None:
+    """Write E and var of the means of some rows, and E without one term, or with all for -1."""
+    terms = len(mean.width)
     for i in range(count):
-        out[i, 0] = mean.intercept
-        out[i, 1] = 0
-    for term in range(len(mean.width)):
-        last, width = mean.first[term + 1] - 1, np.uintp(mean.width[term])
-        partner, this = partner_of(mean, term, last), reader(mean, term, last)
-        if is_alone(mean, term):
-            line, c = mean.line[term], mean.scale[term]
+        out[0, i] = mean.intercept
+        out[1, i] = 0
+    for turn in range(1, terms + 1):  # that term comes last
+        term = (skip + turn) % terms
+        if term == skip:
             for i in range(count):
-                at = place(this, rows, own, first + i)
-                slope = c if line < 0 else c * rows.coefficients[line, first + i]
-                expected, square = packed[at], packed[at + np.uintp(1)]
-                out[i, 0] += slope * expected
-                out[i, 1] += slope * slope * (square - expected * expected)
-        elif partner >= 0:
-            that = reader(mean, term, partner)
-            for i in range(count):
-                at, other = place(this, rows, own, first + i), place(that, rows, own, first + i)
-                expected, variance = spread(packed, at, packed, other, width)
-                out[i, 0] += expected
-                out[i, 1] += variance
-        else:
-            for i in range(count):
-                at = place(this, rows, own, first + i)
-                product(mean, rows, term, last, own, first + i, room)
-                expected, variance = spread(packed, at, room, zero, width)
-                out[i, 0] += expected
-                out[i, 1] += variance
+                rest[i] = out[0, i]
+        add_moments(mean, rows, term, own, first, count, out, room)
 
 
 @bare
 def tangent(mean: float, variance: float, value: float) -> tuple[float, float]:
     """Return the target and the root of the weight of a Bernoulli, by the moments of its logit."""
     square = mean * mean + variance
-    xi = np.sqrt(square)
-    if xi < SMALL:
-        weight = 0.25 - square / 48 + square * square / 480
-    else:
-        tail = exp(-xi)
-        weight = (1 - tail) / (2 * xi * (1 + tail))
-    return (value - 0.5) / weight, np.sqrt(weight)
+    xi = max(np.sqrt(square), SMALL)
+    tail = exp(-xi)
+    over, under = 1 - tail, 2 * xi * (1 + tail)  # the weight is their ratio
+    one = 1 / (over * under)
+    weight, inverse = over * over * one, under * under * one
+    if xi <= SMALL:
+        weight = 0.25 + square * (square * (1 / 480) - 1 / 48)
+        inverse = 4 + square * (1 / 3 - square * (1 / 180))
+    return (value - 0.5) * inverse, np.sqrt(weight)
 
 
 @bare
-def observe(
-    mean: Mean, rows: Rows, own: int, first: int, count: int, out: Array, room: Array
-) -> None:
-    """Write the target of some rows and the root of the weight that is their own."""
-    if rows.logit:
-        moments_of(mean, rows, own, first, count, out, room)
-        for i in range(count):
-            out[i, 0], out[i, 1] = tangent(out[i, 0], out[i, 1], rows.target[first + i])
-        return
-    for i in range(count):
-        out[i, 0] = rows.target[first + i]
-        out[i, 1] = np.sqrt(own_weight(rows, first + i))
+def tangents(rows: Rows, first: int, count: int, out: Array) -> None:
+    """Write the same of some rows in the place of the moments of their logits."""
+    for i in range(np.uintp(count)):
+        out[0, i], out[1, i] = tangent(out[0, i], out[1, i], rows.target[np.uintp(first) + i])
 
 
 @shared
 def row_moments(taken: Ints, rows: Rows, mean: Mean, out: Array) -> None:
     """Write E[mu] and E[mu^2] of each row."""
-    room = np.empty(2 * mean.width.max())
+    room, found = np.empty(2 * mean.width.max()), np.empty((2, BLOCK))
     first = claim(taken, BLOCK)
     while first < len(out):
-        found = out[first : first + BLOCK]
-        moments_of(mean, rows, 0, first, len(found), found, room)
-        for i in range(len(found)):
-            found[i, 1] += found[i, 0] * found[i, 0]
+        count = min(BLOCK, len(out) - first)
+        moments_of(mean, rows, -1, 0, first, count, found, room, room)
+        for i in range(count):
+            out[first + i, 0] = found[0, i]
+            out[first + i, 1] = found[1, i] + found[0, i] * found[0, i]
         first = claim(taken, BLOCK)
 
 
@@ -373,16 +389,16 @@ def loss_of(
     total = 0.0
     for first in range(begin, end, LINE):
         count = min(LINE, end - first)
-        moments_of(mean, rows, own, first, count, found, room)
+        moments_of(mean, rows, -1, own, first, count, found, room, room)
         for i in range(count):
-            total += loss(rows, first + i, found[i, 0], found[i, 1])
+            total += loss(rows, first + i, found[0, i], found[1, i])
     return total
 
 
 @shared
 def losses(taken: Ints, rows: Rows, mean: Mean, keys: Ints, out: Array) -> None:
     """Sum over the rows of each key of the squared residual, or of minus the log density."""
-    room, found = np.empty(2 * mean.width.max()), np.empty((LINE, 2))
+    room, found = np.empty(2 * mean.width.max()), np.empty((2, LINE))
     start = claim(taken, CHUNK)
     while start < len(keys):
         for m in range(start, min(start + CHUNK, len(keys))):

@@ -94,7 +94,7 @@ class EventModel(FactorModel):
         score: Rule = "z + 1/2 log pi",
         precision: float | None = 1.0,
         iterations: int = 8,
-        hold: int = 3,
+        hold: int = 5,
         kappa: float = 0.7,
         at_least: float | None = None,
         counts: bool = False,

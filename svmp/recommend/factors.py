@@ -286,8 +286,6 @@ class FactorModel(Estimator, ABC):
 
     def _scored(self, users: Side, items: Side, places: Keys) -> tuple[Floats, Floats]:
         """Return expected scores and standard deviations of the places, NaN at -1."""
-        if not places.size:
-            return places * np.nan, places * np.nan
         rows, count = places.shape
         if not places.size:
             return np.zeros(places.shape, np.float32), np.zeros(places.shape, np.float32)
