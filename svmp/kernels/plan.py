@@ -35,6 +35,8 @@ Precision = type[np.float32] | type[np.float64]
 
 FEW = 8
 """Where keys are so many times as many as rows, only those that the rows read are looked at."""
+SOME = 2**16
+"""So many values say about as much of their mean and their spread as all of them."""
 CENTRED = 100.0
 """How many standard deviations from 0 data may lie whose rows are read in single precision."""
 
@@ -126,9 +128,10 @@ class Plan:
         if observed is None or observed.dtype == np.float64:
             return np.float64
         values = self.conditional.variable.values
-        centre, spread = abs(values.mean(dtype=np.float64)), values.std(dtype=np.float64)
-        exact = np.abs(values).max(initial=0) < 2**24
-        return np.float32 if exact and centre <= CENTRED * spread else np.float64
+        some = values[:: len(values) // SOME + 1]
+        centred = abs(some.mean(dtype=np.float64)) <= CENTRED * some.std(dtype=np.float64)
+        exact = values.min(initial=0) > -(2**24) and values.max(initial=0) < 2**24
+        return np.float32 if exact and centred else np.float64
 
     def packed_width(self, term: LinearTerm) -> int:
         """Return how many means the loops read of each key: K in whole eights, if not 1."""
@@ -347,6 +350,15 @@ class Plan:
         message = stack(-0.5 * squares, 0.5 * (keyed.end - keyed.begin))
         return message if self.conditional.slots["tau"].varies else message.sum(axis=0)[None]
 
+    def accesses(self, operand: Operand, work: Work) -> int:
+        """Return about how many an update takes, in the time of one to just any row.
+
+        All of a key's elements read a row that they do not draw, once, with its other operands.
+        """
+        alone = work.drawn is not None
+        each = operand.width if alone else len(self.operands) - 1 + operand.width // STREAM
+        return int(work.read.sum()) * max(each, 1)
+
     def update(
         self,
         q: Beliefs,
@@ -368,8 +380,8 @@ class Plan:
         term = (operand.term, self.operands.index(operand), operand.width)
         to = Receiver(*term, work.keys, work.scale, rho, plain(prior), at_once, joint)
         rows = self.rows(q, work.keyed, work.keys, operand.column)
-        accesses, sound = int(work.read.sum()) * operand.width, np.ones(len(work.keys), dtype=bool)
-        with threads_for(accesses // (STREAM if work.drawn is None else 1)):
+        sound = np.ones(len(work.keys), dtype=bool)
+        with threads_for(self.accesses(operand, work)):
             loop = (rows, mean, natural, q.moments[name], sound)
             if work.drawn is not None:
                 share(update_drawn, to, *work.drawn, *loop)

@@ -197,9 +197,8 @@ class Variable(Expression):
         sound = self.family.at(each).in_support(values)
         if not sound.all():
             raise ModelError(self._strange(flat, first(~sound)))
-        huge = np.abs(values).reshape(len(values), -1).max(axis=1) > np.float64(LARGEST)
-        if huge.any():
-            row = first(huge)
+        if max(float(values.max()), -float(values.min())) > LARGEST:
+            row = first(np.abs(values).reshape(len(values), -1).max(axis=1) > np.float64(LARGEST))
             raise ModelError(
                 f"'{self.name}' holds {shown(flat[row].tolist())} at {self.plate.locate(row)}, "
                 f"but beyond {LARGEST:g} squares overflow; use other units"

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 
 from svmp.errors import ModelError, RatingsError
+from svmp.inference.carried import Carried
 from svmp.inference.posterior import Posterior
-from svmp.inference.redrawn import Redrawn
 from svmp.inference.steps import HoldThenDecay
 from svmp.kernels.threads import use_threads
 from svmp.ratings import Ratings, read_ratings
@@ -132,9 +132,9 @@ class EventModel(FactorModel):
         self.odds_ = events.weights
         steps = HoldThenDecay(self.hold, self.kappa, tau=1.0)
         tell = self.progress is not False
-        run = Redrawn(steps, self.seed, threads=self.threads, tell=tell)
+        run = Carried(steps, self.seed, threads=self.threads, tell=tell)
         with use_threads(self.threads, tell):
-            for t in shown(range(1, self.iterations + 1), self.progress, "drawing graphs"):
+            for t in shown(range(1, self.iterations + 1), self.progress, "drawing graphs", few=1):
                 item = events.draw(self.seed, t)
                 run.advance(network(events, item, self.factors, self.precision))
         self._keep(run.posteriors, ratings)

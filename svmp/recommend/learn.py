@@ -10,29 +10,35 @@ are asked for than there are, the others should vanish. One stage is run both wa
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from svmp.inference.carried import Carried
 from svmp.inference.fit import fit
+from svmp.inference.posterior import Posterior
 from svmp.inference.result import Fit
 from svmp.inference.selection import FullVB
+from svmp.inference.steps import Constant
 from svmp.network.network import Network
 from svmp.ratings import Ratings
 from svmp.recommend.network import FIRM, LOOSE, Covariance, Noise, guesses, network, sides
 from svmp.recommend.side import Side, score
 from svmp.recommend.spread import Spread
+from svmp.recommend.top import shown
 
 FIRST, GROWTH = 3, 1.5
 """Sweeps of the first stage, and how many times as many the run has had after the next."""
 PATIENT, CLEARLY = 10, 1.002
 """Before so many sweeps the run does not end: factors may need some to get away from 0. Where the
 mean square of the errors is not so many times the least, it does not before twice as many."""
-LAST = 3
+LAST = 2
 """Sweeps over all ratings, from where those without the held-out ones have ended."""
 RARELY = 10**9
-"""Iterations between exact bounds, of which none is needed but the last of a stage."""
+"""Iterations between exact bounds, of which none is needed but the last."""
 NEAR, SURE = 0.5, 0.1
 """Factors start with such a share of the prior's standard deviation, and of its variance."""
 
@@ -65,7 +71,7 @@ class Learned(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """Where a run has come to: its fit, what the guess weighed, and how good it is.
+    """Where a run has come to, what the guess of precisions weighed, and how good it is.
 
     Attributes
     ----------
@@ -73,15 +79,15 @@ class Stage(NamedTuple):
         By how much the ratings that were held out differ from their predictions, and should.
     """
 
-    fit: Fit
+    run: Carried
     weight: float
     errors: NDArray[Any]
     std: NDArray[Any]
 
     @property
     def error(self) -> float:
-        """The mean square of the errors, or infinity where nothing is held out."""
-        return float(np.mean(self.errors**2)) if len(self.errors) else np.inf
+        """The mean square of the errors."""
+        return float(np.mean(self.errors**2))
 
 
 def learn(
@@ -92,8 +98,10 @@ def learn(
     covariance: Covariance,
     noise: Noise,
     max_sweeps: float,
+    tol: float,
     seed: int,
-    **options: Any,
+    threads: int | None,
+    progress: bool | None,
 ) -> Learned:
     """Fit the network to ratings, of which the offset is subtracted, in units of their spread.
 
@@ -103,42 +111,75 @@ def learn(
     scale = float(ratings.rating.std(dtype=np.float64)) or 1.0
     unit = (ratings.rating - offset) / scale
     table = Ratings(ratings.user, ratings.item, unit, ratings.user_ids, ratings.item_ids)
-    rest = table.take(np.flatnonzero(held))
-    options |= {"bound_every": RARELY, "seed": seed}
-    kept = table.take(np.flatnonzero(~held))
+    init: Any = start(table, factors, covariance, seed)
+    last, weight, sweeps, best = max_sweeps, FIRM, 0, None
 
     def declare(rows: Ratings, weight: float) -> Network:
         return Network(network(rows, factors, covariance, noise, weight))
 
-    def run(model: Network, weight: float, init: Any, sweeps: float) -> Stage:
-        q = fit(model, FullVB(), init=init, max_sweeps=sweeps, **options)
-        return Stage(q, weight, *_errors(q, rest))
+    if held.any():
+        run = Carried(Constant(1.0), seed, init, threads, tell=progress is not False)
+        parts = table.take(np.flatnonzero(~held)), table.take(np.flatnonzero(held))
+        best, sweeps = stages(run, declare, *parts, factors, max_sweeps, tol, progress)
+        init, weight, last = best.run.posteriors, best.weight, LAST
+    options: Any = {"bound_every": RARELY, "tol": tol, "seed": seed, "threads": threads}
+    found = fit(
+        declare(table, weight), FullVB(), init=init, max_sweeps=last, progress=progress, **options
+    )
+    spread = Spread.normal()
+    if best is not None:
+        _, std = _errors(found.posteriors, parts[1])
+        spread = Spread.of(best.errors, best.std).wider(float(best.std.mean() / std.mean()))
+    return _learned(found, scale, covariance == "full", spread, sweeps + found.iterations)
 
-    model, spent, tried = declare(kept, FIRM), 0.0, 0.0
-    now, best = None, None
-    while spent < max_sweeps:
-        until = min(max(GROWTH * spent, FIRST), max_sweeps) if len(rest) else max_sweeps
-        init = start(table, factors, covariance, seed) if now is None else now.fit
-        now = run(model, FIRM if now is None else now.weight, init, until - spent)
-        if factors and not tried and spent >= PATIENT:
-            tried, other = until - spent, declare(kept, LOOSE)
-            loose = run(other, LOOSE, init, tried)
-            if loose.error < now.error:
-                now, model = loose, other
-        spent = until
-        if best is None or now.error < best.error:
-            best = now
-        elif spent >= (PATIENT if now.error > CLEARLY * best.error else 2 * PATIENT):
-            break
-        if now.fit.status != "budget":
+
+def stages(
+    run: Carried,
+    declare: Callable[[Ratings, float], Network],
+    kept: Ratings,
+    rest: Ratings,
+    factors: int,
+    max_sweeps: float,
+    tol: float,
+    progress: bool | None,
+) -> tuple[Stage, int]:
+    """Sweep over what is kept until the rest says stop; return the best stage, and all sweeps."""
+
+    def sweep(run: Carried, model: Network, weight: float, sweeps: int) -> Stage:
+        for _ in range(sweeps):
+            run.advance(model)
+        return Stage(run, weight, *_errors(run.posteriors, rest))
+
+    weight, model, best = FIRM, declare(kept, FIRM), None
+    spent = tried = 0
+    for until in shown(ends(max_sweeps), progress, "sweeping", few=1):
+        other = run.copy() if factors and not tried and spent >= PATIENT else None
+        now = sweep(run, model, weight, until - spent)
+        if other is not None:
+            tried, loose = until - spent, declare(kept, LOOSE)
+            found = sweep(other, loose, LOOSE, tried)
+            if found.error < now.error:
+                now, run, model, weight = found, other, loose, LOOSE
+        spent, before = until, np.inf if best is None else best.error
+        if best is None or now.error < before:
+            best = now._replace(run=run.copy())
+        patience = PATIENT if now.error > CLEARLY * before else 2 * PATIENT
+        if now.error >= (1 - tol) * before and spent >= patience:
             break
     assert best is not None
-    found, spread = best.fit, Spread.normal()
-    if len(rest):
-        last = run(declare(table, best.weight), best.weight, found, LAST)
-        wider = float(best.std.mean() / last.std.mean())
-        found, spread = last.fit, Spread.of(best.errors, best.std).wider(wider)
-    return _learned(found, scale, covariance == "full", spread, spent + tried)
+    return best, spent + tried
+
+
+def ends(max_sweeps: float) -> list[int]:
+    """Return after which sweeps the stages end.
+
+    >>> ends(30)
+    [3, 5, 8, 12, 18, 27, 30]
+    """
+    found, most = [FIRST], math.ceil(max_sweeps)
+    while found[-1] < most:
+        found.append(math.ceil(GROWTH * found[-1]))
+    return [*found[:-1], most]
 
 
 def start(ratings: Ratings, factors: int, covariance: Covariance, seed: int) -> dict[str, Any]:
@@ -158,16 +199,16 @@ def start(ratings: Ratings, factors: int, covariance: Covariance, seed: int) -> 
     } | {name: {"alpha": guess, "beta": 1.0} for name in ("of_u", "of_v")}
 
 
-def _errors(q: Fit, held: Ratings) -> tuple[Any, Any]:
+def _errors(q: Mapping[str, Posterior], held: Ratings) -> tuple[Any, Any]:
     """Return by how much ratings differ from their predictions, and by how much they should."""
     users, items = sides(q)
     mean, var = score(users.at(held.user), items.at(held.item))
-    noise = 1 / np.broadcast_to(q.mean("noise"), len(users))[held.user]
+    noise = 1 / np.broadcast_to(q["noise"].mean, len(users))[held.user]
     return held.rating - mean, np.sqrt(var + noise)
 
 
 def _learned(fit: Fit, scale: float, full: bool, spread: Spread, sweeps: float) -> Learned:
-    users, items = (side.scaled(scale) for side in sides(fit))
+    users, items = (side.scaled(scale) for side in sides(fit.posteriors))
     any_user, any_item = (
         _anyone(fit, bias, factors, full).scaled(scale)
         for bias, factors in (("a", "u"), ("b", "v"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.inference.redrawn import Redrawn
+from svmp.inference.carried import Carried
 from svmp.inference.steps import HoldThenDecay
 from svmp.kernels.threads import use_threads
 from svmp.network.distributions import Bernoulli, Normal
@@ -47,7 +47,7 @@ def taken_in(model: EventModel, ratings: Ratings) -> None:
     who = np.concatenate([own[0], taken.user[others]])
     answer = np.repeat(np.array([1, 0], np.int8), [len(own[0]), others.sum()])
     steps = HoldThenDecay(model.hold, model.kappa, tau=1.0)
-    run = Redrawn(steps, model.seed, _start(*before), threads=model.threads, tell=False)
+    run = Carried(steps, model.seed, _start(*before), threads=model.threads, tell=False)
     with use_threads(model.threads, False):
         for t in range(1, model.iterations + 1):
             drawn = taken.draw(model.seed, -100 - t)[others]

@@ -7,13 +7,14 @@ items, and the precision of the noise.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from svmp import families
-from svmp.inference.result import Fit
+from svmp.inference.posterior import Posterior
 from svmp.network.distributions import Gamma, MvNormal, Normal
 from svmp.network.expressions import diag, dot
 from svmp.network.model import Model
@@ -101,18 +102,18 @@ def continued(ratings: Ratings, users: Side, items: Side, precision: Any) -> Mod
     return model
 
 
-def sides(fit: Fit) -> tuple[Side, Side]:
-    """Return users and items under the q of a fit."""
-    return _side(fit, "a", "u"), _side(fit, "b", "v")
+def sides(q: Mapping[str, Posterior]) -> tuple[Side, Side]:
+    """Return users and items under q."""
+    return _side(q, "a", "u"), _side(q, "b", "v")
 
 
-def _side(fit: Fit, bias: str, factors: str) -> Side:
-    q = fit[bias]
-    if factors in fit.posteriors:
-        full = isinstance(fit[factors].family, families.MvNormal)
-        cov = np.linalg.inv(fit[factors].tau) if full else fit[factors].var
-        arrays = q.mean, q.var, fit.mean(factors), cov
+def _side(q: Mapping[str, Posterior], bias: str, factors: str) -> Side:
+    of_bias = q[bias]
+    if factors in q:
+        full = isinstance(q[factors].family, families.MvNormal)
+        cov = np.linalg.inv(q[factors].tau) if full else q[factors].var
+        arrays = of_bias.mean, of_bias.var, q[factors].mean, cov
     else:
-        nothing = np.zeros((len(q.mean), 0))
-        arrays = q.mean, q.var, nothing, nothing
+        nothing = np.zeros((len(of_bias.mean), 0))
+        arrays = of_bias.mean, of_bias.var, nothing, nothing
     return Side(*(np.ascontiguousarray(array, np.float32) for array in arrays))

@@ -123,10 +123,10 @@ class RatingModel(FactorModel):
             self.covariance,
             self.noise,
             self.max_sweeps,
+            self.tol,
             self.seed,
-            tol=self.tol,
-            threads=self.threads,
-            progress=self.progress,
+            self.threads,
+            self.progress,
         )
         self.fit_, self.sweeps_, self.spread_ = found.fit, found.sweeps, found.spread
         self.users_ = Known("user", ratings.user_ids, found.users, found.any_user)

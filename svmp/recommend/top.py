@@ -102,11 +102,11 @@ def rank_cells(taken, scores, row, column, ranks):  # type: ignore[no-untyped-de
 
 
 def shown(
-    blocks: Sequence[int], progress: bool | None, doing: str = "recommending"
+    blocks: Sequence[int], progress: bool | None, doing: str = "recommending", few: int = 20
 ) -> Iterable[int]:
-    """Show how far it is, by default on a terminal and if there is much to do."""
+    """Show how far it is, by default on a terminal and if there are more than a few."""
     if progress is None:
-        progress = sys.stderr.isatty() and len(blocks) > 20
+        progress = sys.stderr.isatty() and len(blocks) > few
     if not progress:
         return blocks
     return track(blocks, doing, console=Console(stderr=True), transient=True)

@@ -72,7 +72,7 @@ def taken_in(model: RatingModel, ratings: Ratings) -> None:
         threads=model.threads,
         progress=model.progress,
     )
-    after = sides(q)
+    after = sides(q.posteriors)
     model.users_ = replaced(users, some_users, after[0])
     model.items_ = replaced(items, some_items, after[1])
     model.history_, model.noise_ = history, noise

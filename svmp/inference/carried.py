@@ -1,14 +1,16 @@
-"""Networks that share their hidden variables, while their rows are drawn anew.
+"""q that is carried, sweep by sweep, through networks that share their hidden variables.
 
-Every iteration has rows of its own. Each element reads all of them that are its children, and moves
-by a step towards what they say:
+Their rows may be drawn anew each time, or be some of all. Each element reads all that are its
+children, and moves by a step towards what they say:
 
     lambda_i <- (1 - rho_t) lambda_i + rho_t (eta_i + sum over its rows e of eta_(e -> i)).
+
+No bound is computed and nothing is watched: that is for who decides how to go on.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ from svmp.network.network import Network
 
 
 @dataclass
-class Redrawn:
+class Carried:
     """q, while it is carried from one network to the next.
 
     Attributes
@@ -50,9 +52,9 @@ class Redrawn:
     q: Beliefs | None = None
     _hidden: dict[str, Any] = field(default_factory=dict)
 
-    def advance(self, model: Model) -> None:
+    def advance(self, model: Model | Network) -> None:
         """Take one iteration on the rows of a network with the hidden variables of the last."""
-        network = Network(model)
+        network = model if isinstance(model, Network) else Network(model)
         network.check()
         self.iteration += 1
         with np.errstate(all="ignore"), use_threads(self.threads, self.tell):
@@ -62,9 +64,13 @@ class Redrawn:
             iterate(network, self.q, FullVB(), self.steps, self.seed, self.iteration)
         self._hidden = network.hidden
 
+    def copy(self) -> Carried:
+        """Return another that goes its own way from here."""
+        return replace(self, q=None if self.q is None else self.q.copy())
+
     @property
     def posteriors(self) -> dict[str, Posterior]:
-        """Q of every hidden variable, as `svmp.fit` returns it."""
+        """Q of every hidden variable, as `svmp.fit` returns it, until the next iteration."""
         assert self.q is not None
         return {
             name: Posterior(name, v.dims, v.plate.shape, v.family, self.q.natural[name])
