@@ -155,7 +155,14 @@ class Rule:
     iteration: int
     option: str
 
-    def __call__(self, name: str, elements: Ints, read: Ints, target: Array | None = None) -> Array:
+    def __call__(
+        self,
+        name: str,
+        elements: Ints,
+        read: Ints,
+        target: Array | None = None,
+        children: Ints | None = None,
+    ) -> Array:
         """Return rho of each element, or one number for all."""
         if name in self.draw.locals:
             return np.ones(1)
@@ -165,7 +172,7 @@ class Rule:
         look = Look(
             name,
             self.iteration,
-            self.draw.children(name, elements),
+            self.draw.children(name, elements) if children is None else children,
             read,
             self.draw.coupling[name],
             self.option == "b",
@@ -175,7 +182,8 @@ class Rule:
         )
         try:
             rho = np.atleast_1d(np.asarray(self.steps(look), dtype=np.float64))
-            np.broadcast_to(rho, len(elements))
+            if rho.shape not in ((1,), elements.shape):
+                raise ValueError(f"an array of shape {rho.shape} for {len(elements)} elements")
         except (TypeError, ValueError) as error:
             raise ModelError(f"the steps for '{name}' are not a number each: {error}") from None
         if not (np.isfinite(rho) & (rho > 0)).all():

@@ -71,14 +71,14 @@ def fused_update(
         return None
     work, width = share_out(network, plan, name, draw), plan.operand(name).width
     variable, first = network.hidden[name], work.keys * width
-    rho = rule(name, first, work.read)
+    rho = rule(name, first, work.read, children=work.children)
     within = set(variable.plate.labels[-1:]) if width > 1 else set()
-    alike = set(variable.conditional.kinds.grid.labels) <= within
-    if len(first) * width == variable.size and not alike:
+    if set(variable.conditional.kinds.grid.labels) <= within:  # the same for each key
+        prior = variable.conditional.to_first(q, width)
+    elif len(first) * width == variable.size:
         prior = variable.conditional.to_children(q)
     else:
-        own = first[:1] if alike else first
-        prior = network.prior(q, name, (own[:, None] + np.arange(width)).ravel())
+        prior = network.prior(q, name, (first[:, None] + np.arange(width)).ravel())
     natural, sound = plan.update(q, name, work, prior, rho, at_once, joint and not local)
     done.note(False, rho, work.read)
     done.accesses += int(work.read.sum()) * width
@@ -98,28 +98,30 @@ def share_out(network: Network, plan: Plan, name: str, draw: Draw) -> Work:
     table = plan.conditional.variable.name
     whole = isinstance(draw, Sampled | DrawnBatch) and table not in draw.tables
     if isinstance(draw, AllRows) or whole:
-        return Work(every, keys, ONE, counts)
+        return Work(every, keys, ONE, counts, counts)
     match draw:
         case Sampled():
             if (name, table) not in draw.memory:
                 draw.memory[name, table] = plan.keyed(column, draw.tables[table])
             keyed = draw.memory[name, table]
-            return Work(keyed, keys, ONE, keyed.counts)
+            return Work(keyed, keys, ONE, keyed.counts, counts)
         case DrawnChildren():
             take = draw.most(name, counts)
             number = list(network.hidden).index(name)
             if not (draw.share_draw or isinstance(plan, VectorPlan)):
                 drawn = Drawn(draw.seed, draw.iteration, number, take)
-                return Work(every, keys, ONE, take, drawn)
+                return Work(every, keys, ONE, take, counts, drawn)
             scale = counts / np.maximum(take, 1)
             first = keys * plan.operand(name).width  # the element whose stream all of a key share
             chosen = sample_each(draw.seed, draw.iteration, number, first, counts, take)
-            return Work(every.at(every.begin.repeat(take) + chosen, take), keys, scale, take)
+            some = every.at(every.begin.repeat(take) + chosen, take)
+            return Work(some, keys, scale, take, counts)
         case DrawnBatch():
             batch = plan.keyed(column, draw.tables[table])
             read = batch.counts
             keys = np.flatnonzero((read > 0) | (counts == 0))
-            return Work(batch, keys, (counts / np.maximum(read, 1))[keys], read[keys])
+            scale, read, counts = counts / np.maximum(read, 1), read[keys], counts[keys]
+            return Work(batch, keys, scale[keys], read, counts)
     raise AssertionError(f"no loop for a {type(draw).__name__}")
 
 

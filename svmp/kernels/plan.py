@@ -20,7 +20,16 @@ from svmp.kernels.drawn import update_drawn
 from svmp.kernels.eights import EIGHT
 from svmp.kernels.multilinear import LONG, Receiver
 from svmp.kernels.sorting import by_key, take
-from svmp.kernels.table import Column, Keyed, Numbers, place_of, plain, side_by_side
+from svmp.kernels.table import (
+    Column,
+    Keyed,
+    Numbers,
+    Precision,
+    place_of,
+    plain,
+    precision_of,
+    side_by_side,
+)
 from svmp.kernels.terms import ALL, OWN, ROW, Mean, Rows
 from svmp.kernels.threads import STREAM, share, threads_for
 from svmp.kernels.work import Work
@@ -31,14 +40,8 @@ from svmp.network.linear import Linear, LinearTerm, dimension
 from svmp.network.reader import Reader
 from svmp.network.slot import Single
 
-Precision = type[np.float32] | type[np.float64]
-
 FEW = 8
 """Where keys are so many times as many as rows, only those that the rows read are looked at."""
-SOME = 2**16
-"""So many values say about as much of their mean and their spread as all of them."""
-CENTRED = 100.0
-"""How many standard deviations from 0 data may lie whose rows are read in single precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,15 +126,8 @@ class Plan:
 
     @cached_property
     def precision(self) -> Precision:
-        """The type in which rows are read: that of the data, if they are not far from zero."""
-        observed = self.conditional.variable.observed
-        if observed is None or observed.dtype == np.float64:
-            return np.float64
-        values = self.conditional.variable.values
-        some = values[:: len(values) // SOME + 1]
-        centred = abs(some.mean(dtype=np.float64)) <= CENTRED * some.std(dtype=np.float64)
-        exact = values.min(initial=0) > -(2**24) and values.max(initial=0) < 2**24
-        return np.float32 if exact and centred else np.float64
+        """The type in which rows are read."""
+        return precision_of(self.conditional.variable)
 
     def packed_width(self, term: LinearTerm) -> int:
         """Return how many means the loops read of each key: K in whole eights, if not 1."""
@@ -252,6 +248,8 @@ class Plan:
         slot = self.conditional.slots.get("tau")
         if slot is None:
             return np.ones(1, dtype=self.precision), ALL
+        if not (slot.varies or slot.variables):
+            return self._weight, ALL
         if not slot.varies:
             tau, weigher = slot.moments(q, np.zeros(1, dtype=np.int64)), ALL
         elif isinstance(slot, Single) and self.noise is not None:
@@ -260,6 +258,12 @@ class Plan:
             rows = np.arange(self.conditional.variable.size) if keyed.rows is None else keyed.rows
             tau, weigher = slot.moments(q, rows), ROW
         return tau[:, 0].astype(self.precision), weigher
+
+    @cached_property
+    def _weight(self) -> Numbers:
+        """The precision that all rows have, where it is given."""
+        tau = self.conditional.slots["tau"].moments(Beliefs(), np.zeros(1, dtype=np.int64))
+        return tau[:, 0].astype(self.precision)
 
     @staticmethod
     def line(column: int, own: int | None) -> int:

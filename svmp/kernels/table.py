@@ -12,12 +12,18 @@ from numpy.typing import NDArray
 
 from svmp.network.grid import Ints
 from svmp.network.reader import Reader
+from svmp.network.variable import Variable
 
 Array32 = NDArray[np.int32]
 Numbers = NDArray[Any]
 """Numbers of either precision."""
+Precision = type[np.float32] | type[np.float64]
 CACHE_LINE = 64
 """Bytes that are read from memory at once."""
+SOME = 2**16
+"""So many values say about as much of their mean and their spread as all of them."""
+CENTRED = 100.0
+"""How many standard deviations from 0 data may lie whose rows are read in single precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +103,17 @@ def place_of(column: Column, columns: list[Column]) -> int:
             return number
     columns.append(column)
     return len(columns) - 1
+
+
+def precision_of(variable: Variable) -> Precision:
+    """Return the type in which rows are read: that of the data, if they are not far from zero."""
+    if variable.observed is None or variable.observed.dtype == np.float64:
+        return np.float64
+    values = variable.values
+    some = values[:: len(values) // SOME + 1]
+    centred = abs(some.mean(dtype=np.float64)) <= CENTRED * some.std(dtype=np.float64)
+    exact = values.min(initial=0) > -(2**24) and values.max(initial=0) < 2**24
+    return np.float32 if exact and centred else np.float64
 
 
 def plain(numbers: Numbers) -> Numbers:

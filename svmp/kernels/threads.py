@@ -24,7 +24,7 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 """How many cores this process may use: more threads are never run."""
 VARIABLE = "SVMP_THREADS"
 """The environment variable with the number of threads, where `fit` is not given one."""
-SMALL = 30_000
+SMALL = 20_000
 """Below so many accesses, waking other threads costs more than they save."""
 STREAM = 10
 """Numbers that are read one after the other in the time of an access to just any."""

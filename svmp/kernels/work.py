@@ -19,10 +19,11 @@ class Drawn(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Keys to update, the rows of each, by what they count, and how many each reads."""
+    """Keys to update, their rows, by what those count, how many each reads, and of how many."""
 
     keyed: Keyed
     keys: Ints
     scale: Array
     read: Ints
+    children: Ints
     drawn: Drawn | None = None

@@ -166,11 +166,19 @@ class Conditional:
         if self.pools:
             one = self.kinds.one_of_each(np.arange(self.kinds.grid.size))
             return self.kinds.everywhere(self.to_child(q, one))
-        return self.to_child(q, np.arange(self.variable.size)) if self.parents() else self._known
+        return self.to_first(q, self.variable.size)
+
+    def to_first(self, q: Beliefs, count: int) -> Array:
+        """Return the messages to the first children, the same each time if all is given."""
+        if self.parents():
+            return self.to_child(q, np.arange(count))
+        if count not in self._known:
+            self._known[count] = np.array(self.to_child(q, np.arange(count)))
+        return self._known[count]
 
     @cached_property
-    def _known(self) -> Array:
-        return np.array(self.to_child(Beliefs(), np.arange(self.variable.size)))
+    def _known(self) -> dict[int, Array]:
+        return {}
 
     def to_child(self, q: Beliefs, rows: Ints) -> Array:
         """Return the message to the child: the expected natural parameter of its prior."""
