@@ -26,6 +26,12 @@ def button(where: Any, name: str) -> Any:
     return where.get_by_role("button", name=re.compile(name)).first
 
 
+def opened(lab: Lab, page: Any) -> None:
+    """Open the lab, and wait until its form is set up."""
+    page.goto(lab.url)
+    page.locator("#run:enabled").wait_for(state="attached")
+
+
 def fill(page: Any, **fields: str) -> None:
     for name, value in fields.items():
         field = page.locator(f"#form [name={name}]")
@@ -49,6 +55,17 @@ def axis(page: Any, name: str) -> dict[str, Any]:
     )
 
 
+def soon(page: Any, name: str, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """Return an axis as soon as it is as it should be: the chart is drawn a frame later."""
+    for _ in range(600):
+        if holds(axis(page, name)):
+            break
+        page.wait_for_timeout(100)
+    found = axis(page, name)
+    assert holds(found), found
+    return found
+
+
 def see_the_export(lab: Lab, page: Any, expect: Any) -> None:
     """The script is shown, can be downloaded and copied, and is the server's."""
     path = f"/api/runs/{next(lab.updates())['kept'][0]}/script"
@@ -69,7 +86,7 @@ def see_the_export(lab: Lab, page: Any, expect: Any) -> None:
 
 
 def test_a_run_starts_streams_stops_and_is_exported(lab: Lab, page: Any, expect: Any) -> None:
-    page.goto(lab.url)
+    opened(lab, page)
     fill(page, scale="0.01", factors="2", C="1", rho1="1/512", sweeps="500")
     page.get_by_role("button", name="Run", exact=True).click()
     run = page.locator(".run")
@@ -80,7 +97,8 @@ def test_a_run_starts_streams_stops_and_is_exported(lab: Lab, page: Any, expect:
     before, said = points(page), numbers.inner_text()
     expect(numbers).not_to_have_text(said)
     expect(page.locator(LINES)).to_have_count(1)
-    assert points(page) > before > 0
+    page.wait_for_function(f"() => document.getElementById('chart').data[0].x.length > {before}")
+    assert before > 0
     button(run, "Stop").click()
     expect(run.locator(".state")).to_have_text("stopped")
     expect(button(run, "Stop")).to_be_hidden()
@@ -101,7 +119,7 @@ def test_a_run_starts_streams_stops_and_is_exported(lab: Lab, page: Any, expect:
 def test_a_diverging_and_a_converging_run_lie_over_each_other(
     lab: Lab, page: Any, expect: Any
 ) -> None:
-    page.goto(lab.url)
+    opened(lab, page)
     fill(page, scale="0.01", sweeps="3")
     button(page, "The paper").click()
     button(page, "Nothing to tune").click()
@@ -116,7 +134,7 @@ def test_a_diverging_and_a_converging_run_lie_over_each_other(
 
     assert axis(page, "xaxis")["type"] == "log"
     page.get_by_role("radio", name="linear").check()
-    assert axis(page, "xaxis")["type"] == "linear"
+    soon(page, "xaxis", lambda x: x["type"] == "linear")
 
     bounds = page.locator("#chart").evaluate("chart => chart.data[0].customdata.map((r) => r[3])")
     fallen = min(bounds)
@@ -124,9 +142,9 @@ def test_a_diverging_and_a_converging_run_lie_over_each_other(
     assert shown["type"] == "log"
     assert 10 ** shown["range"][0] < -fallen, "a run that falls leaves the frame"
     page.get_by_role("radio", name="everything").check()
-    assert 10 ** axis(page, "yaxis")["range"][0] > -fallen
+    soon(page, "yaxis", lambda y: 10 ** y["range"][0] > -fallen)
     page.get_by_role("radio", name="the top").check()
-    assert axis(page, "yaxis")["type"] == "linear"
+    soon(page, "yaxis", lambda y: y["type"] == "linear")
 
     button(paper, "Show").click()
     expect(page.locator(LINES)).to_have_count(1)
@@ -142,7 +160,7 @@ def test_what_is_refused_is_said_beside_its_field(
     lab: Lab, new_page: Callable[..., Any], expect: Any
 ) -> None:
     page = new_page(allow="status of 422|ERR_FAILED")
-    page.goto(lab.url)
+    opened(lab, page)
     fill(page, kappa="0.3")
     page.keyboard.press("Enter")
     kappa = page.get_by_label("Forgetting rate")
@@ -164,7 +182,7 @@ def test_what_is_refused_is_said_beside_its_field(
 
 
 def test_only_the_fields_of_a_run_are_shown(lab: Lab, page: Any, expect: Any) -> None:
-    page.goto(lab.url)
+    opened(lab, page)
     shown = page.locator("#form [name]:visible")
     names = "nodes => nodes.map((node) => node.name).sort().join()"
     assert shown.evaluate_all(names) == ",".join(sorted(PAPER))
@@ -181,7 +199,7 @@ def test_only_the_fields_of_a_run_are_shown(lab: Lab, page: Any, expect: Any) ->
 
 
 def test_it_can_be_used_by_keyboard_alone(lab: Lab, page: Any, expect: Any) -> None:
-    page.goto(lab.url)
+    opened(lab, page)
     expect(button(page, "Nothing to tune")).to_be_visible()
     seen = []
     for _ in range(40):
@@ -210,7 +228,7 @@ def test_runs_look_well_in_every_page_and_stay_there(
     lab.end_of(id)
     for looks in ({}, {"color_scheme": "dark"}, PHONE):
         page = new_page(**looks)
-        page.goto(lab.url)
+        opened(lab, page)
         expect(page.locator(".run")).to_have_attribute("data-state", "budget")
         expect(page.locator(LINES)).to_have_count(1)
         assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")

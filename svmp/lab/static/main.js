@@ -81,6 +81,7 @@ document.getElementById("settings").open = !narrow.matches;
 
 await setUpForm();
 addPresets();
+document.getElementById("run").disabled = false; // nothing is sent by Enter before
 server.follow(runs, (news) => {
   say(news);
   show();

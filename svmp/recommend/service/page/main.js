@@ -36,10 +36,20 @@ function give(item, value) {
   trying(refresh);
 }
 
-/** Ask anew, and show it unless something newer has been asked. */
+/** Ask anew; until all of it is shown, the list says that it is busy. */
 async function refresh() {
   turn += 1;
   const mine = turn;
+  at("top").ariaBusy = "true";
+  try {
+    await recommend(mine);
+  } finally {
+    if (mine === turn) at("top").ariaBusy = "false";
+  }
+}
+
+/** Ask for recommendations and their reasons, and show them unless something newer was asked. */
+async function recommend(mine) {
   const history = [...rated.values()].map(({ item, value }) => ({ item, rating: value }));
   const { items } = await server.foldIn(history, SHOWN, LEVEL);
   if (mine !== turn) return;
