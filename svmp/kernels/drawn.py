@@ -160,6 +160,46 @@ def settle_drawn(
     return are_normals(natural, begin + handful.begin, handful.end - handful.begin)
 
 
+@bare
+def take_keys(
+    taken: Ints,
+    to: Receiver,
+    stream: np.uint64,
+    most: Ints,
+    ahead: int,
+    apart: int,
+    rows: Rows,
+    mean: Mean,
+    chosen: Ints,
+    sums: Array,
+    scratch: Array,
+    room: Room,
+    natural: Array,
+    moments: Array,
+    sound: Bools,
+) -> None:
+    """Update keys that no thread has taken yet, `ahead` elements at a time, until none is left."""
+    keys, width, own = max(1, ahead // to.width), np.uintp(to.width), (room, natural, moments)
+    elements = np.uintp(min(ahead, to.width))
+    first = claim(taken, KEYS)
+    while first < len(to.keys):
+        end = min(first + KEYS, len(to.keys))
+        for start in range(first, end, keys):
+            last = min(start + keys, end)
+            for k in range(np.uintp(0), width, elements):
+                handful = Handful(start, last, k, min(k + elements, width), np.uintp(apart))
+                draw_ahead(handful, to, stream, most, rows, mean, chosen)
+                for m in range(start, last):
+                    many = rows.end[m] - rows.begin[m] > most[m]
+                    if many and not settle_drawn(handful, to, m, most[m], rows, mean, chosen, *own):
+                        sound[m] = False
+        for m in range(first, end):
+            few = rows.end[m] - rows.begin[m] <= min(most[m], LONG)
+            if few and not settle_whole(to, m, rows, mean, sums, scratch, *own):
+                sound[m] = False
+        first = claim(taken, KEYS)
+
+
 @shared
 def update_drawn(
     taken: Ints,
@@ -179,25 +219,8 @@ def update_drawn(
     A key that has no more rows than that reads them all.
     """
     stream, largest = stream_key(seed, iteration, variable), max(1, most.max())
+    chosen, ahead = np.empty(max(AHEAD, largest), np.int64), max(1, AHEAD // largest)
     scratch = np.empty(scratch_for(to, rows, most), mean.packed.dtype)
     room, sums = room_for(mean, to.width), sums_for(to.width)
-    chosen, ahead = np.empty(max(AHEAD, largest), np.int64), max(1, AHEAD // largest)
-    keys, elements = max(1, ahead // to.width), np.uintp(min(ahead, to.width))
-    width, apart = np.uintp(to.width), np.uintp(largest)
-    first = claim(taken, KEYS)
-    while first < len(to.keys):
-        end = min(first + KEYS, len(to.keys))
-        for start in range(first, end, keys):
-            last = min(start + keys, end)
-            for k in range(np.uintp(0), width, elements):
-                handful = Handful(start, last, k, min(k + elements, width), apart)
-                draw_ahead(handful, to, stream, most, rows, mean, chosen)
-                for m in range(start, last):
-                    many, own = rows.end[m] - rows.begin[m] > most[m], (room, natural, moments)
-                    if many and not settle_drawn(handful, to, m, most[m], rows, mean, chosen, *own):
-                        sound[m] = False
-        for m in range(first, end):
-            few, more = rows.end[m] - rows.begin[m] <= min(most[m], LONG), (room, natural, moments)
-            if few and not settle_whole(to, m, rows, mean, sums, scratch, *more):
-                sound[m] = False
-        first = claim(taken, KEYS)
+    draw, own = (stream, most, ahead, largest), (sums, scratch, room, natural, moments, sound)
+    take_keys(taken, to, *draw, rows, mean, chosen, *own)

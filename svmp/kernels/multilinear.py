@@ -98,6 +98,44 @@ def are_normals(natural: Array, first: int, width: int) -> bool:
 
 
 @bare
+def mirror(gram: Array) -> None:
+    """Write the blocks of a a^T above the diagonal, which are made up to it, eight by eight."""
+    for k in range(EIGHT, len(gram)):
+        for j in range(k // EIGHT * EIGHT):
+            gram[j, k] = gram[k, j]
+
+
+@bare
+def settle_by_sums(
+    to: Receiver, m: int, scale: float, sums: Array, natural: Array, moments: Array
+) -> None:
+    """Update the K elements of a key one after the other, from its sums with the prior in them.
+
+    Beside them stands what all elements together explain, gram E[x], and follows each that moves.
+    """
+    padded, width = np.uintp(sums.shape[1]), np.uintp(to.width)
+    gram, explained = sums[:padded], sums[padded]
+    linear, square, means = sums[2 * padded], sums[2 * padded + 1], sums[2 * padded + 2]
+    at, step = np.uintp(to.keys[m]) * width, one_of(to.rho, m)
+    mirror(gram)
+    for k in range(width):
+        means[k] = moments[at + k, 0]
+    for j in range(np.uintp(0), padded, np.uintp(EIGHT)):
+        found = fill(0.0)
+        for k in range(width):
+            found = times_plus(fill(means[k]), eight(gram[k], j), found)
+        put(explained, j, found)
+    for k in range(width):
+        total = linear[k] - scale * (explained[k] - gram[k, k] * means[k])
+        natural[at + k, 0] = (1 - step) * natural[at + k, 0] + step * total
+        natural[at + k, 1] = (1 - step) * natural[at + k, 1] - 0.5 * step * square[k]
+        if to.at_once:
+            change = fill(follow(natural, moments, at + k) - means[k])
+            for j in range(np.uintp(0), padded, np.uintp(EIGHT)):
+                put(explained, j, times_plus(change, eight(gram[k], j), eight(explained, j)))
+
+
+@bare
 def settle(
     to: Receiver, m: int, weight: float, sums: Array, natural: Array, moments: Array
 ) -> None:
@@ -120,19 +158,14 @@ def settle(
             row[k] = square[k]
         together = solve(system, means[:width])
     if not together:
-        for k in range(width):
-            means[k] = moments[at + k, 0]
+        settle_by_sums(to, m, scale, sums, natural, moments)
+        return
     for k in range(width):
         total = square[k] * means[k]
-        if not together:  # one after the other
-            total = linear[k]
-            for j in range(width):
-                if j != k:
-                    total -= scale * gram[max(j, k), min(j, k)] * means[j]
         natural[at + k, 0] = (1 - step) * natural[at + k, 0] + step * total
         natural[at + k, 1] = (1 - step) * natural[at + k, 1] - 0.5 * step * square[k]
         if to.at_once:
-            means[k] = follow(natural, moments, at + k)
+            follow(natural, moments, at + k)
 
 
 @bare
@@ -243,6 +276,30 @@ def scratch_for(to: Receiver, rows: Rows, most: Ints) -> int:
     return (longest // LINE + 3) * LINE * (in_eights(to.width) + 1)
 
 
+@bare
+def take_keys(
+    taken: Ints,
+    to: Receiver,
+    rows: Rows,
+    mean: Mean,
+    sums: Array,
+    scratch: Array,
+    room: Room,
+    natural: Array,
+    moments: Array,
+    sound: Bools,
+) -> None:
+    """Update keys that no thread has taken yet, until none is left."""
+    own = (sums, scratch, room, natural, moments)
+    first = claim(taken, CHUNK)
+    while first < len(to.keys):
+        for m in range(first, min(first + CHUNK, len(to.keys))):
+            short = rows.end[m] - rows.begin[m] <= LONG
+            if short and not settle_whole(to, m, rows, mean, *own):
+                sound[m] = False  # hardly ever: threads do not write side by side
+        first = claim(taken, CHUNK)
+
+
 @shared
 def update_whole(
     taken: Ints, to: Receiver, rows: Rows, mean: Mean, natural: Array, moments: Array, sound: Bools
@@ -250,13 +307,7 @@ def update_whole(
     """Update each key but long ones; `natural`, `moments` and `sound` change in place."""
     scratch = np.empty(scratch_for(to, rows, taken[:0]), mean.packed.dtype)
     room, sums = room_for(mean, to.width), sums_for(to.width)
-    first = claim(taken, CHUNK)
-    while first < len(to.keys):
-        for m in range(first, min(first + CHUNK, len(to.keys))):
-            short, more = rows.end[m] - rows.begin[m] <= LONG, (room, natural, moments)
-            if short and not settle_whole(to, m, rows, mean, sums, scratch, *more):
-                sound[m] = False  # hardly ever: threads do not write side by side
-        first = claim(taken, CHUNK)
+    take_keys(taken, to, rows, mean, sums, scratch, room, natural, moments, sound)
 
 
 @shared

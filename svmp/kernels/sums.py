@@ -73,6 +73,7 @@ def sum_alone(
             linear += slope * room.target[i]
             square += slope * slope
     padded = sums.shape[1]
+    sums[0] = 0  # it has no others beside it
     sums[2 * padded, 0], sums[2 * padded + 1, 0] = linear, square
 
 

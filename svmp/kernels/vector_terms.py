@@ -172,12 +172,20 @@ def loss_of(
     return total
 
 
-@shared
-def losses(taken: Ints, rows: Rows, mean: Mean, keys: Ints, out: Array) -> None:
-    """Sum over the rows of each key of the squared residual, or of minus the log density."""
-    found, room = np.empty((TILE, 2)), np.empty(mean.size.max())
+@bare
+def add_losses(
+    taken: Ints, rows: Rows, mean: Mean, keys: Ints, found: Array, room: Array, out: Array
+) -> None:
+    """Write the losses of keys that no thread has taken yet, until none is left."""
     start = claim(taken, CHUNK)
     while start < len(keys):
         for m in range(start, min(start + CHUNK, len(keys))):
             out[m] = loss_of(mean, rows, keys[m], rows.begin[m], rows.end[m], found, room)
         start = claim(taken, CHUNK)
+
+
+@shared
+def losses(taken: Ints, rows: Rows, mean: Mean, keys: Ints, out: Array) -> None:
+    """Sum over the rows of each key of the squared residual, or of minus the log density."""
+    found, room = np.empty((TILE, 2)), np.empty(mean.size.max())
+    add_losses(taken, rows, mean, keys, found, room, out)

@@ -230,6 +230,33 @@ def settle(
     return True
 
 
+@bare
+def take_keys(
+    taken: Ints,
+    to: Receiver,
+    rows: Rows,
+    mean: Mean,
+    room: Array,
+    seen: Array,
+    sums: Array,
+    square: Array,
+    natural: Array,
+    moments: Array,
+    sound: Bools,
+) -> None:
+    """Update keys that no thread has taken yet, until none is left."""
+    padded = mean.width[to.term]
+    first = claim(taken, CHUNK)
+    while first < len(to.keys):
+        for m in range(first, min(first + CHUNK, len(to.keys))):
+            begin, end = rows.begin[m], rows.end[m]
+            if end - begin <= LONG:
+                add_rows(mean, rows, to, m, begin, end, room, seen, sums)
+                if not settle(to, m, padded, sums, square, natural, moments):
+                    sound[m] = False
+        first = claim(taken, CHUNK)
+
+
 @shared
 def update(
     taken: Ints,
@@ -241,18 +268,9 @@ def update(
     sound: Bools,
 ) -> None:
     """Update each key but long ones, `natural` and `moments` in place; say which are sound."""
-    padded = mean.width[to.term]
     room, seen = room_for(mean), np.empty((TILE, 2), mean.packed.dtype)
-    square, sums = square_room(to.width), np.empty(mean.size[to.term])
-    first = claim(taken, CHUNK)
-    while first < len(to.keys):
-        for m in range(first, min(first + CHUNK, len(to.keys))):
-            begin, end = rows.begin[m], rows.end[m]
-            if end - begin <= LONG:
-                add_rows(mean, rows, to, m, begin, end, room, seen, sums)
-                if not settle(to, m, padded, sums, square, natural, moments):
-                    sound[m] = False
-        first = claim(taken, CHUNK)
+    sums, square = np.empty(mean.size[to.term]), square_room(to.width)
+    take_keys(taken, to, rows, mean, room, seen, sums, square, natural, moments, sound)
 
 
 @shared
