@@ -12,7 +12,7 @@ import numpy as np
 from svmp.families.family import Array, Bools
 from svmp.inference.draws import sample, stream_key
 from svmp.kernels.compiling import bare, claim, shared
-from svmp.kernels.eights import prefetch
+from svmp.kernels.eights import EIGHT, eight, prefetch, sum_of, times
 from svmp.kernels.multilinear import (
     LONG,
     Receiver,
@@ -161,6 +161,63 @@ def settle_drawn(
 
 
 @bare
+def is_narrow(to: Receiver, rows: Rows, mean: Mean) -> bool:
+    """Whether the mean is one dot product, of at most eight elements."""
+    one = len(mean.width) == 1 and partner_of(mean, to.term, to.operand) >= 0
+    return one and mean.width[to.term] == EIGHT and not rows.logit
+
+
+@bare
+def settle_narrow(
+    handful: Handful,
+    to: Receiver,
+    m: int,
+    take: int,
+    rows: Rows,
+    mean: Mean,
+    chosen: Ints,
+    places: Ints,
+    left: Array,
+    room: Room,
+    natural: Array,
+    moments: Array,
+) -> bool:
+    """Do the same where a row is eight slopes: all rows are read before any element moves.
+
+    What is left of each row then follows the elements that move, one number at a time, so that an
+    element need not wait for the one before it to be read back.
+    """
+    packed, x, own, width = mean.packed, room.own, to.keys[m], np.uintp(EIGHT)
+    other = reader(mean, to.term, partner_of(mean, to.term, to.operand))
+    scale = shared_weight(rows, own) * (rows.end[m] - rows.begin[m]) / take
+    begin: Any = np.uintp(own * to.width)
+    for k in range(np.uintp(to.width)):
+        x[k] = moments[begin + k, 0]
+    means = eight(x, np.uintp(0))
+    for k in range(handful.begin, handful.end):
+        start = place_in(handful, m, k)
+        for i in range(start, start + np.uintp(take)):
+            e = chosen[i]
+            at = places[i] = place(other, rows, own, e)
+            left[i] = rows.target[e] - mean.intercept - sum_of(times(means, eight(packed, at)))
+    for k in range(handful.begin, handful.end):
+        start = place_in(handful, m, k)
+        linear = square = 0.0
+        for i in range(start, start + np.uintp(take)):
+            weight, slope = own_weight(rows, chosen[i]), packed[places[i] + k]
+            linear += weight * slope * (left[i] + slope * x[k])
+            square += weight * packed[places[i] + width + k]
+        blend(to, m, k, begin + k, scale * linear, -0.5 * scale * square, natural)
+        if to.at_once:
+            change = packed.dtype.type(follow(natural, moments, begin + k) - x[k])
+            for j in range(k + np.uintp(1), handful.end):
+                start = place_in(handful, m, j)
+                for i in range(start, start + np.uintp(take)):
+                    left[i] -= change * packed[places[i] + k]
+    return are_normals(natural, begin + handful.begin, handful.end - handful.begin)
+
+
+@bare
 def take_keys(
     taken: Ints,
     to: Receiver,
@@ -171,6 +228,8 @@ def take_keys(
     rows: Rows,
     mean: Mean,
     chosen: Ints,
+    places: Ints,
+    left: Array,
     sums: Array,
     scratch: Array,
     room: Room,
@@ -180,7 +239,7 @@ def take_keys(
 ) -> None:
     """Update keys that no thread has taken yet, `ahead` elements at a time, until none is left."""
     keys, width, own = max(1, ahead // to.width), np.uintp(to.width), (room, natural, moments)
-    elements = np.uintp(min(ahead, to.width))
+    elements, narrow = np.uintp(min(ahead, to.width)), is_narrow(to, rows, mean)
     first = claim(taken, KEYS)
     while first < len(to.keys):
         end = min(first + KEYS, len(to.keys))
@@ -190,8 +249,14 @@ def take_keys(
                 handful = Handful(start, last, k, min(k + elements, width), np.uintp(apart))
                 draw_ahead(handful, to, stream, most, rows, mean, chosen)
                 for m in range(start, last):
-                    many = rows.end[m] - rows.begin[m] > most[m]
-                    if many and not settle_drawn(handful, to, m, most[m], rows, mean, chosen, *own):
+                    if rows.end[m] - rows.begin[m] <= most[m]:
+                        continue
+                    read = (most[m], rows, mean, chosen)
+                    if narrow:
+                        fine = settle_narrow(handful, to, m, *read, places, left, *own)
+                    else:
+                        fine = settle_drawn(handful, to, m, *read, *own)
+                    if not fine:
                         sound[m] = False
         for m in range(first, end):
             few = rows.end[m] - rows.begin[m] <= min(most[m], LONG)
@@ -220,7 +285,8 @@ def update_drawn(
     """
     stream, largest = stream_key(seed, iteration, variable), max(1, most.max())
     chosen, ahead = np.empty(max(AHEAD, largest), np.int64), max(1, AHEAD // largest)
+    places, left = np.empty(len(chosen), np.uintp), np.empty(len(chosen), mean.packed.dtype)
     scratch = np.empty(scratch_for(to, rows, most), mean.packed.dtype)
     room, sums = room_for(mean, to.width), sums_for(to.width)
-    draw, own = (stream, most, ahead, largest), (sums, scratch, room, natural, moments, sound)
-    take_keys(taken, to, *draw, rows, mean, chosen, *own)
+    draw, read = (stream, most, ahead, largest), (rows, mean, chosen, places, left)
+    take_keys(taken, to, *draw, *read, sums, scratch, room, natural, moments, sound)

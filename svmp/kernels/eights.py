@@ -133,6 +133,39 @@ def add_to(context: Any, array: Any, at: Any, numbers: Any) -> Any:
 
 
 @intrinsic
+def unzip(context: Any, pairs: Any, at: Any, count: Any, out: Any) -> Any:
+    """Read eight pairs from a place on; return the firsts and the seconds, in the type of `out`.
+
+    Those of all pairs but the first so many are 0.
+    """
+    kind = Eight(out.dtype)
+
+    def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
+        source, at, count, _ = values
+        halves = []
+        for start in (
+            builder.shl(at, at.type(1)),
+            builder.add(builder.shl(at, at.type(1)), at.type(EIGHT)),
+        ):
+            where = _address(target, builder, pairs, source, start)
+            halves.append(builder.load(where, align=pairs.dtype.bitwidth // 8))
+        places = ir.Constant(ir.VectorType(count.type, EIGHT), list(range(EIGHT)))
+        limit = builder.insert_element(ir.Constant(places.type, ir.Undefined), count, WORD(0))
+        inside = builder.icmp_unsigned("<", places, _shuffle(builder, limit, limit, [0] * EIGHT))
+        zeros = ir.Constant(target.get_value_type(kind), [0.0] * EIGHT)
+        found = []
+        for first in (0, 1):
+            every = _shuffle(builder, *halves, list(range(first, 2 * EIGHT, 2)))
+            if pairs.dtype != out.dtype:
+                every = builder.fptrunc(every, zeros.type)
+            found.append(builder.select(inside, every, zeros))
+        return target.make_tuple(builder, signature.return_type, found)
+
+    both = types.UniTuple(kind, 2)
+    return both(pairs, types.uintp, types.uintp, out), build
+
+
+@intrinsic
 def turn(context: Any, lines: Any, at: Any, stride: Any, out: Any, to: Any, apart: Any) -> Any:
     """Copy eight lines of eight numbers, so that lines become columns.
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from svmp.factors.bernoulli_logit import SMALL
 from svmp.families.family import Array
 from svmp.kernels.compiling import CHUNK, bare, claim, shared
-from svmp.kernels.eights import EIGHT, eight, fill, sum_of, times, times_plus
+from svmp.kernels.eights import EIGHT, eight, fill, put, sum_of, times, times_plus, unzip
 from svmp.kernels.special import exp
 from svmp.network.grid import Ints
 
@@ -95,6 +95,12 @@ class Mean(NamedTuple):
 def pack_key(key: int, moments: Array, width: int, padded: int, packed: Array) -> None:
     """Write K means and then K second moments, each with zeros after them."""
     at, start, apart = np.uintp(key * width), np.uintp(2 * key * padded), np.uintp(padded)
+    if padded % EIGHT == 0 and key * width + padded <= len(moments):
+        for k in range(np.uintp(0), apart, np.uintp(EIGHT)):
+            means, squares = unzip(moments, at + k, np.uintp(width) - k, packed)
+            put(packed, start + k, means)
+            put(packed, start + apart + k, squares)
+        return
     for k in range(np.uintp(width)):
         packed[start + k] = moments[at + k, 0]
         packed[start + apart + k] = moments[at + k, 1]

@@ -18,6 +18,7 @@ from svmp.kernels.eights import (
     times,
     times_plus,
     turn,
+    unzip,
 )
 
 njit: Any = numba.njit
@@ -35,6 +36,13 @@ def combine(a, b, c, sums, at):
 @njit
 def transpose(lines, at, stride, out, to, apart):
     turn(lines, at, stride, out, to, apart)
+
+
+@njit
+def part(pairs, at, count, out):
+    firsts, seconds = unzip(pairs, at, count, out)
+    put(out, np.uintp(0), firsts)
+    put(out, np.uintp(8), seconds)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -60,3 +68,15 @@ def test_lines_become_columns(dtype):
     written = 7 + 20 * np.arange(8)[:, None] + np.arange(8)
     assert np.array_equal(out[written], lines[read].T)
     assert np.count_nonzero(out) == 64
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("count", [0, 1, 5, 8, 20])
+def test_pairs_are_parted_and_those_after_them_are_zero(dtype, count):
+    pairs, out = np.random.default_rng(0).normal(size=(12, 2)), np.full(16, np.nan, dtype)
+    pairs[3 + count :] = np.nan
+    part(pairs, np.uintp(3), np.uintp(count), out)
+    inside = min(count, 8)
+    wanted = np.zeros((2, 8), dtype)
+    wanted[:, :inside] = pairs[3 : 3 + inside].T
+    assert np.array_equal(out.reshape(2, 8), wanted)
