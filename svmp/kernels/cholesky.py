@@ -74,12 +74,11 @@ def four_dots(matrix: Array, i: int, row: Array, first: int, last: int) -> Any:
 
 
 @bare
-def invert(root: Array, room: Array) -> None:
+def invert(root: Array, size: int, room: Array) -> None:
     """Replace a lower Cholesky factor L by the lower triangle of (L L^T)^-1.
 
-    Its size is a multiple of four; `room` is as large.
+    Both arrays have room for its size rounded up to fours.
     """
-    size = len(root)
     room[:] = 0
     for i in range(size):  # the inverse of L, transposed
         row, inverse = root[i], -1 / root[i, i]

@@ -21,7 +21,7 @@ from svmp.families.family import Array, Bools
 from svmp.kernels.cholesky import invert, solve
 from svmp.kernels.compiling import CHUNK, bare, claim, jit, shared
 from svmp.kernels.eights import EIGHT, eight, fill, put, times_plus
-from svmp.kernels.terms import TILE, Mean, Rows, one_of, place, product, reader, rest
+from svmp.kernels.terms import TILE, Mean, Reader, Rows, one_of, place, product, reader, rest
 from svmp.kernels.threads import share
 from svmp.kernels.vector_terms import cross_product, is_pair, observe
 from svmp.network.grid import Ints
@@ -49,16 +49,42 @@ def pull(
 
 
 @bare
-def add_times(factor: float, a: Array, at: int, first: int, last: int, out: Array) -> None:
-    """Add a multiple of numbers of one array to those of another, eight by eight."""
-    many = fill(factor)
-    k: Any = first
-    while k + np.uintp(EIGHT) <= last:
-        put(out, k, times_plus(many, eight(a, at + k), eight(out, k)))
-        k += np.uintp(EIGHT)
-    while k < last:
-        out[k] += factor * a[at + k]
-        k += np.uintp(1)
+def add_columns(
+    mean: Mean,
+    rows: Rows,
+    of: Reader,
+    own: int,
+    first: int,
+    count: int,
+    times: Array,
+    begin: int,
+    end: int,
+    out: Array,
+) -> None:
+    """Write the sum over some rows of some numbers of an operand, each row times a factor.
+
+    Thirty-two numbers, or eight, of all rows at a time: their sums are nowhere but in registers.
+    """
+    packed, eight_on = mean.packed, np.uintp(EIGHT)
+    k: Any = begin
+    while k + np.uintp(4 * EIGHT) <= end:
+        a = b = c = d = fill(packed.dtype.type(0))
+        for i in range(count):
+            at, many = place(of, rows, own, first + i) + k, fill(times[i])
+            a = times_plus(many, eight(packed, at), a)
+            b = times_plus(many, eight(packed, at + eight_on), b)
+            c = times_plus(many, eight(packed, at + np.uintp(2) * eight_on), c)
+            d = times_plus(many, eight(packed, at + np.uintp(3) * eight_on), d)
+        for found in (a, b, c, d):
+            put(out, k, found)
+            k += eight_on
+    while k < end:
+        found = fill(packed.dtype.type(0))
+        for i in range(count):
+            at = place(of, rows, own, first + i) + k
+            found = times_plus(fill(times[i]), eight(packed, at), found)
+        put(out, k, found)
+        k += eight_on
 
 
 @bare
@@ -72,15 +98,17 @@ def add_partner(
     count: int,
     seen: Array,
     pulls: Array,
+    weights: Array,
     total: Array,
 ) -> None:
-    """Add the three sums of some rows of one key, where the slopes are those of one operand."""
+    """Write the three sums of some rows of one key, where the slopes are those of one operand."""
     width, size = np.uintp(mean.width[term]), np.uintp(mean.size[term])
     other, scale = reader(mean, term, partner), mean.scale[term]
     for i in range(count):
-        at = place(other, rows, own, first + i)
-        add_times(scale * pulls[i], mean.packed, at, np.uintp(0), width, total)
-        add_times(seen[i, 1] * scale * scale, mean.packed, at, width, size, total)
+        pulls[i] *= scale
+        weights[i] = seen[i, 1] * scale * scale
+    add_columns(mean, rows, other, own, first, count, pulls, np.uintp(0), width, total)
+    add_columns(mean, rows, other, own, first, count, weights, width, size, total)
 
 
 @bare
@@ -97,8 +125,10 @@ def add_product(
     room: Array,
     total: Array,
 ) -> None:
-    """Add the three sums of some rows of one key, where the slopes are any product."""
+    """Write the three sums of some rows of one key, where the slopes are any product."""
     width, size = mean.width[term], mean.size[term]
+    for j in range(size):
+        total[j] = 0
     for i in range(count):
         weight = seen[i, 1]
         product(mean, rows, term, operand, own, first + i, room)
@@ -123,17 +153,16 @@ def add_rows(
 ) -> None:
     """Make the three sums of some rows of one key: small blocks as they are, those in double."""
     term, own = to.term, to.keys[m]
-    pair, partner = is_pair(mean, term), 2 * mean.first[term] + 1 - to.operand
+    eights = is_pair(mean, term) and mean.width[term] % EIGHT == 0
+    partner = 2 * mean.first[term] + 1 - to.operand
     spare, block, pulls = room[0], room[1], room[2]
     total[:] = 0
     for first in range(begin, end, TILE):
         count = min(TILE, end - first)
-        for j in range(len(total)):
-            block[j] = 0
         observe(mean, rows, own, first, count, seen, spare)
         pull(mean, rows, term, own, first, count, seen, spare, pulls)
-        if pair:
-            add_partner(mean, rows, term, partner, own, first, count, seen, pulls, block)
+        if eights:
+            add_partner(mean, rows, term, partner, own, first, count, seen, pulls, spare, block)
         else:
             add_product(mean, rows, term, to.operand, own, first, count, seen, pulls, spare, block)
         for j in range(len(total)):
@@ -209,18 +238,14 @@ def settle(
     """Update a key from the sums of its rows, and its moments with it; return if it is sound."""
     size, key, width = room.shape[1], to.keys[m], to.width
     root, mean = room[:size], room[2 * size]
-    root[:] = 0
-    mean[:] = 0
-    for k in range(width, size):
-        root[k, k] = 1
     sound = blend(to, m, padded, sums, natural[key], root) < np.inf
     if not to.at_once:
         return sound
     for k in range(width):
         mean[k] = natural[key, k]
-    if not (sound and solve(root, mean)):
+    if not (sound and solve(root[:width], mean[:width])):
         return False
-    invert(root, room[size : 2 * size])
+    invert(root, width, room[size : 2 * size])
     own = moments[key]
     for i in range(width):
         own[i] = mean[i]
