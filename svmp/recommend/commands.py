@@ -54,7 +54,7 @@ def fit(
     ] = "diagonal",
     noise: Annotated[str, typer.Option(help="Noise: one for each user, or shared.")] = "user",
     seed: int = 0,
-    max_sweeps: Annotated[float, typer.Option(min=1)] = 30,
+    max_sweeps: Annotated[float, typer.Option(min=1)] = 100,
     threads: Annotated[int | None, typer.Option(min=1)] = None,
     as_json: Json = False,
 ) -> None:

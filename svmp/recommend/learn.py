@@ -35,8 +35,9 @@ FIRST, GROWTH = 3, 1.5
 PATIENT, CLEARLY = 10, 1.002
 """Before so many sweeps the run does not end: factors may need some to get away from 0. Where the
 mean square of the errors is not so many times the least, it does not before twice as many."""
-LAST = 2
-"""Sweeps over all ratings, from where those without the held-out ones have ended."""
+LAST = 4
+"""Sweeps over all ratings, from where those without the held-out ones have ended; as many as those
+were, if that is less."""
 RARELY = 10**9
 """Iterations between exact bounds, of which none is needed but the last."""
 NEAR, SURE = 0.5, 0.1
@@ -121,7 +122,7 @@ def learn(
         run = Carried(Constant(1.0), seed, init, threads, tell=progress is not False)
         parts = table.take(np.flatnonzero(~held)), table.take(np.flatnonzero(held))
         best, sweeps = stages(run, declare, *parts, factors, max_sweeps, tol, progress)
-        init, weight, last = best.run.posteriors, best.weight, LAST
+        init, weight, last = best.run.posteriors, best.weight, min(LAST, math.ceil(max_sweeps))
     options: Any = {"bound_every": RARELY, "tol": tol, "seed": seed, "threads": threads}
     found = fit(
         declare(table, weight), FullVB(), init=init, max_sweeps=last, progress=progress, **options

@@ -89,7 +89,7 @@ class RatingModel(FactorModel):
         columns: Columns | None = None,
         duplicates: Duplicates = "error",
         seed: int = 0,
-        max_sweeps: float = 30,
+        max_sweeps: float = 100,
         tol: float = 1e-5,
         threads: int | None = None,
         progress: bool | None = None,
