@@ -31,7 +31,7 @@ PEERS = {
     "Surprise SVD": ("surprise", "surprise_svd", {"lambda": 0.1, "rate": 0.005, "iterations": 20}),
 }
 OWN = ("svmp", "svmp, sweep by sweep", "svmp, updated")
-SWEEPS = (1, 2, 3, 4, 6, 8, 12, 16)
+SWEEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 LEVELS = (0.5, 0.9, 0.95)
 SLOW, FAST = ("SMURFF", "myFM variational", "myFM Gibbs"), tuple(PEERS)[3:]
 """Those whose RMSE is a goal, and those whose time is a budget."""
