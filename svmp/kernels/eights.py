@@ -134,7 +134,7 @@ def add_to(context: Any, array: Any, at: Any, numbers: Any) -> Any:
 
 @intrinsic
 def unzip(context: Any, pairs: Any, at: Any, count: Any, out: Any) -> Any:
-    """Read eight pairs from a place on; return the firsts and the seconds, in the type of `out`.
+    """Read eight pairs of doubles from a place on; return the firsts and the seconds, in the type of `out`.
 
     Those of all pairs but the first so many are 0.
     """
@@ -142,20 +142,18 @@ def unzip(context: Any, pairs: Any, at: Any, count: Any, out: Any) -> Any:
 
     def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
         source, at, count, _ = values
-        halves = []
-        for start in (
-            builder.shl(at, at.type(1)),
-            builder.add(builder.shl(at, at.type(1)), at.type(EIGHT)),
-        ):
-            where = _address(target, builder, pairs, source, start)
-            halves.append(builder.load(where, align=pairs.dtype.bitwidth // 8))
+        first = builder.shl(at, at.type(1))
+        low, high = (
+            builder.load(_address(target, builder, pairs, source, start), align=8)
+            for start in (first, builder.add(first, at.type(EIGHT)))
+        )
         places = ir.Constant(ir.VectorType(count.type, EIGHT), list(range(EIGHT)))
         limit = builder.insert_element(ir.Constant(places.type, ir.Undefined), count, WORD(0))
         inside = builder.icmp_unsigned("<", places, _shuffle(builder, limit, limit, [0] * EIGHT))
         zeros = ir.Constant(target.get_value_type(kind), [0.0] * EIGHT)
         found = []
-        for first in (0, 1):
-            every = _shuffle(builder, *halves, list(range(first, 2 * EIGHT, 2)))
+        for place in (0, 1):
+            every = _shuffle(builder, low, high, list(range(place, 2 * EIGHT, 2)))
             if pairs.dtype != out.dtype:
                 every = builder.fptrunc(every, zeros.type)
             found.append(builder.select(inside, every, zeros))

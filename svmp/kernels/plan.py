@@ -115,7 +115,7 @@ class Plan:
         every = reader.carried == set(slots) and (not slots or reader.index[-1] == slots[0])
         return dimension(reader.variable) == 1 and every
 
-    @property
+    @cached_property
     def logit(self) -> bool:
         """Whether the rows are Bernoullis, and the mean is their logit."""
         return isinstance(self.conditional.factor, factors.BernoulliLogit)

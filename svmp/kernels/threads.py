@@ -74,19 +74,25 @@ def use_threads(wanted: Any, tell: bool) -> Iterator[None]:
         _in_use.reset(before)
 
 
-@contextmanager
-def threads_for(accesses: int) -> Iterator[None]:
+class threads_for:
     """Run small work on this thread alone; the bits are the same."""
-    before = _in_use.set(1 if accesses < SMALL else threads_in_use())
-    try:
-        yield
-    finally:
-        _in_use.reset(before)
+
+    def __init__(self, accesses: int) -> None:
+        self.wanted = 1 if accesses < SMALL else threads_in_use()
+
+    def __enter__(self) -> None:
+        self.before = _in_use.set(self.wanted)
+
+    def __exit__(self, *why: object) -> None:
+        _in_use.reset(self.before)
 
 
 def share(loop: Callable[..., None], *arguments: Any) -> None:
     """Run a loop on every thread; its first argument counts the keys that they have taken."""
     taken = np.zeros(1, dtype=np.int64)
+    if threads_in_use() == 1:
+        loop(taken, *arguments)
+        return
     others = [_pool().submit(loop, taken, *arguments) for _ in range(threads_in_use() - 1)]
     try:
         loop(taken, *arguments)

@@ -131,7 +131,7 @@ class Conditional:
         name = type(self.factor).__name__
         return name if self.selector is None else f"Mixture of {self.components} {name}"
 
-    @property
+    @cached_property
     def linear(self) -> Linear | None:
         """The mean or logit, where it is linear in variables."""
         return next((s for s in self.slots.values() if isinstance(s, Linear)), None)
