@@ -134,9 +134,9 @@ def add_to(context: Any, array: Any, at: Any, numbers: Any) -> Any:
 
 @intrinsic
 def unzip(context: Any, pairs: Any, at: Any, count: Any, out: Any) -> Any:
-    """Read eight pairs of doubles from a place on; return the firsts and the seconds, in the type of `out`.
+    """Read eight pairs of doubles from a place on; return the firsts and the seconds.
 
-    Those of all pairs but the first so many are 0.
+    They are in the type of `out`, and those of all pairs but the first so many are 0.
     """
     kind = Eight(out.dtype)
 
