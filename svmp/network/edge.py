@@ -99,6 +99,13 @@ class Edge:
         key.sum_duplicates()
         return key
 
+    @property
+    def crowded(self) -> bool:
+        """Whether there are so many rows that two must depend on one element, without counting."""
+        if self.choosing or not self.slot.shares_rows(self.parent):
+            return False
+        return self.conditional.variable.count * self.slot.width(self.parent) > self.parent.size
+
     @cached_property
     def children(self) -> Ints:
         """How many rows depend on each element of the parent."""

@@ -86,19 +86,18 @@ class Network:
             raise ModelError("the model has nothing observed; give some variable observed=")
 
     @cached_property
-    def child_counts(self) -> dict[str, Ints]:
+    def child_counts(self) -> Mapping[str, Ints]:
         """N_i of the paper: how many children each element of each hidden variable has."""
-        return {
-            name: np.sum([e.children for e in edges], axis=0)
-            if edges
-            else np.zeros(self.hidden[name].size, dtype=np.int64)
-            for name, edges in self.edges.items()
-        }
+        return WhenAsked(self._child_counts)
+
+    def _child_counts(self, name: str) -> Ints:
+        nobody = np.zeros(self.hidden[name].size, dtype=np.int64)
+        return sum((edge.children for edge in self.edges[name]), nobody)
 
     @cached_property
     def sweep_accesses(self) -> int:
         """How many accesses a sweep of full VB takes."""
-        return sum(int(counts.sum()) for counts in self.child_counts.values())
+        return sum(int(self.child_counts[name].sum()) for name in self.hidden)
 
     @cached_property
     def colours(self) -> Mapping[str, Ints]:
@@ -171,6 +170,7 @@ class Network:
             for name, edges in self.edges.items()
             if edges
             and all(e.conditional in observed for e in edges)
+            and not any(e.crowded for e in edges)
             and self.child_counts[name].max(initial=0) <= 1
         ]
 

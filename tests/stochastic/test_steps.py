@@ -198,7 +198,8 @@ def test_grow_reads_more_each_time_and_ends_as_full_vb():
     with pytest.raises(svmp.ModelError, match="Children"):
         steps.selection(svmp.Batch(3), 1)
     model = gallery()["04 paper"]
-    most = int(max(c.max() for c in Network(model).child_counts.values()))
+    network = Network(model)
+    most = int(max(network.child_counts[name].max() for name in network.hidden))
     fit = svmp.fit(model, method, steps=svmp.Grow(1, 2.0), max_sweeps=15, tol=0, bound_every=1)
     assert fit.trace["C"].max() == most
     last = fit.trace["bound"][-4:]  # exact gradients and unit steps: full VB, which never falls
