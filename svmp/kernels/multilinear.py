@@ -106,7 +106,7 @@ def mirror(gram: Array) -> None:
 
 
 @bare
-def settle_by_sums(
+def in_turn_by_sums(
     to: Receiver, m: int, scale: float, sums: Array, natural: Array, moments: Array
 ) -> None:
     """Update the K elements of a key one after the other, from its sums with the prior in them.
@@ -158,7 +158,7 @@ def settle(
             row[k] = square[k]
         together = solve(system, means[:width])
     if not together:
-        settle_by_sums(to, m, scale, sums, natural, moments)
+        in_turn_by_sums(to, m, scale, sums, natural, moments)
         return
     for k in range(width):
         total = square[k] * means[k]

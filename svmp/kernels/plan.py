@@ -15,7 +15,7 @@ import numpy as np
 from svmp import factors
 from svmp.families.family import Array, stack
 from svmp.families.normal import LOG_2PI
-from svmp.kernels import multilinear, terms
+from svmp.kernels import multilinear, residuals, terms
 from svmp.kernels.drawn import update_drawn
 from svmp.kernels.eights import EIGHT
 from svmp.kernels.multilinear import LONG, Receiver
@@ -301,7 +301,7 @@ class Plan:
     def row_moments(self, rows: Rows, mean: Mean) -> Array:
         """Return the same of rows as the loops read them."""
         out = np.empty((rows.columns.shape[1], 2))
-        share(terms.row_moments, rows, mean, out)
+        share(residuals.row_moments, rows, mean, out)
         return out
 
     def losses(self, q: Beliefs, keyed: Keyed, column: int) -> Array:
@@ -314,7 +314,7 @@ class Plan:
     def row_losses(self, rows: Rows, mean: Mean, keys: Ints) -> Array:
         """Return the same of rows as the loops read them."""
         out = np.empty(len(keys))
-        share(terms.losses, rows, mean, keys, out)
+        share(residuals.losses, rows, mean, keys, out)
         return out
 
     @cached_property

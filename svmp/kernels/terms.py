@@ -3,8 +3,8 @@
     mu_e = sum over terms t of c_te * sum_k prod over operands f of x_f[key_f(e), k]
 
 Rows stand those of one key after another's; the moments of all operands stand in one array. Here
-are E[mu] and E[mu^2] of rows, the products that one operand is multiplied by, and the squared
-residuals that the bound and the noise need. The plain twin is network/linear.py.
+are E and var of mu, row by row, and the products that one operand is multiplied by. The plain twin
+is network/linear.py.
 
 A Bernoulli with a logit acts as a Normal whose weight and target follow from the moments of its
 mean, row by row; that is all by which the two differ. Its plain twin is factors/bernoulli_logit.py.
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from svmp.factors.bernoulli_logit import SMALL
 from svmp.families.family import Array
-from svmp.kernels.compiling import CHUNK, bare, claim, shared
+from svmp.kernels.compiling import bare, claim, shared
 from svmp.kernels.eights import EIGHT, eight, fill, put, sum_of, times, times_plus, unzip
 from svmp.kernels.special import exp
 from svmp.network.grid import Ints
@@ -361,60 +361,3 @@ def tangents(rows: Rows, first: int, count: int, out: Array) -> None:
     """Write the same of some rows in the place of the moments of their logits."""
     for i in range(np.uintp(count)):
         out[0, i], out[1, i] = tangent(out[0, i], out[1, i], rows.target[np.uintp(first) + i])
-
-
-@shared
-def row_moments(taken: Ints, rows: Rows, mean: Mean, out: Array) -> None:
-    """Write E[mu] and E[mu^2] of each row."""
-    room, found = np.empty(2 * mean.width.max()), np.empty((2, BLOCK))
-    first = claim(taken, BLOCK)
-    while first < len(out):
-        count = min(BLOCK, len(out) - first)
-        moments_of(mean, rows, -1, 0, first, count, found, room, room)
-        for i in range(count):
-            out[first + i, 0] = found[0, i]
-            out[first + i, 1] = found[1, i] + found[0, i] * found[0, i]
-        first = claim(taken, BLOCK)
-
-
-@bare
-def loss(rows: Rows, e: int, mean: float, variance: float) -> float:
-    """E[(y - mu)^2] of a row; of a Bernoulli, minus the bound of its log density."""
-    y = rows.target[e]
-    if rows.logit:
-        xi = np.sqrt(mean * mean + variance)
-        return 0.5 * xi + np.log1p(exp(-xi)) - (y - 0.5) * mean
-    return (y - mean) ** 2 + variance
-
-
-@bare
-def loss_of(
-    mean: Mean, rows: Rows, own: int, begin: int, end: int, found: Array, room: Array
-) -> float:
-    """Sum over some rows of a key of the squared residual, or of minus the log density."""
-    total = 0.0
-    for first in range(begin, end, LINE):
-        count = min(LINE, end - first)
-        moments_of(mean, rows, -1, own, first, count, found, room, room)
-        for i in range(count):
-            total += loss(rows, first + i, found[0, i], found[1, i])
-    return total
-
-
-@bare
-def add_losses(
-    taken: Ints, rows: Rows, mean: Mean, keys: Ints, found: Array, room: Array, out: Array
-) -> None:
-    """Write the losses of keys that no thread has taken yet, until none is left."""
-    start = claim(taken, CHUNK)
-    while start < len(keys):
-        for m in range(start, min(start + CHUNK, len(keys))):
-            out[m] = loss_of(mean, rows, keys[m], rows.begin[m], rows.end[m], found, room)
-        start = claim(taken, CHUNK)
-
-
-@shared
-def losses(taken: Ints, rows: Rows, mean: Mean, keys: Ints, out: Array) -> None:
-    """Sum over the rows of each key of the squared residual, or of minus the log density."""
-    room, found = np.empty(2 * mean.width.max()), np.empty((2, LINE))
-    add_losses(taken, rows, mean, keys, found, room, out)

@@ -14,6 +14,7 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.kernels.compiling import CHUNK, bare, claim, shared
+from svmp.kernels.residuals import loss
 from svmp.kernels.terms import (
     BLOCK,
     TILE,
@@ -21,7 +22,6 @@ from svmp.kernels.terms import (
     Rows,
     coefficient,
     dot,
-    loss,
     own_weight,
     place,
     product,
@@ -173,7 +173,7 @@ def loss_of(
 
 
 @bare
-def add_losses(
+def write_losses(
     taken: Ints, rows: Rows, mean: Mean, keys: Ints, found: Array, room: Array, out: Array
 ) -> None:
     """Write the losses of keys that no thread has taken yet, until none is left."""
@@ -188,4 +188,4 @@ def add_losses(
 def losses(taken: Ints, rows: Rows, mean: Mean, keys: Ints, out: Array) -> None:
     """Sum over the rows of each key of the squared residual, or of minus the log density."""
     found, room = np.empty((TILE, 2)), np.empty(mean.size.max())
-    add_losses(taken, rows, mean, keys, found, room, out)
+    write_losses(taken, rows, mean, keys, found, room, out)

@@ -49,7 +49,7 @@ def pull(
 
 
 @bare
-def add_columns(
+def sum_columns(
     mean: Mean,
     rows: Rows,
     of: Reader,
@@ -88,7 +88,7 @@ def add_columns(
 
 
 @bare
-def add_partner(
+def sum_partner(
     mean: Mean,
     rows: Rows,
     term: int,
@@ -107,12 +107,12 @@ def add_partner(
     for i in range(count):
         pulls[i] *= scale
         weights[i] = seen[i, 1] * scale * scale
-    add_columns(mean, rows, other, own, first, count, pulls, np.uintp(0), width, total)
-    add_columns(mean, rows, other, own, first, count, weights, width, size, total)
+    sum_columns(mean, rows, other, own, first, count, pulls, np.uintp(0), width, total)
+    sum_columns(mean, rows, other, own, first, count, weights, width, size, total)
 
 
 @bare
-def add_product(
+def sum_product(
     mean: Mean,
     rows: Rows,
     term: int,
@@ -162,9 +162,9 @@ def add_rows(
         observe(mean, rows, own, first, count, seen, spare)
         pull(mean, rows, term, own, first, count, seen, spare, pulls)
         if eights:
-            add_partner(mean, rows, term, partner, own, first, count, seen, pulls, spare, block)
+            sum_partner(mean, rows, term, partner, own, first, count, seen, pulls, spare, block)
         else:
-            add_product(mean, rows, term, to.operand, own, first, count, seen, pulls, spare, block)
+            sum_product(mean, rows, term, to.operand, own, first, count, seen, pulls, spare, block)
         for j in range(len(total)):
             total[j] += block[j]
 

@@ -23,6 +23,7 @@ from svmp.inference.posterior import Posterior
 from svmp.inference.result import Fit
 from svmp.inference.selection import FullVB
 from svmp.inference.steps import Constant
+from svmp.inference.stopping import catch_interrupt
 from svmp.network.network import Network
 from svmp.ratings import Ratings
 from svmp.recommend.network import FIRM, LOOSE, Covariance, Noise, guesses, network, sides
@@ -144,31 +145,38 @@ def stages(
     tol: float,
     progress: bool | None,
 ) -> tuple[Stage, int]:
-    """Sweep over what is kept until the rest says stop; return the best stage, and all sweeps."""
+    """Sweep over what is kept until the rest says stop; return the best stage, and all sweeps.
+
+    Ctrl-C ends it too: what there is by then is as sound as what would come.
+    """
 
     def sweep(run: Carried, model: Network, weight: float, sweeps: int) -> Stage:
         for _ in range(sweeps):
             run.advance(model)
+            if interrupt.pressed:
+                break
         return Stage(run, weight, *_errors(run.posteriors, rest))
 
     weight, model, best = FIRM, declare(kept, FIRM), None
     spent = tried = 0
-    for until in shown(ends(max_sweeps), progress, "sweeping", few=1):
-        other = run.copy() if factors and not tried and spent >= PATIENT else None
-        now = sweep(run, model, weight, until - spent)
-        if other is not None:
-            tried, loose = until - spent, declare(kept, LOOSE)
-            found = sweep(other, loose, LOOSE, tried)
-            if found.error < now.error:
-                now, run, model, weight = found, other, loose, LOOSE
-        spent, before = until, np.inf if best is None else best.error
-        if best is None or now.error < before:
-            best = now._replace(run=run.copy())
-        patience = PATIENT if now.error > CLEARLY * before else 2 * PATIENT
-        if now.error >= (1 - tol) * before and spent >= patience:
-            break
+    with catch_interrupt() as interrupt:
+        for until in shown(ends(max_sweeps), progress, "sweeping", few=1):
+            other = run.copy() if factors and not tried and spent >= PATIENT else None
+            now = sweep(run, model, weight, until - spent)
+            if other is not None:
+                tried, loose = until - spent, declare(kept, LOOSE)
+                found = sweep(other, loose, LOOSE, tried)
+                if found.error < now.error:
+                    now, run, model, weight = found, other, loose, LOOSE
+            spent, before = until, np.inf if best is None else best.error
+            if best is None or now.error < before:
+                best = now._replace(run=run.copy())
+            patience = PATIENT if now.error > CLEARLY * before else 2 * PATIENT
+            rests = now.error >= (1 - tol) * before and spent >= patience
+            if rests or interrupt.pressed:
+                break
     assert best is not None
-    return best, spent + tried
+    return best, run.iteration + tried
 
 
 def ends(max_sweeps: float) -> list[int]:

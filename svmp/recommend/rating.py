@@ -52,7 +52,9 @@ class RatingModel(FactorModel):
         over all ratings follow. 0 does without.
     columns, duplicates
         How to read data, see `svmp.ratings.read_ratings`.
-    seed, max_sweeps, tol, threads, progress
+    max_sweeps, tol
+        Sweeps at most, and by what share errors must fall for the run to go on.
+    seed, threads, progress
         For `svmp.fit`, which does the inference.
 
     Attributes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 from sklearn.base import clone
 
 import svmp
+from svmp.inference.carried import Carried
 from svmp.ratings import Ratings
 from svmp.recommend import RatingModel
+from svmp.recommend.learn import LAST
 from svmp.recommend.network import guesses
 from svmp.recommend.similar import metric
 from svmp.recommend.spread import Spread
@@ -61,6 +64,22 @@ def test_the_same_seed_gives_the_same_bits_on_any_threads() -> None:
         RatingModel(2, progress=False, max_sweeps=6, threads=t).fit(parts().train) for t in (1, 2)
     )
     assert np.array_equal(first.users_.side.mean, second.users_.side.mean)
+
+
+@pytest.mark.parametrize("at", [1, 4])
+def test_ctrl_c_ends_the_sweeps_and_leaves_a_model(monkeypatch: Any, at: int) -> None:
+    """Of the stages with ratings held out; the few sweeps over all ratings follow."""
+    advance = Carried.advance
+
+    def pressed(self: Carried, model: Any) -> None:
+        advance(self, model)
+        if self.iteration == at:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Carried, "advance", pressed)
+    model = RatingModel(2, progress=False, threads=1, max_sweeps=20).fit(parts().train)
+    assert model.sweeps_ == at + LAST
+    assert np.isfinite(model.predict(model.users_.ids[0], model.items_.ids)).all()
 
 
 def test_intervals_hold_what_they_say() -> None:
