@@ -1,0 +1,57 @@
+"""Seeds: a whole number for the same random numbers each time, a Generator, or None for new."""
+
+from __future__ import annotations
+
+import zlib
+from numbers import Integral
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.random import Generator, SeedSequence
+
+from svmp.errors import ModelError
+
+Seed: TypeAlias = int | Generator | None
+
+
+def generator(seed: Seed, *stream: int | str) -> Generator:
+    """Return the random numbers of a seed.
+
+    None gives new ones each time. A whole number gives the same each time, others for each `stream`
+    (names or whole numbers, as that of a variable). A Generator is used as it is, and moves on.
+
+    >>> generator(7, "a").integers(100) == generator(7, "a").integers(100)
+    np.True_
+    >>> float(generator(7, "a").random()) == float(generator(7, "b").random())
+    False
+    """
+    if seed is None:
+        return np.random.default_rng()
+    if isinstance(seed, Generator):
+        return seed
+    return np.random.default_rng(SeedSequence(_whole(seed), spawn_key=tuple(map(_key, stream))))
+
+
+def number(seed: Seed) -> int:
+    """Return a seed as the whole number that it is, or draw one from a Generator, or a new one.
+
+    >>> number(7)
+    7
+    """
+    if seed is None or isinstance(seed, Generator):
+        return int(generator(seed).integers(2**63))
+    return _whole(seed)
+
+
+def _whole(seed: Any) -> int:
+    if not isinstance(seed, Integral) or isinstance(seed, bool) or int(seed) < 0:
+        raise ModelError(
+            "seed must be a whole number of at least 0, a numpy.random.Generator or None, "
+            f"not {seed!r:.60}"
+        )
+    return int(seed)
+
+
+def _key(word: int | str) -> int:
+    """Return a word of a stream as a number, the same in every process."""
+    return zlib.crc32(word.encode("utf-8", "surrogatepass")) if isinstance(word, str) else word
