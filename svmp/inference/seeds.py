@@ -44,7 +44,7 @@ def number(seed: Seed) -> int:
 
 
 def _whole(seed: Any) -> int:
-    if not isinstance(seed, Integral) or isinstance(seed, bool) or int(seed) < 0:
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or int(seed) < 0:
         raise ModelError(
             "seed must be a whole number of at least 0, a numpy.random.Generator or None, "
             f"not {seed!r:.60}"
