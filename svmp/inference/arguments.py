@@ -44,8 +44,8 @@ def check_numbers(
     max_seconds: Any,
 ) -> None:
     """Refuse numbers that are out of range, or are none."""
-    if not isinstance(seed, Integral) or int(seed) < 0:
-        raise ModelError(f"seed must be a whole number of at least 0, not {_short(seed)}")
+    if seed is None:
+        raise ModelError("seed must be a whole number or a numpy.random.Generator, not None")
     if not isinstance(tol, Real) or not float(tol) >= 0:
         raise ModelError(f"tol must be a number of at least 0, not {_short(tol)}")
     whole = isinstance(bound_every, Integral) and int(bound_every) > 0

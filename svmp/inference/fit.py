@@ -21,6 +21,7 @@ from svmp.inference.held_out import HeldOut
 from svmp.inference.progress import report_to
 from svmp.inference.result import Fit
 from svmp.inference.run import Run, Watch
+from svmp.inference.seeds import number
 from svmp.inference.selection import Selection
 from svmp.inference.settled import find_settled
 from svmp.inference.start import Init, check_finite, start
@@ -37,7 +38,7 @@ def fit(
     method: Selection | None = None,
     *,
     steps: Steps | None = None,
-    seed: int = 0,
+    seed: int | np.random.Generator = 0,
     init: Init | Fit | None = None,
     tol: float = 1e-6,
     max_sweeps: float | None = 1000,
@@ -68,7 +69,8 @@ def fit(
         How far an update moves: a step policy, as `RobbinsMonro(...)`, or a function from a `Look`
         to steps. By default unit steps under `FullVB` and `Growing`, and `Nodewise()` elsewhere.
     seed
-        Decides the start and the rows that are drawn. The same seed gives the same bits.
+        Decides the start and the rows that are drawn: a whole number, which gives the same bits
+        each time, or a `numpy.random.Generator`, from which one is drawn.
     init
         Starting values by variable: an array of means (or probabilities), standard parameters by
         name, as `{"tau": {"alpha": 1, "beta": 2}}`, or the posterior of an earlier fit; or a whole
@@ -129,6 +131,7 @@ def fit(
     declared = model.model if isinstance(model, Network) else model
     check_model_and_method(declared, method, steps, watch)
     check_numbers(seed, tol, bound_every, max_sweeps, max_accesses, max_seconds)
+    seed = number(seed)
     network = model if isinstance(model, Network) else Network(model)
     network.check()
     held = None if held_out is None else HeldOut.of(network, held_out)
@@ -144,7 +147,7 @@ def fit(
 
     def begin() -> Beliefs:
         settled = find_settled(network, method, init) if kernels else {}
-        q = start(network, int(seed), init, settled)
+        q = start(network, seed, init, settled)
         q.loops.update(find_loops(network) if kernels else {})
         return q
 
@@ -156,7 +159,7 @@ def fit(
 
     with _computing(threads, tell=progress is not False):
         q = begin()
-        run = Run(network, q, method, steps, int(seed), tol, budget, persistent, bound_every, held)
+        run = Run(network, q, method, steps, seed, tol, budget, persistent, bound_every, held)
         check_finite(network, q, run.guard.rows)
         if saved is not None:
             saved.restore(run)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral
 
 import numpy as np
 
+from svmp.errors import ModelError
 from svmp.families.family import Array, Family
+from svmp.inference.seeds import Seed, generator
+from svmp.network.given import shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +71,21 @@ class Posterior:
         """Entropy of each element, in nats."""
         return self._shaped(self.family.entropy(self.natural))
 
-    def draw(self, size: int = 1, seed: int = 0) -> Array:
-        """Independent draws from q, with a new first axis."""
-        draws = self.family.draw(self.natural, np.random.default_rng(seed), size)
+    def draw(self, size: int = 1, seed: Seed = None) -> Array:
+        """Return independent draws from q, with a new first axis.
+
+        Parameters
+        ----------
+        size
+            Number of draws.
+        seed
+            By default new random numbers in each call. A whole number gives the same draws each
+            time; variables of different names have different random numbers under the same seed.
+            A `numpy.random.Generator` is used as it is.
+        """
+        if not isinstance(size, Integral) or isinstance(size, bool) or size < 0:
+            raise ModelError(f"size must be a whole number of at least 0, not {shown(size)}")
+        draws = self.family.draw(self.natural, generator(seed, self.name), int(size))
         return draws.reshape((size, *self.plate, *draws.shape[2:]))
 
     def _shaped(self, values: Array) -> Array:

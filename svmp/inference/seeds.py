@@ -12,6 +12,7 @@ from numpy.random import Generator, SeedSequence
 from svmp.errors import ModelError
 
 Seed: TypeAlias = int | Generator | None
+LARGEST = 2**63
 
 
 def generator(seed: Seed, *stream: int | str) -> Generator:
@@ -33,14 +34,17 @@ def generator(seed: Seed, *stream: int | str) -> Generator:
 
 
 def number(seed: Seed) -> int:
-    """Return a seed as the whole number that it is, or draw one from a Generator, or a new one.
+    """Return a seed as a whole number below 2**63, which compiled loops can take.
+
+    A Generator is drawn from, and None gives a new one. A larger number is hashed.
 
     >>> number(7)
     7
     """
     if seed is None or isinstance(seed, Generator):
-        return int(generator(seed).integers(2**63))
-    return _whole(seed)
+        return int(generator(seed).integers(LARGEST))
+    whole = _whole(seed)
+    return whole if whole < LARGEST else int(generator(whole).integers(LARGEST))
 
 
 def _whole(seed: Any) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -76,6 +78,63 @@ def test_draws_have_the_mean_and_variance(fit: svmp.Fit, name: str) -> None:
     np.testing.assert_allclose(draws.var(axis=0), q.var, rtol=0.2, atol=1e-12)
     np.testing.assert_array_equal(q.draw(3, seed=5), q.draw(3, seed=5))
     assert not np.array_equal(q.draw(30, seed=5), q.draw(30, seed=6))
+
+
+def two_normals() -> svmp.Fit:
+    """Return a fit in which q of two variables differs in the name alone."""
+    with svmp.Model() as model:
+        for name in ("a", "b"):
+            svmp.Normal(f"{name}_data", mu=svmp.Normal(name, mu=0, tau=1), tau=1, observed=[1.0])
+    return svmp.fit(model)
+
+
+@pytest.mark.parametrize("seed", [None, 0, 7])
+def test_draws_of_two_variables_are_independent(seed: int | None) -> None:
+    fit = two_normals()
+    a, b = (fit[name].draw(20_000, seed=seed) for name in ("a", "b"))
+    # The standard error of a correlation of independent numbers is 1 / sqrt(20,000).
+    assert abs(np.corrcoef(a, b)[0, 1]) < 5 / np.sqrt(20_000)
+    spread = np.sqrt(fit["a"].var + fit["b"].var)
+    assert np.std(a - b) == pytest.approx(spread, rel=5 / np.sqrt(2 * 20_000))
+
+
+def test_draws_without_a_seed_differ_each_time() -> None:
+    q = two_normals()["a"]
+    assert not np.array_equal(q.draw(10), q.draw(10))
+
+
+def test_a_generator_is_drawn_from_in_turn() -> None:
+    fit, rng = two_normals(), np.random.default_rng(3)
+    draws = [fit["a"].draw(5, seed=rng), fit["a"].draw(5, seed=rng)]
+    assert not np.array_equal(*draws)
+    again = np.random.default_rng(3)
+    np.testing.assert_array_equal(
+        np.concatenate(draws), [*fit["a"].draw(5, again), *fit["a"].draw(5, again)]
+    )
+
+
+@pytest.mark.parametrize("size", [-1, 2.5, "many", True, None])
+def test_sizes_that_are_no_counts_are_refused(size: Any) -> None:
+    with pytest.raises(svmp.ModelError, match="size must be a whole number"):
+        two_normals()["a"].draw(size)
+
+
+def test_a_fit_takes_a_generator_as_its_seed() -> None:
+    x = np.random.default_rng(2).normal(size=200)
+    with svmp.Model(coords={"k": 2, "row": 200}) as model:
+        mu = svmp.Normal("mu", mu=0, tau=0.01, dims="k")
+        z = svmp.Categorical("z", p=svmp.data([0.5, 0.5], dims="k"), dims="row")
+        svmp.Mixture("x", z, svmp.Normal.dist(mu=mu, tau=1), dims="row", observed=x)
+    one, two = (svmp.fit(model, seed=np.random.default_rng(4)) for _ in range(2))
+    np.testing.assert_array_equal(one["mu"].natural, two["mu"].natural)
+
+
+@pytest.mark.parametrize("kernels", [True, False])
+def test_seeds_beyond_64_bits_reach_no_compiled_loop(kernels: bool) -> None:
+    with svmp.Model() as model:
+        svmp.Normal("x", mu=svmp.Normal("a", mu=0, tau=1), tau=1, observed=np.arange(9.0))
+    fit = svmp.fit(model, svmp.Children(2), seed=2**80, max_sweeps=3, kernels=kernels)
+    assert np.isfinite(fit.bound)
 
 
 def test_parameters_are_those_of_conjugate_updates() -> None:
