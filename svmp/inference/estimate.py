@@ -50,8 +50,7 @@ class Estimator:
     Attributes
     ----------
     tables
-        By variable, the rows that are drawn from. Those of local variables go with their rows, but
-        for the ones whose rows are missing.
+        By variable, the rows that are drawn from. Those of local variables go with their rows.
     """
 
     network: Network
@@ -121,11 +120,11 @@ class Estimator:
 def tables(network: Network) -> dict[str, Table]:
     """Return the rows that the bound is a sum over, by variable; a local's go with their rows."""
     variables = (*network.hidden.values(), *network.observed.values())
-    found = {v.name: Table(v.count, v.present) for v in variables}
-    for name in network.locals:
-        alone = np.flatnonzero(network.child_counts[name] == 0)
-        found[name] = Table(len(alone), alone)
-    return {name: table for name, table in found.items() if table.length}
+    return {
+        v.name: Table(len(network.rows(v)), network.present[v.name])
+        for v in variables
+        if v.name not in network.locals and len(network.rows(v))
+    }
 
 
 def size(count: int) -> int:

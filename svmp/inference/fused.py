@@ -33,8 +33,8 @@ def find_loops(network: Network) -> dict[str, Loop]:
     """Return the loops of the tables that they serve; the network keeps them."""
     if not network.loops:
         for variable in (*network.hidden.values(), *network.observed.values()):
-            given = variable.conditional
-            loop = Plan.of(given) or VectorPlan.of(given) or Prior.of(given)
+            table = variable.conditional, network.present[variable.name]
+            loop = Plan.of(*table) or VectorPlan.of(*table) or Prior.of(*table)
             if loop is not None:
                 network.loops[variable.name] = loop
     return network.loops

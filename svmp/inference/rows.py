@@ -124,7 +124,7 @@ class Sampled(Draw):
             rng = np.random.default_rng([self.seed, index, 3])
             count = max(1, round(self.share * variable.count))
             tables[name] = np.sort(rng.permutation(variable.rows)[:count])
-        return with_locals(self.network, tables, self.share, (self.seed,))
+        return with_locals(self.network, tables)
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -157,20 +157,11 @@ def by_colour(network: Network, name: str, elements: Ints) -> list[Ints]:
     return [elements[part] for part in by_value(network.colours[name][elements])]
 
 
-def with_locals(
-    network: Network, tables: dict[str, Ints], share: float, stream: tuple[int, ...]
-) -> dict[str, Ints]:
-    """Add the elements of local variables that belong to drawn rows.
-
-    Those whose rows are missing belong to none; the same share of them is drawn.
-    """
-    for number, name in enumerate(network.locals):
+def with_locals(network: Network, tables: dict[str, Ints]) -> dict[str, Ints]:
+    """Add the elements of local variables that belong to drawn rows."""
+    for name in network.locals:
         edges = network.edges[name]
         touched = [e.pairs_in(tables[e.conditional.variable.name])[0] for e in edges]
-        alone = np.flatnonzero(network.child_counts[name] == 0)
-        if len(alone):
-            rng = np.random.default_rng([*stream, number, 4])
-            touched.append(rng.permutation(alone)[: round(share * len(alone))])
         tables[name] = np.unique(np.concatenate(touched))
     return tables
 
@@ -291,7 +282,7 @@ class DrawnBatch(Draw):
         for variable, part, end in zip(observed, np.split(chosen, cuts[:-1]), ends, strict=True):
             places = part - (end - variable.count)
             tables[variable.name] = places if variable.present is None else variable.present[places]
-        return with_locals(self.network, tables, self.batch_share, (self.seed, self.iteration))
+        return with_locals(self.network, tables)
 
     @cached_property
     def pairs(self) -> Pairs:

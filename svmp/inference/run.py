@@ -278,6 +278,7 @@ class Run:
         A run that does not give up ends no lower than it began.
         """
         self.q.means.clear()
+        self.follow_parents()
         if status != "diverged" and self.bound_iteration != self.iteration:
             self.measure(self.last)
             if self.fell():
@@ -287,8 +288,18 @@ class Run:
         if status == "diverged" or (self.persistent and worse):
             assert self.guard.sound is not None
             self.q = self.guard.sound.copy()
+            self.follow_parents()
             self.measure()
         return status
+
+    def follow_parents(self) -> None:
+        """Give the variables that the data say nothing about the q that their parents' says.
+
+        With unit steps those without hidden parents have it already.
+        """
+        present = self.network.present
+        names = [n for n in self.network.hidden if not self.safe or present[n] is not None]
+        self.network.follow_parents(self.q, names)
 
 
 def middle(steps: Array) -> float:

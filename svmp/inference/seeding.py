@@ -10,7 +10,6 @@ import numpy as np
 from svmp.inference.guard import check_domain
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
-from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.linear import scatter
 from svmp.network.lookup import Lookup
@@ -26,14 +25,46 @@ def seed_components(
     init: Mapping[str, Any],
     rng: np.random.Generator,
 ) -> None:
-    """Let each component of a mixture see some rows, unless the user says where to start."""
+    """Let each component of a mixture see some rows: those that the user chose for it, if any."""
     (chooser,) = conditional.selector.variables  # type: ignore[union-attr]
-    if not chooser.hidden or chooser.name in init:
+    if not chooser.hidden:
         return
-    if isinstance(conditional, Lookup) and chooser.name in network.locals:
+    if chooser.name in init:
+        follow_choices(network, q, conditional, chooser, init)
+    elif isinstance(conditional, Lookup) and chooser.name in network.locals:
         deal_out(network, q, conditional, chooser, init, rng)
     else:
         show_one(network, q, conditional, chooser, init, rng)
+
+
+def follow_choices(
+    network: Network,
+    q: Beliefs,
+    conditional: Conditional,
+    chooser: Variable,
+    init: Mapping[str, Any],
+) -> None:
+    """Let the components and their weights see all rows by the choices that the user gave.
+
+    Choices are updated first, and would else be forgotten before any component has seen them.
+    """
+    for table in (conditional, chooser.conditional):
+        for parent in (p for slot in table.slots.values() for p in slot.variables):
+            if parent.hidden and parent.name not in init:
+                read_rows(network, q, parent, [table])
+
+
+def read_rows(
+    network: Network, q: Beliefs, variable: Variable, tables: list[Conditional] | None = None
+) -> None:
+    """Give a variable the optimum for q of all others and the rows of some tables, or of all."""
+    elements = np.arange(variable.size)
+    natural = np.array(network.prior(q, variable.name, elements))
+    for edge in network.edges[variable.name]:
+        if tables is None or edge.conditional in tables:
+            natural += edge.message(q, elements, *edge.rows_of(elements))
+    check_domain(variable, elements, natural)
+    network.move(q, variable.name, elements, natural)
 
 
 def deal_out(
@@ -57,7 +88,7 @@ def deal_out(
     if few or not topics.hidden or topics.name in init:
         return
     topic_of = rng.permutation(document.variable.size) % conditional.components
-    shape, rows = q.natural[topics.name].shape, conditional.variable.rows
+    shape, rows = q.natural[topics.name].shape, network.rows(conditional.variable)
     natural = q.natural[topics.name].copy()
     for first in range(0, len(rows), CHUNK):
         some = rows[first : first + CHUNK]
@@ -95,13 +126,20 @@ def show_one(
             if parent.hidden and parent.name not in init:
                 elements, where = slot.pairs(parent, subrows)
                 if len(np.unique(elements)) >= count:
-                    _add_rows(network, certain, Edge(parent, conditional), elements, where)
+                    _add_rows(network, certain, parent, conditional, elements, where)
 
 
-def _add_rows(network: Network, q: Beliefs, edge: Edge, elements: Ints, rows: Ints) -> None:
+def _add_rows(
+    network: Network,
+    q: Beliefs,
+    parent: Variable,
+    conditional: Conditional,
+    elements: Ints,
+    rows: Ints,
+) -> None:
     order = np.argsort(elements, kind="stable")
     distinct, owner = np.unique(elements[order], return_inverse=True)
-    message = edge.message(q, distinct, owner, rows[order])
-    natural = q.natural[edge.parent.name][distinct] + message
-    check_domain(edge.parent, distinct, natural)
-    network.move(q, edge.parent.name, distinct, natural)
+    message = conditional.message_sum(q, parent, distinct, owner, rows[order])
+    natural = q.natural[parent.name][distinct] + message
+    check_domain(parent, distinct, natural)
+    network.move(q, parent.name, distinct, natural)

@@ -12,7 +12,7 @@ from svmp.families.family import Array
 from svmp.families.matrix import is_symmetric
 from svmp.inference.guard import check_domain
 from svmp.inference.posterior import Posterior
-from svmp.inference.seeding import seed_components
+from svmp.inference.seeding import read_rows, seed_components
 from svmp.network.beliefs import Beliefs, Settled
 from svmp.network.grid import Ints
 from svmp.network.network import Network
@@ -21,6 +21,8 @@ from svmp.network.variable import Variable
 if TYPE_CHECKING:
     from svmp.inference.result import Fit
 
+UNSURE = 1e-6
+"""What a start with probabilities of 0 or 1 leaves to all outcomes together, so that it can move."""
 Init = Mapping[str, Any]
 """By variable: its mean (or probabilities), standard parameters by name, or a Posterior."""
 
@@ -63,6 +65,9 @@ def start(
                 raise ModelError(f"init of '{name}' is not a proper distribution at {where}")
     for index, variable in enumerate((*network.hidden.values(), *network.observed.values())):
         if variable.conditional.selector is not None:
+            if variable.hidden and variable.name not in init:
+                # Near the prior its elements are all alike, and so its components would become.
+                read_rows(network, q, variable)
             rng = np.random.default_rng([seed, index, 1])
             seed_components(network, q, variable.conditional, init, rng)
     return q
@@ -119,10 +124,12 @@ def numbers(variable: Variable, parameter: str, value: Any, events: tuple[int, .
         raise ModelError(f"{what} that is not symmetric")
     if parameter == "p":
         total = full.sum(axis=1) if events else full  # one of two outcomes has what is left
-        apart = np.isclose(total, 1, rtol=1e-6) if events else total < 1
-        if not (np.all(full > 0) and np.all(apart)):
-            rule = "positive with sum 1" if events else "between 0 and 1, both excluded"
+        apart = np.isclose(total, 1, rtol=1e-6) if events else total <= 1
+        if not (np.all(full >= 0) and np.all(apart)):
+            rule = "at least 0 with sum 1" if events else "between 0 and 1"
             raise ModelError(f"{what} that is not {rule}")
+        outcomes = events[0] if events else 2
+        full = (1 - UNSURE) * full + UNSURE / outcomes if np.any((full == 0) | (full == 1)) else full
     return full
 
 

@@ -68,9 +68,12 @@ class Plan:
         The variables of all terms, one term's after another's.
     columns
         The different keys of the table's rows.
+    present
+        The rows of the table that count; None for all.
     """
 
     conditional: Conditional
+    present: Ints | None
     linear: Linear
     terms: tuple[LinearTerm, ...]
     operands: tuple[Operand, ...]
@@ -78,7 +81,7 @@ class Plan:
     intercept: float
 
     @classmethod
-    def of(cls, conditional: Conditional) -> Plan | None:
+    def of(cls, conditional: Conditional, present: Ints | None) -> Plan | None:
         """Return the plan for a conditional, or None where the loops do not serve it."""
         linear, known = conditional.linear, (factors.Normal, factors.BernoulliLogit)
         plain = conditional.components > 1 or not isinstance(conditional.factor, known)
@@ -96,7 +99,8 @@ class Plan:
                 column = place_of(Column.of(reader, width), columns)
                 operands.append(Operand(reader, number, width, column))
         intercept = sum((t.scale for t in linear.terms if is_number(t)), 0.0)
-        return cls(conditional, linear, terms, tuple(operands), tuple(columns), intercept)
+        found = (linear, terms, tuple(operands), tuple(columns), intercept)
+        return cls(conditional, present, *found)
 
     @classmethod
     def serves(cls, term: LinearTerm) -> bool:
@@ -195,7 +199,7 @@ class Plan:
         """Sort rows, or all of the table, by the key of a column."""
         variable = self.conditional.variable
         if rows is None:
-            rows = variable.present
+            rows = self.present
         key = take(self.columns[column].key, rows)
         pointers, order = by_key(key, self.columns[column].size)
         if order is not None:

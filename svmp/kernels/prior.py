@@ -20,13 +20,15 @@ class Prior(Loop):
     """A density of hidden Normals. The plain twin is `Network.bound`."""
 
     conditional: Conditional
+    present: Ints | None
     linear: None = None
 
     @classmethod
-    def of(cls, conditional: Conditional) -> Prior | None:
+    def of(cls, conditional: Conditional, present: Ints | None) -> Prior | None:
         """Return the prior of a variable, or None where it is not of this kind."""
         plain = conditional.components > 1 or not isinstance(conditional.factor, factors.Normal)
-        return None if plain or conditional.variable.observed is not None else cls(conditional)
+        hidden = conditional.variable.observed is None
+        return cls(conditional, present) if hidden and not plain else None
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
         return self.conditional.slots["mu"].moments(q, rows)
@@ -34,12 +36,17 @@ class Prior(Loop):
     def bound_term(self, q: Beliefs) -> float:
         variable, slots = self.conditional.variable, self.conditional.slots
         natural, moments = q.natural[variable.name], q.moments[variable.name]
+        if self.present is not None:
+            natural = natural[self.present]
         if self.conditional.pools:
-            return self.conditional.pooled_density(q) + normal_entropy(natural)
+            return self.conditional.pooled_density(q, self.present) + normal_entropy(natural)
+        if self.present is not None:
+            moments = moments[self.present]
         step, total = self.conditional.chunk(2), 0.0
         for start in range(0, len(natural), step):
             part = slice(start, start + step)
             rows = np.arange(start, min(start + step, len(natural)))
+            rows = rows if self.present is None else self.present[part]
             mu, tau = (plain(slots[name].moments(q, rows)) for name in ("mu", "tau"))
             total += normal_bound(natural[part], moments[part], mu, tau)
         return total

@@ -45,15 +45,12 @@ def exponential(logs: Array, out: Array) -> float:
 def by_word(
     taken: Ints, moments: Array, elements: Ints, words: Ints, logs: Array, out: Array, top: Array
 ) -> None:
-    """Write E[log phi] by word and topic, exp(log - largest) of each word, and the largest.
-
-    A missing word has zeros: it says nothing.
-    """
+    """Write E[log phi] by word and topic, exp(log - largest) of each word, and the largest."""
     first = claim(taken, LINES)
     while first < len(words):
         for i in range(first, min(first + LINES, len(words))):
             for k in range(len(elements)):
-                logs[i, k] = moments[elements[k], words[i]] if words[i] < moments.shape[1] else 0.0
+                logs[i, k] = moments[elements[k], words[i]]
             top[i] = exponential(logs[i], out[i])
         first = claim(taken, LINES)
 

@@ -140,17 +140,22 @@ class Topics(Unstored):
 
     @cached_property
     def _word(self) -> Ints:
-        """The word of every token; one past the last category where it is missing."""
+        """The word of every token, -1 where it is missing."""
         table = self._words.variable
         assert table.observed is not None
-        word = np.full(self.variable.size, self._words.family.size)
+        word = np.full(self.variable.size, -1)
         token, row = self.edges[0].pairs_in(table.rows)
         word[token] = table.observed[row]
         return word
 
+    def _bag(self, tokens: Ints) -> Bag:
+        """Collect those of some tokens whose words are not missing."""
+        tokens = tokens[self._word[tokens] >= 0]
+        return Bag.of(self._document[tokens], self._word[tokens], self._words.family.size)
+
     @cached_property
     def _everything(self) -> Bag:
-        return Bag.of(self._document, self._word, self._words.family.size + 1)
+        return self._bag(np.arange(self.variable.size))
 
     def serves(self, network: Network, name: str) -> bool:
         """Return whether a variable is phi, with no other children than the words."""
@@ -184,11 +189,7 @@ class Topics(Unstored):
         return table
 
     def count(self, q: Beliefs, elements: Ints | None) -> Counts:
-        if elements is None:
-            return self.count_pairs(q, self._everything)
-        categories = self._words.family.size + 1
-        bag = Bag.of(self._document[elements], self._word[elements], categories)
-        return self.count_pairs(q, bag)
+        return self.count_pairs(q, self._everything if elements is None else self._bag(elements))
 
     def count_pairs(self, q: Beliefs, bag: Bag) -> Counts:
         """Return what some pairs say."""
@@ -256,23 +257,19 @@ class Topics(Unstored):
 
     def _reading(self, bag: Bag, passes: Ints) -> int:
         """Return how many rows so many passes read: tokens for theta, and words for the tokens."""
-        rows = bag.times * (1 + (bag.words[bag.word] < self._words.family.size))
-        return int(passes @ np.bincount(bag.document, rows, len(passes)))
+        return int(passes @ np.bincount(bag.document, 2 * bag.times, len(passes)))
 
     def message(self, q: Beliefs, tally: Counts, edge: Edge, elements: Ints) -> Array:
         out = np.zeros((len(elements), edge.parent.family.size))
         if edge.conditional is self.variable.conditional:
             documents = tally.bag.documents
-            place = np.minimum(np.searchsorted(documents, elements), len(documents) - 1)
-            here = documents[place] == elements
+            place, here = np.searchsorted(documents, elements), np.isin(elements, documents)
             out[here] = tally.to_theta[place[here]]
         else:
             topic = np.full(edge.parent.size, -1)
             topic[self.topics] = np.arange(len(self.topics))
-            there = tally.bag.words < edge.parent.family.size
             found = np.flatnonzero(topic[elements] >= 0)
-            said = tally.to_phi[there].T[topic[elements[found]]]
-            out[found[:, None], tally.bag.words[there]] = said
+            out[found[:, None], tally.bag.words] = tally.to_phi.T[topic[elements[found]]]
         return out
 
     def update(
@@ -285,7 +282,7 @@ class Topics(Unstored):
         natural, moments = q.natural[name], q.moments[name]
         if not at_once:
             natural, moments = natural.copy(), np.empty_like(moments)
-        place = np.full(self._words.family.size + 1, -1, dtype=np.int32)
+        place = np.full(self._words.family.size, -1, dtype=np.int32)
         place[tally.bag.words] = np.arange(len(tally.bag.words))
         with threads_for(natural.size):
             topics.update_topics(
@@ -297,8 +294,7 @@ class Topics(Unstored):
         if edge.conditional is self.variable.conditional:
             here = np.isin(tally.bag.documents[tally.bag.document], elements)
             return int(tally.bag.times[here].sum())
-        there = tally.bag.words[tally.bag.word] < edge.parent.family.size
-        return int(tally.bag.times[there].sum()) * len(elements)
+        return int(tally.bag.times.sum()) * len(elements)
 
     def bound(self, q: Beliefs, tally: Counts) -> dict[str, float]:
         likelihood = float(np.vdot(tally.to_phi, self._table(q, tally.bag.words).logs))

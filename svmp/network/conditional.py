@@ -201,12 +201,12 @@ class Conditional:
         log_density = self.factor.log_density(child, self.given(q, subrows))
         return np.broadcast_to(log_density, subrows.shape).reshape(len(rows), self.components)
 
-    def pooled_density(self, q: Beliefs) -> float:
-        """E[log p(x_r | pa_r)] of all rows together, kind by kind: it is linear in x's moments."""
+    def pooled_density(self, q: Beliefs, present: Ints | None) -> float:
+        """E[log p(x_r | pa_r)] of rows together, kind by kind: it is linear in x's moments."""
         one = self.kinds.one_of_each(np.arange(self.kinds.grid.size))
-        child = self.kinds.mean(q.moments[self.variable.name])
+        child = self.kinds.mean(q.moments[self.variable.name], present)
         density = self.factor.log_density(child, self.given(q, one))
-        return self.kinds.each * float(np.broadcast_to(density, one.shape).sum())
+        return float(self.kinds.count(present) @ np.broadcast_to(density, one.shape))
 
     def log_density(self, q: Beliefs, rows: Ints) -> Array:
         """E[log p(x_r | pa_r)] of every row, without the base measure."""

@@ -58,14 +58,13 @@ class Division:
 
     @cached_property
     def _rows(self) -> dict[str, sparse.csr_array]:
-        variables = self.network.model.variables
         return {
             name: sparse.csr_array(
                 (np.ones(len(rows), dtype=np.int8), (group[rows], rows)),
                 shape=(self.count, len(group)),
             )
             for name, group in self.group.items()
-            for rows in [variables[name].rows]
+            for rows in [self.network.rows(self.network.model.variables[name])]
         }
 
     def rows(self, name: str, groups: Ints) -> Ints:

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from svmp.families.family import Array
+from svmp.families.family import Array, Bools
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints, Kinds, ragged
@@ -22,10 +22,17 @@ from svmp.network.variable import Variable
 
 @dataclass(frozen=True, eq=False)
 class Edge:
-    """From a hidden parent to the table of a child: its rows, sorted by the parent's element."""
+    """From a hidden parent to the table of a child: its rows, sorted by the parent's element.
+
+    Attributes
+    ----------
+    present
+        The rows of the table that send messages, ascending; None for all of them.
+    """
 
     parent: Variable
     conditional: Conditional
+    present: Ints | None
 
     @property
     def choosing(self) -> bool:
@@ -56,6 +63,11 @@ class Edge:
     def _reads_once(self) -> bool:
         """Whether no pair is listed twice."""
         return isinstance(self.slot, Single | Product)
+
+    @property
+    def _present(self) -> Ints:
+        size = self.conditional.variable.size
+        return np.arange(size) if self.present is None else self.present
 
     @property
     def _row_count(self) -> int:
@@ -93,7 +105,7 @@ class Edge:
     @cached_property
     def _key(self) -> sparse.csr_array:
         """The rows of each element, or of those that stand for others."""
-        elements, rows = self._first_pairs(self.conditional.variable.rows)
+        elements, rows = self._first_pairs(self._present)
         shape = (self.parent.size, self._row_count)
         key = sparse.csr_array((np.ones(len(rows), dtype=np.int8), (elements, rows)), shape=shape)
         key.sum_duplicates()
@@ -104,12 +116,24 @@ class Edge:
         """Whether there are so many rows that two must depend on one element, without counting."""
         if self.choosing or not self.slot.shares_rows(self.parent):
             return False
-        return self.conditional.variable.count * self.slot.width(self.parent) > self.parent.size
+        size = self.conditional.variable.size
+        count = size if self.present is None else len(self.present)
+        return count * self.slot.width(self.parent) > self.parent.size
 
     @cached_property
     def children(self) -> Ints:
         """How many rows depend on each element of the parent."""
         return self.children_in(None)
+
+    def mark(self, reached: Bools) -> None:
+        """Mark the elements of the parent that some row depends on."""
+        firsts = self._firsts() if self._kinds.each == 1 else None
+        if firsts is None:
+            reached |= self.children > 0
+            return
+        marked = np.zeros(self.parent.size, dtype=bool)
+        marked[firsts] = True
+        reached |= marked if self._bases is None else marked[self._bases]
 
     def children_in(self, rows: Ints | None) -> Ints:
         """Return how many of these rows, or of all, depend on each element of the parent.
@@ -120,7 +144,7 @@ class Edge:
         if self._kinds.each == 1:  # each row is of a kind of its own
             elements = self._firsts() if rows is None else None
             if elements is None:
-                rows = self.conditional.variable.rows if rows is None else rows
+                rows = self._present if rows is None else rows
                 elements, _ = self._pairs(rows) if self._reads_once else self._first_pairs(rows)
             count = np.bincount(elements, minlength=self.parent.size)
             return count[self._base(np.arange(self.parent.size))] // self.fan
@@ -134,16 +158,12 @@ class Edge:
 
     def _firsts(self) -> Ints | None:
         """Return the element of every row, where none is missing and each reads one, or its sum."""
-        whole = self.conditional.variable.present is None and self.conditional.components == 1
+        whole = self.present is None and self.conditional.components == 1
         return self.slot.firsts(self.parent) if whole and not self.choosing else None
 
     def _times(self, rows: Ints | None) -> Ints:
         """Return how many of these rows, or of all, are of each kind."""
-        kinds, variable = self._kinds, self.conditional.variable
-        if rows is None and variable.present is None:
-            return np.full(kinds.grid.size, kinds.each)
-        rows = variable.rows if rows is None else rows
-        return np.bincount(kinds.of(rows), minlength=kinds.grid.size)
+        return self._kinds.count(self.present if rows is None else rows)
 
     @cached_property
     def _kinds(self) -> Kinds:
@@ -186,8 +206,10 @@ class Edge:
         """
         kinds, name = self.conditional.kinds, self.conditional.variable.name
         owner, rows = self.pairs_in(kinds.one_of_each(np.arange(kinds.grid.size)))
-        child = kinds.mean(q.moments[name])[kinds.of(rows)]
-        message = kinds.each * self.conditional.message(q, self.parent, owner, rows, child)
+        kind = kinds.of(rows)
+        child, count = kinds.mean(q.moments[name], self.present)[kind], kinds.count(self.present)
+        message = self.conditional.message(q, self.parent, owner, rows, child)
+        message = count[kind][:, None] * message
         total = np.zeros((self.parent.size, message.shape[1]))
         np.add.at(total, owner, message)
         return total[elements]

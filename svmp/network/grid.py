@@ -89,8 +89,23 @@ class Kinds:
         lines = np.broadcast_to(values.reshape(*known, size), (*self.plate.shape, size))
         return lines.reshape(-1, size)
 
-    def mean(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the mean over the cells of each kind of what stands in a line for each cell."""
+    def count(self, cells: Ints | None) -> Ints:
+        """Return how many of some cells, or of all, are of each kind."""
+        if cells is None:
+            return np.full(self.grid.size, self.each)
+        return np.bincount(self.of(cells), minlength=self.grid.size)
+
+    def mean(self, values: NDArray[Any], cells: Ints | None = None) -> NDArray[Any]:
+        """Return the mean over some cells of each kind, or all, of the lines of an array.
+
+        A kind without any such cell has zeros.
+        """
+        if cells is not None:
+            lines = np.arange(len(cells)), self.of(cells)
+            adder = sparse.csr_array(
+                (np.ones(len(cells)), lines[::-1]), shape=(self.grid.size, len(cells))
+            )
+            return np.asarray(adder @ values[cells]) / np.maximum(self.count(cells), 1)[:, None]
         labels, count = self.plate.labels, len(self.grid.labels)
         if self.grid.labels == labels[len(labels) - count :]:
             return (

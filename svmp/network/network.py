@@ -56,6 +56,10 @@ class Network:
         The variables, as declared, by name.
     edges
         For each hidden variable, the tables that depend on it.
+    present
+        By variable, the rows of its table that count, or None for all. Missing rows do not. Nor do
+        those of barren elements, hidden ones without observed descendants, on which the evidence
+        does not depend: they send no messages to their parents and have no part in the bound.
     samples, loops
         Rows that an algorithm drew and reads again in the next iterations, and compiled loops: kept
         for all that run on this network.
@@ -71,12 +75,47 @@ class Network:
         self.observed = {v.name: v for v in variables if not v.hidden}
         self.edges: dict[str, list[Edge]] = {name: [] for name in self.hidden}
         self.observed_parents: dict[str, Variable] = {}
+        self.present: dict[str, Ints | None] = {}
+        children: dict[str, list[Variable]] = {name: [] for name in self.hidden}
         for variable in variables:
             for parent in variable.conditional.parents():
                 if parent.hidden:
-                    self.edges[parent.name].append(Edge(parent, variable.conditional))
+                    children[parent.name].append(variable)
                 else:
                     self.observed_parents[parent.name] = parent
+        for variable in reversed(variables):  # children are declared after their parents
+            name = variable.name
+            if variable.hidden:
+                self.edges[name] = [
+                    Edge(variable, child.conditional, self.present[child.name])
+                    for child in children[name]
+                ]
+            self.present[name] = self._reached(variable) if variable.hidden else variable.present
+
+    def _reached(self, variable: Variable) -> Ints | None:
+        """Return the elements with observed descendants, or None if all have some.
+
+        Without hidden parents it makes no difference, so that nothing is counted.
+        """
+        if not any(parent.hidden for parent in variable.conditional.parents()):
+            return None
+        reached = np.zeros(variable.size, dtype=bool)
+        for edge in self.edges[variable.name]:
+            edge.mark(reached)
+            if reached.all():
+                return None
+        return np.flatnonzero(reached)
+
+    def barren(self, name: str) -> Ints:
+        """Return the elements of a hidden variable that have no observed descendants."""
+        return np.flatnonzero(self.child_counts[name] == 0)
+
+    def follow_parents(self, q: Beliefs, names: Collection[str]) -> None:
+        """Give barren elements the q that their parents' q says, parents first."""
+        for name in (n for n in self.hidden if n in names and n not in q.settled):
+            elements = self.barren(name)
+            if len(elements):
+                self.move(q, name, elements, np.array(self.prior(q, name, elements)))
 
     def check(self) -> None:
         """Refuse a model that leaves nothing to infer, or nothing to infer it from."""
@@ -84,6 +123,11 @@ class Network:
             raise ModelError("the model has nothing hidden, so there is nothing to infer")
         if not self.observed:
             raise ModelError("the model has nothing observed; give some variable observed=")
+
+    def rows(self, variable: Variable) -> Ints:
+        """Return the rows of a table that count."""
+        present = self.present[variable.name]
+        return np.arange(variable.size) if present is None else present
 
     @cached_property
     def child_counts(self) -> Mapping[str, Ints]:
@@ -210,11 +254,12 @@ class Network:
         for variable in (*self.hidden.values(), *self.observed.values()):
             slot = variable.conditional.linear
             given = variable.conditional
-            spared = given.pools or self.settling(q, variable.name) is not None
+            barren = variable.hidden and self.present[variable.name] is not None
+            spared = barren or given.pools or self.settling(q, variable.name) is not None
             if slot is not None and not (spared or slot.looped(q)):
                 q.means.pop(variable.name, None)
                 means = np.zeros(variable.size * given.components)
-                subrows = given.subrows(variable.rows)
+                subrows = given.subrows(self.rows(variable))
                 for start in range(0, len(subrows), CHUNK // 8):
                     part = subrows[start : start + CHUNK // 8]
                     means[part] = slot.mean(q, part)
@@ -254,9 +299,10 @@ class Network:
                 total = loop.bound_term(q)
             if total is None and variable.conditional.pools:
                 free = sum(float(p.sum()) for p in self._entropies(q, variable))
-                total = variable.conditional.pooled_density(q) + free
+                total = variable.conditional.pooled_density(q, self.present[variable.name]) + free
             if total is None:
-                total = float(sum(p.sum() for p in self._parts(q, variable, variable.rows)))
+                parts = self._parts(q, variable, self.rows(variable))
+                total = float(sum(p.sum() for p in parts))
             terms[variable.name] = total
         return terms
 
@@ -267,9 +313,9 @@ class Network:
 
     def _entropies(self, q: Beliefs, variable: Variable) -> Iterator[Array]:
         """Yield what the elements of a hidden variable add to the bound for being uncertain."""
-        step = variable.conditional.chunk(variable.family.size)
-        for start in range(0, variable.size, step):
-            some = np.arange(start, min(start + step, variable.size))
+        step, rows = variable.conditional.chunk(variable.family.size), self.rows(variable)
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
             yield variable.family.at(some).free_entropy(q.natural[variable.name][some])
 
     def _parts(self, q: Beliefs, variable: Variable, rows: Ints) -> Iterator[Array]:

@@ -162,7 +162,7 @@ def test_a_key_with_very_many_rows(method):
 def plans(model: svmp.Model) -> set[str]:
     network = Network(model)
     every = {**network.hidden, **network.observed}
-    return {name for name, v in every.items() if Plan.of(v.conditional) is not None}
+    return {name for name, v in every.items() if Plan.of(v.conditional, None) is not None}
 
 
 @pytest.mark.parametrize(("name", "table"), [("04 paper", "r"), ("04 biases", "r"), ("10", "y")])

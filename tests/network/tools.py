@@ -41,6 +41,11 @@ def elements_of(network: Network, name: str) -> Ints:
     return np.arange(network.hidden[name].size)
 
 
+def reached(network: Network, name: str) -> Ints:
+    """Return the elements with observed descendants: the bound does not depend on the others."""
+    return np.setdiff1d(elements_of(network, name), network.barren(name))
+
+
 def optimum(network: Network, q: Beliefs, name: str, elements: Ints | None = None) -> Array:
     """Return lambda*: the prior's message plus those of all rows, for q as it stands."""
     chosen = elements_of(network, name) if elements is None else elements
