@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from svmp.inference.result import Fit
 
 UNSURE = 1e-6
-"""What a start with probabilities of 0 or 1 leaves to all outcomes together, so that it can move."""
+"""Probability that a start with probabilities of 0 or 1 leaves to all outcomes together."""
 Init = Mapping[str, Any]
 """By variable: its mean (or probabilities), standard parameters by name, or a Posterior."""
 
@@ -128,8 +128,8 @@ def numbers(variable: Variable, parameter: str, value: Any, events: tuple[int, .
         if not (np.all(full >= 0) and np.all(apart)):
             rule = "at least 0 with sum 1" if events else "between 0 and 1"
             raise ModelError(f"{what} that is not {rule}")
-        outcomes = events[0] if events else 2
-        full = (1 - UNSURE) * full + UNSURE / outcomes if np.any((full == 0) | (full == 1)) else full
+        if np.any((full == 0) | (full == 1)):
+            full = (1 - UNSURE) * full + UNSURE / (events[0] if events else 2)
     return full
 
 
