@@ -8,6 +8,7 @@ from typing import Any
 
 from svmp.errors import FileError, ModelError
 from svmp.inference.schema import (
+    ANY,
     Check,
     dict_of,
     list_of,
@@ -40,14 +41,15 @@ KNOWN: dict[str, Any] = {
 
 def how_many(name: str, value: Any) -> Any:
     """C of Children: a number, or one for each variable."""
-    return (dict_of(whole(1)) if isinstance(value, dict) else whole(1))(name, value)
+    each = whole(1, ANY)
+    return (dict_of(each) if isinstance(value, dict) else each)(name, value)
 
 
 FIELDS: dict[str, Check] = {
     "bool": truth,
-    "int": whole(),
-    "float": number(),
-    "float | None": optional(number()),
+    "int": whole(high=ANY),
+    "float": number(infinite=True),
+    "float | None": optional(number(infinite=True)),
     "str | None": optional(text),
     "Option": one_of("a", "b"),
     "Sequence[str] | None": optional(list_of(text)),

@@ -23,6 +23,7 @@ from svmp.inference.held_out import HeldOut
 from svmp.inference.recipes import check_recipe, make, recipe
 from svmp.inference.run import MOST_ROLLBACKS, Run, global_names, is_safe
 from svmp.inference.schema import (
+    ANY,
     Tensor,
     Tensors,
     anything,
@@ -64,7 +65,7 @@ COUNTERS = {
 SETTINGS = {
     "method": check_recipe,
     "steps": check_recipe,
-    "seed": whole(high=2**4096),
+    "seed": whole(high=ANY),
     "tol": number(0, infinite=True),
     "persistent": truth,
     "kernels": truth,

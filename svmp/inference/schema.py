@@ -27,6 +27,8 @@ Tensors = dict[str, np.ndarray]
 Check = Callable[[str, Any], Any]
 """Returns an entry of a description if it is sound, by its name for the message."""
 
+ANY = 2**4096
+"""A limit for whole numbers that may be of any size."""
 LARGEST = 2**53
 """Whole numbers up to here are exact as floats."""
 NEAR = 1e-3
@@ -113,7 +115,10 @@ def number(
 
     def check(name: str, value: Any) -> float:
         need(type(value) in (int, float), f"damaged: its {name!r:.60} is not a number")
-        size = value if type(value) is float or abs(value) <= LARGEST else math.inf
+        try:
+            size = float(value)
+        except OverflowError:  # of a whole number
+            size = math.inf if value > 0 else -math.inf
         inside = low <= size <= high and (infinite or abs(size) < math.inf)
         sound = nan if math.isnan(size) else inside
         need(sound, f"damaged: its {name!r:.60} is out of range")

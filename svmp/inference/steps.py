@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
-from svmp.inference.selection import Children, Selection
+from svmp.inference.selection import MOST, Children, Selection
 from svmp.network.grid import Ints
 
 
@@ -69,8 +69,6 @@ READINGS = 2.0
 """After how many readings of all its children an element's residuals are no larger than noise."""
 CROWD = 10
 """Elements in a row up to which c holds as it is: K = 5 in a matrix factorization."""
-MOST = 2**40
-"""More children than any element has."""
 
 Steps = Callable[[Look], ArrayLike]
 
