@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from svmp.errors import FileError, ModelError
 
 Ours = Callable[[Path], bool]
+PICTURES = (".png", ".svg", ".pdf")
 
 
 def as_path(path: Any, argument: str = "path") -> Path:
@@ -69,6 +70,14 @@ def check_place(target: Path, ours: Ours, what: str, draft: Ours | None = None) 
             beside.unlink()
     except OSError as error:
         raise FileError(f"{target}: cannot be written ({os.strerror(error.errno or 0)})") from None
+
+
+def check_picture(target: Path, formats: Collection[str] = PICTURES) -> None:
+    """Refuse a place for a picture that is of no format, or where no file can be made."""
+    if target.suffix not in formats:
+        known = ", ".join(formats)
+        raise FileError(f"{target}: cannot draw to {target.suffix!r:.20}; use one of {known}")
+    check_place(target, lambda there: True, "a picture", draft=lambda there: False)
 
 
 def refuse_other(path: Path, ours: Ours, what: str) -> None:
