@@ -112,8 +112,8 @@ def begins_as(path: Path, key: str) -> bool:
     """
     mark = b'{"__metadata__":{' + f'"{key}":'.encode()
     with path.open("rb") as file:
-        start = file.read(8 + len(mark))
-    return not start or start[8:] == mark
+        start = file.read(200)
+    return not start or b"".join(start[8:].split()).startswith(mark)
 
 
 @contextmanager
