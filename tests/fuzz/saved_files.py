@@ -191,11 +191,27 @@ def quick_checkpoint(rng: Rng, folder: Path) -> str:
     return "resumed"
 
 
+def far_q(rng: Rng, name: str, whole: bytes) -> bytes:
+    """Return a saved fit with parameters at the ends of what is a distribution."""
+    about, arrays = taken_apart(whole)
+    for key in rng.choice([k for k in arrays if not k.startswith("trace")], rng.integers(1, 4)):
+        kind, variable = str(key).split("/", 1)
+        if kind == "trials":
+            arrays[str(key)] = np.full(
+                len(arrays[key]), rng.choice([0.0, 1.0, 1e6, 2.0**53, 1e300])
+            )
+        else:
+            natural = network(name).hidden[variable].family.example(rng, len(arrays[key]))
+            arrays[str(key)] = natural * rng.choice([1, -1, 1e-300, 1e3, 1e15, 1e150, 1e300])
+    return put_together(about, arrays)
+
+
 def fit(rng: Rng, folder: Path) -> str:
     """Damage a saved fit, look at everything in it, and start another run from it."""
     name = str(rng.choice(list(NETWORKS)))
-    path = folder / "mutant.svmp"
-    path.write_bytes(damaged_safetensors(rng, saved(name, folder), "svmp"))
+    path, whole = folder / "mutant.svmp", saved(name, folder)
+    far = rng.random() < 0.2
+    path.write_bytes(far_q(rng, name, whole) if far else damaged_safetensors(rng, whole, "svmp"))
     found = svmp.load(path)
     str(found), repr(found), repr(found.trace)
     assert np.isfinite(found.bound)
