@@ -277,6 +277,8 @@ def findings(worker: str, seeds: Iterable[int], seconds: int = SECONDS) -> list[
                 raise RuntimeError(f"the process of {worker} died: {noise}")
             found.append(f"seed {waiting.pop(0)}: exit code {process.returncode}: {noise[:2000]}")
     print(worker, counts, file=sys.stderr)
+    if not set(counts) - {"refused", "broken"}:
+        found.append("every file was refused: nothing was tried")
     return found
 
 
