@@ -184,7 +184,7 @@ class Rule:
             rho = np.atleast_1d(np.asarray(self.steps(look), dtype=np.float64))
             if rho.shape not in ((1,), elements.shape):
                 raise ValueError(f"an array of shape {rho.shape} for {len(elements)} elements")
-        except (TypeError, ValueError, ArithmeticError) as error:
+        except (TypeError, ValueError) as error:
             raise ModelError(f"the steps for '{name}' are not a number each: {error}") from None
         if not (np.isfinite(rho) & (rho > 0)).all():
             raise ModelError(f"the steps for '{name}' must be positive and finite, not {rho.min()}")

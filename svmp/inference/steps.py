@@ -122,7 +122,7 @@ class RobbinsMonro:
             refuse(f"tau is {self.tau}, but a delay must not be negative", self.force)
 
     def __call__(self, look: Look) -> float:
-        return float((look.iteration + (self.tau or 0.0)) ** -self.kappa)
+        return decayed(look.iteration + (self.tau or 0.0), self.kappa)
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class HoldThenDecay:
 
     def __call__(self, look: Look) -> float:
         after = look.iteration - self.hold
-        return 1.0 if after <= 0 else float(min(1.0, (after + self.tau) ** -self.kappa))
+        return 1.0 if after <= 0 else min(1.0, decayed(after + self.tau, self.kappa))
 
 
 @dataclass(frozen=True)
@@ -214,6 +214,14 @@ class Grow:
 
     def __call__(self, look: Look) -> Array:
         return np.minimum(wiener(self.c, look), bearable(look))
+
+
+def decayed(time: float, kappa: float) -> float:
+    """Return time^-kappa; where forced parameters make that too large, infinity."""
+    try:
+        return float(time**-kappa)
+    except ArithmeticError:
+        return np.inf
 
 
 def delay(rho1: Any, kappa: float) -> Any:
