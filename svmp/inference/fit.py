@@ -107,7 +107,8 @@ def fit(
 
     checkpoint, every
         A file to which the run is written from time to time: "30s", "5m", "2h", or a number of
-        iterations. It is replaced as a whole; the one before is kept beside it.
+        iterations. It is replaced as a whole; the one before is kept beside it, as `path.before`.
+        What is there must be a checkpoint: anything else is refused before the run begins.
     resume
         A checkpoint from which to go on, to the same bits as a run that was never stopped. Its
         algorithm, steps, seed and tolerance are those of the run, and the model and the data must
