@@ -17,7 +17,7 @@ from typing import Any
 from svmp.errors import FileError, ModelError
 
 Ours = Callable[[Path], bool]
-PICTURES = (".png", ".svg", ".pdf")
+PICTURES = (".png", ".svg", ".pdf", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".eps", ".ps")
 
 
 def as_path(path: Any, argument: str = "path") -> Path:
