@@ -93,10 +93,10 @@ def positive(x: ArrayLike) -> bool:
 
 
 def counts(x: ArrayLike) -> bool:
-    """Whether every number is 0, 1, 2, ...
+    """Whether every number is 0, 1, 2, ..., up to 2^53, where floats are exact no more.
 
-    >>> counts([0, 3]), counts(2.5), counts(-1)
-    (True, False, False)
+    >>> counts([0, 3]), counts(2.5), counts(-1), counts(1e300)
+    (True, False, False, False)
     """
     x = np.asarray(x, dtype=np.float64)
-    return bool(np.all((x >= 0) & (x < np.inf) & (x == np.floor(x))))
+    return bool(np.all((x >= 0) & (x <= 2**53) & (x == np.floor(x))))

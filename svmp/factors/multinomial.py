@@ -27,7 +27,11 @@ class Multinomial(Factor):
         return families.Multinomial(length, np.asarray(constants["n"]).astype(np.int64))
 
     def check(self, constants: Mapping[str, Array]) -> str | None:
-        return None if counts(constants["n"]) else "n must be whole numbers, zero or more"
+        return (
+            None
+            if counts(constants["n"])
+            else "n must be whole numbers, zero or more, and at most 2^53"
+        )
 
     def to_child(self, given: Given) -> Array:
         return given["p"]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import factorial
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import gammaln, polygamma, xlogy
 
 from svmp.families.family import Array
 
@@ -68,3 +70,31 @@ def count_entropy(
         negentropy = (third / 12 + second_order / var) / var
         far = 0.5 * (1 + np.log(2 * np.pi) + np.log(var)) - negentropy
     return np.where(few, near, far)
+
+
+def log_factorial_series(mean: Array, var: Array, p: Array) -> Array:
+    """E[log x!] - log mean! of a Binomial with a variance above 1e4, in time that does not grow.
+
+    The Taylor series of log x! around the mean, up to the sixth central moment; what is left out
+    is of the order of 1 / mean^3.
+    """
+    skew, pq = 1 - 2 * p, p * (1 - p)
+    central = (
+        var,
+        var * skew,
+        var * (3 * var + 1 - 6 * pq),
+        var * skew * (10 * var + 1 - 12 * pq),
+        var * (15 * var**2 + 5 * var * (5 - 26 * pq) + 1 - 30 * pq * (1 - 4 * pq)),
+    )
+    total = np.zeros(np.shape(mean))
+    for order, moment in enumerate(central, start=2):
+        total += polygamma(order - 1, mean + 1) * moment / factorial(order)
+    return total
+
+
+def stirling_rest(x: Array) -> Array:
+    """Return log x! - (x log x - x)."""
+    large = np.maximum(x, 100.0)
+    series = (1 / 12 - (1 / 360 - 1 / (1260 * large**2)) / large**2) / large
+    near = gammaln(x + 1) - xlogy(x, x) + x
+    return np.asarray(np.where(x < 100, near, 0.5 * np.log(2 * np.pi * large) + series))

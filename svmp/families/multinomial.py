@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln, gammaln, log_softmax, logsumexp, softmax, xlog1py
 
-from svmp.families.counts import expect
+from svmp.families.counts import MANY, expect, log_factorial_series, stirling_rest
 from svmp.families.family import Array, Bools, Family
 
 
@@ -67,7 +67,10 @@ class Multinomial(Family):
         return np.asarray(self._n * logsumexp(natural, axis=-1))
 
     def entropy(self, natural: Array) -> Array:
-        """Entropy n H(p) - log n! + sum of E[log x_k!], where each x_k follows a Binomial."""
+        """Entropy n H(p) - log n! + sum of E[log x_k!], where each x_k follows a Binomial.
+
+        By Stirling's formula the parts that grow as n log n cancel; they are left out.
+        """
         log_p = np.asarray(log_softmax(natural, axis=-1))
         n, p = self._n[..., None], np.exp(log_p)
         mean, var = n * p, n * p * (1 - p)
@@ -80,8 +83,13 @@ class Multinomial(Family):
         def log_factorial(x: Array) -> Array:
             return np.asarray(gammaln(x + 1) - gammaln(mean + 1)[..., None])
 
-        mean_log = expect(log_factorial, log_mass, mean, var, n) + gammaln(mean + 1)
-        return np.asarray((mean_log - mean * log_p).sum(axis=-1) - gammaln(self._n + 1))
+        few = var <= MANY
+        with np.errstate(all="ignore"):
+            some = expect(
+                log_factorial, log_mass, np.where(few, mean, 0.0), np.where(few, var, 0), n
+            )
+            spread = np.where(few, some, log_factorial_series(mean, var, p))
+        return np.asarray((spread + stirling_rest(mean)).sum(axis=-1) - stirling_rest(self._n))
 
     def statistics(self, x: ArrayLike) -> Array:
         return np.asarray(x, dtype=np.float64)

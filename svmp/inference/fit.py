@@ -12,7 +12,7 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.inference.arguments import check_model_and_method, check_numbers
-from svmp.inference.checkpoint import Checkpoints, Saved
+from svmp.inference.checkpoint import Checkpoints
 from svmp.inference.default import choose
 from svmp.inference.diagnosis import diagnose, safe_first_step
 from svmp.inference.engine import update_order
@@ -20,6 +20,7 @@ from svmp.inference.fused import find_loops
 from svmp.inference.held_out import HeldOut
 from svmp.inference.progress import report_to
 from svmp.inference.result import Fit
+from svmp.inference.resuming import Saved
 from svmp.inference.run import Run, Watch
 from svmp.inference.seeds import number
 from svmp.inference.selection import Selection
@@ -31,6 +32,7 @@ from svmp.kernels.threads import use_threads
 from svmp.network.beliefs import Beliefs
 from svmp.network.model import Model
 from svmp.network.network import Network
+from svmp.writing import as_path
 
 
 def fit(
@@ -107,7 +109,8 @@ def fit(
 
     checkpoint, every
         A file to which the run is written from time to time: "30s", "5m", "2h", or a number of
-        iterations. It is replaced as a whole; the one before is kept beside it.
+        iterations. It is replaced as a whole; the one before is kept beside it, as `path.before`.
+        What is there must be a checkpoint: anything else is refused before the run begins.
     resume
         A checkpoint from which to go on, to the same bits as a run that was never stopped. Its
         algorithm, steps, seed and tolerance are those of the run, and the model and the data must
@@ -132,21 +135,26 @@ def fit(
     check_model_and_method(declared, method, steps, watch)
     check_numbers(seed, tol, bound_every, max_sweeps, max_accesses, max_seconds)
     seed = number(seed)
+    place = None if checkpoint is None else as_path(checkpoint, "checkpoint")
+    keep = None if place is None else Checkpoints(place, every)
     network = model if isinstance(model, Network) else Network(model)
     network.check()
     held = None if held_out is None else HeldOut.of(network, held_out)
-    saved = None if resume is None else Saved.read(resume)
-    if saved is not None:
-        saved.check(network)
+    saved = None if resume is None else Saved.read(resume, network, method, steps)
+    if saved is not None and resume is not None:
         saved.check_held_out(held)
-        method, steps = method or saved.selection(), steps or saved.steps()
+        method, steps = saved.method, saved.steps
         seed, tol, kernels = saved.seed, saved.tol, saved.kernels
+        keep = keep or Checkpoints(Path(resume), every)
+        keep.spoilt = keep.path != saved.path and keep.path == Path(resume)
     method, steps, persistent = choose(network, method, steps)
     persistent = persistent if saved is None else saved.persistent
     update_order(network, method.order)
 
     def begin() -> Beliefs:
-        settled = find_settled(network, method, init) if kernels else {}
+        settled = find_settled(network, method, init if saved is None else None) if kernels else {}
+        if saved is not None:  # what the user gave values at the start is stored
+            settled = {name: plan for name, plan in settled.items() if name not in saved.stored}
         q = start(network, seed, init, settled)
         q.loops.update(find_loops(network) if kernels else {})
         return q
@@ -164,8 +172,8 @@ def fit(
         if saved is not None:
             saved.restore(run)
         run.watch = watch
-        place = checkpoint if checkpoint is not None else resume
-        keep = None if place is None else Checkpoints(Path(place), every, kernels)
+        if keep is not None:
+            keep.kernels = kernels
         with catch_interrupt() as interrupt, report_to(progress, budget) as report:
             status = run.go(interrupt, report, keep or (lambda run: None))
             if keep is not None and status != "diverged":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
@@ -97,13 +97,11 @@ class Run:
 
     def __post_init__(self) -> None:
         self.full = self.reads_all(1)
-        self.safe = isinstance(self.method, FullVB | Growing)
+        self.safe = is_safe(self.method)
         self.guard = Guard.of(self.network, self.q, self.safe)
         self.over = getattr(self.method, "over", None)
         self.estimator = None if self.over is not None else Estimator.of(self.network)
-        groups = {} if self.over is None else self.network.divided(self.over).group
-        settled = {*self.network.locals, *groups}
-        self.globals = [n for n in self.q.natural if n not in settled]
+        self.globals = global_names(self.network, self.method, self.q.natural)
         if not self.window.last:
             self.window = Window.at(self.q, self.globals)
 
@@ -300,6 +298,18 @@ class Run:
         present = self.network.present
         names = [n for n in self.network.hidden if not self.safe or present[n] is not None]
         self.network.follow_parents(self.q, names)
+
+
+def is_safe(method: Selection) -> bool:
+    """Return whether an algorithm cannot diverge, so that nothing is kept to go back to."""
+    return isinstance(method, FullVB | Growing)
+
+
+def global_names(network: Network, method: Selection, names: Iterable[str]) -> list[str]:
+    """Return those variables that belong neither to a row nor to a group that is drawn."""
+    over = getattr(method, "over", None)
+    groups = {} if over is None else network.divided(over).group
+    return [name for name in names if name not in {*network.locals, *groups}]
 
 
 def middle(steps: Array) -> float:

@@ -19,6 +19,10 @@ from svmp.network.grid import Ints
 from svmp.network.network import Network
 
 Option = Literal["a", "b"]
+MOST = 2**40
+"""More rows than any table has; compiled loops take no larger numbers than 64 bits hold."""
+DOUBLINGS = 1000
+"""More than bring any share of the rows up to all of them, and no overflow."""
 
 
 class Selection(Protocol):
@@ -99,7 +103,7 @@ class Children(Selection):
                 raise ModelError(f"C has no number for the hidden variable '{name}'")
             most = most[name]
         if isinstance(most, int) and most >= 1:
-            return np.minimum(most, children)
+            return np.minimum(min(most, MOST), children)
         numbers = np.asarray(most)
         whole = numbers.dtype.kind in "iu" and numbers.shape in ((), children.shape)
         if not whole or np.any(numbers < np.minimum(children, 1)):
@@ -109,7 +113,7 @@ class Children(Selection):
         return np.minimum(np.broadcast_to(numbers.astype(np.int64), children.shape), children)
 
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
-        return DrawnChildren(network, self.most, self.share_draw, seed, iteration)
+        return DrawnChildren(network, self.most, self.share_draw, stream(seed), iteration)
 
 
 @dataclass(frozen=True)
@@ -151,9 +155,9 @@ class Batch(Selection):
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
         if self.over is not None:
             division = network.divided(self.over)
-            drawn = draw_groups(division.count, self.size, seed, iteration)
+            drawn = draw_groups(division.count, min(self.size, MOST), seed, iteration)
             return DrawnGroups(network, division, drawn)
-        return DrawnBatch(network, self.size, seed, iteration)
+        return DrawnBatch(network, min(self.size, MOST), stream(seed), iteration)
 
 
 @dataclass(frozen=True)
@@ -194,7 +198,7 @@ class Growing(Selection):
         share, spent = self.first, 0.0
         for _ in range(iteration - 1):
             spent += share
-            share = self.first * 2.0 ** int(spent / self.pace)
+            share = self.first * 2.0 ** int(min(spent / self.pace, DOUBLINGS))
             if spent + share > 1:
                 return 1.0
         return share
@@ -207,6 +211,11 @@ class Growing(Selection):
             network.samples.clear()
             network.samples[seed, share] = Sampled(network, share, seed)
         return network.samples[seed, share]
+
+
+def stream(seed: int) -> int:
+    """Return the part of a seed, of any size, that decides which rows are drawn."""
+    return seed % 2**63
 
 
 def check_option(option: str) -> None:

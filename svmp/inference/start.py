@@ -79,7 +79,9 @@ def former(variable: Variable, value: Posterior) -> Array:
     same = type(value.family) is type(family) and value.plate == variable.plate.shape
     if not same or value.natural.shape != (variable.size, family.size):
         raise ModelError(f"init of '{name}' is the posterior of another kind of variable")
-    return value.natural.copy()
+    if value.natural.dtype.kind not in "iuf":
+        raise ModelError(f"init of '{name}' is a posterior whose natural parameters are no numbers")
+    return value.natural.astype(np.float64, order="C")
 
 
 def given(variable: Variable, natural: Array, value: Any) -> Array:

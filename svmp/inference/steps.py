@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
-from svmp.inference.selection import Children, Selection
+from svmp.inference.selection import MOST, Children, Selection
 from svmp.network.grid import Ints
 
 
@@ -69,8 +69,6 @@ READINGS = 2.0
 """After how many readings of all its children an element's residuals are no larger than noise."""
 CROWD = 10
 """Elements in a row up to which c holds as it is: K = 5 in a matrix factorization."""
-MOST = 2**40
-"""More children than any element has."""
 
 Steps = Callable[[Look], ArrayLike]
 
@@ -124,7 +122,7 @@ class RobbinsMonro:
             refuse(f"tau is {self.tau}, but a delay must not be negative", self.force)
 
     def __call__(self, look: Look) -> float:
-        return float((look.iteration + (self.tau or 0.0)) ** -self.kappa)
+        return decayed(look.iteration + (self.tau or 0.0), self.kappa)
 
 
 @dataclass(frozen=True)
@@ -143,7 +141,7 @@ class HoldThenDecay:
 
     def __call__(self, look: Look) -> float:
         after = look.iteration - self.hold
-        return 1.0 if after <= 0 else float(min(1.0, (after + self.tau) ** -self.kappa))
+        return 1.0 if after <= 0 else min(1.0, decayed(after + self.tau, self.kappa))
 
 
 @dataclass(frozen=True)
@@ -216,6 +214,14 @@ class Grow:
 
     def __call__(self, look: Look) -> Array:
         return np.minimum(wiener(self.c, look), bearable(look))
+
+
+def decayed(time: float, kappa: float) -> float:
+    """Return time^-kappa; where forced parameters make that too large, infinity."""
+    try:
+        return float(time**-kappa)
+    except ArithmeticError:
+        return np.inf
 
 
 def delay(rho1: Any, kappa: float) -> Any:

@@ -7,6 +7,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+COLUMNS = (
+    "iteration",
+    "accesses",
+    "seconds",
+    "bound",
+    "bound_se",
+    "moved",
+    "step_min",
+    "step_median",
+    "step_max",
+    "C",
+    "rollbacks",
+)
+"""The columns of every run."""
+HELD_OUT = "held_out"
+"""The column of a run with held-out values."""
+
 
 class Trace:
     """A table of numbers that grows by a row for each bound that is computed.

@@ -7,10 +7,10 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from svmp.errors import SvmpError
+from svmp.writing import as_path, check_picture, written_beside
 
 if TYPE_CHECKING:
     from svmp.network.model import Model
@@ -49,7 +49,7 @@ class Drawing:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the picture: .svg by Graphviz, .dot or .gv as its text, .mmd or .md as Mermaid."""
-        target = Path(path)
+        target = as_path(path)
         match target.suffix:
             case ".svg":
                 text = self.svg()
@@ -61,7 +61,9 @@ class Drawing:
                 text = f"```mermaid\n{self.mermaid}\n```\n"
             case other:
                 raise SvmpError(f"cannot draw to '{other}'; use .svg, .dot, .gv, .mmd or .md")
-        target.write_text(text, encoding="utf-8")
+        check_picture(target, (target.suffix,))
+        with written_beside(target) as draft:
+            draft.write_text(text, encoding="utf-8")
 
     def _repr_svg_(self) -> str | None:
         return self.svg() if shutil.which("dot") else None

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from svmp.errors import ModelError
-from svmp.network.given import PRIME, array, dim_names, numeric, shown
+from svmp.network.given import PRIME, array, dim_names, numeric, shown, sound_sparse
 
 if TYPE_CHECKING:
     from svmp.network.variable import Variable
@@ -358,6 +358,8 @@ def dot(left: Any, right: Any, dim: str | None = None) -> Expression:
 def _design(values: Any, dim: str) -> Expression:
     """Name the last axis of a plain or sparse array."""
     if sparse.issparse(values):
+        if not sound_sparse(values):
+            raise ModelError("a sparse design holds indices that do not fit its shape")
         rows = sparse.csr_array(values, dtype=np.float64, copy=True)
         rows.sum_duplicates()
         if not np.isfinite(rows.data).all():

@@ -47,7 +47,9 @@ def array(value: Any) -> NDArray[Any] | None:
                 found = found.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         return None
-    return found if found.dtype.kind in "biuf" else None
+    if found.dtype.kind not in "biuf":
+        return None
+    return found.astype(found.dtype.newbyteorder("="), copy=False)  # loops know no other order
 
 
 def numeric(value: Any) -> NDArray[np.float64]:
@@ -70,10 +72,27 @@ def whole(value: Any, length: int, where: str) -> NDArray[Any]:
     if found is None or found.dtype.kind not in "iu":
         kind = shown(value) if found is None else found.dtype
         raise ModelError(f"{where} must be whole numbers, not {kind}")
+    if np.ma.is_masked(value):
+        raise ModelError(f"{where} is masked in places, where whole numbers are needed")
     if found.size and (found.min() < 0 or found.max() >= length):
         worst = found.min() if found.min() < 0 else found.max()
         raise ModelError(f"{where} holds {worst}, but must be in 0..{length - 1}")
     return found.astype(np.int64) if found.dtype == np.uint64 else found
+
+
+def sound_sparse(matrix: Any) -> bool:
+    """Return whether the indices of a sparse matrix fit its shape, on which SciPy relies."""
+    try:
+        if hasattr(matrix, "check_format"):  # by rows, columns or blocks
+            matrix.check_format(full_check=True)
+        elif matrix.format == "coo":
+            for axis, index in enumerate(matrix.coords):
+                inside = (index >= 0) & (index < matrix.shape[axis])
+                if index.shape != matrix.data.shape or not inside.all():
+                    return False
+    except (ValueError, TypeError, IndexError):
+        return False
+    return True
 
 
 def text(value: Any, what: str) -> str:

@@ -252,7 +252,7 @@ def _values(
     given = array(observed)
     if given is None:
         raise ModelError(f"the observed values of '{name}' are not numbers")
-    kept = given.dtype.kind in "iuf" and given.dtype.itemsize <= 8
+    kept = given.dtype.kind in "iuf" and given.dtype.itemsize <= 8 and given.dtype != np.float16
     values = np.array(given, dtype=given.dtype if kept else np.float64)
     if missing is True:
         gaps = np.isnan(values)

@@ -59,8 +59,10 @@ def fit(
     as_json: Json = False,
 ) -> None:
     """Learn from a file of ratings, or of events."""
+    from svmp.recommend.files import check_place
     from svmp.recommend.rating import RatingModel
 
+    check_place(out)
     of_ratings = {"covariance": covariance, "noise": noise, "max_sweeps": max_sweeps}
     of_events = {"at_least": at_least, "counts": counts}
     model = _model(
@@ -106,7 +108,10 @@ def evaluate(
     """Fit to a part of a file, and score predictions and rankings on the rest."""
     from svmp.recommend import split as splits
     from svmp.recommend.evaluate import evaluate as score
+    from svmp.writing import check_picture, written_beside
 
+    if plot is not None:
+        check_picture(plot)
     of_all = {"factors": factors, "columns": _columns(columns), "seed": seed}
     of_events = {"at_least": at_least, "counts": counts}
     model = _model(events, of_all, {}, of_events, duplicates)
@@ -123,7 +128,8 @@ def evaluate(
     train, test = ways[split]()
     found = score(model.fit(train), test, n=n, seed=seed)
     if plot is not None:
-        found.plot().savefig(plot, dpi=120)
+        with written_beside(plot) as draft:
+            found.plot().savefig(draft, dpi=120)
     print(json.dumps(found.to_dict(), indent=1) if as_json else found)
 
 
@@ -217,7 +223,9 @@ def update(
 ) -> None:
     """Take in more ratings or events, without fitting anew."""
     from svmp.recommend.events import EventModel
+    from svmp.recommend.files import check_place
 
+    check_place(out or model)
     found = _load(model)
     found.set_params(columns=_columns(columns))
     if duplicates:

@@ -20,6 +20,7 @@ from safetensors.numpy import save_file
 
 from svmp.errors import FileError
 from svmp.ratings.table import Ids
+from svmp.writing import as_path, draft_of, written_beside
 
 FORMAT = 1
 TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
@@ -33,17 +34,15 @@ def write(
     """Write a folder, whole or not at all; one that svmp has written before is replaced."""
     import polars as pl
 
-    target = Path(path)
-    if target.exists() and not (target / ABOUT).is_file():
-        raise FileError(f"{path}: there is something else here, which is left as it is")
-    draft = target.with_name(f"{target.name}.part")
-    before = target.with_name(f"{target.name}.before")
+    target = check_place(path)
+    draft, before = _beside(target)
     shapes = {name: list(array.shape) for name, array in arrays.items()}
     try:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
         whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        save_file(whole, draft / ARRAYS)
+        with written_beside(draft / ARRAYS) as file:
+            save_file(whole, file)
         for name, labels in ids.items():
             pl.DataFrame({"id": labels}).write_parquet(draft / f"{name}.parquet")
         text = json.dumps({"format": FORMAT, **about, "shapes": shapes}, indent=1)
@@ -58,6 +57,38 @@ def write(
     finally:
         with suppress(OSError):
             shutil.rmtree(draft, ignore_errors=True)
+
+
+def check_place(path: str | os.PathLike[str]) -> Path:
+    """Return where a folder can be written; refuse a place that holds anything but a model."""
+    target = as_path(path)
+    for place in (target, *_beside(target)):
+        whole = (ABOUT, ARRAYS) if place == target else ()
+        if place.is_symlink():
+            raise FileError(f"{place}: a link, not a folder; give the path that it points to")
+        if place.exists() and not _only_ours(place, whole):
+            raise FileError(f"{place}: there is something else here, which is left as it is")
+    above = next(p for p in target.absolute().parents if os.path.lexists(p))
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        raise FileError(f"{path}: the model cannot be written, because {above} cannot")
+    return target
+
+
+def _beside(target: Path) -> tuple[Path, Path]:
+    """Return the names of the folder that is being written and of the one that is replaced."""
+    return target.with_name(f"{target.name}.part"), target.with_name(f"{target.name}.before")
+
+
+def _only_ours(folder: Path, whole: tuple[str, ...]) -> bool:
+    """Return whether a folder holds these files, and none that svmp does not write."""
+    names = (ABOUT, ARRAYS, draft_of(Path(ARRAYS)).name, "users.parquet", "items.parquet")
+    try:
+        with os.scandir(folder) as entries:
+            found = {e.name: e.is_file(follow_symlinks=False) for e in entries}
+    except OSError:
+        return False
+    ours = all(name in names or name.startswith(".tmp") for name in found)  # as safetensors' drafts
+    return ours and all(found.values()) and all(name in found for name in whole)
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:

@@ -6,7 +6,6 @@ import json
 import os
 import platform
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +17,7 @@ import polars as pl
 from svmp.errors import StudyError
 from svmp.study.runs import COLUMNS, Result, Spec
 from svmp.study.settings import Settings
+from svmp.writing import written_beside
 
 ABOUT = "study.json"
 PACKAGES = ("svmp", "numpy", "numba", "scipy", "polars", "matplotlib", "plotly")
@@ -60,8 +60,10 @@ class Store:
     def about(self) -> dict[str, Any] | None:
         """Return what is written down about the study in the folder, if there is one."""
         try:
+            if not (self.folder / ABOUT).is_file():  # a pipe would never end
+                return None
             about = json.loads((self.folder / ABOUT).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         return about if isinstance(about, dict) and "svmp_study" in about else None
 
@@ -108,20 +110,16 @@ class Store:
     def write(self, name: str, make: Callable[[Path], object]) -> None:
         """Let a file be made beside its place, and put it there when it is whole."""
         target = self.folder / name
-        draft = target.with_name(f".{target.stem}.part{target.suffix}")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            make(draft)
-            draft.replace(target)
+            with written_beside(target) as draft:
+                make(draft)
         except (OSError, pl.exceptions.PolarsError) as error:
             number = getattr(error, "errno", None)
             reason = os.strerror(number) if number else error
             raise StudyError(
                 f"{target}: cannot be written ({reason}); what was written before is kept"
             ) from None
-        finally:
-            with suppress(OSError):
-                draft.unlink()
 
 
 def versions() -> dict[str, str]:

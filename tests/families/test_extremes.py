@@ -156,3 +156,17 @@ def test_count_entropies_agree_where_sum_and_series_meet(var: float) -> None:
     p = 0.5 - np.sqrt(0.25 - var / 60_000)
     theirs = stats.binom(60_000, p).entropy()
     assert binomial.entropy(binomial.natural(p)) == pytest.approx(theirs, abs=1e-8)
+
+
+@pytest.mark.parametrize("n", [3, 39_000, 41_000, 10**7])
+def test_multinomial_of_two_has_the_entropy_of_a_binomial(n: int) -> None:
+    two, binomial = families.Multinomial(2, n), families.Binomial(n)
+    theirs = binomial.entropy(binomial.natural(0.5))
+    assert two.entropy(two.natural([0.5, 0.5])) == pytest.approx(theirs, abs=1e-8)
+
+
+def test_multinomial_of_many_trials_has_the_entropy_of_a_normal() -> None:
+    n, p = 2**53, np.array([0.2, 0.3, 0.5])
+    limit = 0.5 * np.log((2 * np.pi * np.e * n) ** 2 * p.prod())
+    family = families.Multinomial(3, n)
+    assert family.entropy(family.natural(p)) == pytest.approx(limit, abs=1e-9)

@@ -1,0 +1,98 @@
+"""How to make an algorithm or a step policy again, as JSON: the name of a class and its fields."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from typing import Any
+
+from svmp.errors import FileError, ModelError
+from svmp.inference.schema import (
+    ANY,
+    Check,
+    dict_of,
+    list_of,
+    number,
+    one_of,
+    optional,
+    record,
+    text,
+    truth,
+    whole,
+)
+from svmp.inference.selection import Batch, Children, FullVB, Growing
+from svmp.inference.steps import Constant, Grow, HoldThenDecay, Nodewise, RobbinsMonro
+
+KNOWN: dict[str, Any] = {
+    c.__name__: c
+    for c in (
+        FullVB,
+        Children,
+        Batch,
+        Growing,
+        Constant,
+        RobbinsMonro,
+        HoldThenDecay,
+        Nodewise,
+        Grow,
+    )
+}
+
+
+def how_many(name: str, value: Any) -> Any:
+    """C of Children: a number, or one for each variable."""
+    each = whole(1, ANY)
+    return (dict_of(each) if isinstance(value, dict) else each)(name, value)
+
+
+FIELDS: dict[str, Check] = {
+    "bool": truth,
+    "int": whole(high=ANY),
+    "float": number(infinite=True),
+    "float | None": optional(number(infinite=True)),
+    "str | None": optional(text),
+    "Option": one_of("a", "b"),
+    "Sequence[str] | None": optional(list_of(text)),
+    "int | Mapping[str, int] | Callable[[Ints], Ints]": how_many,
+}
+"""By the type that a class declares, what a field of it may be in a file."""
+
+
+def given(kind: Any) -> dict[str, Check]:
+    """Return the fields with which one of svmp's own settings is made, and the check of each."""
+    return {
+        f.name: FIELDS[str(f.type)] for f in fields(kind) if f.init and not f.name.startswith("_")
+    }
+
+
+def recipe(thing: Any) -> Any:
+    """Return how to make one of svmp's own settings again, or its name if it is the user's."""
+    kind = type(thing)
+    if KNOWN.get(kind.__name__) is kind:
+        made = {name: asdict(thing)[name] for name in given(kind)}
+        if isinstance(thing, RobbinsMonro):
+            made["rho1"] = None  # it is in tau already
+        try:
+            json.dumps(made)
+        except TypeError:
+            return repr(thing)
+        return {"class": kind.__name__, "fields": made}
+    return getattr(thing, "__qualname__", repr(thing))
+
+
+def check_recipe(name: str, value: Any) -> Any:
+    """Refuse a recipe that makes nothing; the name of something of the user's is a text."""
+    if isinstance(value, str):
+        return value
+    kind = one_of(*KNOWN)("class", value.get("class") if isinstance(value, dict) else None)
+    found = record({"class": text, "fields": record(given(KNOWN[kind]))})(name, value)
+    try:
+        KNOWN[kind](**found["fields"])
+    except (ModelError, ArithmeticError) as error:
+        raise FileError(f"damaged: its {name!r:.60} cannot be made ({error})") from None
+    return found
+
+
+def make(saved: dict[str, Any]) -> Any:
+    """Make one of svmp's own settings from a recipe that was checked."""
+    return KNOWN[saved["class"]](**saved["fields"])

@@ -1,0 +1,274 @@
+"""A checkpoint that is read: what it may contain is declared here, and all of it is checked.
+
+`ABOUT` declares its description, `Saved.declared` its arrays, whose shapes and domains follow from
+the network. A file that is damaged gives way to the one before; one of another run is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from svmp.errors import FileError, ModelError
+from svmp.inference.checkpoint import FORMAT, KEY, WHAT, before
+from svmp.inference.engine import update_order
+from svmp.inference.fingerprint import describe
+from svmp.inference.held_out import HeldOut
+from svmp.inference.recipes import check_recipe, make, recipe
+from svmp.inference.run import MOST_ROLLBACKS, Run, global_names, is_safe
+from svmp.inference.schema import (
+    ANY,
+    Tensor,
+    Tensors,
+    anything,
+    check_format,
+    check_tensors,
+    dict_of,
+    entries,
+    moments_of,
+    need,
+    number,
+    optional,
+    proper,
+    read_tensors,
+    record,
+    text,
+    trace_names,
+    trace_tensors,
+    truth,
+    whole,
+)
+from svmp.inference.selection import Selection
+from svmp.inference.steps import Steps
+from svmp.inference.stopping import SAMPLES
+from svmp.inference.trace import HELD_OUT, Trace
+from svmp.network.beliefs import Beliefs
+from svmp.network.network import Network
+from svmp.writing import as_path
+
+COUNTERS = {
+    "iteration": whole(),
+    "accesses": whole(),
+    "rollbacks": whole(high=MOST_ROLLBACKS),
+    "damping": number(2.0**-MOST_ROLLBACKS, 1),
+    "moved": number(0, infinite=True, nan=True),  # after a divergence that was rolled back
+    "bound_at": whole(-1),
+    "bound_iteration": whole(-1),
+    "settling": whole(),
+}
+SETTINGS = {
+    "method": check_recipe,
+    "steps": check_recipe,
+    "seed": whole(high=ANY),
+    "tol": number(0, infinite=True),
+    "persistent": truth,
+    "kernels": truth,
+    "held_out": optional(text),
+}
+ABOUT = record(
+    {
+        "format": whole(1, FORMAT),
+        "counters": record(COUNTERS),
+        "window": entries(number(0, 1), whole(high=SAMPLES)),
+        "guard": entries(number(), number()),
+        "bound_terms": dict_of(number()),
+        "seconds": number(0),
+        "columns": trace_names,
+        "settings": record(SETTINGS),
+        "model": dict_of(dict_of(text)),
+    }
+)
+MOMENTS = {"natural": "moments", "last": "last_moments", "sound": "sound_moments"}
+"""By kind of natural parameters, the kind of their moments."""
+
+
+class MismatchError(FileError):
+    """A checkpoint that is sound, but not of this run."""
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A checkpoint that was read and checked.
+
+    Attributes
+    ----------
+    path
+        The file: the one asked for, or the one before.
+    about, arrays
+        What it says.
+    method, steps
+        The algorithm and the step policy, made anew unless they were given.
+    """
+
+    path: Path
+    about: dict[str, Any]
+    arrays: Tensors
+    method: Selection
+    steps: Steps
+
+    @classmethod
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        network: Network,
+        method: Selection | None = None,
+        steps: Steps | None = None,
+    ) -> Saved:
+        """Read a checkpoint of a network; where it is damaged, the one before."""
+        target, troubles = as_path(path, "resume"), []
+        older = [before(target)] if os.path.lexists(before(target)) else []
+        for candidate in (target, *older):
+            try:
+                return cls._read(candidate, network, method, steps)
+            except MismatchError as error:
+                raise FileError(f"{candidate}: {error}") from None
+            except FileError as error:
+                troubles.append(f"{candidate}: {error}")
+        raise FileError("; ".join(troubles))
+
+    @classmethod
+    def _read(
+        cls, path: Path, network: Network, method: Selection | None, steps: Steps | None
+    ) -> Saved:
+        found, arrays = read_tensors(path, KEY, f"{WHAT} of svmp")
+        check_format(found, FORMAT, f"{WHAT} of svmp")
+        about = ABOUT("description", found)
+        check_model(about["model"], network)
+        made = about["settings"]
+        method = resolved("method", method, made["method"])
+        saved = cls(path, about, arrays, method, resolved("steps", steps, made["steps"]))
+        try:
+            update_order(network, method.order)
+            check_tensors(arrays, saved.declared(network))
+        except ModelError as error:  # of an order or a dim that the network does not have
+            raise FileError(f"damaged: {error}") from None
+        scored = HELD_OUT in about["columns"] if about["columns"] else made["held_out"] is not None
+        need(scored == (made["held_out"] is not None), "damaged: the trace has other columns")
+        known = about["bound_terms"].keys() <= about["model"].keys()
+        need(known, "damaged: the bound has a term of an unknown variable")
+        return saved
+
+    def declared(self, network: Network) -> dict[str, Tensor]:
+        """Return what each array of the file must be."""
+        families = {n: v.family for n, v in network.hidden.items() if n in self.stored}
+        shapes = {n: (network.hidden[n].size, f.size) for n, f in families.items()}
+        names: dict[str, Collection[str]]
+        names = {"natural": families.keys(), "last": global_names(network, self.method, families)}
+        if not is_safe(self.method):
+            names["sound"] = families.keys()
+        found: dict[str, Tensor] = {}
+        for kind, some in names.items():
+            moments = MOMENTS[kind]
+            for n in some:
+                found[f"{kind}/{n}"] = Tensor(shapes[n], proper(families[n]))
+                trouble = moments_of(families[n], self.arrays, f"{kind}/{n}")
+                found[f"{moments}/{n}"] = Tensor(shapes[n], trouble)
+        count = self.about["window"][1]
+        for n in names["last"] if count else ():
+            found[f"total/{n}"] = Tensor(shapes[n], proper(families[n], count))
+        for n in families:
+            for kind in ("gradient", "square"):  # NaN where nothing was seen yet
+                if f"{kind}/{n}" in self.arrays:
+                    found[f"{kind}/{n}"] = Tensor(shapes[n], anything)
+        return found | trace_tensors(self.about["columns"], self.arrays)
+
+    def _of(self, kind: str) -> dict[str, np.ndarray]:
+        start = len(kind) + 1
+        return {k[start:]: v.copy() for k, v in self.arrays.items() if k.startswith(kind + "/")}
+
+    @property
+    def stored(self) -> list[str]:
+        """The variables whose q the file keeps."""
+        return [k.removeprefix("natural/") for k in self.arrays if k.startswith("natural/")]
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run."""
+        return int(self.about["settings"]["seed"])
+
+    @property
+    def tol(self) -> float:
+        """The tolerance of the run."""
+        return float(self.about["settings"]["tol"])
+
+    @property
+    def persistent(self) -> bool:
+        """Whether the run goes on after a divergence."""
+        return bool(self.about["settings"]["persistent"])
+
+    @property
+    def kernels(self) -> bool:
+        """Whether the run used the compiled loops, whose last bits differ from the plain way's."""
+        return bool(self.about["settings"]["kernels"])
+
+    def check_held_out(self, held: HeldOut | None) -> None:
+        """Refuse other held-out values than those of the trace so far."""
+        then = self.about["settings"]["held_out"]
+        now = None if held is None else held.fingerprint
+        if now != then:
+            made = "without held_out" if then is None else "with other values in held_out"
+            advice = "resume without" if then is None else "give the same again to resume"
+            raise FileError(f"{self.path}: made {made}; {advice}")
+
+    def restore(self, run: Run) -> None:
+        """Put a run where the checkpoint was made."""
+        missing = [name for name in run.q.natural if name not in self.stored]
+        need(not missing, f"{self.path}: damaged: there is no q of {missing}")
+        run.q.natural.update(self._of("natural"))
+        run.q.moments.update(self._of("moments"))
+        run.q.gradient.update(self._of("gradient"))
+        run.q.square.update(self._of("square"))
+        for name, value in self.about["counters"].items():
+            setattr(run, name, value)
+        run.bound_terms = dict(self.about["bound_terms"])
+        run.window.clock, run.window.count = self.about["window"]
+        run.window.total, run.window.last = self._of("total"), self._of("last")
+        run.window.last_moments = self._of("last_moments")
+        columns = self._of("trace")
+        run.trace = Trace({name: columns[name].tolist() for name in self.about["columns"]})
+        run.guard.start = np.array(self.about["guard"], dtype=np.float64)
+        if not run.safe:
+            run.guard.sound = Beliefs(
+                self._of("sound"),
+                {**run.q.moments, **self._of("sound_moments")},
+                loops=run.q.loops,
+                settled=run.q.settled,
+            )
+        run.budget.began = time.perf_counter() - self.about["seconds"]
+
+
+def check_model(then: dict[str, dict[str, str]], network: Network) -> None:
+    """Refuse a checkpoint of another model or of other data, and say what differs."""
+    now = describe(network)
+    for name in {**then, **now}:
+        if name not in now or name not in then:
+            place = "the checkpoint" if name not in now else "the model"
+            raise MismatchError(f"only {place} has a variable '{name:.60}'")
+        for aspect, value in now[name].items():
+            was = then[name].get(aspect)
+            if was != value:
+                raise MismatchError(
+                    f"{aspect} of '{name:.60}' differs: {was!s:.200} in the checkpoint, "
+                    f"{value:.200} in the model"
+                )
+
+
+def resolved(what: str, given: Any, saved: Any) -> Any:
+    """Return an algorithm or a step policy: the given one, or what the checkpoint was made with."""
+    if given is None:
+        if isinstance(saved, str):
+            raise MismatchError(f"made with {what}={saved:.80}; give the same again to resume")
+        return make(saved)
+    now = recipe(given)
+    if what == "method" and isinstance(now, dict) and isinstance(saved, dict):
+        same = now["class"] == saved["class"]
+        same = same and now["fields"].get("over") == saved["fields"].get("over")
+        if not same:
+            raise MismatchError(f"made with method={make(saved)!r:.80}; give no other to resume")
+    return given
