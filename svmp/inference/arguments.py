@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from svmp.errors import ModelError
+from svmp.network.given import shown as _short
 from svmp.network.model import Model
 
 
@@ -16,7 +17,7 @@ def check_model_and_method(model: Any, method: Any, steps: Any, watch: Any = Non
     >>> from svmp.inference.selection import FullVB
     >>> check_model_and_method(Model(), FullVB, None)
     Traceback (most recent call last):
-    svmp.errors.ModelError: method must be an algorithm, as svmp.FullVB(), not <class '...FullVB'>
+    svmp.errors.ModelError: method must be an algorithm, as svmp.FullVB(), not the class FullVB
     """
     if not isinstance(model, Model):
         raise ModelError(f"model must be a svmp.Model, not {_short(model)}")
@@ -63,9 +64,3 @@ def check_numbers(
 def _made(value: Any) -> bool:
     """Return whether a value is an object, and not the class that makes it."""
     return not isinstance(value, type)
-
-
-def _short(value: Any) -> str:
-    """Show a value in at most one line."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -14,7 +14,7 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.inference.grouped import DrawnGroups, draw_groups
 from svmp.inference.rows import AllRows, Draw, DrawnBatch, DrawnChildren, Sampled
-from svmp.network.given import text
+from svmp.network.given import shown, text
 from svmp.network.grid import Ints
 from svmp.network.network import Network
 
@@ -104,7 +104,8 @@ class Children(Selection):
         whole = numbers.dtype.kind in "iu" and numbers.shape in ((), children.shape)
         if not whole or np.any(numbers < np.minimum(children, 1)):
             raise ModelError(
-                f"C must give each element of '{name}' a whole number of at least 1, not {most}"
+                f"C must give each element of '{name}' a whole number of at least 1, not "
+                f"{shown(most)}"
             )
         return np.minimum(np.broadcast_to(numbers.astype(np.int64), children.shape), children)
 
@@ -211,11 +212,12 @@ class Growing(Selection):
 
 def check_option(option: str) -> None:
     """Refuse any option but the paper's two."""
-    if option not in ("a", "b"):
-        raise ModelError(f'option must be "a" (seen at once) or "b" (at the end), not {option!r}')
+    if not isinstance(option, str) or option not in ("a", "b"):
+        given = shown(option)
+        raise ModelError(f'option must be "a" (seen at once) or "b" (at the end), not {given}')
 
 
 def check_count(name: str, number: object) -> None:
     """Refuse what is not a positive whole number."""
     if not isinstance(number, int | np.integer) or number < 1:
-        raise ModelError(f"{name} must be a whole number of at least 1, not {number}")
+        raise ModelError(f"{name} must be a whole number of at least 1, not {shown(number)}")

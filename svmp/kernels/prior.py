@@ -25,7 +25,9 @@ class Prior(Loop):
     @classmethod
     def of(cls, conditional: Conditional) -> Prior | None:
         """Return the prior of a variable, or None where it is not of this kind."""
-        plain = conditional.components > 1 or not isinstance(conditional.factor, factors.Normal)
+        plain = conditional.selector is not None or not isinstance(
+            conditional.factor, factors.Normal
+        )
         return None if plain or conditional.variable.observed is not None else cls(conditional)
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any
 
@@ -56,14 +56,22 @@ class Model:
             self.sizes[dim] = int(extent)
             return
         try:
-            if isinstance(extent, bool | str | bytes):
+            if isinstance(extent, bool | str | bytes | Mapping):
                 raise TypeError
-            self.labels[dim] = list(extent)
-        except TypeError:
+            labels = list(extent)
+        except (TypeError, ValueError):
             raise ModelError(
                 f"dimension '{dim}' needs a size or a list of labels, not {shown(extent)}"
             ) from None
-        self.sizes[dim] = len(self.labels[dim])
+        places: dict[Any, int] = {}
+        for place, label in enumerate(labels):
+            key = label if isinstance(label, Hashable) else repr(label)
+            if places.setdefault(key, place) != place:
+                raise ModelError(
+                    f"dimension '{dim}' has the label {shown(label)} at {places[key]} and at "
+                    f"{place}; give each place another label, or the size {len(labels)} alone"
+                )
+        self.labels[dim], self.sizes[dim] = labels, len(labels)
 
     def __enter__(self) -> Model:
         self._tokens.append(_open.set((*_open.get(), self)))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from svmp.errors import ModelError
 from svmp.network.expressions import Index, Labelled, Operand
-from svmp.network.grid import Grid, Ints, Scope
+from svmp.network.grid import Grid, Ints, Scope, StrayAxisError
 
 if TYPE_CHECKING:
     from svmp.network.variable import Variable
@@ -40,10 +40,7 @@ class Reader:
                 place = scope.align(place, plate)
             elif isinstance(place, str):
                 if not scope.knows(place):
-                    raise ModelError(
-                        f"'{operand.variable.name}' has the dimension '{place}', which the "
-                        "variable does not have; sum over it with svmp.dot, or index it"
-                    )
+                    raise StrayAxisError(f"'{operand.variable.name}'", place, length)
                 if scope.length(place) != length:
                     raise ModelError(
                         f"'{operand.variable.name}' has length {length} along '{place}', which "

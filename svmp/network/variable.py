@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from svmp.network.expressions import Expression, Index, Labelled, Operand, Sum, 
 from svmp.network.given import LARGEST, array, dim_names, shown, whole
 from svmp.network.grid import Grid
 from svmp.network.lookup import Lookup
+from svmp.network.refusals import Refuses
 
 Dims = str | tuple[str, ...] | list[str] | None
 
@@ -28,12 +29,16 @@ FARTHEST = 1e6
 """How many standard deviations from 0 observed values may lie."""
 
 
-@dataclass(frozen=True)
-class Component:
+@dataclass(frozen=True, eq=False, repr=False)
+class Component(Refuses):
     """A density without a name, for the components of a Mixture: `svmp.Normal.dist(...)`."""
 
+    hint: ClassVar[str] = "; it is the component of an svmp.Mixture"
     factor: Factor
     parameters: Mapping[str, Any]
+
+    def in_words(self) -> str:
+        return f"the Component of svmp.{type(self.factor).__name__}.dist"
 
 
 class Variable(Expression):
@@ -229,6 +234,10 @@ class Variable(Expression):
             f"'{self.name}' holds {bad.tolist()!r:.60} at {self.plate.locate(row)}, which is not a "
             f"possible value of the family {_kind(self.family)}{why}"
         )
+
+    def in_words(self) -> str:
+        family = self.__dict__.get("family")  # which is not there yet while it is declared
+        return f"'{self.name}'" if family is None else f"the {_kind(family)} '{self.name}'"
 
     def __repr__(self) -> str:
         state = "hidden" if self.hidden else "observed"
