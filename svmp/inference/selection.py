@@ -14,7 +14,7 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.inference.grouped import DrawnGroups, draw_groups
 from svmp.inference.rows import AllRows, Draw, DrawnBatch, DrawnChildren, Sampled
-from svmp.network.given import shown, text
+from svmp.network.given import check_real, shown, text
 from svmp.network.grid import Ints
 from svmp.network.network import Network
 
@@ -187,6 +187,7 @@ class Growing(Selection):
     option: Option = field(default="a", init=False)
 
     def __post_init__(self) -> None:
+        check_real(first=self.first, pace=self.pace)
         if not 0 < self.first <= 1 or not self.pace > 0:
             raise ModelError("Growing needs first in (0, 1] and a positive pace")
 

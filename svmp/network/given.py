@@ -93,6 +93,14 @@ def numeric(value: Any) -> NDArray[np.float64]:
     return copy
 
 
+def check_real(**numbers: Any) -> None:
+    """Refuse arguments that are not one real number each, by their names."""
+    for name, value in numbers.items():
+        found = array(value)
+        if found is None or found.ndim:
+            raise ModelError(f"{name} must be a number, not {shown(value)}")
+
+
 def whole(value: Any, length: int, where: str) -> NDArray[Any]:
     """Return an index into an axis of some length, of a type that adds to NumPy's own."""
     found = array(value)

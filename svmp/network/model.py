@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any
 
@@ -59,16 +59,19 @@ class Model:
             if isinstance(extent, bool | str | bytes | Mapping):
                 raise TypeError
             labels = list(extent)
-        except (TypeError, ValueError):
+        except Exception:  # whatever going through it says
             raise ModelError(
                 f"dimension '{dim}' needs a size or a list of labels, not {shown(extent)}"
             ) from None
         places: dict[Any, int] = {}
         for place, label in enumerate(labels):
-            key = label if isinstance(label, Hashable) else repr(label)
-            if places.setdefault(key, place) != place:
+            try:
+                first = places.setdefault(label, place)
+            except TypeError:  # it cannot be a key of a dict
+                first = places.setdefault(repr(label), place)
+            if first != place:
                 raise ModelError(
-                    f"dimension '{dim}' has the label {shown(label)} at {places[key]} and at "
+                    f"dimension '{dim}' has the label {shown(label)} at {first} and at "
                     f"{place}; give each place another label, or the size {len(labels)} alone"
                 )
         self.labels[dim], self.sizes[dim] = labels, len(labels)

@@ -159,7 +159,7 @@ def test_it_is_refused_by_a_sentence(use: Use) -> None:
 def no_inner_words(text: str) -> bool:
     """Whether a message is free of svmp's own classes and of Python's reprs."""
     return not re.search(
-        r"<|>(?!=| )|Sum\(|Term\(|Operand|Labelled| at 0x|svmp\.network|array\(", text
+        r"<(?=\w)|Sum\(|Term\(|Operand|Labelled| at 0x|svmp\.network|array\(", text
     )
 
 
