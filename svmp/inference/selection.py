@@ -19,6 +19,8 @@ from svmp.network.grid import Ints
 from svmp.network.network import Network
 
 Option = Literal["a", "b"]
+SEEDS = 2**64
+"""How many seeds there are for the draws of rows; a larger one stands for its remainder."""
 
 
 class Selection(Protocol):
@@ -110,7 +112,7 @@ class Children(Selection):
         return np.minimum(np.broadcast_to(numbers.astype(np.int64), children.shape), children)
 
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
-        return DrawnChildren(network, self.most, self.share_draw, seed, iteration)
+        return DrawnChildren(network, self.most, self.share_draw, seed % SEEDS, iteration)
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ class Batch(Selection):
             division = network.divided(self.over)
             drawn = draw_groups(division.count, self.size, seed, iteration)
             return DrawnGroups(network, division, drawn)
-        return DrawnBatch(network, self.size, seed, iteration)
+        return DrawnBatch(network, self.size, seed % SEEDS, iteration)
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,7 @@ class Growing(Selection):
         return network.samples[seed, share]
 
 
-def check_option(option: str) -> None:
+def check_option(option: object) -> None:
     """Refuse any option but the paper's two."""
     if not isinstance(option, str) or option not in ("a", "b"):
         given = shown(option)

@@ -76,7 +76,7 @@ MOST = 2**40
 Steps = Callable[[Look], ArrayLike]
 
 
-def refuse(trouble: str, force: bool) -> None:
+def refuse(trouble: str, force: object) -> None:
     """Refuse parameters outside the theory, unless forced."""
     if not isinstance(force, bool | int) or not force:
         raise ModelError(f"{trouble}; force=True takes it all the same")
@@ -123,11 +123,11 @@ class RobbinsMonro:
         if self.rho1 is not None:
             if not 0 < self.rho1 <= 1:
                 refuse(f"rho1 is {shown(self.rho1)}, but a step must be in (0, 1]", self.force)
-            if not (self.rho1 > 0 and self.kappa > 0):
-                raise ModelError(
-                    "no tau has the first step rho1 unless rho1 and kappa are positive"
-                )
-            object.__setattr__(self, "tau", delay(self.rho1, self.kappa))
+            try:
+                tau = float(delay(self.rho1, self.kappa))
+            except (ArithmeticError, TypeError):  # TypeError: it is not a real number
+                raise ModelError(f"no tau has {shown(self.rho1)} as its first step, rho1") from None
+            object.__setattr__(self, "tau", tau)
         elif self.tau is None:
             object.__setattr__(self, "tau", 0.0)
         elif not self.tau >= 0:

@@ -80,7 +80,7 @@ class Division:
 def divide(network: Network, dim: str) -> Division:
     """Find what belongs to each element of a dim."""
     model, group = network.model, dict[str, Ints]()
-    if not isinstance(dim, str) or dim not in model.sizes:
+    if dim not in model.sizes:
         raise ModelError(
             f"over is {shown(dim)}, but the model has no such dimension; it has {list(model.sizes)}"
         )

@@ -131,7 +131,7 @@ class Term:
         if not isinstance(label, str):
             raise ModelError(f"cannot sum over {shown(label)}: an axis goes by its name")
         if label not in self.free:
-            raise ModelError(f"cannot sum over '{label}': not every term has that axis")
+            raise ModelError(f"cannot sum over {shown(label)}: not every term has that axis")
         private = unused(label, self.labels)
         renamed = self.renamed(label, private)
         return replace(renamed, summed=(*renamed.summed, private))

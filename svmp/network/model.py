@@ -51,8 +51,9 @@ class Model:
     def _extend(self, dim: str, extent: Any) -> None:
         """Take in a dimension by its size or its labels."""
         if isinstance(extent, int | np.integer) and not isinstance(extent, bool):
-            if extent < 0:
-                raise ModelError(f"dimension '{dim}' has a negative size, {extent}")
+            if not 0 <= extent < 2**63:
+                what = "a negative" if extent < 0 else "too large a"
+                raise ModelError(f"dimension '{dim}' has {what} size, {shown(extent)}")
             self.sizes[dim] = int(extent)
             return
         try:

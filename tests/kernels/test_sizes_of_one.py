@@ -149,7 +149,8 @@ def shared_choice(n: int, k: int, d: int) -> svmp.Model:
 
 
 NETWORKS = [
-    normals, number, hidden, vectors, topics, poissons, factors, full_factors, logits, shared_choice,
+    normals, number, hidden, vectors, topics, poissons, factors, full_factors, logits,
+    shared_choice,
 ]  # fmt: skip
 SIZES = [(1, 1, 1), (5, 1, 1), (5, 1, 3), (1, 2, 2), (5, 2, 1)]
 
