@@ -191,7 +191,8 @@ class Growing(Selection):
     def __post_init__(self) -> None:
         check_real(first=self.first, pace=self.pace)
         if not 0 < self.first <= 1 or not self.pace > 0:
-            raise ModelError("Growing needs first in (0, 1] and a positive pace")
+            given = f"{shown(self.first)} and {shown(self.pace)}"
+            raise ModelError(f"Growing needs first in (0, 1] and a positive pace, not {given}")
 
     def share(self, iteration: int) -> float:
         """Return the share of the observations that an iteration reads."""

@@ -219,7 +219,8 @@ class Grow:
     def __post_init__(self) -> None:
         check_real(start=self.start, rate=self.rate, c=self.c)
         if not self.start >= 1 or not self.rate > 1 or not self.c > 0:
-            raise ModelError("Grow needs start >= 1, rate > 1 and a positive c")
+            given = f"{shown(self.start)}, {shown(self.rate)} and {shown(self.c)}"
+            raise ModelError(f"Grow needs start >= 1, rate > 1 and a positive c, not {given}")
 
     def selection(self, method: Selection, iteration: int) -> Selection:
         """Return the algorithm with the C of this iteration."""

@@ -234,7 +234,10 @@ class Binder:
         (operand,) = term.operands
         variable, cut = operand.variable, len(operand.variable.plate.labels)
         if operand.index[cut:] != variable.event_dims:
-            raise ModelError(f"'{variable.name}' cannot be indexed along {variable.event_dims}")
+            raise ModelError(
+                f"'{variable.name}' cannot be indexed along {variable.event_dims}: all of its "
+                "entries are needed"
+            )
         if variable.event_dims and variable.shape[-1] != self.length:
             raise ModelError(
                 f"'{variable.name}' has length {variable.shape[-1]} along "
@@ -290,7 +293,10 @@ def check_parents(term: Term, kinds: tuple[type[Family], ...], wanted: str) -> N
             kind = type(variable.family).__name__
             raise ModelError(f"it depends on {kind} '{variable.name}'; {wanted}")
         if variable.count < variable.size:
-            raise ModelError(f"it depends on '{variable.name}', of which some values are missing")
+            raise ModelError(
+                f"it depends on '{variable.name}', of which some values are missing; declare those "
+                "that are observed as a variable of their own"
+            )
 
 
 def largest(array: Labelled) -> float:

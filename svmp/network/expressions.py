@@ -112,7 +112,9 @@ class Term:
                     f"'{name}' stands twice in one product; a mean must be linear in each variable"
                 )
         if self.design is not None and other.design is not None:
-            raise ModelError("a product can hold one sparse design only")
+            raise ModelError(
+                "a product can hold one sparse design only; others may be dense arrays"
+            )
         for label in other.summed:  # a summed axis is private to its term
             other = other.renamed(label, unused(label, self.labels | other.labels))
         left = self
@@ -212,7 +214,8 @@ class Expression(Refuses):
         """Return the sum over a named axis."""
         with about(self):
             if dim is None:
-                raise ModelError(f"say which axis to sum over, one of {sorted(self.free)}")
+                axes = f"one of {sorted(self.free)}" if self.free else "but it has none"
+                raise ModelError(f"say which axis to sum over, {axes}")
             return Sum(tuple(t.sum_over(dim) for t in self.terms))
 
 
@@ -360,9 +363,8 @@ def dot(*operands: Any, dim: str | None = None) -> Expression:
         if dim is None:
             shared = set.intersection(*(x.free for x in random))
             if len(shared) != 1:
-                raise ModelError(
-                    f"say which axis dot sums over with dim=; candidates: {sorted(shared)}"
-                )
+                axes = f"the axes {sorted(shared)}" if shared else "no axis"
+                raise ModelError(f"they share {axes}; say with dim= which one dot sums over")
             (dim,) = shared
         product: Expression | None = None
         for x in operands:

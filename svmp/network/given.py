@@ -105,8 +105,10 @@ def whole(value: Any, length: int, where: str) -> NDArray[Any]:
     """Return an index into an axis of some length, of a type that adds to NumPy's own."""
     found = array(value)
     if found is None or found.dtype.kind not in "iu":
-        kind = shown(value) if found is None else found.dtype
-        raise ModelError(f"{where} must be whole numbers, not {kind}")
+        kind = shown(value) if found is None else f"of the type {found.dtype}"
+        mask = found is not None and found.dtype == bool
+        hint = "; a mask has them by np.flatnonzero(mask)" if mask else ""
+        raise ModelError(f"{where} must be whole numbers, not {kind}{hint}")
     if found.size and (found.min() < 0 or found.max() >= length):
         worst = found.min() if found.min() < 0 else found.max()
         raise ModelError(f"{where} holds {worst}, but must be in 0..{length - 1}")

@@ -154,8 +154,9 @@ class Scope:
         unnamed = array.axes.count(None)
         if unnamed > len(plate.labels):
             raise ModelError(
-                f"an array with {unnamed} unnamed axes does not fit a plate with dims "
-                f"{plate.labels}; name its axes with svmp.data(array, dims=...)"
+                f"an array has {unnamed} axes without names, and the variable {len(plate.labels)} "
+                f"plate axes, {plate.labels}; give the variable more dims, or name those of the "
+                "array with svmp.data(array, dims=...)"
             )
         names = iter(plate.labels[len(plate.labels) - unnamed :])
         axes = tuple(next(names) if a is None else a for a in array.axes)

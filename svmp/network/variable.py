@@ -80,7 +80,8 @@ class Variable(Expression):
             )
         if 0 in shape[cut:] or len(set(shape[cut:])) > 1:
             raise ModelError(
-                f"a value of '{name}' cannot have the shape {shape[cut:]} along {self.dims[cut:]}"
+                f"a value of '{name}' has the shape {shape[cut:]} along {self.dims[cut:]}, but needs "
+                "entries, and as many rows as columns"
             )
         self.shape = shape
         self.plate = Grid(self.dims[:cut], shape[:cut])
@@ -147,7 +148,9 @@ class Variable(Expression):
         """Index by integers, arrays of integers (foreign keys) or `:`, the first axes first."""
         keys = key if isinstance(key, tuple) else (key,)
         if len(keys) > len(self.dims):
-            raise ModelError(f"'{self.name}' has dims {self.dims}, but {len(keys)} indices")
+            raise ModelError(
+                f"'{self.name}' has {len(keys)} indices, but only the dims {self.dims}"
+            )
         full = keys + (slice(None),) * (len(self.dims) - len(keys))
         index = tuple(
             self._index(k, d, n) for k, d, n in zip(full, self.dims, self.shape, strict=True)
@@ -158,7 +161,7 @@ class Variable(Expression):
         where = f"the index of '{self.name}' along '{dim}'"
         if isinstance(key, slice):
             if key != slice(None):
-                raise ModelError(f"{where} is a part of it; give the whole numbers that are meant")
+                raise ModelError(f"{where} is a slice; give the whole numbers, as in x[[0, 1]]")
             return dim
         axes: tuple[str | None, ...] | None = None
         if isinstance(key, Expression):
@@ -166,7 +169,7 @@ class Variable(Expression):
             if any(t.operands for t in key.terms):
                 raise ModelError(f"{where} is random; svmp.Mixture reads a parameter by a variable")
             if len(key.terms) > 1 or len(term.constants) != 1 or term.scale != 1 or term.summed:
-                raise ModelError(f"{where} is a calculation; do it before svmp.data")
+                raise ModelError(f"{where} is a calculation; calculate the keys before svmp.data")
             axes, key = term.constants[0].axes, term.constants[0].values
         key = whole(key, length, where)
         if key.ndim == 0:
@@ -190,7 +193,9 @@ class Variable(Expression):
                 )
             rows = np.flatnonzero(~missing)
             if rows.size == 0:
-                raise ModelError(f"every value of '{self.name}' is missing")
+                raise ModelError(
+                    f"every value of '{self.name}' is missing; without observed= it is hidden"
+                )
         flat = self.observed.reshape(-1, *self.shape[len(self.plate.shape) :])
         values = flat if rows is None else flat[rows]
 
@@ -260,7 +265,7 @@ def _values(
     absent = np.ma.getmaskarray(observed) if np.ma.isMaskedArray(observed) else None
     given = array(observed)
     if given is None:
-        raise ModelError(f"the observed values of '{name}' are not numbers")
+        raise ModelError(f"the observed values of '{name}' are not numbers, but {shown(observed)}")
     kept = given.dtype.kind in "iuf" and given.dtype.itemsize <= 8
     values = np.array(given, dtype=given.dtype if kept else np.float64)
     if missing is True:

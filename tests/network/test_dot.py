@@ -97,6 +97,7 @@ def test_expectations_of_a_tensor_factorization() -> None:
     np.testing.assert_allclose(found, np.stack([mean.sum(axis=1), square], axis=1), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_tensor_is_found_again() -> None:
     rng = np.random.default_rng(2)
     u, v, w = (rng.normal(size=(n, 2)) for n in (6, 5, 4))
