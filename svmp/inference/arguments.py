@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral, Real
-from operator import ge, gt
 from typing import Any
 
 from svmp.errors import ModelError
+from svmp.network.given import array
 from svmp.network.given import shown as _short
 from svmp.network.model import Model
 
@@ -48,7 +48,7 @@ def check_numbers(
     """Refuse numbers that are out of range, or are none."""
     if not isinstance(seed, Integral) or int(seed) < 0:
         raise ModelError(f"seed must be a whole number of at least 0, not {_short(seed)}")
-    if not isinstance(tol, Real) or not ge(tol, 0):
+    if not _real(tol) or not float(tol) >= 0:
         raise ModelError(f"tol must be a number of at least 0, not {_short(tol)}")
     whole = isinstance(bound_every, Integral) and int(bound_every) > 0
     if bound_every is not None and not (whole or callable(bound_every)):
@@ -58,8 +58,13 @@ def check_numbers(
         )
     limits = {"max_sweeps": max_sweeps, "max_accesses": max_accesses, "max_seconds": max_seconds}
     for name, limit in limits.items():
-        if limit is not None and not (isinstance(limit, Real) and gt(limit, 0)):
+        if limit is not None and not (_real(limit) and float(limit) > 0):
             raise ModelError(f"{name} must be a positive number or None, not {_short(limit)}")
+
+
+def _real(value: Any) -> bool:
+    """Return whether a value is a real number that a float can hold."""
+    return isinstance(value, Real) and array(value) is not None
 
 
 def _made(value: Any) -> bool:

@@ -108,6 +108,19 @@ class AttributeModelError(ModelError, AttributeError):
     """An attribute that a variable does not have; `hasattr` sees an AttributeError."""
 
 
+class ForTheClass:
+    """A method that only the class has, where NumPy looks; numpy.ma looks at the instance.
+
+    None there says that `masked * x` is to be asked of x.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __get__(self, instance: Any, owner: Any) -> Callable[..., Any] | None:
+        return self.function if instance is None else None
+
+
 class Refuses(ABC):
     """What stands in a declaration and has no value yet.
 
@@ -152,10 +165,11 @@ class Refuses(ABC):
             "and after the fit, fit.mean({name})"
         )
 
+    @ForTheClass
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        name = UFUNCS.get(function)
-        if name is None or method != "__call__":
-            self._refuse(function.__name__ if method == "__call__" else f"ufunc.{method}")
+        name, called = UFUNCS.get(function), method == "__call__"
+        if name is None or not called:
+            self._refuse(function.__name__ if called else f"{function.__name__}.{method}")
         if options:
             raise self._error("cannot be put into an array; write y = y + x and not y += x")
         first, *others = inputs

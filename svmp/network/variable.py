@@ -80,8 +80,8 @@ class Variable(Expression):
             )
         if 0 in shape[cut:] or len(set(shape[cut:])) > 1:
             raise ModelError(
-                f"a value of '{name}' has the shape {shape[cut:]} along {self.dims[cut:]}, but needs "
-                "entries, and as many rows as columns"
+                f"a value of '{name}' has the shape {shape[cut:]} along {self.dims[cut:]}, but "
+                "needs entries, and as many rows as columns"
             )
         self.shape = shape
         self.plate = Grid(self.dims[:cut], shape[:cut])

@@ -256,6 +256,8 @@ def fit_arguments(seed: int) -> None:
             strange = fuzz.rng.random() < 0.6 and name != "watch"  # what it raises is its own
             options[str(name)] = fuzz.value(1.0) if strange else fuzz.pick(FITTED[str(name)])
         options["kernels"] = False
+        if fuzz.rng.random() < 0.1:
+            options["init"] = {model["u"]: 1.0}
         of = model if fuzz.rng.random() < 0.95 else fuzz.value(1.0)
         fuzz.attempt(lambda of=of, options=options: svmp.fit(of, **options))
 

@@ -216,6 +216,7 @@ ON_THE_LEFT: dict[str, Any] = {
     "series of integers": pd.Series([1, 2, 3], index=[7, 5, 3]),
     "column": pd.DataFrame({"x": X, "y": X})["x"],
     "index": pd.Index(X),
+    "masked": np.ma.array(X),
     "list": [1.0, 2.0, 3.0],
     "number": 2.5,
 }
