@@ -137,7 +137,8 @@ class Variable(Expression):
     @property
     def values(self) -> NDArray[Any]:
         """The observed values that are not missing."""
-        assert self.observed is not None
+        if self.observed is None:
+            raise AttributeError("values")  # which says what to write instead
         return self.observed if self.present is None else self.observed[self.present]
 
     @property

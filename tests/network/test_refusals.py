@@ -110,6 +110,7 @@ REFUSED: dict[str, Use] = {
     "exp": lambda a: a.exp(),
     "reshape": lambda a: a.reshape(3),
     "dtype": lambda a: a.dtype,
+    "values": lambda a: a.values,
     "no such attribute": lambda a: a.no_such_attribute,
     "asarray": np.asarray,
     "array of": lambda a: np.array([a, a]),
