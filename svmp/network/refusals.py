@@ -141,7 +141,7 @@ class Refuses(ABC):
     def _error(self, says: str, kind: type[ModelError] = ModelError) -> ModelError:
         """Return the error that says what cannot be done, and what to write."""
         name = f'"{self.name}"' if "name" in self.__dict__ else "name"
-        return kind(f"{self.in_words()} {says.format(name=name)}")
+        return kind(f"{self.in_words()} {says.replace('{name}', name)}")
 
     def __repr__(self) -> str:
         return f"<{self.in_words()}>"
