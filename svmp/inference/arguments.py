@@ -7,6 +7,8 @@ from numbers import Integral, Real
 from typing import Any
 
 from svmp.errors import ModelError
+from svmp.network.given import array
+from svmp.network.given import shown as _short
 from svmp.network.model import Model
 
 
@@ -16,7 +18,7 @@ def check_model_and_method(model: Any, method: Any, steps: Any, watch: Any = Non
     >>> from svmp.inference.selection import FullVB
     >>> check_model_and_method(Model(), FullVB, None)
     Traceback (most recent call last):
-    svmp.errors.ModelError: method must be an algorithm, as svmp.FullVB(), not <class '...FullVB'>
+    svmp.errors.ModelError: method must be an algorithm, as svmp.FullVB(), not the class FullVB
     """
     if not isinstance(model, Model):
         raise ModelError(f"model must be a svmp.Model, not {_short(model)}")
@@ -46,7 +48,7 @@ def check_numbers(
     """Refuse numbers that are out of range, or are none."""
     if seed is None:
         raise ModelError("seed must be a whole number or a numpy.random.Generator, not None")
-    if not isinstance(tol, Real) or not float(tol) >= 0:
+    if not _real(tol) or not float(tol) >= 0:
         raise ModelError(f"tol must be a number of at least 0, not {_short(tol)}")
     whole = isinstance(bound_every, Integral) and int(bound_every) > 0
     if bound_every is not None and not (whole or callable(bound_every)):
@@ -56,16 +58,15 @@ def check_numbers(
         )
     limits = {"max_sweeps": max_sweeps, "max_accesses": max_accesses, "max_seconds": max_seconds}
     for name, limit in limits.items():
-        if limit is not None and not (isinstance(limit, Real) and float(limit) > 0):
+        if limit is not None and not (_real(limit) and float(limit) > 0):
             raise ModelError(f"{name} must be a positive number or None, not {_short(limit)}")
+
+
+def _real(value: Any) -> bool:
+    """Return whether a value is a real number that a float can hold."""
+    return isinstance(value, Real) and array(value) is not None
 
 
 def _made(value: Any) -> bool:
     """Return whether a value is an object, and not the class that makes it."""
     return not isinstance(value, type)
-
-
-def _short(value: Any) -> str:
-    """Show a value in at most one line."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -14,7 +14,7 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.inference.grouped import DrawnGroups, draw_groups
 from svmp.inference.rows import AllRows, Draw, DrawnBatch, DrawnChildren, Sampled
-from svmp.network.given import text
+from svmp.network.given import check_real, shown, text
 from svmp.network.grid import Ints
 from svmp.network.network import Network
 
@@ -108,12 +108,13 @@ class Children(Selection):
         whole = numbers.dtype.kind in "iu" and numbers.shape in ((), children.shape)
         if not whole or np.any(numbers < np.minimum(children, 1)):
             raise ModelError(
-                f"C must give each element of '{name}' a whole number of at least 1, not {most}"
+                f"C must give each element of '{name}' a whole number of at least 1, not "
+                f"{shown(most)}"
             )
         return np.minimum(np.broadcast_to(numbers.astype(np.int64), children.shape), children)
 
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
-        return DrawnChildren(network, self.most, self.share_draw, stream(seed), iteration)
+        return DrawnChildren(network, self.most, self.share_draw, seed, iteration)
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ class Batch(Selection):
             division = network.divided(self.over)
             drawn = draw_groups(division.count, min(self.size, MOST), seed, iteration)
             return DrawnGroups(network, division, drawn)
-        return DrawnBatch(network, min(self.size, MOST), stream(seed), iteration)
+        return DrawnBatch(network, min(self.size, MOST), seed, iteration)
 
 
 @dataclass(frozen=True)
@@ -190,8 +191,10 @@ class Growing(Selection):
     option: Option = field(default="a", init=False)
 
     def __post_init__(self) -> None:
+        check_real(first=self.first, pace=self.pace)
         if not 0 < self.first <= 1 or not self.pace > 0:
-            raise ModelError("Growing needs first in (0, 1] and a positive pace")
+            given = f"{shown(self.first)} and {shown(self.pace)}"
+            raise ModelError(f"Growing needs first in (0, 1] and a positive pace, not {given}")
 
     def share(self, iteration: int) -> float:
         """Return the share of the observations that an iteration reads."""
@@ -213,18 +216,14 @@ class Growing(Selection):
         return network.samples[seed, share]
 
 
-def stream(seed: int) -> int:
-    """Return the part of a seed, of any size, that decides which rows are drawn."""
-    return seed % 2**63
-
-
-def check_option(option: str) -> None:
+def check_option(option: object) -> None:
     """Refuse any option but the paper's two."""
-    if option not in ("a", "b"):
-        raise ModelError(f'option must be "a" (seen at once) or "b" (at the end), not {option!r}')
+    if not isinstance(option, str) or option not in ("a", "b"):
+        given = shown(option)
+        raise ModelError(f'option must be "a" (seen at once) or "b" (at the end), not {given}')
 
 
 def check_count(name: str, number: object) -> None:
     """Refuse what is not a positive whole number."""
     if not isinstance(number, int | np.integer) or number < 1:
-        raise ModelError(f"{name} must be a whole number of at least 1, not {number}")
+        raise ModelError(f"{name} must be a whole number of at least 1, not {shown(number)}")

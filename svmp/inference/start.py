@@ -14,6 +14,7 @@ from svmp.inference.guard import check_domain
 from svmp.inference.posterior import Posterior
 from svmp.inference.seeding import read_rows, seed_components
 from svmp.network.beliefs import Beliefs, Settled
+from svmp.network.given import shown
 from svmp.network.grid import Ints
 from svmp.network.network import Network
 from svmp.network.variable import Variable
@@ -39,7 +40,7 @@ def start(
         raise ModelError(f"init must be a dict by variable or a Fit, not {type(init).__name__}")
     unknown = [name for name in init if name not in network.hidden]
     if unknown:
-        raise ModelError(f"init names {unknown}, which are not hidden variables")
+        raise ModelError(f"init names {shown(unknown)}, which are not hidden variables")
     q = Beliefs(settled=dict(settled or {}))
     for name, variable in network.observed_parents.items():  # their moments never change
         q.moments[name] = variable.conditional.child(q, variable.rows)
@@ -98,7 +99,7 @@ def given(variable: Variable, natural: Array, value: Any) -> Array:
     standard.pop("n", None)  # a part of the model
     unknown = [parameter for parameter in value if parameter not in standard]
     if unknown:
-        raise ModelError(f"init of '{name}' has {unknown}; expected {list(standard)}")
+        raise ModelError(f"init of '{name}' has {shown(unknown)}; expected {list(standard)}")
     for parameter, array in value.items():
         standard[parameter] = numbers(variable, parameter, array, standard[parameter].shape[1:])
     with np.errstate(all="ignore"):  # what is no distribution is refused by its name

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.selection import MOST, Children, Selection
+from svmp.network.given import check_real, shown
 from svmp.network.grid import Ints
 
 
@@ -73,9 +74,9 @@ CROWD = 10
 Steps = Callable[[Look], ArrayLike]
 
 
-def refuse(trouble: str, force: bool) -> None:
+def refuse(trouble: str, force: object) -> None:
     """Refuse parameters outside the theory, unless forced."""
-    if not force:
+    if not isinstance(force, bool | int) or not force:
         raise ModelError(f"{trouble}; force=True takes it all the same")
 
 
@@ -104,9 +105,14 @@ class RobbinsMonro:
     force: bool = False
 
     def __post_init__(self) -> None:
+        check_real(
+            kappa=self.kappa,
+            tau=0 if self.tau is None else self.tau,
+            rho1=0 if self.rho1 is None else self.rho1,
+        )
         if not 0.5 < self.kappa <= 1:
             refuse(
-                f"kappa is {self.kappa}, but only for 1/2 < kappa <= 1 do steps add up to "
+                f"kappa is {shown(self.kappa)}, but only for 1/2 < kappa <= 1 do steps add up to "
                 "infinity and their squares do not",
                 self.force,
             )
@@ -114,12 +120,16 @@ class RobbinsMonro:
             raise ModelError("give tau or rho1, not both: each follows from the other")
         if self.rho1 is not None:
             if not 0 < self.rho1 <= 1:
-                refuse(f"rho1 is {self.rho1}, but a step must be in (0, 1]", self.force)
-            object.__setattr__(self, "tau", delay(self.rho1, self.kappa))
+                refuse(f"rho1 is {shown(self.rho1)}, but a step must be in (0, 1]", self.force)
+            try:
+                tau = float(delay(self.rho1, self.kappa))
+            except (ArithmeticError, TypeError):  # TypeError: it is not a real number
+                raise ModelError(f"no tau has {shown(self.rho1)} as its first step, rho1") from None
+            object.__setattr__(self, "tau", tau)
         elif self.tau is None:
             object.__setattr__(self, "tau", 0.0)
         elif not self.tau >= 0:
-            refuse(f"tau is {self.tau}, but a delay must not be negative", self.force)
+            refuse(f"tau is {shown(self.tau)}, but a delay must not be negative", self.force)
 
     def __call__(self, look: Look) -> float:
         return decayed(look.iteration + (self.tau or 0.0), self.kappa)
@@ -135,8 +145,9 @@ class HoldThenDecay:
     force: bool = False
 
     def __post_init__(self) -> None:
-        if self.hold < 0:
-            raise ModelError(f"hold must not be negative, not {self.hold}")
+        check_real(hold=self.hold)
+        if not self.hold >= 0:
+            raise ModelError(f"hold must not be negative, not {shown(self.hold)}")
         RobbinsMonro(self.kappa, self.tau, force=self.force)
 
     def __call__(self, look: Look) -> float:
@@ -152,8 +163,9 @@ class Constant:
     force: bool = False
 
     def __post_init__(self) -> None:
+        check_real(rho=self.rho)
         if not 0 < self.rho <= 1:
-            refuse(f"rho is {self.rho}, but a step must be in (0, 1]", self.force)
+            refuse(f"rho is {shown(self.rho)}, but a step must be in (0, 1]", self.force)
 
     def __call__(self, look: Look) -> float:
         return self.rho
@@ -178,8 +190,9 @@ class Nodewise:
     kappa: float = 0.6
 
     def __post_init__(self) -> None:
+        check_real(c=self.c)
         if not 0 < self.c <= 1:
-            raise ModelError(f"c must be in (0, 1], not {self.c}")
+            raise ModelError(f"c must be in (0, 1], not {shown(self.c)}")
         RobbinsMonro(self.kappa)
 
     def __call__(self, look: Look) -> Array:
@@ -202,8 +215,10 @@ class Grow:
     c: float = 0.5
 
     def __post_init__(self) -> None:
+        check_real(start=self.start, rate=self.rate, c=self.c)
         if not self.start >= 1 or not self.rate > 1 or not self.c > 0:
-            raise ModelError("Grow needs start >= 1, rate > 1 and a positive c")
+            given = f"{shown(self.start)}, {shown(self.rate)} and {shown(self.c)}"
+            raise ModelError(f"Grow needs start >= 1, rate > 1 and a positive c, not {given}")
 
     def selection(self, method: Selection, iteration: int) -> Selection:
         """Return the algorithm with the C of this iteration."""

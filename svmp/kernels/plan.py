@@ -84,7 +84,7 @@ class Plan:
     def of(cls, conditional: Conditional, present: Ints | None) -> Plan | None:
         """Return the plan for a conditional, or None where the loops do not serve it."""
         linear, known = conditional.linear, (factors.Normal, factors.BernoulliLogit)
-        plain = conditional.components > 1 or not isinstance(conditional.factor, known)
+        plain = conditional.selector is not None or not isinstance(conditional.factor, known)
         if plain or conditional.pools or linear is None or conditional.variable.size >= 2**31:
             return None
         terms = tuple(t for t in linear.terms if not is_number(t))

@@ -26,7 +26,8 @@ class Prior(Loop):
     @classmethod
     def of(cls, conditional: Conditional, present: Ints | None) -> Prior | None:
         """Return the prior of a variable, or None where it is not of this kind."""
-        plain = conditional.components > 1 or not isinstance(conditional.factor, factors.Normal)
+        mixture = conditional.selector is not None
+        plain = mixture or not isinstance(conditional.factor, factors.Normal)
         hidden = conditional.variable.observed is None
         return cls(conditional, present) if hidden and not plain else None
 

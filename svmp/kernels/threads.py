@@ -19,6 +19,7 @@ import numpy as np
 from numba.core import event
 
 from svmp.errors import ModelError
+from svmp.network.given import shown
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 """How many cores this process may use: more threads are never run."""
@@ -49,7 +50,7 @@ def number_of_threads(wanted: Any = None) -> int:
             return CORES
         name, wanted = VARIABLE, int(text) if text.isdecimal() else text
     if isinstance(wanted, bool) or not isinstance(wanted, Integral) or int(wanted) < 1:
-        raise ModelError(f"{name} must be a whole number of at least 1, not {wanted}")
+        raise ModelError(f"{name} must be a whole number of at least 1, not {shown(wanted)}")
     return min(int(wanted), CORES)
 
 

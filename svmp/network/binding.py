@@ -24,7 +24,7 @@ from svmp.network.expressions import (
     unused,
 )
 from svmp.network.given import LARGEST, article, shown
-from svmp.network.grid import Grid, Scope
+from svmp.network.grid import Grid, Scope, StrayAxisError
 from svmp.network.linear import Linear, LinearTerm
 from svmp.network.matrices import Diagonal, Multiple
 from svmp.network.reader import Reader
@@ -69,6 +69,8 @@ class Binder:
         Length of its vectors, or number of its categories.
     event_dim
         Name of the axis of its vectors, if it has any.
+    dims
+        All of its dims.
     """
 
     model: Model
@@ -77,18 +79,37 @@ class Binder:
     rows: Grid
     length: int
     event_dim: str = ""
+    dims: tuple[str, ...] = ()
 
     @property
     def scope(self) -> Scope:
         return Scope(self.rows, NO_SLOTS)
 
     @contextmanager
-    def _about(self, parameter: str) -> Iterator[None]:
-        """Say whose parameter an error is about."""
+    def _about(self, parameter: str, sums: bool = False) -> Iterator[None]:
+        """Say whose parameter an error is about, and whether it may be a sum over an axis."""
         try:
             yield
+        except StrayAxisError as stray:
+            raise ModelError(
+                f"{parameter} of '{self.name}': {stray.what} has the dimension '{stray.label}', "
+                f"which '{self.name}' does not have; {self._remedy(stray, sums)}"
+            ) from None
         except ModelError as error:
             raise ModelError(f"{parameter} of '{self.name}': {error}") from None
+
+    def _remedy(self, stray: StrayAxisError, sums: bool) -> str:
+        """Say how a dimension becomes the variable's, or goes away."""
+        for axis, (label, length) in enumerate(
+            zip(self.plate.labels, self.plate.shape, strict=True)
+        ):
+            if label == f"{self.name}_dim_{axis}" and length == stray.length:
+                dims = (*self.dims[:axis], stray.label, *self.dims[axis + 1 :])
+                return f"declare '{self.name}' with dims={dims_as_written(dims)}"
+        other = ", or sum over it with svmp.dot" if sums else ""
+        return (
+            f"give '{self.name}' that dimension too, or read one place by a key, as x[key]{other}"
+        )
 
     def parameters(self, given: Mapping[str, Any]) -> dict[str, Expression | DiagonalMatrix]:
         """Return what the user gave as expressions of this model's variables."""
@@ -115,7 +136,7 @@ class Binder:
 
     def slot(self, parameter: str, value: Expression | DiagonalMatrix, kind: type[Family]) -> Slot:
         """Return the slot for a parameter whose moments are those of a family."""
-        with self._about(parameter):
+        with self._about(parameter, sums=kind is families.Normal):
             if isinstance(value, DiagonalMatrix):
                 return self._diagonal(value.entries, kind)
             array = plain(value)
@@ -173,10 +194,26 @@ class Binder:
         term = self._one_term(entries, families.Gamma).renamed(self.event_dim, axis)
         slots = Scope(self.rows, Grid((axis,), (self.length,)))
         around = Grid((*self.plate.labels, axis), (*self.plate.shape, self.length))
+        self._check_names_in_diag(term)
         arrays = tuple(slots.align(c, around) for c in term.constants)
         self._check_positive(term, arrays)
         readers = tuple(Reader.of(o, slots, around) for o in term.operands)
         return Diagonal(Product(term.scale, arrays, readers, slots), self.length)
+
+    def _check_names_in_diag(self, term: Term) -> None:
+        """Refuse a plain array with an entry for each row: it would line up with the vector."""
+        keys = (i for o in term.operands for i in o.index if isinstance(i, Labelled))
+        for array in (*term.constants, *keys):
+            shape, count = np.shape(array.values), array.axes.count(None)
+            fits = (
+                count > 0 and shape[-1] in (1, self.length) and count <= len(self.plate.shape) + 1
+            )
+            if count == len(shape) and shape == self.plate.shape[-count:] and not fits:
+                dims = dims_as_written(self.plate.labels[-count:])
+                raise ModelError(
+                    "inside svmp.diag a plain array or key lines up with the entries of the "
+                    f"vector; name its axes with svmp.data(array, dims={dims})"
+                )
 
     def _multiple(self, expression: Expression) -> Slot:
         """Return the slot of a Wishart that numbers and Gammas multiply."""
@@ -197,7 +234,10 @@ class Binder:
         (operand,) = term.operands
         variable, cut = operand.variable, len(operand.variable.plate.labels)
         if operand.index[cut:] != variable.event_dims:
-            raise ModelError(f"'{variable.name}' cannot be indexed along {variable.event_dims}")
+            raise ModelError(
+                f"'{variable.name}' cannot be indexed along {variable.event_dims}: all of its "
+                "entries are needed"
+            )
         if variable.event_dims and variable.shape[-1] != self.length:
             raise ModelError(
                 f"'{variable.name}' has length {variable.shape[-1]} along "
@@ -235,6 +275,16 @@ class Binder:
         )
 
 
+def dims_as_written(dims: tuple[str, ...]) -> str:
+    """Return dims as one writes them in Python.
+
+    >>> dims_as_written(("row",)), dims_as_written(("row", "k"))
+    ('"row"', '("row", "k")')
+    """
+    names = ", ".join(f'"{dim}"' for dim in dims)
+    return names if len(dims) == 1 else f"({names})"
+
+
 def check_parents(term: Term, kinds: tuple[type[Family], ...], wanted: str) -> None:
     """Refuse a parent that is not conjugate, or that is observed only in part."""
     for operand in term.operands:
@@ -243,7 +293,10 @@ def check_parents(term: Term, kinds: tuple[type[Family], ...], wanted: str) -> N
             kind = type(variable.family).__name__
             raise ModelError(f"it depends on {kind} '{variable.name}'; {wanted}")
         if variable.count < variable.size:
-            raise ModelError(f"it depends on '{variable.name}', of which some values are missing")
+            raise ModelError(
+                f"it depends on '{variable.name}', of which some values are missing; declare those "
+                "that are observed as a variable of their own"
+            )
 
 
 def largest(array: Labelled) -> float:

@@ -59,7 +59,7 @@ class Conditional:
     ) -> None:
         self.variable, self.factor = variable, factor
         plate = variable.plate
-        binder = Binder(variable.model, variable.name, plate, plate, 1)
+        binder = Binder(variable.model, variable.name, plate, plate, 1, dims=variable.dims)
         self.parameters = binder.parameters(parameters)
         self.selector: Slot | None = None
         self.components = 1
@@ -86,6 +86,7 @@ class Conditional:
             name: binder.slot(name, self.parameters[name], family)
             for name, family in factor.slots.items()
         }
+        self._check_components()
         first = np.arange(plate.size if self.constants else 0) * self.components
         self.family = factor.family(
             length, {k: self.scope.look_up(c, first, first) for k, c in self.constants.items()}
@@ -100,6 +101,19 @@ class Conditional:
         if trials is not None and self.component_axis in trials.axes:
             # The base measure of a row would depend on its component, and so would its support.
             raise ModelError(f"n of '{name}' must be the same for all components")
+
+    def _check_components(self) -> None:
+        """Refuse a mixture of components that are all the same."""
+        axis, arrays = self.component_axis, self.constants.values()
+        differs = any(axis in c.axes for c in arrays) or any(
+            axis in slot.axes for slot in self.slots.values()
+        )
+        if axis is not None and self.components > 1 and not differs:
+            raise ModelError(
+                f"all {self.components} {type(self.factor).__name__} components of "
+                f"'{self.variable.name}' are the same; give a parameter of them the dimension "
+                f"'{axis}', along which z chooses"
+            )
 
     def _component_axis(self) -> tuple[str, int]:
         """Return the axis of a mixture's components: that of its Categorical's probabilities."""
@@ -225,7 +239,7 @@ class Conditional:
     @cached_property
     def pools(self) -> bool:
         """Whether there are rows that are alike and few kinds of them, each of them hidden."""
-        hidden = self.variable.observed is None and self.components == 1
+        hidden = self.variable.observed is None and self.selector is None
         few = self.kinds.each > 1 and self.kinds.grid.size <= self.chunk(1)
         return hidden and few and not self.factor.convex
 
@@ -290,6 +304,6 @@ class Conditional:
 
     def slot_of(self, parent: Variable) -> tuple[str, Slot]:
         """Return the parameter in which a variable stands, and its name."""
-        if self.selector is not None and parent in self.selector.variables:
+        if self.selector is not None and any(v is parent for v in self.selector.variables):
             return "z", self.selector
-        return next((n, s) for n, s in self.slots.items() if parent in s.variables)
+        return next((n, s) for n, s in self.slots.items() if any(v is parent for v in s.variables))

@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -15,7 +17,7 @@ from numpy.typing import ArrayLike
 from svmp import factors
 from svmp.errors import ModelError
 from svmp.network.expressions import Expression
-from svmp.network.given import article, shown
+from svmp.network.given import article, shown, text
 from svmp.network.variable import Component, Dims, Variable
 
 HINTS = {
@@ -24,6 +26,20 @@ HINTS = {
     "cov": "; tau is a precision matrix, the inverse of cov",
     "shape": "; name the axes with dims=, and give their sizes in the model's coords",
 }
+
+
+def _checked(kind: str, dist: Callable[..., Component]) -> Callable[..., Component]:
+    """Refuse arguments that a density does not take, or those that it lacks."""
+    takes = ", ".join(inspect.signature(dist).parameters)
+
+    @functools.wraps(dist)
+    def checked(*args: Any, **parameters: Any) -> Component:
+        try:
+            return dist(*args, **parameters)
+        except TypeError as error:
+            raise ModelError(f"{kind} takes {takes}: {error}") from None
+
+    return checked
 
 
 class Distribution(Variable):
@@ -38,6 +54,7 @@ class Distribution(Variable):
         missing: bool | ArrayLike = False,
         **parameters: Any,
     ) -> None:
+        text(name, "a variable's name")
         kind, known = type(self).__name__, inspect.signature(self.dist).parameters
         takes = ", ".join(known)
         for parameter in parameters:
@@ -48,8 +65,8 @@ class Distribution(Variable):
                 )
         try:
             component = self.dist(*args, **parameters)
-        except TypeError as error:
-            raise ModelError(f"'{name}': {kind} takes {takes}: {error}") from None
+        except ModelError as error:
+            raise ModelError(f"'{name}': {error}") from None
         super().__init__(name, component, dims, observed, missing)
 
     def __init_subclass__(cls) -> None:
@@ -58,6 +75,7 @@ class Distribution(Variable):
         rest = list(inspect.signature(Distribution.__init__).parameters.values())
         shared = [p for p in rest if p.name in ("dims", "observed", "missing")]
         dist = list(inspect.signature(cls.dist).parameters.values())
+        cls.dist = staticmethod(_checked(cls.__name__, cls.dist))  # type: ignore[method-assign]
         cls.__signature__ = inspect.Signature([*own, *dist, *shared])  # type: ignore[attr-defined]
 
     @staticmethod
@@ -236,10 +254,11 @@ class Mixture(Variable):
         observed: ArrayLike | None = None,
         missing: bool | ArrayLike = False,
     ) -> None:
+        text(name, "a variable's name")
         if not isinstance(component, Component):
             raise ModelError(
                 f"the component of '{name}' must be a density such as svmp.Normal.dist(...), "
-                f"not {type(component).__name__}"
+                f"not {shown(component)}"
             )
         if not isinstance(z, Expression):
             raise ModelError(

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from svmp.errors import ModelError
+from svmp.network.given import shown
 from svmp.network.grid import Ints, ragged
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def divide(network: Network, dim: str) -> Division:
     model, group = network.model, dict[str, Ints]()
     if dim not in model.sizes:
         raise ModelError(
-            f"over is {dim!r}, but the model has no such dimension; it has {list(model.sizes)}"
+            f"over is {shown(dim)}, but the model has no such dimension; it has {list(model.sizes)}"
         )
     found = -1
     while len(group) > found:  # a row's own variable may tie another table to its group

@@ -38,7 +38,7 @@ class Edge:
     def choosing(self) -> bool:
         """Whether the parent is the Categorical that chooses among the child's components."""
         selector = self.conditional.selector
-        return selector is not None and self.parent in selector.variables
+        return selector is not None and any(v is self.parent for v in selector.variables)
 
     @property
     def slot(self) -> Slot:

@@ -11,11 +11,11 @@ of the variable that is being declared, as NumPy would.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,7 @@ from scipy import sparse
 
 from svmp.errors import ModelError
 from svmp.network.given import PRIME, array, dim_names, numeric, shown, sound_sparse
+from svmp.network.refusals import Refuses
 
 if TYPE_CHECKING:
     from svmp.network.variable import Variable
@@ -111,7 +112,9 @@ class Term:
                     f"'{name}' stands twice in one product; a mean must be linear in each variable"
                 )
         if self.design is not None and other.design is not None:
-            raise ModelError("a product can hold one sparse design only")
+            raise ModelError(
+                "a product can hold one sparse design only; others may be dense arrays"
+            )
         for label in other.summed:  # a summed axis is private to its term
             other = other.renamed(label, unused(label, self.labels | other.labels))
         left = self
@@ -130,16 +133,14 @@ class Term:
         if not isinstance(label, str):
             raise ModelError(f"cannot sum over {shown(label)}: an axis goes by its name")
         if label not in self.free:
-            raise ModelError(f"cannot sum over '{label}': not every term has that axis")
+            raise ModelError(f"cannot sum over {shown(label)}: not every term has that axis")
         private = unused(label, self.labels)
         renamed = self.renamed(label, private)
         return replace(renamed, summed=(*renamed.summed, private))
 
 
-class Expression(ABC):
+class Expression(Refuses):
     """A sum of terms; variables are the simplest ones."""
-
-    __array_ufunc__ = None  # so that `array * expression` asks the expression, not NumPy
 
     @property
     @abstractmethod
@@ -201,26 +202,24 @@ class Expression(ABC):
     def __rmatmul__(self, other: Any) -> Expression:
         return dot(other, self)
 
-    def __pow__(self, other: Any) -> Expression:
-        with about(self, other):
-            raise ModelError("a power of a variable is not linear in it, so it is not conjugate")
-
-    __rpow__ = __pow__
+    def __pos__(self) -> Expression:
+        return self
 
     def __iter__(self) -> Iterator[Expression]:
         with about(self):
             axes = " or ".join(f'.sum("{axis}")' for axis in sorted(self.free)) or ".sum(axis)"
-            raise ModelError(f"a variable cannot be gone through one by one; to add up, use {axes}")
+            raise ModelError(f"its elements cannot be listed in Python; to add them up, use {axes}")
 
     def sum(self, dim: str | None = None) -> Expression:
         """Return the sum over a named axis."""
         with about(self):
             if dim is None:
-                raise ModelError(f"say which axis to sum over, one of {sorted(self.free)}")
+                axes = f"one of {sorted(self.free)}" if self.free else "but it has none"
+                raise ModelError(f"say which axis to sum over, {axes}")
             return Sum(tuple(t.sum_over(dim) for t in self.terms))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sum(Expression):
     """An expression as the sum of its terms."""
 
@@ -230,12 +229,20 @@ class Sum(Expression):
     def terms(self) -> tuple[Term, ...]:
         return self.parts
 
+    def in_words(self) -> str:
+        names = names_of(self)
+        return f"the expression of {' and '.join(names)}" if names else "the array of svmp.data"
 
-@dataclass(frozen=True, eq=False)
-class DiagonalMatrix:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DiagonalMatrix(Refuses):
     """A matrix with an expression on its diagonal; only a precision matrix may be one."""
 
+    hint: ClassVar[str] = "; put the other factors inside, as in svmp.diag(2 * x)"
     entries: Expression
+
+    def in_words(self) -> str:
+        return "the DiagonalMatrix of svmp.diag"
 
 
 def diag(entries: Any) -> DiagonalMatrix:
@@ -258,11 +265,16 @@ def about(*values: Any) -> Iterator[None]:
     try:
         yield
     except ModelError as error:
-        terms = [t for v in values if isinstance(v, Expression) for t in v.terms]
-        names = dict.fromkeys(f"'{o.variable.name}'" for t in terms for o in t.operands)
+        names = names_of(*values)
         if all(name in str(error) for name in names):
             raise
         raise ModelError(f"in an expression of {', '.join(names)}: {error}") from None
+
+
+def names_of(*values: Any) -> list[str]:
+    """Return the names of all variables in some expressions, quoted."""
+    terms = [t for v in values if isinstance(v, Expression) for t in v.terms]
+    return list(dict.fromkeys(f"'{o.variable.name}'" for t in terms for o in t.operands))
 
 
 def unused(label: str, taken: Iterable[str]) -> str:
@@ -277,6 +289,10 @@ def lift(value: Any) -> Expression:
     """Make an expression of a number or an array; expressions stay as they are."""
     if isinstance(value, Expression):
         return value
+    if isinstance(value, Refuses):
+        raise ModelError(
+            f"{value.in_words()} is neither a number, an array nor a variable{value.hint}"
+        )
     if sparse.issparse(value):
         raise ModelError("a sparse design enters through svmp.dot(design, weights)")
     return constant(numeric(value))
@@ -315,17 +331,17 @@ def data(values: ArrayLike, dims: str | tuple[str, ...]) -> Expression:
     return constant(copy, names)
 
 
-def dot(left: Any, right: Any, dim: str | None = None) -> Expression:
-    """Multiply two expressions and sum over a named axis.
+def dot(*operands: Any, dim: str | None = None) -> Expression:
+    """Multiply expressions and sum over a named axis.
 
     Parameters
     ----------
-    left, right
-        Variables, expressions or arrays. The last axis of a plain array or of a scipy.sparse
-        design is the one summed over, as in a matrix product.
+    operands
+        Two or more variables, expressions or arrays. The last axis of a plain array or of a
+        scipy.sparse design is the one summed over, as in a matrix product.
     dim
-        The axis to sum over. May be left out where the two have one axis in common, or, beside
-        an array, where the other has only one.
+        The axis to sum over. May be left out where all variables and expressions have one axis in
+        common, or where there is one of them and it has one axis.
 
     >>> import svmp
     >>> with svmp.Model(coords={"feature": 2}):
@@ -336,23 +352,26 @@ def dot(left: Any, right: Any, dim: str | None = None) -> Expression:
     >>> y.shape
     (3,)
     """
-    with about(left, right):
-        a, b = (x if isinstance(x, Expression) else None for x in (left, right))
-        if a is not None and b is not None:
-            shared = a.free & b.free
-        elif a is None and b is None:
+    if dim is None and len(operands) > 2 and isinstance(operands[-1], str):
+        *operands, dim = operands  # type: ignore[assignment]
+    with about(*operands):
+        if len(operands) < 2:
+            raise ModelError(f"dot needs two operands or more, not {len(operands)}")
+        random = [x for x in operands if isinstance(x, Expression)]
+        if not random:
             raise ModelError("dot needs at least one variable")
-        else:
-            shared = (a or b).free  # type: ignore[union-attr]
         if dim is None:
+            shared = set.intersection(*(x.free for x in random))
             if len(shared) != 1:
-                raise ModelError(
-                    f"say which axis dot sums over with dim=; candidates: {sorted(shared)}"
-                )
+                axes = f"the axes {sorted(shared)}" if shared else "no axis"
+                raise ModelError(f"they share {axes}; say with dim= which one dot sums over")
             (dim,) = shared
-        a = a if a is not None else _design(left, dim)
-        b = b if b is not None else _design(right, dim)
-        return (a * b).sum(dim)
+        product: Expression | None = None
+        for x in operands:
+            factor = x if isinstance(x, Expression) else _design(x, dim)
+            product = factor if product is None else product * factor
+        assert product is not None
+        return product.sum(dim)
 
 
 def _design(values: Any, dim: str) -> Expression:

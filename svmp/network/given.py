@@ -5,7 +5,9 @@ Whatever an array is kept for is a copy, so that the person may change theirs af
 
 from __future__ import annotations
 
-from numbers import Real
+from datetime import date, timedelta
+from numbers import Number, Real
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -16,13 +18,41 @@ from svmp.errors import ModelError
 LARGEST = 1e100
 """Beyond this, squares of numbers and sums of them leave the range of 64-bit floats."""
 
+LITERAL = (str, bytes, Number, date, timedelta, NoneType)
+"""What is shown as it is written in Python."""
+
+LONGEST = 40
+"""How many characters of what was given stand in a message."""
+
 PRIME = "'"
 """Marks the private name of an axis that a term sums over."""
 
 
 def shown(value: Any) -> str:
-    """Return what was given as a few words on one line."""
-    return f"{' '.join(repr(value).split()):.40}"
+    """Return what was given in a few words on one line, never by an inner repr.
+
+    >>> shown("abc"), shown([1, None]), shown(np.ones((2, 3))), shown(len)
+    ("'abc'", '[1, None]', 'an array of shape (2, 3)', 'a builtin_function_or_method')
+    """
+    if hasattr(type(value), "in_words"):
+        return str(value.in_words())
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}"
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, list | tuple):
+        items = ", ".join(shown(item) for item in value[:10])
+        text = f"[{items}]" if isinstance(value, list) else f"({items})"
+    elif isinstance(value, LITERAL):
+        try:
+            text = " ".join(repr(value).split())
+        except ValueError:  # Python writes no number of more than 4300 digits
+            text = f"{type(value).__name__} of many digits"
+    else:
+        return article(type(value).__name__)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def article(noun: str) -> str:
@@ -56,9 +86,8 @@ def numeric(value: Any) -> NDArray[np.float64]:
     """Return a copy of the finite numbers that were given, or say that they are none."""
     found = array(value)
     if found is None:
-        raise ModelError(
-            f"{type(value).__name__} {shown(value)} is neither a number, an array nor a variable"
-        )
+        kind = f"{type(value).__name__} " if isinstance(value, (*LITERAL, list, tuple)) else ""
+        raise ModelError(f"{kind}{shown(value)} is neither a number, an array nor a variable")
     with np.errstate(over="ignore"):
         copy = np.array(found, dtype=np.float64)
     if not np.isfinite(copy).all() or np.ma.is_masked(value):
@@ -66,12 +95,22 @@ def numeric(value: Any) -> NDArray[np.float64]:
     return copy
 
 
+def check_real(**numbers: Any) -> None:
+    """Refuse arguments that are not one real number each, by their names."""
+    for name, value in numbers.items():
+        found = array(value)
+        if found is None or found.ndim:
+            raise ModelError(f"{name} must be a number, not {shown(value)}")
+
+
 def whole(value: Any, length: int, where: str) -> NDArray[Any]:
     """Return an index into an axis of some length, of a type that adds to NumPy's own."""
     found = array(value)
     if found is None or found.dtype.kind not in "iu":
-        kind = shown(value) if found is None else found.dtype
-        raise ModelError(f"{where} must be whole numbers, not {kind}")
+        kind = shown(value) if found is None else f"of the type {found.dtype}"
+        mask = found is not None and found.dtype == bool
+        hint = "; a mask has them by np.flatnonzero(mask)" if mask else ""
+        raise ModelError(f"{where} must be whole numbers, not {kind}{hint}")
     if np.ma.is_masked(value):
         raise ModelError(f"{where} is masked in places, where whole numbers are needed")
     if found.size and (found.min() < 0 or found.max() >= length):
@@ -105,7 +144,7 @@ def text(value: Any, what: str) -> str:
 def dim_name(value: Any) -> str:
     """Return the name of a dimension if it is one."""
     if text(value, "the name of a dimension").endswith(PRIME):
-        raise ModelError(f"the name of a dimension must not end in a prime, as {value!r} does")
+        raise ModelError(f"the name of a dimension must not end in a prime, as '{value}' does")
     return str(value)
 
 

@@ -128,6 +128,14 @@ def column_sums(lines: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(wide.reshape(many, -1).sum(axis=0) + lines[whole:].sum(axis=0))
 
 
+class StrayAxisError(ModelError):
+    """Something has a dimension that the variable which is declared does not have."""
+
+    def __init__(self, what: str, label: str, length: int) -> None:
+        super().__init__(what)
+        self.what, self.label, self.length = what, label.rstrip(PRIME), length
+
+
 @dataclass(frozen=True)
 class Scope:
     """The axes that a term can speak of: the rows of a table and the slots it sums over."""
@@ -161,18 +169,16 @@ class Scope:
         unnamed = array.axes.count(None)
         if unnamed > len(plate.labels):
             raise ModelError(
-                f"an array with {unnamed} unnamed axes does not fit a plate with dims "
-                f"{plate.labels}; name its axes with svmp.data(array, dims=...)"
+                f"an array has {unnamed} axes without names, and the variable {len(plate.labels)} "
+                f"plate axes, {plate.labels}; give the variable more dims, or name those of the "
+                "array with svmp.data(array, dims=...)"
             )
         names = iter(plate.labels[len(plate.labels) - unnamed :])
         axes = tuple(next(names) if a is None else a for a in array.axes)
         values, kept = array.values, []
-        for label in axes:
+        for label, length in zip(axes, np.shape(values), strict=False):
             if not self.knows(label):
-                raise ModelError(
-                    f"it has the dimension '{label}', which the variable does not have; "
-                    "sum over it with svmp.dot, or index it"
-                )
+                raise StrayAxisError("an array", label, length)
         for axis, label in enumerate(axes):
             length = np.shape(values)[axis]
             if length == self.length(label):

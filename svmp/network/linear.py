@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -261,7 +260,7 @@ class Linear(Slot):
                 design: Any = term.design.values
                 widths.append(int(np.diff(design.indptr).max(initial=0)))
             elif reader is not None:
-                widths.append(prod(term.scope.slots.length(s) for s in reader.carried))
+                widths.append(reader.width)
         return sum(widths)
 
     def shares_rows(self, variable: Variable) -> bool:

@@ -51,19 +51,31 @@ class Model:
     def _extend(self, dim: str, extent: Any) -> None:
         """Take in a dimension by its size or its labels."""
         if isinstance(extent, int | np.integer) and not isinstance(extent, bool):
-            if extent < 0:
-                raise ModelError(f"dimension '{dim}' has a negative size, {extent}")
+            if not 0 <= extent < 2**63:
+                what = "a negative" if extent < 0 else "too large a"
+                raise ModelError(f"dimension '{dim}' has {what} size, {shown(extent)}")
             self.sizes[dim] = int(extent)
             return
         try:
-            if isinstance(extent, bool | str | bytes):
+            if isinstance(extent, bool | str | bytes | Mapping):
                 raise TypeError
-            self.labels[dim] = list(extent)
-        except TypeError:
+            labels = list(extent)
+        except Exception:  # whatever going through it says
             raise ModelError(
                 f"dimension '{dim}' needs a size or a list of labels, not {shown(extent)}"
             ) from None
-        self.sizes[dim] = len(self.labels[dim])
+        places: dict[Any, int] = {}
+        for place, label in enumerate(labels):
+            try:
+                first = places.setdefault(label, place)
+            except TypeError:  # it cannot be a key of a dict
+                first = places.setdefault(repr(label), place)
+            if first != place:
+                raise ModelError(
+                    f"dimension '{dim}' has the label {shown(label)} at {first} and at "
+                    f"{place}; give each place another label, or the size {len(labels)} alone"
+                )
+        self.labels[dim], self.sizes[dim] = labels, len(labels)
 
     def __enter__(self) -> Model:
         self._tokens.append(_open.set((*_open.get(), self)))

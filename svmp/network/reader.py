@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from svmp.errors import ModelError
 from svmp.network.expressions import Index, Labelled, Operand
-from svmp.network.grid import Grid, Ints, Scope
+from svmp.network.grid import Grid, Ints, Scope, StrayAxisError
 
 if TYPE_CHECKING:
     from svmp.network.variable import Variable
@@ -39,10 +40,7 @@ class Reader:
                 place = scope.align(place, plate)
             elif isinstance(place, str):
                 if not scope.knows(place):
-                    raise ModelError(
-                        f"'{operand.variable.name}' has the dimension '{place}', which the "
-                        "variable does not have; sum over it with svmp.dot, or index it"
-                    )
+                    raise StrayAxisError(f"'{operand.variable.name}'", place, length)
                 if scope.length(place) != length:
                     raise ModelError(
                         f"'{operand.variable.name}' has length {length} along '{place}', which "
@@ -52,9 +50,20 @@ class Reader:
         return cls(operand.variable, scope, tuple(index))
 
     @property
+    def _plate(self) -> tuple[Index, ...]:
+        """The indices that choose an element; a last one may choose an entry of its vector."""
+        return self.index[: len(self.variable.plate.labels)]
+
+    @property
     def carried(self) -> set[str]:
-        plate = self.index[: len(self.variable.plate.labels)]
-        return {i for i in plate if isinstance(i, str)} & set(self.scope.slots.labels)
+        return {i for i in self._plate if isinstance(i, str)} & set(self.scope.slots.labels)
+
+    @property
+    def width(self) -> int:
+        """How many elements it reads in one row, at most."""
+        slots, keys = self.scope.slots, (i for i in self._plate if isinstance(i, Labelled))
+        read = self.carried.union(*(set(map(str, key.axes)) & set(slots.labels) for key in keys))
+        return min(prod(slots.length(label) for label in read), self.variable.size)
 
     @property
     def labels(self) -> set[str]:
@@ -88,14 +97,14 @@ class Reader:
         if key is None:
             rows = np.arange(self.scope.rows.size)
             return self.element(rows, np.zeros_like(rows))
-        place = next(i for i, index in enumerate(self.index) if isinstance(index, Labelled))
+        place = next(i for i, index in enumerate(self._plate) if isinstance(index, Labelled))
         return np.multiply(key.ravel(), plate.stride(plate.labels[place]), dtype=np.int64)
 
     @property
     def key(self) -> NDArray[Any] | None:
-        """The array through which every row reads, where that and its slots are all it reads by."""
-        arrays = [i for i in self.index if isinstance(i, Labelled)]
-        others = {i for i in self.index if not isinstance(i, Labelled)}
+        """The array that says which element every row reads, where only slots say so besides."""
+        arrays = [i for i in self._plate if isinstance(i, Labelled)]
+        others = {i for i in self._plate if not isinstance(i, Labelled)}
         if len(arrays) != 1 or not others <= self.carried:
             return None
         return arrays[0].values if arrays[0].axes == self.scope.rows.labels else None

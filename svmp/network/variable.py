@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from svmp.network.expressions import Expression, Index, Labelled, Operand, Sum, 
 from svmp.network.given import LARGEST, array, dim_names, shown, whole
 from svmp.network.grid import Grid
 from svmp.network.lookup import Lookup
+from svmp.network.refusals import Refuses
 
 Dims = str | tuple[str, ...] | list[str] | None
 
@@ -28,12 +29,16 @@ FARTHEST = 1e6
 """How many standard deviations from 0 observed values may lie."""
 
 
-@dataclass(frozen=True)
-class Component:
+@dataclass(frozen=True, eq=False, repr=False)
+class Component(Refuses):
     """A density without a name, for the components of a Mixture: `svmp.Normal.dist(...)`."""
 
+    hint: ClassVar[str] = "; it is the component of an svmp.Mixture"
     factor: Factor
     parameters: Mapping[str, Any]
+
+    def in_words(self) -> str:
+        return f"the Component of svmp.{type(self.factor).__name__}.dist"
 
 
 class Variable(Expression):
@@ -75,7 +80,8 @@ class Variable(Expression):
             )
         if 0 in shape[cut:] or len(set(shape[cut:])) > 1:
             raise ModelError(
-                f"a value of '{name}' cannot have the shape {shape[cut:]} along {self.dims[cut:]}"
+                f"a value of '{name}' has the shape {shape[cut:]} along {self.dims[cut:]}, but "
+                "needs entries, and as many rows as columns"
             )
         self.shape = shape
         self.plate = Grid(self.dims[:cut], shape[:cut])
@@ -131,7 +137,8 @@ class Variable(Expression):
     @property
     def values(self) -> NDArray[Any]:
         """The observed values that are not missing."""
-        assert self.observed is not None
+        if self.observed is None:
+            raise AttributeError("values")  # which says what to write instead
         return self.observed if self.present is None else self.observed[self.present]
 
     @property
@@ -142,7 +149,9 @@ class Variable(Expression):
         """Index by integers, arrays of integers (foreign keys) or `:`, the first axes first."""
         keys = key if isinstance(key, tuple) else (key,)
         if len(keys) > len(self.dims):
-            raise ModelError(f"'{self.name}' has dims {self.dims}, but {len(keys)} indices")
+            raise ModelError(
+                f"'{self.name}' has {len(keys)} indices, but only the dims {self.dims}"
+            )
         full = keys + (slice(None),) * (len(self.dims) - len(keys))
         index = tuple(
             self._index(k, d, n) for k, d, n in zip(full, self.dims, self.shape, strict=True)
@@ -153,7 +162,7 @@ class Variable(Expression):
         where = f"the index of '{self.name}' along '{dim}'"
         if isinstance(key, slice):
             if key != slice(None):
-                raise ModelError(f"{where} is a part of it; give the whole numbers that are meant")
+                raise ModelError(f"{where} is a slice; give the whole numbers, as in x[[0, 1]]")
             return dim
         axes: tuple[str | None, ...] | None = None
         if isinstance(key, Expression):
@@ -161,7 +170,7 @@ class Variable(Expression):
             if any(t.operands for t in key.terms):
                 raise ModelError(f"{where} is random; svmp.Mixture reads a parameter by a variable")
             if len(key.terms) > 1 or len(term.constants) != 1 or term.scale != 1 or term.summed:
-                raise ModelError(f"{where} is a calculation; do it before svmp.data")
+                raise ModelError(f"{where} is a calculation; calculate the keys before svmp.data")
             axes, key = term.constants[0].axes, term.constants[0].values
         key = whole(key, length, where)
         if key.ndim == 0:
@@ -185,7 +194,9 @@ class Variable(Expression):
                 )
             rows = np.flatnonzero(~missing)
             if rows.size == 0:
-                raise ModelError(f"every value of '{self.name}' is missing")
+                raise ModelError(
+                    f"every value of '{self.name}' is missing; without observed= it is hidden"
+                )
         flat = self.observed.reshape(-1, *self.shape[len(self.plate.shape) :])
         values = flat if rows is None else flat[rows]
 
@@ -230,6 +241,10 @@ class Variable(Expression):
             f"possible value of the family {_kind(self.family)}{why}"
         )
 
+    def in_words(self) -> str:
+        family = self.__dict__.get("family")  # which is not there yet while it is declared
+        return f"'{self.name}'" if family is None else f"the {_kind(family)} '{self.name}'"
+
     def __repr__(self) -> str:
         state = "hidden" if self.hidden else "observed"
         sizes = dict(zip(self.dims, self.shape, strict=True))
@@ -251,7 +266,7 @@ def _values(
     absent = np.ma.getmaskarray(observed) if np.ma.isMaskedArray(observed) else None
     given = array(observed)
     if given is None:
-        raise ModelError(f"the observed values of '{name}' are not numbers")
+        raise ModelError(f"the observed values of '{name}' are not numbers, but {shown(observed)}")
     kept = given.dtype.kind in "iuf" and given.dtype.itemsize <= 8 and given.dtype != np.float16
     values = np.array(given, dtype=given.dtype if kept else np.float64)
     if missing is True:

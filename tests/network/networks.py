@@ -235,7 +235,7 @@ def mixtures(draw: Draw) -> svmp.Model:
         elif kind == "Poisson":
             g = svmp.Gamma("g", alpha=2, beta=2, dims="component")
             h = svmp.Gamma("h", alpha=2, beta=1, dims="a")
-            rate = s.pick(g, g * h[s.key(2, n)], g * 1.5 * s.positive(n), h[0])
+            rate = s.pick(g, g * h[s.key(2, n)], g * 1.5 * s.positive(n), g * h[0])
             component = svmp.Poisson.dist(mu=rate)
             svmp.Mixture("x", z, component, dims="row", observed=s.counts(n), missing=missing)
         elif kind == "Bernoulli":

@@ -1,0 +1,123 @@
+"""Messages that name a fix: it is done as they say, and then the declaration works."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import svmp
+
+from .test_bad_input import assert_sentence, sound
+from .tools import fitted
+
+X = np.array([1.0, 2.0, 3.0])
+
+
+def mixture(dims: Any = None, shape: tuple[int, ...] = (6,), vector: bool = False) -> svmp.Model:
+    rng = np.random.default_rng(0)
+    with svmp.Model(coords={"row": 6, "k": 2, "d": 3}) as model:
+        z = svmp.Categorical("z", p=svmp.Dirichlet("w", a=1, dims="k"), dims="row")
+        if vector:
+            mu: Any = svmp.MvNormal("mu", mu=0, tau=np.eye(3), dims=("k", "d"))
+            component = svmp.MvNormal.dist(mu=mu, tau=np.eye(3))
+        else:
+            mu = svmp.Normal("mu", mu=0, tau=1, dims=("k", "d")[: len(shape)])
+            component = svmp.Normal.dist(mu=mu, tau=1)
+        svmp.Mixture("x", z, component, dims=dims, observed=rng.normal(size=shape))
+    return model
+
+
+@pytest.mark.parametrize("vector", [False, True])
+@pytest.mark.parametrize("shape", [(6,), (6, 3)], ids=str)
+def test_a_mixture_without_dims_is_told_its_dims(shape: tuple[int, ...], vector: bool) -> None:
+    if vector and len(shape) == 1:
+        pytest.skip("a vector has two axes here")
+    dims: Any = None
+    for _ in range(len(shape)):
+        with contextlib.suppress(svmp.ModelError):
+            mixture(dims, shape, vector)
+            break
+        with pytest.raises(svmp.ModelError, match=r"declare 'x' with dims=") as caught:
+            mixture(dims, shape, vector)
+        dims = ast.literal_eval(str(caught.value).split("dims=")[1])
+    assert svmp.fit(mixture(dims, shape, vector), svmp.FullVB(), kernels=False, max_sweeps=2).bound
+
+
+@pytest.mark.parametrize("by_entry", [True, False])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_plain_key_in_a_diagonal_is_told_its_dims(by_entry: bool, named: bool) -> None:
+    x, key = np.random.default_rng(0).normal(size=(5, 2)), np.array([0, 2, 1, 1, 0])
+
+    def model(keys: Any) -> svmp.Model:
+        with svmp.Model(coords={"d": 2, "group": 3}) as made:
+            g = svmp.Gamma("g", 2, 3, dims=("group", "d") if by_entry else "group")
+            dims = ("row", "d") if named or by_entry else None
+            svmp.MvNormal("x", 0, svmp.diag(g[keys]), dims=dims, observed=x)
+        return made
+
+    with pytest.raises(svmp.ModelError, match=r"svmp\.data") as caught:
+        model(key)
+    dims = ast.literal_eval(str(caught.value).split("dims=")[1].rstrip(")"))
+    fit = fitted(model(svmp.data(key, dims=dims)), kernels=False)
+    squares = np.array([(x[key == group] ** 2).sum(axis=0) for group in range(3)])
+    counts = np.bincount(key)
+    if by_entry:
+        np.testing.assert_allclose(fit["g"].beta, 3 + squares / 2)
+        np.testing.assert_allclose(fit["g"].alpha, 2 + np.repeat(counts[:, None], 2, axis=1) / 2)
+    else:
+        np.testing.assert_allclose(fit["g"].beta, 3 + squares.sum(axis=1) / 2)
+        np.testing.assert_allclose(fit["g"].alpha, 2 + counts)
+
+
+@pytest.mark.parametrize(
+    "component",
+    [
+        lambda d: svmp.Normal.dist(0, 1),
+        lambda d: svmp.Normal.dist(d["u"], d["g"]),
+        lambda d: svmp.Bernoulli.dist(p=0.5),
+        lambda d: svmp.Gamma.dist(1, d["g"]),
+    ],
+)
+def test_components_that_are_all_the_same_are_refused(component: Any) -> None:
+    model = sound()
+    with model, pytest.raises(svmp.ModelError, match=r"2 \w+ components of 'r' are the same.*'k'"):
+        svmp.Mixture("r", model["z"], component(model), dims="user", observed=[1.0, 1.0, 1.0])
+    with model:  # what differs by component is enough, of whatever kind it is
+        tau = svmp.data([1.0, 2.0], dims="k")
+        svmp.Mixture("r", model["z"], svmp.Normal.dist(0, tau), dims="user", observed=X)
+
+
+def test_one_component_need_not_differ() -> None:
+    with svmp.Model(coords={"k": 1, "row": 3}) as model:
+        z = svmp.Categorical("z", p=svmp.Dirichlet("w", a=1, dims="k"), dims="row")
+        m = svmp.Normal("m", mu=0, tau=1)
+        svmp.Mixture("x", z, svmp.Normal.dist(m, 1), dims="row", observed=X)
+    assert fitted(model, kernels=False).mean("m") == pytest.approx(6 / 4)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["a", "b", "a"],
+        [1, 2, 1.0],
+        np.array(["x", "x"]),
+        pd.Index([1, 1]),
+        [[1], [2], [1]],
+        ["x", "y", "x"],
+    ],
+    ids=str,
+)
+def test_a_label_twice_is_refused(labels: Any) -> None:
+    with pytest.raises(svmp.ModelError, match="'city' has the label") as caught:
+        svmp.Model(coords={"city": labels})
+    assert_sentence(str(caught.value))
+
+
+@pytest.mark.parametrize("labels", [["a", "b"], [1, "1"], pd.Index([3, 4]), [[1], [2]], range(3)])
+def test_labels_that_differ_are_taken(labels: Any) -> None:
+    assert svmp.Model(coords={"city": labels}).sizes["city"] == len(labels)
