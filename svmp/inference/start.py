@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from svmp.inference.result import Fit
 
 UNSURE = 1e-6
-"""Probability that a start with probabilities of 0 or 1 leaves to all outcomes together."""
+"""Probability that a start with probabilities of 0 leaves to all categories together."""
 Init = Mapping[str, Any]
 """By variable: its mean (or probabilities), standard parameters by name, or a Posterior."""
 
@@ -127,12 +127,12 @@ def numbers(variable: Variable, parameter: str, value: Any, events: tuple[int, .
         raise ModelError(f"{what} that is not symmetric")
     if parameter == "p":
         total = full.sum(axis=1) if events else full  # one of two outcomes has what is left
-        apart = np.isclose(total, 1, rtol=1e-6) if events else total <= 1
+        apart = np.isclose(total, 1, rtol=1e-6) if events else (total > 0) & (total < 1)
         if not (np.all(full >= 0) and np.all(apart)):
-            rule = "at least 0 with sum 1" if events else "between 0 and 1"
+            rule = "at least 0 with sum 1" if events else "between 0 and 1, both excluded"
             raise ModelError(f"{what} that is not {rule}")
-        if np.any((full == 0) | (full == 1)):
-            full = (1 - UNSURE) * full + UNSURE / (events[0] if events else 2)
+        if np.any(full == 0):
+            full = (1 - UNSURE) * full + UNSURE / events[0]
     return full
 
 

@@ -99,12 +99,16 @@ def test_paper(script, ratings, begin, kernels):
 
 @pytest.mark.parametrize("kernels", [True, False])
 def test_biases(script, ratings, begin, kernels):
-    """The factors by equation (6) on what the biases leave; the rest by its own short update."""
+    """The factors by equation (6) on what the biases leave; the rest by its own short update.
+
+    Users and items without ratings have no part in it.
+    """
     user, item, r = ratings
     users, items, factors = script.USERS, script.ITEMS, script.FACTORS
     u, v = begin["u"].copy(), begin["v"].copy()
     u_var, v_var = np.ones_like(u), np.ones_like(v)
     m, a, b = 0.0, np.zeros(users), np.zeros(items)
+    some, few = np.unique(user), np.unique(item)
     tau, of_user, of_item = (1.0, 1.0), (1.0, 0.5), (1.0, 0.5)
     alpha = (np.ones(factors), np.full(factors, 0.5))
     for _ in range(SWEEPS):
@@ -121,16 +125,18 @@ def test_biases(script, ratings, begin, kernels):
         squares = residual_square(left, u, u_var, v, v_var, user, item)
         squares += m_var + a_var[user] + b_var[item]
         tau = (1 + len(r) / 2, 1 + squares.sum() / 2)
-        of_user = (1 + users / 2, 0.1 + (a**2 + a_var).sum() / 2)
-        of_item = (1 + items / 2, 0.1 + (b**2 + b_var).sum() / 2)
-        alpha = (np.full(factors, 1 + items / 2), 0.1 + (v**2 + v_var).sum(0) / 2)
+        of_user = (1 + len(some) / 2, 0.1 + (a**2 + a_var)[some].sum() / 2)
+        of_item = (1 + len(few) / 2, 0.1 + (b**2 + b_var)[few].sum() / 2)
+        alpha = (np.full(factors, 1 + len(few) / 2), 0.1 + (v**2 + v_var)[few].sum(0) / 2)
     bound = normal_density(squares, gamma_mean(tau), gamma_mean_log(tau))
     bound += normal_density(m**2 + m_var, 0.1) + normal_entropy(m_var)
-    bound += normal_density(a**2 + a_var, gamma_mean(of_user), gamma_mean_log(of_user))
-    bound += normal_density(b**2 + b_var, gamma_mean(of_item), gamma_mean_log(of_item))
+    bound += normal_density((a**2 + a_var)[some], gamma_mean(of_user), gamma_mean_log(of_user))
+    bound += normal_density((b**2 + b_var)[few], gamma_mean(of_item), gamma_mean_log(of_item))
     bound += normal_density(u**2 + u_var, 1.0)
-    bound += normal_density(v**2 + v_var, gamma_mean(alpha), gamma_mean_log(alpha))
-    bound += sum(normal_entropy(variance) for variance in (a_var, b_var, u_var, v_var))
+    bound += normal_density((v**2 + v_var)[few], gamma_mean(alpha), gamma_mean_log(alpha))
+    bound += sum(
+        normal_entropy(variance) for variance in (a_var[some], b_var[few], u_var, v_var[few])
+    )
     bound += gamma_term(1, 1, tau)
     bound += sum(gamma_term(1, 0.1, q) for q in (of_user, of_item, alpha))
 
