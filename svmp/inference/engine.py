@@ -23,6 +23,7 @@ from svmp.inference.fused import fused_update
 from svmp.inference.grouped import DrawnGroups
 from svmp.inference.guard import check_domain
 from svmp.inference.joint import Block
+from svmp.inference.linear_block import find_blocks
 from svmp.inference.messages import Pass, in_turn, message_sum
 from svmp.inference.rows import AllRows, Draw, by_colour
 from svmp.inference.selection import Selection
@@ -53,7 +54,12 @@ def iterate(
     q.settle()
     settle_groups(network, q, draw, done)
     rule = Rule(network, q, draw, steps, iteration, selection.option)
+    blocks, solved = find_blocks(network) if selection.joint else {}, set[str]()
     for name in update_order(network, selection.order):
+        if name in blocks:  # the first of a block has its turn for all of them
+            if name not in solved:
+                solved |= blocks[name].update(q, draw, rule, done)
+            continue
         if name in q.settled:
             done.accesses += take_turn(network, q, draw, name)
             continue

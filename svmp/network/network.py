@@ -56,9 +56,10 @@ class Network:
         The variables, as declared, by name.
     edges
         For each hidden variable, the tables that depend on it.
-    samples, loops
-        Rows that an algorithm drew and reads again in the next iterations, and compiled loops: kept
-        for all that run on this network.
+    samples, loops, blocks
+        Rows that an algorithm drew and reads again in the next iterations, compiled loops, and by
+        variable the block that it is solved with (inference/linear_block.py): kept for all that run
+        on this network.
     """
 
     def __init__(self, model: Model) -> None:
@@ -66,6 +67,7 @@ class Network:
         self.model = model
         self.samples: dict[tuple[int, float], Any] = {}
         self.loops: dict[str, Loop] = {}
+        self.blocks: dict[str, Any] | None = None
         self._divisions: dict[str, Division] = {}
         self.hidden = {v.name: v for v in variables if v.hidden}
         self.observed = {v.name: v for v in variables if not v.hidden}
