@@ -44,6 +44,8 @@ LARGEST = 512
 """Most unknown means in a block: its matrix is dense."""
 KEPT = 1 << 24
 """Most coefficients of a table that are kept between sweeps; more are computed in each."""
+FARTHEST = 1e7
+"""How many standard deviations from 0 a mean may be: beyond, q's variance is lost in E[x^2]."""
 DENSE = 0.1
 """Share of nonzero coefficients from which products of dense matrices are faster."""
 
@@ -96,23 +98,19 @@ class LinearBlock:
         return found
 
     def update(self, q: Beliefs, draw: Draw, rule: Rule, done: Pass) -> set[str]:
-        """Move all variables; return their names.
-
-        Only local variables of rows that are not drawn stay as they are.
-        """
+        """Move all variables; return their names."""
         precision, means = solve_means(self, q, draw)
         for variable in self.variables:
             name, places = variable.name, self.places(variable)
-            elements = np.flatnonzero(precision.diagonal()[places[:, 0]] != 0)
-            own = precision[places[elements, :, None], places[elements, None, :]]
-            linear = np.einsum("eij,ej->ei", own, means[places[elements]])
+            own = precision[places[:, :, None], places[:, None, :]]
+            linear = np.einsum("eij,ej->ei", own, means[places])
             target = np.concatenate([linear, -0.5 * own.reshape(len(own), -1)], axis=1)
+            elements = np.arange(variable.size)
             read = draw.read(name, elements)
             rho = rule(name, elements, read, target)
-            done.note(name in draw.locals, rho, read)
+            done.note(False, rho, read)
             done.accesses += int(read.sum())
-            step = rho[:, None]
-            natural = (1 - step) * q.natural[name][elements] + step * target
+            natural = (1 - rho)[:, None] * q.natural[name] + rho[:, None] * target
             check_domain(variable, elements, natural)
             self.network.move(q, name, elements, natural)
         return set(self.starts)
@@ -150,7 +148,9 @@ class Design:
     def gram(self, q: Beliefs) -> Array:
         """Return the sum over rows of x x^T."""
         if "gram" not in self.kept:
-            self.kept["gram"] = sum(weighted_gram(x, 1.0) for _, x in self.parts(q))
+            self.kept["gram"] = sum(
+                weighted_gram(x, np.ones(len(rows))) for rows, x in self.parts(q)
+            )
         found: Array = self.kept["gram"]
         return found
 
@@ -183,6 +183,8 @@ def fits(network: Network, variable: Variable) -> bool:
     """Whether the bound is quadratic in a variable's means, together with any others' that fit."""
     given, edges = variable.conditional, network.edges[variable.name]
     normal = isinstance(given.factor, factors.Normal | factors.MvNormal) and given.selector is None
+    if variable.name in network.locals:  # they are optimised on their own, for the rows drawn
+        return False
     return normal and 0 < unknowns(variable) <= LARGEST and bool(edges) and all(map(adds_up, edges))
 
 
@@ -238,15 +240,12 @@ def coefficients(block: LinearBlock, table: Conditional, q: Beliefs, rows: Ints)
     return x
 
 
-def weighted_gram(x: Any, weight: Array | float) -> Array:
+def weighted_gram(x: Any, weight: Array) -> Array:
     """Return the sum over rows of w x x^T, as a dense matrix."""
     if x.nnz > DENSE * x.shape[0] * x.shape[1]:
         x = x.toarray()
-        return np.asarray(x.T @ (x * np.reshape(weight, (-1, 1))))
-    scaled = sparse.csr_array(
-        (x.data * np.repeat(weight, np.diff(x.indptr)), x.indices, x.indptr), x.shape
-    )
-    return np.asarray((x.T @ scaled).toarray())
+        return np.asarray(x.T @ (weight[:, None] * x))
+    return np.asarray((x.T @ (sparse.diags_array(weight) @ x)).toarray())
 
 
 def quadratic(q: Beliefs, table: Conditional, rows: Ints) -> tuple[Array, Array]:
@@ -262,7 +261,8 @@ def solve_means(block: LinearBlock, q: Beliefs, draw: Draw) -> tuple[Array, Arra
     """Return A and the best means, given all other variables.
 
     How far to go along d is taken from the rows themselves. It is 1 but for rounding, which thus
-    cannot lower the bound, not even where A is all but singular.
+    cannot lower the bound, not even where A is all but singular. Where the best means are so far
+    from 0 that they could not be stored, it is a sweep of coordinate ascent that is taken instead.
     """
     designs = [block.design(draw, table) for table in block.tables]
     means, gradient, precision = prior_of_vectors(block, q)
@@ -279,6 +279,8 @@ def solve_means(block: LinearBlock, q: Beliefs, draw: Draw) -> tuple[Array, Arra
         if alike and len(design.rows):
             precision += weights[-1][0] * design.gram(q)
     step = newton_step(precision, gradient)
+    if not np.all((means + step) ** 2 * precision.diagonal() < FARTHEST**2):
+        step = coordinate_step(precision, gradient)
     curvature, weight_of = float(step @ own @ step), iter(weights)
     for _, x in (part for design in designs for part in design.parts(q)):
         curvature += float(next(weight_of) @ (x @ step) ** 2)
@@ -302,22 +304,24 @@ def prior_of_vectors(block: LinearBlock, q: Beliefs) -> tuple[Array, Array, Arra
 
 
 def newton_step(precision: Array, gradient: Array) -> Array:
-    """Solve A d = g, with unknowns in units in which the diagonal of A is 1.
-
-    Those about which no row says anything stay. Where A is not positive definite in floating point,
-    directions of almost no curvature are given a little: the step is shorter, and uphill still.
+    """Solve A d = g, with unknowns in units in which the diagonal of A is 1; NaN where it fails.
 
     >>> newton_step(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([3.0, 3.0]))
     array([1., 1.])
     """
-    diagonal = precision.diagonal()
-    scale = np.where(diagonal == 0, 0.0, 1 / np.sqrt(np.where(diagonal == 0, 1.0, diagonal)))
-    scaled = precision * scale[:, None] * scale + np.diag((diagonal == 0).astype(np.float64))
-    if not np.isfinite(scaled).all():
-        return np.full_like(gradient, np.nan)  # which is refused by its name, as not in the domain
+    scale = 1 / np.sqrt(precision.diagonal())
+    scaled = precision * scale[:, None] * scale
     try:
-        return scale * linalg.cho_solve(linalg.cho_factor(scaled), scale * gradient)
-    except linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(scaled)
-        values = np.maximum(values, len(values) * np.finfo(np.float64).eps * values[-1])
-        return np.asarray(scale * (vectors @ ((vectors.T @ (scale * gradient)) / values)))
+        factor = linalg.cho_factor(scaled)
+    except (linalg.LinAlgError, ValueError):  # not positive definite as rounded; not finite
+        return np.full_like(gradient, np.nan)
+    return np.asarray(scale * linalg.cho_solve(factor, scale * gradient))
+
+
+def coordinate_step(precision: Array, gradient: Array) -> Array:
+    """Return how far the means move when they are updated one after the other.
+
+    >>> coordinate_step(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([3.0, 3.0]))
+    array([1.5 , 0.75])
+    """
+    return np.asarray(linalg.solve_triangular(precision, gradient, lower=True, check_finite=False))
