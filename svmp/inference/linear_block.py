@@ -125,6 +125,13 @@ class Design:
     rows: Ints
     kept: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def width(self) -> int:
+        """Largest number of coefficients in a row."""
+        linear, names = self.table.linear, self.block.starts
+        readers = () if linear is None else linear.variables
+        return 1 + sum(linear.width(v) for v in readers if linear and v.name in names)
+
     def parts(self, q: Beliefs) -> Iterator[tuple[Ints, Any]]:
         """Yield some rows at a time, with their coefficients as a sparse matrix."""
         if "parts" in self.kept:
@@ -132,7 +139,7 @@ class Design:
             return
         parts: list[tuple[Ints, Any]] = []
         count = 0
-        step = max(CHUNK // (8 * self.block.size), CHUNK // LARGEST)
+        step = max(1, CHUNK // self.width)
         for start in range(0, len(self.rows), step):
             rows = self.rows[start : start + step]
             x = coefficients(self.block, self.table, q, rows)
@@ -180,12 +187,14 @@ def unknowns(variable: Variable) -> int:
 
 
 def fits(network: Network, variable: Variable) -> bool:
-    """Whether the bound is quadratic in a variable's means, together with any others' that fit."""
+    """Whether the bound is quadratic in a variable's means, together with any others' that fit.
+
+    Local variables are optimised on their own, for the rows drawn.
+    """
     given, edges = variable.conditional, network.edges[variable.name]
     normal = isinstance(given.factor, factors.Normal | factors.MvNormal) and given.selector is None
-    if variable.name in network.locals:  # they are optimised on their own, for the rows drawn
-        return False
-    return normal and 0 < unknowns(variable) <= LARGEST and bool(edges) and all(map(adds_up, edges))
+    few = bool(edges) and 0 < unknowns(variable) <= LARGEST
+    return normal and few and all(map(adds_up, edges)) and variable.name not in network.locals
 
 
 def adds_up(edge: Edge) -> bool:
@@ -242,10 +251,14 @@ def coefficients(block: LinearBlock, table: Conditional, q: Beliefs, rows: Ints)
 
 def weighted_gram(x: Any, weight: Array) -> Array:
     """Return the sum over rows of w x x^T, as a dense matrix."""
-    if x.nnz > DENSE * x.shape[0] * x.shape[1]:
-        x = x.toarray()
-        return np.asarray(x.T @ (weight[:, None] * x))
-    return np.asarray((x.T @ (sparse.diags_array(weight) @ x)).toarray())
+    count, size = x.shape
+    if x.nnz <= DENSE * count * size:
+        return np.asarray((x.T @ (sparse.diags_array(weight) @ x)).toarray())
+    total, step = np.zeros((size, size)), CHUNK // size
+    for start in range(0, count, step):
+        part = x[start : start + step].toarray()
+        total += part.T @ (weight[start : start + step, None] * part)
+    return total
 
 
 def quadratic(q: Beliefs, table: Conditional, rows: Ints) -> tuple[Array, Array]:
