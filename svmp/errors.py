@@ -1,4 +1,4 @@
-"""The errors and warnings that svmp raises of its own, each a sentence for the person at the keyboard."""
+"""The errors and warnings of svmp's own, each a sentence for the person at the keyboard."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from svmp.inference.diagnosis import diagnose, safe_first_step
 from svmp.inference.engine import update_order
 from svmp.inference.fused import find_loops
 from svmp.inference.held_out import HeldOut
+from svmp.inference.linear_block import find_blocks
 from svmp.inference.progress import report_to
 from svmp.inference.result import Fit
 from svmp.inference.run import Run, Watch
@@ -82,9 +83,9 @@ def fit(
         by a symmetrised KL of at most `tol` nats an element.
     max_sweeps, max_accesses, max_seconds
         What the run may spend; None means without limit. An access is one row read for one hidden
-        element. An iteration that has begun is finished, even if it goes over the budget. A run that
-        ends at the default limit, and not at one that the caller chose, raises a
-        `ConvergenceWarning`.
+        element. An iteration that has begun is finished, even if it goes over the budget. A run
+        that ends at the default limit of sweeps gives a `ConvergenceWarning`; one that ends at a
+        limit of the caller's own choice has its status only.
     bound_every
         How often the exact bound is computed, in iterations; or a function that says of the number
         of an iteration whether it is. By default at every sweep of full VB, and else so that it
@@ -184,11 +185,14 @@ def fit(
 
 def unconverged(run: Run) -> str:
     """Say that a run is not done at the default limit, and what to do about it."""
+    alone = not run.method.joint and find_blocks(run.network)
     return (
-        f"the fit stopped at max_sweeps={MAX_SWEEPS} before it converged (in the last sweep q moved "
-        f"by {run.moved:.2g} nats an element, where tol is {run.tol:g}), so its means may be far "
-        "from where they would end: centre and scale covariates, go on from this fit with init=fit, "
-        "give more with max_sweeps=, or accept less with tol="
+        f"the fit stopped at max_sweeps={MAX_SWEEPS} before it converged, in a sweep that moved q "
+        f"by {run.moved:.2g} nats an element where tol is {run.tol:g}, so that its means may be far "
+        "from where they would end: "
+        + ("leave out the method, as the default solves linear terms together, " if alone else "")
+        + "centre and scale covariates, go on from this fit with init=fit, give more with "
+        "max_sweeps=, or accept less with tol="
     )
 
 
