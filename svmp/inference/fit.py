@@ -188,7 +188,7 @@ def unconverged(run: Run) -> str:
     alone = not run.method.joint and find_blocks(run.network)
     return (
         f"the fit stopped at max_sweeps={MAX_SWEEPS} before it converged, in a sweep that moved q "
-        f"by {run.moved:.2g} nats an element where tol is {run.tol:g}, so that its means may be far "
+        f"by {run.moved:.2g} nats an element where tol is {run.tol:g}, and its means may be far "
         "from where they would end: "
         + ("leave out the method, as the default solves linear terms together, " if alone else "")
         + "centre and scale covariates, go on from this fit with init=fit, give more with "

@@ -33,7 +33,7 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
-from svmp.network.linear import Linear, dimension
+from svmp.network.linear import Linear, LinearTerm, dimension
 from svmp.network.network import Network
 from svmp.network.variable import Variable
 
@@ -128,9 +128,12 @@ class Design:
     @property
     def width(self) -> int:
         """Largest number of coefficients in a row."""
-        linear, names = self.table.linear, self.block.starts
-        readers = () if linear is None else linear.variables
-        return 1 + sum(linear.width(v) for v in readers if linear and v.name in names)
+        count = 1
+        for term in terms_of(self.block, self.table):
+            design: Any = None if term.design is None else term.design.values
+            every = design is None
+            count += term.scope.slots.size if every else int(np.diff(design.indptr).max(initial=0))
+        return count
 
     def parts(self, q: Beliefs) -> Iterator[tuple[Ints, Any]]:
         """Yield some rows at a time, with their coefficients as a sparse matrix."""
@@ -228,18 +231,24 @@ def meet(network: Network, variables: list[Variable]) -> bool:
     return len(variables) > 1 or any(e.slot.width(e.parent) > 1 for e in edges)
 
 
+def terms_of(block: LinearBlock, table: Conditional) -> list[LinearTerm]:
+    """Return the terms of a table's mean that read the block."""
+    terms = () if table.linear is None else table.linear.terms
+    return [t for t in terms if any(r.variable.name in block.starts for r in t.readers)]
+
+
 def coefficients(block: LinearBlock, table: Conditional, q: Beliefs, rows: Ints) -> Any:
     """Return by how much each row's mean rises with each unknown, as a sparse matrix.
 
     A child of the block counts as -1: what matters is how far it is from the mean.
     """
     found = []
-    for term in () if table.linear is None else table.linear.terms:
-        for reader in (r for r in term.readers if r.variable.name in block.starts):
-            at, variable = term.entries(rows), reader.variable
-            element, entry = reader.element(at.rows, at.slots), reader.component(at.rows, at.slots)
-            column = block.places(variable)[element, entry]
-            found.append((at.owner, column, term.mean(q, at, skip=variable)))
+    for term in terms_of(block, table):
+        reader = next(r for r in term.readers if r.variable.name in block.starts)
+        at, variable = term.entries(rows), reader.variable
+        element, entry = reader.element(at.rows, at.slots), reader.component(at.rows, at.slots)
+        column = block.places(variable)[element, entry]
+        found.append((at.owner, column, term.mean(q, at, skip=variable)))
     if table.variable.name in block.starts:
         here = np.arange(len(rows))
         found.append((here, block.places(table.variable)[rows, 0], np.full(len(rows), -1.0)))

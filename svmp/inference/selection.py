@@ -24,8 +24,8 @@ Option = Literal["a", "b"]
 class Selection(Protocol):
     """An algorithm: how it draws, and when a new value is seen: (a) at once, (b) at the end.
 
-    With `joint`, elements that stand in one sum of a mean, as the factors of a user, or an intercept
-    and a slope, are solved together from the same rows; otherwise one after the other.
+    With `joint`, elements that stand in one sum of a mean, as the factors of a user, or an
+    intercept and a slope, are solved together from the same rows; otherwise one after the other.
     """
 
     option: Option
