@@ -222,7 +222,7 @@ def test_the_fixed_point_is_that_of_full_vb(name, kernels):
     model = NETWORKS[name][0]()
     options: dict[str, Any] = {"kernels": kernels, "max_sweeps": 20_000, "tol": 1e-11}
     joint = svmp.fit(model, **options)
-    start = {n: joint[n] for n in ("u", "v")} if name == "vectors" else {}  # products: many optima
+    start = joint.posteriors if name == "vectors" else {}  # products have many optima
     alone = svmp.fit(model, svmp.FullVB(), init=start, **options)
     assert joint.status == alone.status == "converged"
     assert joint.bound == pytest.approx(alone.bound, rel=1e-10)
