@@ -44,8 +44,9 @@ LARGEST = 512
 """Most unknown means in a block: its matrix is dense."""
 KEPT = 1 << 24
 """Most coefficients of a table that are kept between sweeps; more are computed in each."""
-FARTHEST = 1e7
-"""How many standard deviations from 0 a mean may be: beyond, q's variance is lost in E[x^2]."""
+FARTHEST = 3e6
+"""Largest term of a row's mean, in standard deviations of the row: with larger ones, E[mu^2] has too
+few digits for a variance."""
 DENSE = 0.1
 """Share of nonzero coefficients from which products of dense matrices are faster."""
 
@@ -283,8 +284,8 @@ def solve_means(block: LinearBlock, q: Beliefs, draw: Draw) -> tuple[Array, Arra
     """Return A and the best means, given all other variables.
 
     How far to go along d is taken from the rows themselves. It is 1 but for rounding, which thus
-    cannot lower the bound, not even where A is all but singular. Where the best means are so far
-    from 0 that they could not be stored, it is a sweep of coordinate ascent that is taken instead.
+    cannot lower the bound, not even where A is all but singular. Where the best means are too far
+    from 0 for E[mu^2], it is a sweep of coordinate ascent that is taken instead.
     """
     designs = [block.design(draw, table) for table in block.tables]
     means, gradient, precision = prior_of_vectors(block, q)
@@ -300,12 +301,17 @@ def solve_means(block: LinearBlock, q: Beliefs, draw: Draw) -> tuple[Array, Arra
                 precision += weighted_gram(x, weight)
         if alike and len(design.rows):
             precision += weights[-1][0] * design.gram(q)
+
+    def parts() -> Iterator[tuple[Any, Array]]:
+        every = (x for design in designs for _, x in design.parts(q))
+        return zip(every, weights, strict=True)
+
     step = newton_step(precision, gradient)
-    if not np.all((means + step) ** 2 * precision.diagonal() < FARTHEST**2):
+    square = (means + step) ** 2
+    near = np.all(square * precision.diagonal() <= FARTHEST**2)  # all rows' terms together
+    if not near and not all((w * (x.power(2) @ square) <= FARTHEST**2).all() for x, w in parts()):
         step = coordinate_step(precision, gradient)
-    curvature, weight_of = float(step @ own @ step), iter(weights)
-    for _, x in (part for design in designs for part in design.parts(q)):
-        curvature += float(next(weight_of) @ (x @ step) ** 2)
+    curvature = step @ own @ step + sum(weight @ (x @ step) ** 2 for x, weight in parts())
     length = float(gradient @ step) / curvature if curvature != 0 else 0.0
     return precision, means + length * step
 

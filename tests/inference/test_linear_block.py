@@ -303,6 +303,20 @@ def test_coefficients_that_are_not_kept_give_the_same(monkeypatch):
     np.testing.assert_allclose(coefficients(anew), coefficients(kept), rtol=1e-8)
 
 
+@with_and_without
+def test_timestamps_in_seconds(kernels):
+    """An intercept of ten million standard deviations, in rows of which each says little."""
+    rng = np.random.default_rng(16)
+    x = 1.6e9 + rng.uniform(0, 1e6, 20_000)
+    y = 2e-5 * (x - 1.6e9) + rng.normal(size=20_000)
+    fit = svmp.fit(trend([x], y, weak=1e-16), svmp.Growing(1.0), kernels=kernels)
+    slope, level = np.polyfit(x - 1.6e9, y, 1)
+    assert fit.status == "converged"
+    assert fit.iterations <= 8
+    assert fit.mean("b0") == pytest.approx(slope, rel=1e-6)
+    assert fit.mean("a") + 1.6e9 * fit.mean("b0") == pytest.approx(level, abs=1e-4)
+
+
 def test_means_too_far_from_zero_for_q_do_not_end_the_run():
     x, y = years(12)
     fit = svmp.fit(trend([x**j for j in range(1, 5)], y, weak=1e-14), max_sweeps=50)
