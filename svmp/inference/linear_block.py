@@ -45,8 +45,8 @@ LARGEST = 512
 KEPT = 1 << 24
 """Most coefficients of a table that are kept between sweeps; more are computed in each."""
 FARTHEST = 3e6
-"""Largest term of a row's mean, in standard deviations of the row: with larger ones, E[mu^2] has too
-few digits for a variance."""
+"""Largest term of a row's mean, in standard deviations of the row: with a larger one, E[mu^2] has
+too few digits for a variance."""
 DENSE = 0.1
 """Share of nonzero coefficients from which products of dense matrices are faster."""
 
