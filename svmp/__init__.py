@@ -1,6 +1,13 @@
 """Stochastic variational message passing for conditionally conjugate Bayesian networks."""
 
-from svmp.errors import FileError, ImproperError, ModelError, RatingsError, SvmpError
+from svmp.errors import (
+    ConvergenceWarning,
+    FileError,
+    ImproperError,
+    ModelError,
+    RatingsError,
+    SvmpError,
+)
 from svmp.inference.fit import fit
 from svmp.inference.result import Fit, load
 from svmp.inference.selection import Batch, Children, FullVB, Growing
@@ -34,6 +41,7 @@ __all__ = [
     "Categorical",
     "Children",
     "Constant",
+    "ConvergenceWarning",
     "Dirichlet",
     "Exponential",
     "FileError",

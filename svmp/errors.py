@@ -1,4 +1,4 @@
-"""The errors that svmp raises of its own, each a sentence for the person at the keyboard."""
+"""The errors and warnings of svmp's own, each a sentence for the person at the keyboard."""
 
 from __future__ import annotations
 
@@ -45,6 +45,10 @@ class StudyError(SvmpError, ValueError):
 
 class RatingsError(SvmpError, ValueError):
     """Ratings that cannot be read or used as they stand; it names the file and the line."""
+
+
+class ConvergenceWarning(UserWarning):
+    """A fit that reached the default limit of sweeps before it converged."""
 
 
 def needing(extra: str, module: str) -> Any:

@@ -23,8 +23,9 @@ from svmp.inference.fused import fused_update
 from svmp.inference.grouped import DrawnGroups
 from svmp.inference.guard import check_domain
 from svmp.inference.joint import Block
+from svmp.inference.linear_block import find_blocks
 from svmp.inference.messages import Pass, in_turn, message_sum
-from svmp.inference.rows import AllRows, Draw, by_colour
+from svmp.inference.rows import AllRows, Draw, Sampled, by_colour
 from svmp.inference.selection import Selection
 from svmp.inference.settled import settle_documents, take_turn
 from svmp.inference.steps import Look, Steps
@@ -53,7 +54,14 @@ def iterate(
     q.settle()
     settle_groups(network, q, draw, done)
     rule = Rule(network, q, draw, steps, iteration, selection.option)
+    unscaled = isinstance(draw, AllRows | Sampled) and selection.option == "a"
+    blocks = find_blocks(network) if selection.joint and unscaled else {}
+    solved: set[str] = set()
     for name in update_order(network, selection.order):
+        if name in blocks:  # the first of a block has its turn for all of them
+            if name not in solved:
+                solved |= blocks[name].update(q, draw, rule, done)
+            continue
         if name in q.settled:
             done.accesses += take_turn(network, q, draw, name)
             continue

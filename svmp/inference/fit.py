@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from svmp.errors import ModelError
+from svmp.errors import ConvergenceWarning, ModelError
 from svmp.inference.arguments import check_model_and_method, check_numbers
 from svmp.inference.checkpoint import Checkpoints
 from svmp.inference.default import choose
@@ -18,6 +19,7 @@ from svmp.inference.diagnosis import diagnose, safe_first_step
 from svmp.inference.engine import update_order
 from svmp.inference.fused import find_loops
 from svmp.inference.held_out import HeldOut
+from svmp.inference.linear_block import find_blocks
 from svmp.inference.progress import report_to
 from svmp.inference.result import Fit
 from svmp.inference.resuming import Saved
@@ -34,6 +36,9 @@ from svmp.network.model import Model
 from svmp.network.network import Network
 from svmp.writing import as_path
 
+MAX_SWEEPS = 1000
+"""What a run may spend where it is not told."""
+
 
 def fit(
     model: Model | Network,
@@ -43,7 +48,7 @@ def fit(
     seed: int | np.random.Generator = 0,
     init: Init | Fit | None = None,
     tol: float = 1e-6,
-    max_sweeps: float | None = 1000,
+    max_sweeps: float | None = MAX_SWEEPS,
     max_accesses: float | None = None,
     max_seconds: float | None = None,
     bound_every: int | Callable[[int], bool] | None = None,
@@ -82,7 +87,9 @@ def fit(
         by a symmetrised KL of at most `tol` nats an element.
     max_sweeps, max_accesses, max_seconds
         What the run may spend; None means without limit. An access is one row read for one hidden
-        element. An iteration that has begun is finished, even if it goes over the budget.
+        element. An iteration that has begun is finished, even if it goes over the budget. A run
+        that ends at the default limit of sweeps gives a `ConvergenceWarning`; one that ends at a
+        limit of the caller's own choice has its status only.
     bound_every
         How often the exact bound is computed, in iterations; or a function that says of the number
         of an iteration whether it is. By default at every sweep of full VB, and else so that it
@@ -182,7 +189,22 @@ def fit(
     for name, term in run.bound_terms.items():
         if not np.isfinite(term):
             raise ModelError(f"the run made numbers too large to compute with: see '{name}'")
+    if status == "budget" and max_sweeps == MAX_SWEEPS and run.sweeps >= MAX_SWEEPS:
+        warnings.warn(unconverged(run), ConvergenceWarning, stacklevel=2)
     return Fit.of(run, status, diagnose(run, probe) if status == "diverged" else None)
+
+
+def unconverged(run: Run) -> str:
+    """Say that a run is not done at the default limit, and what to do about it."""
+    alone = not run.method.joint and find_blocks(run.network)
+    return (
+        f"the fit stopped at max_sweeps={MAX_SWEEPS} before it converged, in a sweep that moved q "
+        f"by {run.moved:.2g} nats an element where tol is {run.tol:g}, and its means may be far "
+        "from where they would end: "
+        + ("leave out the method, as the default solves linear terms together, " if alone else "")
+        + "centre and scale covariates, go on from this fit with init=fit, give more with "
+        "max_sweeps=, or accept less with tol="
+    )
 
 
 @contextmanager

@@ -28,8 +28,8 @@ DOUBLINGS = 1000
 class Selection(Protocol):
     """An algorithm: how it draws, and when a new value is seen: (a) at once, (b) at the end.
 
-    With `joint`, elements that stand in one sum of a mean, as the factors of a user, are settled
-    together from the same rows; otherwise one after the other.
+    With `joint`, elements that stand in one sum of a mean, as the factors of a user, or an
+    intercept and a slope, are solved together from the same rows; otherwise one after the other.
     """
 
     option: Option
@@ -178,10 +178,12 @@ class Growing(Selection):
     pace
         Accesses between doublings, as a share of a sweep over all of them.
     joint
-        Settle elements that stand in one sum of a mean, as the factors of a user, together: from
-        the same rows, where their mean field rests given all else. Otherwise one after the other.
+        Solve elements that stand in one sum of a mean together: the factors of a user; intercepts,
+        slopes and group effects, up to 512 of them. Their q is where updating one after the other
+        would come to rest, given all else. Otherwise they are updated one after the other.
     order
-        Names of the hidden variables in the order of their updates.
+        Names of the hidden variables in the order of their updates. Variables that are solved
+        together have the turn of the first of them.
     """
 
     first: float = 1 / 32

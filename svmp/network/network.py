@@ -60,9 +60,10 @@ class Network:
         By variable, the rows of its table that count, or None for all. Missing rows do not. Nor do
         those of barren elements, hidden ones without observed descendants, on which the evidence
         does not depend: they send no messages to their parents and have no part in the bound.
-    samples, loops
-        Rows that an algorithm drew and reads again in the next iterations, and compiled loops: kept
-        for all that run on this network.
+    samples, loops, blocks
+        Rows that an algorithm drew and reads again in the next iterations, compiled loops, and by
+        variable the block that it is solved with (inference/linear_block.py): kept for all that run
+        on this network.
     """
 
     def __init__(self, model: Model) -> None:
@@ -70,6 +71,7 @@ class Network:
         self.model = model
         self.samples: dict[tuple[int, float], Any] = {}
         self.loops: dict[str, Loop] = {}
+        self.blocks: dict[str, Any] | None = None
         self._divisions: dict[str, Division] = {}
         self.hidden = {v.name: v for v in variables if v.hidden}
         self.observed = {v.name: v for v in variables if not v.hidden}

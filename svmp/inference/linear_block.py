@@ -1,0 +1,358 @@
+"""Variables that stand in one sum of a mean, solved together: intercepts, slopes, group effects.
+
+In y ~ Normal(a + b * x, tau) the mean of `a` depends on that of `b`; where x is far from 0 so much
+that updating one after the other takes many thousands of sweeps. Given all other variables, the
+bound is a concave quadratic in the means m of such a block,
+
+    bound(m + d) = bound(m) + g . d - d^T A d / 2,
+    A = sum over rows of w x x^T,    g = sum over rows of w x (y - E[mu]),
+
+with x the coefficients of the block in a row and w = E[tau]. The rows are those of the tables whose
+mean reads the block, and of its own variables, each a Normal around its prior mean. So the best
+means are m + d with A d = g. q stays factorised: the precisions of its elements are on the diagonal
+of A, as when each is updated alone, and the fixed points are those of coordinate ascent. The rows
+of a logit have the w of the tangent at the current q (factors/bernoulli_logit.py), which lies below
+the bound and touches it here, so that raising it raises the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import linalg, sparse
+
+from svmp import factors
+from svmp.families.family import Array
+from svmp.inference.guard import check_domain
+from svmp.inference.messages import Pass
+from svmp.inference.rows import Draw, Sampled
+from svmp.network.beliefs import Beliefs
+from svmp.network.conditional import CHUNK, Conditional
+from svmp.network.edge import Edge
+from svmp.network.grid import Ints
+from svmp.network.linear import Linear, LinearTerm, dimension
+from svmp.network.network import Network
+from svmp.network.variable import Variable
+
+if TYPE_CHECKING:
+    from svmp.inference.engine import Rule
+
+LARGEST = 512
+"""Most unknown means in a block: its matrix is dense."""
+KEPT = 1 << 24
+"""Most coefficients of a table that are kept between sweeps; more are computed in each."""
+FARTHEST = 3e6
+"""Largest term of a row's mean, in standard deviations of the row: with a larger one, E[mu^2] has
+too few digits for a variance."""
+DENSE = 0.1
+"""Share of nonzero coefficients from which products of dense matrices are faster."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearBlock:
+    """Normals and MvNormals whose means are solved together.
+
+    Attributes
+    ----------
+    variables, starts, size
+        The variables, the number of the first unknown of each, and how many unknowns there are: one
+        for each element of a Normal, and for each entry of each element of an MvNormal.
+    tables
+        The densities whose rows are quadratic in the unknowns.
+    designs
+        Coefficients of the tables, where all of their rows are read.
+    """
+
+    network: Network
+    variables: tuple[Variable, ...]
+    starts: dict[str, int]
+    size: int
+    tables: tuple[Conditional, ...]
+    designs: dict[Any, Design] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, network: Network, variables: list[Variable]) -> LinearBlock:
+        """Number the unknowns of some variables, and find the tables that they stand in."""
+        starts, size = {}, 0
+        for variable in variables:
+            starts[variable.name] = size
+            size += unknowns(variable)
+        tables = {e.conditional: None for v in variables for e in network.edges[v.name]}
+        tables |= {v.conditional: None for v in variables if dimension(v) == 1}
+        return cls(network, tuple(variables), starts, size, tuple(tables))
+
+    def places(self, variable: Variable) -> Ints:
+        """Return the numbers of a variable's unknowns, a line for each element."""
+        start = self.starts[variable.name]
+        return start + np.arange(unknowns(variable)).reshape(-1, dimension(variable))
+
+    def design(self, draw: Draw, table: Conditional) -> Design:
+        """Return the coefficients of the rows of a table that are read."""
+        rows = draw.drawn_rows(table.variable.name)
+        memory = draw.memory if rows is not None and isinstance(draw, Sampled) else self.designs
+        if (self, table) not in memory:
+            rows = self.network.rows(table.variable) if rows is None else rows
+            memory[self, table] = Design(self, table, rows)
+        found: Design = memory[self, table]
+        return found
+
+    def update(self, q: Beliefs, draw: Draw, rule: Rule, done: Pass) -> set[str]:
+        """Move all variables; return their names."""
+        precision, means = solve_means(self, q, draw)
+        for variable in self.variables:
+            name, elements = variable.name, self.network.rows(variable)
+            places = self.places(variable)[elements]
+            own = precision[places[:, :, None], places[:, None, :]]
+            linear = np.einsum("eij,ej->ei", own, means[places])
+            target = np.concatenate([linear, -0.5 * own.reshape(len(own), -1)], axis=1)
+            read = draw.read(name, elements)
+            rho = rule(name, elements, read, target)
+            done.note(False, rho, read)
+            done.accesses += int(read.sum())
+            natural = (1 - rho)[:, None] * q.natural[name][elements] + rho[:, None] * target
+            check_domain(variable, elements, natural)
+            self.network.move(q, name, elements, natural)
+        return set(self.starts)
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The coefficients of a block in some rows of a table."""
+
+    block: LinearBlock
+    table: Conditional
+    rows: Ints
+    kept: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def width(self) -> int:
+        """Largest number of coefficients in a row."""
+        count = 1
+        for term in terms_of(self.block, self.table):
+            design: Any = None if term.design is None else term.design.values
+            every = design is None
+            count += term.scope.slots.size if every else int(np.diff(design.indptr).max(initial=0))
+        return count
+
+    def parts(self, q: Beliefs) -> Iterator[tuple[Ints, Any]]:
+        """Yield some rows at a time, with their coefficients as a sparse matrix."""
+        if "parts" in self.kept:
+            yield from self.kept["parts"]
+            return
+        parts: list[tuple[Ints, Any]] = []
+        count = 0
+        step = max(1, CHUNK // self.width)
+        for start in range(0, len(self.rows), step):
+            rows = self.rows[start : start + step]
+            x = coefficients(self.block, self.table, q, rows)
+            count += x.nnz
+            if count <= KEPT:
+                parts.append((rows, x))
+            else:
+                parts.clear()
+            yield rows, x
+        if count <= KEPT:
+            self.kept["parts"] = parts
+
+    def gram(self, q: Beliefs) -> Array:
+        """Return the sum over rows of x x^T."""
+        if "gram" not in self.kept:
+            self.kept["gram"] = sum(
+                weighted_gram(x, np.ones(len(rows))) for rows, x in self.parts(q)
+            )
+        found: Array = self.kept["gram"]
+        return found
+
+
+def find_blocks(network: Network) -> dict[str, LinearBlock]:
+    """Return the block of each variable that is in one; the network keeps them.
+
+    Where unknowns are too many for one block, variables with fewer elements have precedence.
+    """
+    if network.blocks is None:
+        network.blocks = {}
+        for group in connected(network, [v for v in network.hidden.values() if fits(network, v)]):
+            chosen, size = set(), 0
+            for variable in sorted(group, key=unknowns):
+                size += unknowns(variable)
+                chosen |= {variable.name} if size <= LARGEST else set()
+            for part in connected(network, [v for v in group if v.name in chosen]):
+                if meet(network, part):
+                    block = LinearBlock.of(network, part)
+                    network.blocks |= {v.name: block for v in part}
+    return network.blocks
+
+
+def unknowns(variable: Variable) -> int:
+    """Return how many means a variable has."""
+    return variable.size * dimension(variable)
+
+
+def fits(network: Network, variable: Variable) -> bool:
+    """Whether the bound is quadratic in a variable's means, together with any others' that fit.
+
+    Local variables are optimised on their own, for the rows drawn.
+    """
+    given, edges = variable.conditional, network.edges[variable.name]
+    normal = isinstance(given.factor, factors.Normal | factors.MvNormal) and given.selector is None
+    few = bool(edges) and 0 < unknowns(variable) <= LARGEST and len(network.rows(variable)) > 0
+    return normal and few and all(map(adds_up, edges)) and variable.name not in network.locals
+
+
+def adds_up(edge: Edge) -> bool:
+    """Whether a table's mean is linear in a variable, with coefficients that are known."""
+    if edge.conditional.selector is not None or not isinstance(edge.slot, Linear):
+        return False
+    terms = [t for t in edge.slot.terms if t.reader(edge.parent) is not None]
+    return all(sum(r.variable.hidden for r in t.readers) == 1 for t in terms)
+
+
+def connected(network: Network, variables: list[Variable]) -> list[list[Variable]]:
+    """Divide variables into sets that have no table in common."""
+    sets: list[tuple[set[str], list[Variable]]] = []
+    for variable in variables:
+        tables = {
+            variable.name,
+            *(e.conditional.variable.name for e in network.edges[variable.name]),
+        }
+        members = [variable]
+        for other in [s for s in sets if s[0] & tables]:
+            sets.remove(other)
+            tables, members = tables | other[0], other[1] + members
+        sets.append((tables, members))
+    order = {v.name: place for place, v in enumerate(variables)}
+    return [sorted(members, key=lambda v: order[v.name]) for _, members in sets]
+
+
+def meet(network: Network, variables: list[Variable]) -> bool:
+    """Whether some row depends on two elements, so that updating each alone is not as good."""
+    edges = [e for v in variables for e in network.edges[v.name]]
+    return len(variables) > 1 or any(e.slot.width(e.parent) > 1 for e in edges)
+
+
+def terms_of(block: LinearBlock, table: Conditional) -> list[LinearTerm]:
+    """Return the terms of a table's mean that read the block."""
+    terms = () if table.linear is None else table.linear.terms
+    return [t for t in terms if any(r.variable.name in block.starts for r in t.readers)]
+
+
+def coefficients(block: LinearBlock, table: Conditional, q: Beliefs, rows: Ints) -> Any:
+    """Return by how much each row's mean rises with each unknown, as a sparse matrix.
+
+    A child of the block counts as -1: what matters is how far it is from the mean.
+    """
+    found = []
+    for term in terms_of(block, table):
+        reader = next(r for r in term.readers if r.variable.name in block.starts)
+        at, variable = term.entries(rows), reader.variable
+        element, entry = reader.element(at.rows, at.slots), reader.component(at.rows, at.slots)
+        column = block.places(variable)[element, entry]
+        found.append((at.owner, column, term.mean(q, at, skip=variable)))
+    if table.variable.name in block.starts:
+        here = np.arange(len(rows))
+        found.append((here, block.places(table.variable)[rows, 0], np.full(len(rows), -1.0)))
+    row, column, value = (np.concatenate(part) for part in zip(*found, strict=True))
+    x = sparse.csr_array((value, (row, column)), shape=(len(rows), block.size))
+    x.sum_duplicates()
+    return x
+
+
+def weighted_gram(x: Any, weight: Array) -> Array:
+    """Return the sum over rows of w x x^T, as a dense matrix."""
+    count, size = x.shape
+    if x.nnz <= DENSE * count * size:
+        return np.asarray((x.T @ (sparse.diags_array(weight) @ x)).toarray())
+    total, step = np.zeros((size, size)), CHUNK // size
+    for start in range(0, count, step):
+        part = x[start : start + step].toarray()
+        total += part.T @ (weight[start : start + step, None] * part)
+    return total
+
+
+def quadratic(q: Beliefs, table: Conditional, rows: Ints) -> tuple[Array, Array]:
+    """Return w of each row, and w (y - E[mu])."""
+    name, slot = next((n, s) for n, s in table.slots.items() if n != "tau")
+    message = table.to_slot(q, name, rows)
+    mean = slot.mean(q, rows) if isinstance(slot, Linear) else slot.moments(q, rows)[:, 0]
+    weight = -2 * message[:, 1]
+    return weight, message[:, 0] - weight * mean
+
+
+def solve_means(block: LinearBlock, q: Beliefs, draw: Draw) -> tuple[Array, Array]:
+    """Return A and the best means, given all other variables.
+
+    How far to go along d is taken from the rows themselves. It is 1 but for rounding, which thus
+    cannot lower the bound, not even where A is all but singular. Where the best means are too far
+    from 0 for E[mu^2], it is a sweep of coordinate ascent that is taken instead.
+    """
+    designs = [block.design(draw, table) for table in block.tables]
+    means, gradient, precision = prior_of_vectors(block, q)
+    own, weights = precision.copy(), []
+    for design in designs:
+        tau = design.table.slots.get("tau")
+        alike = tau is not None and not tau.varies
+        for rows, x in design.parts(q):
+            weight, pull = quadratic(q, design.table, rows)
+            weights.append(weight)
+            gradient += x.T @ pull
+            if not alike:
+                precision += weighted_gram(x, weight)
+        if alike and len(design.rows):
+            precision += weights[-1][0] * design.gram(q)
+    barren = precision.diagonal() == 0  # they stand in no row that counts, and stay where they are
+    precision[barren, barren] = own[barren, barren] = 1.0
+
+    def parts() -> Iterator[tuple[Any, Array]]:
+        every = (x for design in designs for _, x in design.parts(q))
+        return zip(every, weights, strict=True)
+
+    step = newton_step(precision, gradient)
+    square = (means + step) ** 2
+    near = np.all(square * precision.diagonal() <= FARTHEST**2)  # all rows' terms together
+    if not near and not all((w * (x.power(2) @ square) <= FARTHEST**2).all() for x, w in parts()):
+        step = coordinate_step(precision, gradient)
+    curvature = step @ own @ step + sum(weight @ (x @ step) ** 2 for x, weight in parts())
+    length = float(gradient @ step) / curvature if curvature != 0 else 0.0
+    return precision, means + length * step
+
+
+def prior_of_vectors(block: LinearBlock, q: Beliefs) -> tuple[Array, Array, Array]:
+    """Return the current means, and what the priors of MvNormals add to g and to A."""
+    means, gradient = np.zeros(block.size), np.zeros(block.size)
+    precision = np.zeros((block.size, block.size))
+    for variable in block.variables:
+        size, places = dimension(variable), block.places(variable)
+        means[places] = q.moments[variable.name][:, :size]
+        if size > 1:
+            prior = block.network.prior(q, variable.name, np.arange(variable.size))
+            own = -2 * prior[:, size:].reshape(-1, size, size)
+            gradient[places] = prior[:, :size] - np.einsum("eij,ej->ei", own, means[places])
+            precision[places[:, :, None], places[:, None, :]] = own
+    return means, gradient, precision
+
+
+def newton_step(precision: Array, gradient: Array) -> Array:
+    """Solve A d = g, with unknowns in units in which the diagonal of A is 1; NaN where it fails.
+
+    >>> newton_step(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([3.0, 3.0]))
+    array([1., 1.])
+    """
+    scale = 1 / np.sqrt(precision.diagonal())
+    scaled = precision * scale[:, None] * scale
+    try:
+        factor = linalg.cho_factor(scaled)
+    except (linalg.LinAlgError, ValueError):  # not positive definite as rounded; not finite
+        return np.full_like(gradient, np.nan)
+    return np.asarray(scale * linalg.cho_solve(factor, scale * gradient))
+
+
+def coordinate_step(precision: Array, gradient: Array) -> Array:
+    """Return how far the means move when they are updated one after the other.
+
+    >>> coordinate_step(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([3.0, 3.0]))
+    array([1.5 , 0.75])
+    """
+    return np.asarray(linalg.solve_triangular(precision, gradient, lower=True, check_finite=False))

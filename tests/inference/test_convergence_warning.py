@@ -1,0 +1,69 @@
+"""A fit that ends at the default limit says so, and what to do; one with a limit of its own not."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import svmp
+from svmp.inference import fit as fitting
+
+
+@pytest.fixture(autouse=True)
+def _few_sweeps(monkeypatch):
+    """Let the default limit be 20 sweeps, so that it is soon reached."""
+    monkeypatch.setattr(fitting, "MAX_SWEEPS", 20)
+    monkeypatch.setitem(svmp.fit.__kwdefaults__, "max_sweeps", 20)
+
+
+def years() -> svmp.Model:
+    x = np.arange(1950.0, 2021.0)
+    y = 0.3 * x - 600 + np.random.default_rng(0).normal(0, 2, len(x))
+    with svmp.Model() as model:
+        a, b = svmp.Normal("a", mu=0, tau=1e-6), svmp.Normal("b", mu=0, tau=1e-6)
+        svmp.Normal("y", mu=a + b * x, tau=svmp.Gamma("tau", alpha=1, beta=1), observed=y)
+    return model
+
+
+def coin() -> svmp.Model:
+    with svmp.Model() as model:
+        p = svmp.Beta("p", alpha=1, beta=1)
+        svmp.Bernoulli("x", p=p, observed=[1, 0, 1])
+    return model
+
+
+def test_the_default_limit_warns():
+    with pytest.warns(svmp.ConvergenceWarning) as caught:
+        fit = svmp.fit(years(), svmp.FullVB())
+    assert fit.status == "budget"
+    message = str(caught[0].message)
+    for word in ("max_sweeps=20", "centre", "init=fit", "tol=", "leave out the method"):
+        assert word in message
+    assert caught[0].filename == __file__
+
+
+def test_the_default_method_is_not_told_to_use_the_default():
+    with pytest.warns(svmp.ConvergenceWarning, match="centre") as caught:
+        svmp.fit(years(), tol=0)
+    assert "leave out" not in str(caught[0].message)
+
+
+@pytest.mark.parametrize(
+    "limit", [{"max_sweeps": 5}, {"max_accesses": 300}, {"max_sweeps": None, "max_accesses": 10**4}]
+)
+def test_a_limit_of_ones_own_does_not(limit):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert svmp.fit(years(), svmp.FullVB(), **limit).status == "budget"
+
+
+def test_a_fit_that_converged_does_not():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert svmp.fit(coin()).status == "converged"
+
+
+def test_it_is_a_warning_for_users():
+    assert issubclass(svmp.ConvergenceWarning, UserWarning)
