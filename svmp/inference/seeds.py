@@ -12,6 +12,7 @@ from numpy.random import Generator, SeedSequence
 from svmp.errors import ModelError
 
 Seed: TypeAlias = int | Generator | None
+LARGEST = 2**63
 
 
 def generator(seed: Seed, *stream: int | str) -> Generator:
@@ -33,13 +34,13 @@ def generator(seed: Seed, *stream: int | str) -> Generator:
 
 
 def number(seed: Seed) -> int:
-    """Return a seed as the whole number that it is, or draw one from a Generator, or a new one.
+    """Return a seed as a whole number below 2^63, or draw one from a Generator, or a new one.
 
     >>> number(7)
     7
     """
-    if seed is None or isinstance(seed, Generator):
-        return int(generator(seed).integers(2**63))
+    if seed is None or isinstance(seed, Generator) or _whole(seed) >= LARGEST:
+        return int(generator(seed).integers(LARGEST))
     return _whole(seed)
 
 

@@ -53,7 +53,7 @@ def fit(
         str, typer.Option(help="q of the factors: diagonal or full.")
     ] = "diagonal",
     noise: Annotated[str, typer.Option(help="Noise: one for each user, or shared.")] = "user",
-    seed: int = 0,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
     max_sweeps: Annotated[float, typer.Option(min=1)] = 100,
     threads: Annotated[int | None, typer.Option(min=1)] = None,
     as_json: Json = False,
@@ -99,7 +99,7 @@ def evaluate(
     counts: Counts = False,
     columns: Names = "",
     duplicates: Rule = "",
-    seed: int = 0,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw the figures into this file.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -134,7 +134,9 @@ def top(
     n: Count = 10,
     explore: Annotated[str | None, typer.Option(help="thompson or ucb.")] = None,
     seen: Annotated[bool, typer.Option("--seen", help="Also what the user has rated.")] = False,
-    seed: int = 0,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="The same draws each time; by default they are new.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Recommend items to users."""

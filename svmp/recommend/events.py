@@ -13,6 +13,7 @@ from scipy.special import expit, ndtri
 from svmp.errors import ModelError, RatingsError
 from svmp.inference.carried import Carried
 from svmp.inference.posterior import Posterior
+from svmp.inference.seeds import Seed, number
 from svmp.inference.steps import HoldThenDecay
 from svmp.kernels.threads import use_threads
 from svmp.ratings import Ratings, read_ratings
@@ -65,7 +66,9 @@ class EventModel(FactorModel):
         Whether a rating is how often the event happened, and counts as many times.
     columns, duplicates
         How to read data, see `svmp.ratings.read_ratings`; users and items will do.
-    seed, threads, progress
+    seed
+        As for `svmp.fit`, or a `numpy.random.Generator`, or None; `seed_` is what `fit` has used.
+    threads, progress
         As for `svmp.fit`.
 
     Attributes
@@ -100,7 +103,7 @@ class EventModel(FactorModel):
         counts: bool = False,
         columns: Columns | None = None,
         duplicates: Duplicates = "sum",
-        seed: int = 0,
+        seed: Seed = 0,
         threads: int | None = None,
         progress: bool | None = None,
     ) -> None:
@@ -125,6 +128,7 @@ class EventModel(FactorModel):
     def fit(self, data: Any) -> Self:
         """Learn from events: a path, a table, or arrays, see `svmp.ratings.read_ratings`."""
         self._check_parameters()
+        self.seed_ = number(self.seed)
         ratings = self.read(data)
         self.history_ = History.of(ratings)
         self.offset_ = -float(np.log(self.ratio))
@@ -132,10 +136,10 @@ class EventModel(FactorModel):
         self.odds_ = events.weights
         steps = HoldThenDecay(self.hold, self.kappa, tau=1.0)
         tell = self.progress is not False
-        run = Carried(steps, self.seed, threads=self.threads, tell=tell)
+        run = Carried(steps, self.seed_, threads=self.threads, tell=tell)
         with use_threads(self.threads, tell):
             for t in shown(range(1, self.iterations + 1), self.progress, "drawing graphs", few=1):
-                item = events.draw(self.seed, t)
+                item = events.draw(self.seed_, t)
                 run.advance(network(events, item, self.factors, self.precision))
         self._keep(run.posteriors, ratings)
         return self
@@ -293,7 +297,7 @@ class EventModel(FactorModel):
         return Side(bias, items.bias_var, items.mean, items.cov)
 
     def _scorer(
-        self, items: Side, explore: Explore, width: float, seed: int
+        self, items: Side, explore: Explore, width: float, seed: Seed
     ) -> Callable[[int, Side], Floats]:
         if self.score != "probability" or explore is not None:
             return scorer(items, explore, width, seed)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from svmp.errors import ModelError
 from svmp.inference.result import Fit
+from svmp.inference.seeds import Seed, number
 from svmp.ratings import Ratings, read_ratings
 from svmp.ratings.columns import Columns
 from svmp.ratings.table import Duplicates
@@ -54,7 +55,9 @@ class RatingModel(FactorModel):
         How to read data, see `svmp.ratings.read_ratings`.
     max_sweeps, tol
         Sweeps at most, and by what share errors must fall for the run to go on.
-    seed, threads, progress
+    seed
+        As for `svmp.fit`, or a `numpy.random.Generator`, or None; `seed_` is what `fit` has used.
+    threads, progress
         For `svmp.fit`, which does the inference.
 
     Attributes
@@ -90,7 +93,7 @@ class RatingModel(FactorModel):
         calibrate: float = 0.05,
         columns: Columns | None = None,
         duplicates: Duplicates = "error",
-        seed: int = 0,
+        seed: Seed = 0,
         max_sweeps: float = 100,
         tol: float = 1e-5,
         threads: int | None = None,
@@ -114,6 +117,7 @@ class RatingModel(FactorModel):
     def fit(self, data: Any) -> Self:
         """Learn from ratings: a path, a table, or arrays, see `svmp.ratings.read_ratings`."""
         self._check_parameters()
+        self.seed_ = number(self.seed)
         ratings = self.read(data)
         self.offset_ = float(ratings.rating.mean(dtype=np.float64))
         self.range_ = self.range or (float(ratings.rating.min()), float(ratings.rating.max()))
@@ -126,7 +130,7 @@ class RatingModel(FactorModel):
             self.noise,
             self.max_sweeps,
             self.tol,
-            self.seed,
+            self.seed_,
             self.threads,
             self.progress,
         )
@@ -233,7 +237,7 @@ class RatingModel(FactorModel):
         """Choose the ratings from which the intervals are learned."""
         held = np.zeros(count, bool)
         size = min(int(self.calibrate * count), HELD_OUT)
-        rng = np.random.default_rng([self.seed, 1])
+        rng = np.random.default_rng([self.seed_, 1])
         held[rng.choice(count, size if size >= 50 else 0, replace=False)] = True
         return held
 
@@ -254,6 +258,9 @@ class RatingModel(FactorModel):
         quantiles = array(arrays, "quantiles", np.float64, (GRID,))
         need((np.diff(quantiles) >= 0).all(), "damaged: the quantiles are not in order")
         self.spread_ = Spread(float(about["scale"]), quantiles)
+
+    def _on_scale(self, scores: Floats) -> Floats:
+        return np.clip(scores, *self.range_)
 
     def _noise(self, users: Keys) -> Floats:
         """Return the variance of the noise for users."""
