@@ -71,5 +71,5 @@ def main() -> None:
     try:
         app()
     except SvmpError as error:
-        print(f"svmp: {error}", file=sys.stderr)
+        print(f"svmp: {getattr(error, 'fact', error)}", file=sys.stderr)
         sys.exit(2)

@@ -78,7 +78,7 @@ def test_a_divergence_is_heard_before_it_is_known_what_is_safe(stopped: bool) ->
             await asyncio.sleep(0.02)
         assert run.about()["state"] == "diverged"
         assert run.sentence == ("fell" if stopped else "fell; 1/64 is safe")
-        assert process.returncode is not None
+        assert await asyncio.wait_for(process.wait(), 60) is not None
 
     probe = "tell(end='diverged', sentence='fell', bound=-4.0, probing=True); "
     found = "line and tell(end='diverged', sentence='fell; 1/64 is safe', bound=-4.0)"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import ipaddress
 import logging
 import multiprocessing
 import os
@@ -28,7 +27,8 @@ from svmp.recommend.service.current import Current
 from svmp.recommend.service.demo import MODEL, TITLES
 from svmp.recommend.service.front import Front, Limits
 from svmp.recommend.service.metrics import FOLDER, Metrics
-from svmp.web import LOCAL, listen
+from svmp.web import LOCAL, is_local, listen
+from svmp.web.connection import Bounds, Config
 
 PORT = 8015
 """Where the service is, unless another port is named or something else is there."""
@@ -118,25 +118,8 @@ def serve(
                 Multiprocess(configured(make, workers), [place]).run()
 
 
-def configured(make: Callable[[], Front], workers: int = 1) -> uvicorn.Config:
+def configured(make: Callable[[], Front], workers: int = 1) -> Config:
     """Return how uvicorn serves an application."""
-    return uvicorn.Config(
-        make,
-        factory=True,
-        workers=workers,
-        ws="none",
-        proxy_headers=False,
-        server_header=False,
-        log_level="error",
-        access_log=False,
-        limit_concurrency=CONNECTIONS,
-        timeout_graceful_shutdown=5,
+    return Config(
+        make, Bounds(CONNECTIONS), factory=True, workers=workers, timeout_graceful_shutdown=5
     )
-
-
-def is_local(host: str) -> bool:
-    """Whether an address can be reached from this machine only."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

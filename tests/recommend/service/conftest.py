@@ -25,6 +25,7 @@ from svmp.recommend.service.app import make_app
 from svmp.recommend.service.current import Current
 from svmp.recommend.service.front import Front, Limits
 from svmp.recommend.service.metrics import Metrics
+from svmp.recommend.service.serve import configured
 from svmp.web import LOCAL, listen
 from tests.recommend.tools import fitted
 
@@ -72,7 +73,7 @@ def client_of(path: Path, limits: Limits | None = None, **options: Any) -> Itera
     """Ask a service that runs in a thread of this process."""
     app, _ = app_of(path, limits, **options)
     with listen(LOCAL, 0, 0) as place:
-        server = uvicorn.Server(uvicorn.Config(app, ws="none", log_level="error"))
+        server = uvicorn.Server(configured(lambda: app))
         thread = threading.Thread(target=server.run, args=([place],))
         thread.start()
         while not server.started:
