@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from svmp import interrupts
 from svmp.errors import ModelError, needing
+from svmp.interrupts import if_interrupted
 
 if TYPE_CHECKING:
     from svmp.recommend.events import EventModel
@@ -69,8 +71,11 @@ def fit(
         of_ratings,
         of_events,
         duplicates,
-    ).fit(ratings)
-    model.save(out)
+    )
+    with if_interrupted("there is no model yet, and nothing is saved"):
+        model.fit(ratings)
+    with if_interrupted("the model was not saved"):
+        model.save(out)
     about: dict[str, Any] = {
         "model": str(out),
         "events" if events else "ratings": len(model.history_.item),
@@ -80,9 +85,10 @@ def fit(
     if isinstance(model, RatingModel):
         about |= {"sweeps": model.sweeps_, "noise": model.prior_noise_**0.5}
     if as_json:
-        print(json.dumps(about))
+        print(json.dumps(about | ({"interrupted": True} if model.interrupted_ else {})))
     else:
         _table([{"": name, "value": _shown(value)} for name, value in about.items()], False)
+    _end(model, "the model that is saved is of what was learned by then")
 
 
 @recommend.command()
@@ -125,6 +131,7 @@ def evaluate(
     if plot is not None:
         found.plot().savefig(plot, dpi=120)
     print(json.dumps(found.to_dict(), indent=1) if as_json else found)
+    _end(model, "the scores are those of what was learned by then")
 
 
 @recommend.command()
@@ -225,8 +232,9 @@ def update(
     if duplicates:
         found.set_params(duplicates=duplicates)
     before = len(found.history_.item), len(found.users_), len(found.items_)
-    found.update(ratings)
-    found.save(out or model)
+    with if_interrupted(f"{model} is as it was"):
+        found.update(ratings)
+        found.save(out or model)
     after = len(found.history_.item), len(found.users_), len(found.items_)
     names = ("events" if isinstance(found, EventModel) else "ratings", "users", "items")
     both = dict(zip(names, zip(before, after, strict=True), strict=True))
@@ -269,6 +277,13 @@ def serve(
     service = needing("serve", "svmp.recommend.service.serve")
     limits = service.Limits(max_body, max_batch, timeout)
     service.serve(model, titles, host, port, token, limits, browser, workers)
+
+
+def _end(model: RatingModel | EventModel, what: str) -> None:
+    """Say so, and end with its exit code, if Ctrl-C ended a fit."""
+    if model.interrupted_:
+        interrupts.say(what)
+        raise typer.Exit(interrupts.STOPPED)
 
 
 def _load(path: Path) -> RatingModel | EventModel:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -75,6 +76,8 @@ class FactorModel(Estimator, ABC):
         What is added to every score.
     seed_
         The seed of the fit, a whole number.
+    interrupted_
+        Whether Ctrl-C ended the fit, so that the model is of what was learned by then.
     """
 
     users_: Known
@@ -83,6 +86,7 @@ class FactorModel(Estimator, ABC):
     offset_: float
     seed: Seed
     seed_: int
+    interrupted_: bool = False
 
     def recommend(
         self,
@@ -200,6 +204,17 @@ class FactorModel(Estimator, ABC):
         more, others = self._own_state()
         ids = {"users": self.users_.ids, "items": self.items_.ids}
         files.write(path, {**about, **more}, {**arrays, **others}, ids)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Leave the model as it was if something goes wrong, or Ctrl-C ends it."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, mapped: bool = True) -> Self:

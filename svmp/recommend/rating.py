@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self, get_args
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from svmp.errors import ModelError
 from svmp.inference.result import Fit
 from svmp.inference.seeds import Seed, number
+from svmp.inference.stopping import catch_interrupt
 from svmp.ratings import Ratings, read_ratings
 from svmp.ratings.columns import Columns
 from svmp.ratings.table import Duplicates
@@ -115,10 +117,25 @@ class RatingModel(FactorModel):
     # --- learning --------------------------------------------------------------------------
 
     def fit(self, data: Any) -> Self:
-        """Learn from ratings: a path, a table, or arrays, see `svmp.ratings.read_ratings`."""
+        """Learn from ratings: a path, a table, or arrays, see `svmp.ratings.read_ratings`.
+
+        Ctrl-C ends it with what was learned by then, and `interrupted_` is True; before anything
+        was, it raises KeyboardInterrupt and leaves the model as it is.
+        """
         self._check_parameters()
-        self.seed_ = number(self.seed)
         ratings = self.read(data)
+        tell = self.progress is not False
+        with self._all_or_nothing(), catch_interrupt(tell) as interrupt:
+            self._learn(ratings)
+            if interrupt.pressed and not self.sweeps_:
+                raise KeyboardInterrupt
+            self.interrupted_ = interrupt.pressed
+            if interrupt.pressed and self.fit_ is not None:
+                self.fit_ = replace(self.fit_, status="interrupted")
+        return self
+
+    def _learn(self, ratings: Ratings) -> None:
+        self.seed_ = number(self.seed)
         self.offset_ = float(ratings.rating.mean(dtype=np.float64))
         self.range_ = self.range or (float(ratings.rating.min()), float(ratings.rating.max()))
         found = learn(
@@ -140,7 +157,6 @@ class RatingModel(FactorModel):
         self.noise_ = np.array(np.broadcast_to(found.noise, ratings.users), np.float32)
         self.prior_noise_ = float(np.mean(found.noise))
         self.history_ = History.of(ratings)
-        return self
 
     def update(self, data: Any) -> Self:
         """Take in more ratings, of known and of new users and items, without fitting anew.
@@ -148,10 +164,11 @@ class RatingModel(FactorModel):
         The q of before is the prior of these rows, which alone are read. The precisions of noise,
         biases and factors stay as they are. A second rating of a pair takes the place of the first:
         it moves q by as much as the two differ. Rows without times, where others have them, are as
-        late as the latest.
+        late as the latest. Ctrl-C leaves the model as it was.
         """
         self._check_fitted()
-        taken_in(self, self.read(data))
+        with self._all_or_nothing():
+            taken_in(self, self.read(data))
         return self
 
     def fold_in(self, items: Any, ratings: Any = None, *, unknown: str = "error") -> Person:

@@ -72,6 +72,8 @@ def taken_in(model: RatingModel, ratings: Ratings) -> None:
         threads=model.threads,
         progress=model.progress,
     )
+    if q.status == "interrupted":
+        raise KeyboardInterrupt
     after = sides(q.posteriors)
     model.users_ = replaced(users, some_users, after[0])
     model.items_ = replaced(items, some_items, after[1])
