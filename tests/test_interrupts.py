@@ -18,29 +18,39 @@ from tests.recommend.tools import drawn
 
 ROOT = Path(__file__).parents[1]
 SVMP = Path(sys.executable).parent / "svmp"
-PATIENCE = 300
+PATIENCE = 1200
 """Seconds after which a process that does not end is killed."""
 MODULE = ["-m", "svmp"]
-SLOWLY = """
+WAITING = """
 import sys, time
+from svmp.inference import stopping
 from svmp.inference.carried import Carried
 from svmp.inference.run import Run
 from svmp.cli import main
 
-def slowly(kind):
+where = sys.argv.pop(1)
+
+def waiting(kind):
     usual = kind.advance
     def advance(self, *more):
         done = usual(self, *more)
-        print(kind.__name__, self.iteration, file=sys.stderr, flush=True)
-        time.sleep(0.05)
+        if where == f"{kind.__name__} {self.iteration}":
+            print(where, file=sys.stderr, flush=True)
+            while stopping._innermost is None or not stopping._innermost.pressed:
+                time.sleep(0.01)
         return done
     kind.advance = advance
 
-slowly(Carried)
-slowly(Run)
+waiting(Carried)
+waiting(Run)
 main()
 """
-"""The command line, with a line for each sweep and time to press a key."""
+"""The command line, which waits for Ctrl-C at the end of some sweep."""
+
+
+def during(sweep: str, *arguments: object) -> tuple[str, str]:
+    """Press Ctrl-C at the end of a sweep; return what is written, and the last sentence."""
+    return Command("-c", WAITING, sweep, *arguments).press(sweep).end()
 
 
 class Command:
@@ -56,6 +66,7 @@ class Command:
             text=True,
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": path, "SVMP_THREADS": "1", **variables},
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # as at a terminal
         )
         self._killer = threading.Timer(PATIENCE, self.process.kill)
         self._killer.start()
@@ -121,7 +132,7 @@ def test_where_svmp_is_imported_by_another_program_nothing_changes() -> None:
 def test_a_fit_saves_what_was_learned(ratings: Path, events: list[str], tmp_path: Path) -> None:
     out = tmp_path / "model"
     fit = ["recommend", "fit", ratings, "-o", out, "--factors", 2, *events]
-    said, last = Command("-c", SLOWLY, *fit).press("Carried 2").end()
+    said, last = during("Carried 2", *fit)
     assert last.endswith(": the model that is saved is of what was learned by then")
     assert "users" in said
     model = load(out)
@@ -132,14 +143,14 @@ def test_a_fit_saves_what_was_learned(ratings: Path, events: list[str], tmp_path
 @pytest.mark.slow
 def test_json_says_so_too(ratings: Path, tmp_path: Path) -> None:
     fit = ["recommend", "fit", ratings, "-o", tmp_path / "m", "--factors", 2, "--json"]
-    said, _ = Command("-c", SLOWLY, *fit).press("Carried 2").end()
+    said, _ = during("Carried 2", *fit)
     assert '"interrupted": true' in said
 
 
 @pytest.mark.slow
 def test_an_evaluation_shows_what_was_learned(ratings: Path) -> None:
     arguments = ["recommend", "evaluate", ratings, "--factors", 2]
-    said, last = Command("-c", SLOWLY, *arguments).press("Carried 2").end()
+    said, last = during("Carried 2", *arguments)
     assert last.endswith(": the scores are those of what was learned by then")
     assert "popularity" in said
 
@@ -155,7 +166,7 @@ def test_an_update_leaves_the_model_as_it_was(ratings: Path, kind: Any, tmp_path
     more.write_text("user,item,rating\n9999,14,5\n9999,21,1\n4,21,2\n")
     sweep = "Carried 1" if kind is EventModel else "Run 1"
     update = ["recommend", "update", out, more, "--duplicates", "last"]
-    said, last = Command("-c", SLOWLY, *update).press(sweep).end()
+    said, last = during(sweep, *update)
     assert (said, last) == ("", f"svmp: interrupted: {out} is as it was")
     assert {file.name: file.read_bytes() for file in out.iterdir()} == before
     assert {file.name for file in tmp_path.iterdir()} == {"model", "more.csv"}

@@ -16,6 +16,10 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+STARTING = 60
+"""Seconds until a process must say that it lives. uvicorn's five are less than one may take to import
+what it needs where the machine is busy, and it would be killed and started for ever."""
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -53,6 +57,7 @@ class Config(uvicorn.Config):
             h11_max_incomplete_event_size=bounds.head,
             **options,
         )
+        self.timeout_worker_healthcheck = STARTING
 
 
 class Bounded(asyncio.Protocol):

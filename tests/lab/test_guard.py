@@ -7,7 +7,7 @@ import socket
 import httpx
 import pytest
 
-from .conftest import SMALL, Lab
+from .conftest import PATIENCE, SMALL, Lab
 
 CHANGES = [("POST", "/api/runs"), ("POST", "/api/runs/1/stop"), ("DELETE", "/api/runs/1")]
 READS = ["/", "/api/data", "/api/events", "/api/runs/1/script", "/static/main.js", "/plotly.js"]
@@ -16,7 +16,9 @@ READS = ["/", "/api/data", "/api/events", "/api/runs/1/script", "/static/main.js
 def ask(lab: Lab, method: str, path: str, **headers: str) -> httpx.Response:
     """Send a request with these headers alone, and read no body."""
     names = {name.replace("_", "-"): value for name, value in headers.items()}
-    with httpx.stream(method, lab.url.rstrip("/") + path, headers=names, timeout=30) as answer:
+    with httpx.stream(
+        method, lab.url.rstrip("/") + path, headers=names, timeout=PATIENCE
+    ) as answer:
         if answer.status_code == 403:
             answer.read()
             assert "errors" in answer.json()

@@ -161,7 +161,7 @@ class Hostile:
         if self.random.random() < 0.1:
             del fields[self.random.choice([*fields])]
         rows = [f"{json.dumps(name)}: {value}" for name, value in fields.items()]
-        rows += self.random.sample(rows, self.random.random() < 0.05)  # a field twice
+        rows += rows[:1] if self.random.random() < 0.05 else []  # a field twice
         text = "{" + ", ".join(rows) + "}"
         if self.random.random() < 0.05:
             text = self.random.choice(TEXTS)

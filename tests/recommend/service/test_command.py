@@ -18,7 +18,7 @@ from svmp.errors import SvmpError
 from svmp.recommend.service import demo
 from svmp.recommend.service.serve import serve
 
-from .conftest import ROOT, SVMP, started
+from .conftest import PATIENCE, ROOT, SVMP, started
 
 
 def refused(*arguments: object, **variables: str) -> str:
@@ -28,7 +28,7 @@ def refused(*arguments: object, **variables: str) -> str:
         [SVMP, "recommend", "serve", *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         env={**os.environ, "PYTHONPATH": path, **variables},
     )
     assert (done.returncode, done.stdout) == (2, "")
@@ -44,7 +44,7 @@ def test_without_a_model_it_serves_the_demo_until_ctrl_c() -> None:
         assert "<title>svmp recommend</title>" in client.get("/").text
         assert client.get("/", headers={"Host": "evil.example"}).status_code == 403
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=30)[1] == ""
+        assert process.communicate(timeout=PATIENCE)[1] == ""
         assert process.returncode == 0
 
 
@@ -52,14 +52,14 @@ def test_several_processes_answer_add_up_and_end_with_the_first() -> None:
     with started("--workers", 2) as (client, process):
         seen = 0
         for _ in range(20):  # each over a connection of its own, to whoever takes it
-            answer = httpx.get(client.base_url.join("/items"), timeout=30)
+            answer = httpx.get(client.base_url.join("/items"), timeout=PATIENCE)
             seen += answer.status_code == 200
         figures = client.get("/metrics").text
         assert seen == 20
         assert 'svmp_requests_total{path="/items",status="200"} 20.0' in figures
         assert 'svmp_model_size{of="items"} 240.0' in figures
         process.kill()
-        process.communicate(timeout=30)  # which waits for all who can write to its pipes
+        process.communicate(timeout=PATIENCE)  # which waits for all who can write to its pipes
     with pytest.raises(httpx.ConnectError):
         httpx.get(client.base_url)
 
@@ -103,7 +103,7 @@ def test_without_its_extra_it_says_how_to_get_it() -> None:
         "from svmp.cli import main; main()"
     )
     said = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=ROOT
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, cwd=ROOT
     )
     assert said.returncode == 2
     assert said.stderr == f"svmp: this needs {missing}: pip install 'svmp[serve]'\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-import time
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from svmp.recommend.service import demo, work
 from svmp.recommend.service.answers import Served
 from svmp.recommend.service.front import Limits
 
-from .conftest import client_of
+from .conftest import PATIENCE, client_of, wait_for
 
 OWN = (
     *("127.0.0.1", "localhost", "LocalHost", "localhost.", "[::1]", "127.0.0.2"),
@@ -110,25 +110,26 @@ def test_a_batch_over_the_limit_is_refused() -> None:
 
 
 def test_what_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = Served.recommend
+    usual, end = Served.recommend, threading.Event()
 
     def slow(served: Served, asked: Any) -> Any:
         if len(asked.users) > 1:
-            time.sleep(0.6)
+            end.wait(PATIENCE)
         return usual(served, asked)
 
     with client_of(demo.MODEL, Limits(seconds=0.3)) as client:
         monkeypatch.setattr(Served, "recommend", slow)
-        assert client.post("/recommend", json={"users": [1]}).status_code == 200
+        wait_for(lambda: client.post("/recommend", json={"users": [1]}).status_code == 200)
         answer = client.post("/recommend", json={"users": [1, 2]})
+        end.set()
         assert answer.status_code == 503
         assert "in 0.3 seconds" in answer.json()["errors"]["request"]
         url = client.base_url
-        with socket.create_connection((url.host, url.port or 0), timeout=30) as slowly:
+        with socket.create_connection((url.host, url.port or 0), timeout=PATIENCE) as slowly:
             head = f"POST /recommend HTTP/1.1\r\nHost: {url.host}\r\nContent-Length: 9\r\n\r\n"
             slowly.sendall(head.encode())  # and never a body
             assert slowly.recv(100).startswith(b"HTTP/1.1 408 ")
-        assert client.get("/health").status_code == 200
+        wait_for(lambda: client.get("/health").status_code == 200)
 
 
 def test_when_too_much_is_waiting_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
