@@ -34,8 +34,10 @@ def waiting(kind):
     usual = kind.advance
     def advance(self, *more):
         done = usual(self, *more)
+        global where
         if where == f"{kind.__name__} {self.iteration}":
             print(where, file=sys.stderr, flush=True)
+            where = None
             while stopping._innermost is None or not stopping._innermost.pressed:
                 time.sleep(0.01)
         return done

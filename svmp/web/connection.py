@@ -17,8 +17,8 @@ import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 STARTING = 60
-"""Seconds until a process must say that it lives. uvicorn's five are less than one may take to import
-what it needs where the machine is busy, and it would be killed and started for ever."""
+"""Seconds until a process must say that it lives. On a busy machine, imports alone take longer than
+uvicorn's five, after which it would be killed and started again, for ever."""
 
 
 @dataclass(frozen=True)
