@@ -31,11 +31,7 @@ def end_quietly() -> None:
     """Until the command begins, let Ctrl-C end this process with a sentence."""
     if threading.current_thread() is not threading.main_thread() or not is_command():
         return
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        return
-    if "--multiprocessing-fork" in sys.orig_argv:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started it decides
-    else:
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 
 
@@ -43,6 +39,19 @@ def begin() -> None:
     """From here on, let Ctrl-C raise KeyboardInterrupt again."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def ignored() -> Iterator[None]:
+    """Let processes that start now ignore Ctrl-C from their first moment: this one decides."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def say(what: object = "") -> None:

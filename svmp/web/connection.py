@@ -16,10 +16,6 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-STARTING = 60
-"""Seconds until a process must say that it lives. On a busy machine, imports alone take longer than
-uvicorn's five, after which it would be killed and started again, for ever."""
-
 
 @dataclass(frozen=True)
 class Bounds:
@@ -57,7 +53,6 @@ class Config(uvicorn.Config):
             h11_max_incomplete_event_size=bounds.head,
             **options,
         )
-        self.timeout_worker_healthcheck = STARTING
 
 
 class Bounded(asyncio.Protocol):

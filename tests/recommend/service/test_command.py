@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from svmp.errors import SvmpError
 from svmp.recommend.service import demo
 from svmp.recommend.service.serve import serve
 
-from .conftest import PATIENCE, ROOT, SVMP, started
+from .conftest import PATIENCE, ROOT, SVMP, started, wait_for
 
 
 def refused(*arguments: object, **variables: str) -> str:
@@ -62,6 +63,44 @@ def test_several_processes_answer_add_up_and_end_with_the_first() -> None:
         process.communicate(timeout=PATIENCE)  # which waits for all who can write to its pipes
     with pytest.raises(httpx.ConnectError):
         httpx.get(client.base_url)
+
+
+def children(pid: int) -> set[int]:
+    """Return the processes that answer."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    lines = {int(child): Path(f"/proc/{child}/cmdline") for child in found}
+    return {child for child, line in lines.items() if b"spawn_main" in line.read_bytes()}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc")
+def test_a_process_that_ends_is_replaced() -> None:
+    with started("--workers", 2) as (client, process):
+        wait_for(lambda: len(children(process.pid)) == 2)
+        first = min(children(process.pid))
+        os.kill(first, signal.SIGKILL)
+        wait_for(lambda: len(children(process.pid) - {first}) == 2)
+        assert client.get("/health").status_code == 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", [0.0, 1.0])
+def test_ctrl_c_at_a_terminal_reaches_all_and_none_complains(delay: float) -> None:
+    """Also while they start."""
+    process = subprocess.Popen(
+        [SVMP, "recommend", "serve", "--workers", "2", "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert process.stdout is not None
+    assert "is served at" in process.stdout.readline()
+    time.sleep(delay)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.communicate(timeout=PATIENCE)[1] == ""
+    assert process.returncode == 0
 
 
 def test_a_token_may_come_from_the_environment(tmp_path: Path) -> None:
