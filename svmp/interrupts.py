@@ -20,7 +20,9 @@ STOPPED = 130
 
 
 def is_command() -> bool:
-    """Whether this process is `svmp`, or `python -m svmp`, or one that such a process started."""
+    """Whether this process is `svmp`, or `python -m svmp`, and none that such a process started."""
+    if "--multiprocessing-fork" in sys.orig_argv:
+        return False
     started = Path(sys.argv[0] if sys.argv else "")
     if started.name == "-m":  # so it is called until the module has been found
         return bool({"svmp", "-msvmp"} & set(sys.orig_argv))
@@ -43,15 +45,21 @@ def begin() -> None:
 
 @contextmanager
 def ignored() -> Iterator[None]:
-    """Let processes that start now ignore Ctrl-C from their first moment: this one decides."""
-    if threading.current_thread() is not threading.main_thread():
+    """Let processes that start now hear nothing of Ctrl-C: this one decides.
+
+    They inherit that it is blocked; here it is only late.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # which would start with the first, and unblock it
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def say(what: object = "") -> None:
