@@ -1,5 +1,10 @@
 """Stochastic variational message passing for conditionally conjugate Bayesian networks."""
 
+# ruff: noqa: E402
+from svmp.interrupts import end_quietly
+
+end_quietly()
+
 from svmp.errors import (
     ConvergenceWarning,
     FileError,

@@ -8,16 +8,42 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
+from svmp import interrupts
 from svmp.errors import SvmpError, needing
 from svmp.recommend.commands import recommend
 from svmp.study.commands import study
 
+
+class Commands(TyperGroup):
+    """All commands: one that is stopped by Ctrl-C ends with a sentence, and exit code 130."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        with self._sentence():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        with self._sentence():
+            return super().invoke(ctx)
+
+    @contextmanager
+    def _sentence(self) -> Iterator[None]:
+        try:
+            yield
+        except KeyboardInterrupt as interrupt:
+            interrupts.say(interrupt)
+            raise typer.Exit(interrupts.STOPPED) from None
+
+
 app = typer.Typer(
+    cls=Commands,
     help="Stochastic variational message passing in conjugate Bayesian networks.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -68,8 +94,12 @@ def lab(
 
 def main() -> None:
     """Run the command line; bad input ends in one sentence and exit code 2."""
+    interrupts.begin()
     try:
         app()
+    except KeyboardInterrupt:  # before it is known which command
+        interrupts.say()
+        sys.exit(interrupts.STOPPED)
     except SvmpError as error:
-        print(f"svmp: {error}", file=sys.stderr)
+        print(f"svmp: {getattr(error, 'fact', error)}", file=sys.stderr)
         sys.exit(2)

@@ -15,7 +15,19 @@ class ModelError(SvmpError, ValueError):
 
 
 class UnknownError(ModelError):
-    """An id that is not in a model."""
+    """An id that is not in a model.
+
+    Attributes
+    ----------
+    fact
+        The sentence without advice.
+    advice
+        What else to do, in Python; the command line and HTTP have their own.
+    """
+
+    def __init__(self, fact: str, advice: str = "") -> None:
+        self.fact, self.advice = fact, advice
+        super().__init__(f"{fact}; {advice}" if advice else fact)
 
 
 class ImproperError(SvmpError, ArithmeticError):

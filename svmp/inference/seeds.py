@@ -41,10 +41,9 @@ def number(seed: Seed) -> int:
     >>> number(7)
     7
     """
-    if seed is None or isinstance(seed, Generator):
+    if seed is None or isinstance(seed, Generator) or _whole(seed) >= LARGEST:
         return int(generator(seed).integers(LARGEST))
-    whole = _whole(seed)
-    return whole if whole < LARGEST else int(generator(whole).integers(LARGEST))
+    return _whole(seed)
 
 
 def _whole(seed: Any) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import signal
 import threading
 import time
@@ -105,27 +106,66 @@ class Window:
         return max(moved, 0.0) / max(sum(map(len, self.last.values())), 1)
 
 
+@dataclass
 class Interrupt:
-    """Whether the user pressed Ctrl-C."""
+    """Whether the user pressed Ctrl-C.
 
-    pressed = False
+    Attributes
+    ----------
+    outer
+        That of the code around, which is told of it too.
+    tell
+        Whether to say on stderr that it was heard.
+    pressed
+        Whether it was pressed, here or in a part that catches it on its own.
+    waiting
+        Whether it was pressed here, and no such part has come since: the next ends at once.
+    """
+
+    outer: Interrupt | None = None
+    tell: bool = False
+    pressed: bool = False
+    waiting: bool = False
+
+    def press(self) -> None:
+        """Note it here and outside."""
+        first, self.pressed = not self.pressed, True
+        if self.tell and first:
+            os.write(2, NOTICE)
+        if self.outer is not None:
+            self.outer.press()
+
+
+NOTICE = b"svmp: interrupted: ending with what was learned; Ctrl-C again ends it sooner\n"
+_innermost: Interrupt | None = None
 
 
 @contextmanager
-def catch_interrupt() -> Iterator[Interrupt]:
-    """Turn the first Ctrl-C into a flag, so that no update is cut in half; a second one raises."""
-    flag = Interrupt()
-    if threading.current_thread() is not threading.main_thread():
-        yield flag
+def catch_interrupt(tell: bool = False) -> Iterator[Interrupt]:
+    """Turn the first Ctrl-C into a flag, so that no update is cut in half; a second one raises.
+
+    Where Ctrl-C is ignored, it stays so. Of several of these inside each other, the innermost ends
+    first, and those outside know of it.
+    """
+    global _innermost
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield Interrupt()
         return
+    outer = _innermost
+    flag = _innermost = Interrupt(outer, tell)
+    if outer is not None and outer.waiting:
+        flag.pressed, outer.waiting = True, False
 
     def handle(number: int, frame: FrameType | None) -> None:
         if flag.pressed:
             raise KeyboardInterrupt
-        flag.pressed = True
+        flag.waiting = True
+        flag.press()
 
     before = signal.signal(signal.SIGINT, handle)
     try:
         yield flag
     finally:
         signal.signal(signal.SIGINT, before)
+        _innermost = outer

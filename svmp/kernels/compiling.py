@@ -11,6 +11,9 @@ import numba
 from numba.core import types
 from numba.extending import intrinsic
 
+from svmp.kernels.uninterrupted import defer_interrupts
+
+defer_interrupts()
 njit: Any = numba.njit
 SETTINGS: dict[str, Any] = {
     "cache": True,

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import (
     FileResponse,
     JSONResponse,
@@ -30,7 +30,6 @@ from svmp.lab.plan import read_plan
 from svmp.lab.runs import Run, Runs, TooMany
 
 STATIC = Path(__file__).parent / "static"
-LARGEST_BODY = 4096
 
 
 def make_app(runs: Runs, sources: Mapping[str, Source], port: int) -> Starlette:
@@ -97,17 +96,12 @@ def make_app(runs: Runs, sources: Mapping[str, Source], port: int) -> Starlette:
 
 
 async def read_json(request: Request) -> Any:
-    """Return the body of a request, if it is JSON and short."""
+    """Return the body of a request, if it is JSON."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise HTTPException(415, "settings must be sent as application/json")
-    body = b""
     try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > LARGEST_BODY:
-                raise HTTPException(413, f"settings must take at most {LARGEST_BODY:,} bytes")
-        return json.loads(body)
-    except (ValueError, RecursionError, ClientDisconnect):
+        return json.loads(await request.body())
+    except (ValueError, RecursionError):
         raise HTTPException(400, "settings must be sent as JSON") from None
 
 

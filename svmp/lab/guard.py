@@ -11,6 +11,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from svmp import web
+from svmp.web.body import BodyRefused, check_length, read_body, refuse_unread, replaying
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 HEADERS = web.headers(
@@ -22,27 +23,42 @@ HEADERS = web.headers(
 )
 
 
+LARGEST_BODY = 4096
+SECONDS = 10.0
+"""Until a body must have arrived."""
+
+
 class Guard:
     """Refuses requests from elsewhere, and adds headers that keep the page to itself."""
 
-    def __init__(self, app: ASGIApp, port: int) -> None:
-        self.app = app
-        self.hosts = web.own_hosts(port)
+    def __init__(self, app: ASGIApp, port: int, seconds: float = SECONDS) -> None:
+        self.app, self.port, self.seconds = app, port, seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        send = web.sending(send, HEADERS)
         trouble = self.trouble(scope["method"], scope["path"], Headers(scope=scope))
-        app = web.refusal({"request": trouble}, 403) if trouble else self.app
-        await app(scope, receive, web.sending(send, HEADERS))
+        try:
+            if trouble:
+                raise BodyRefused(403, trouble)
+            check_length(scope, LARGEST_BODY)
+            body = await read_body(receive, LARGEST_BODY, self.seconds)
+        except BodyRefused as refused:
+            answer = web.refusal({"request": refused.reason}, refused.status)
+            await refuse_unread(answer, scope, receive, send)
+            return
+        if body is not None:  # else nobody is there any more
+            await self.app(scope, replaying(body, receive), send)
 
     def trouble(self, method: str, path: str, headers: Headers) -> str | None:
         """Say why a request is refused, if it is."""
-        host, origin, site = (headers.get(n) for n in ("host", "origin", "sec-fetch-site"))
-        if host not in self.hosts:
+        hosts = headers.getlist("host")
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+        if not web.is_own(hosts, self.port):
             return "this page answers to 127.0.0.1 and localhost only"
-        if origin is not None and origin != f"http://{host}":
+        if origin is not None and origin.lower() != f"http://{hosts[0].lower()}":
             return "requests from other origins are refused"
         ours = ("same-origin", "none")
         if site not in (None, *ours) and (path != "/" or method not in SAFE):

@@ -14,9 +14,11 @@ from svmp.lab.app import make_app
 from svmp.lab.data import RatingsFile, find_sources
 from svmp.lab.runs import Runs
 from svmp.web import LOCAL, listen
+from svmp.web.connection import Bounds, Config
 
 PORT = 8014
 """Where the lab is, unless another port is named or something else is there."""
+CONNECTIONS = 200
 
 
 class Server(uvicorn.Server):
@@ -45,7 +47,7 @@ def serve(data: Path | None = None, port: int | None = None, opens: bool = True)
     address = f"http://{LOCAL}:{port}/"
     runs = Runs()
     app = make_app(runs, sources, port)
-    config = uvicorn.Config(app, ws="none", proxy_headers=False, log_level="error")
+    config = Config(app, Bounds(CONNECTIONS))
     print(f"svmp lab is at {address} (Ctrl-C ends it)", flush=True)
     with contextlib.suppress(KeyboardInterrupt):
         Server(config, runs, address if opens else None).run(sockets=[place])

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from svmp import interrupts
 from svmp.errors import ModelError, needing
+from svmp.interrupts import if_interrupted
 
 if TYPE_CHECKING:
     from svmp.recommend.events import EventModel
@@ -53,7 +55,7 @@ def fit(
         str, typer.Option(help="q of the factors: diagonal or full.")
     ] = "diagonal",
     noise: Annotated[str, typer.Option(help="Noise: one for each user, or shared.")] = "user",
-    seed: int = 0,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
     max_sweeps: Annotated[float, typer.Option(min=1)] = 100,
     threads: Annotated[int | None, typer.Option(min=1)] = None,
     as_json: Json = False,
@@ -71,8 +73,11 @@ def fit(
         of_ratings,
         of_events,
         duplicates,
-    ).fit(ratings)
-    model.save(out)
+    )
+    with if_interrupted("there is no model yet, and nothing is saved"):
+        model.fit(ratings)
+    with if_interrupted("the model was not saved"):
+        model.save(out)
     about: dict[str, Any] = {
         "model": str(out),
         "events" if events else "ratings": len(model.history_.item),
@@ -82,9 +87,10 @@ def fit(
     if isinstance(model, RatingModel):
         about |= {"sweeps": model.sweeps_, "noise": model.prior_noise_**0.5}
     if as_json:
-        print(json.dumps(about))
+        print(json.dumps(about | ({"interrupted": True} if model.interrupted_ else {})))
     else:
         _table([{"": name, "value": _shown(value)} for name, value in about.items()], False)
+    _end(model, "the model that is saved is of what was learned by then")
 
 
 @recommend.command()
@@ -101,7 +107,7 @@ def evaluate(
     counts: Counts = False,
     columns: Names = "",
     duplicates: Rule = "",
-    seed: int = 0,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw the figures into this file.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -131,6 +137,7 @@ def evaluate(
         with written_beside(plot) as draft:
             found.plot().savefig(draft, dpi=120)
     print(json.dumps(found.to_dict(), indent=1) if as_json else found)
+    _end(model, "the scores are those of what was learned by then")
 
 
 @recommend.command()
@@ -140,7 +147,9 @@ def top(
     n: Count = 10,
     explore: Annotated[str | None, typer.Option(help="thompson or ucb.")] = None,
     seen: Annotated[bool, typer.Option("--seen", help="Also what the user has rated.")] = False,
-    seed: int = 0,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="The same draws each time; by default they are new.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Recommend items to users."""
@@ -231,8 +240,9 @@ def update(
     if duplicates:
         found.set_params(duplicates=duplicates)
     before = len(found.history_.item), len(found.users_), len(found.items_)
-    found.update(ratings)
-    found.save(out or model)
+    with if_interrupted(f"{model} is as it was"):
+        found.update(ratings)
+        found.save(out or model)
     after = len(found.history_.item), len(found.users_), len(found.items_)
     names = ("events" if isinstance(found, EventModel) else "ratings", "users", "items")
     both = dict(zip(names, zip(before, after, strict=True), strict=True))
@@ -275,6 +285,13 @@ def serve(
     service = needing("serve", "svmp.recommend.service.serve")
     limits = service.Limits(max_body, max_batch, timeout)
     service.serve(model, titles, host, port, token, limits, browser, workers)
+
+
+def _end(model: RatingModel | EventModel, what: str) -> None:
+    """Say so, and end with its exit code, if Ctrl-C ended a fit."""
+    if model.interrupted_:
+        interrupts.say(what)
+        raise typer.Exit(interrupts.STOPPED)
 
 
 def _load(path: Path) -> RatingModel | EventModel:

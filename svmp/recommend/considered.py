@@ -33,7 +33,7 @@ def at_rest(model: EventModel, items: Keys, times: Keys) -> tuple[Side, Conditio
     prior = model.users_.prior
     begin = np.array([0, times.sum()])
     events = Events(begin, np.repeat(items, times).astype(np.int32), model.odds_, model.ratio)
-    draws = [events.draw(model.seed, -t)[begin[1] :] for t in range(1, DRAWS + 1)]
+    draws = [events.draw(model.seed_, -t)[begin[1] :] for t in range(1, DRAWS + 1)]
     others = np.concatenate(draws).astype(np.int64)
     rows = model.items_.at(np.concatenate([items, others]))
     taken = np.repeat([1.0, 0.0], [len(items), len(others)])

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import RatingsError
+from svmp.inference.seeds import Seed, generator
 from svmp.ratings import Ratings
 from svmp.recommend import metrics
 from svmp.recommend.baselines import Popularity, biases
@@ -98,7 +99,7 @@ def evaluate(
     relevant: float | None = None,
     users: int | None = 5000,
     draws: int = 500,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Evaluation:
     """Score a fitted model on ratings that it has not seen.
 
@@ -143,7 +144,7 @@ def evaluate(
     good = (test.rating >= least) & (user >= 0) & (item >= 0)
     chosen = np.unique(user[good])
     if users is not None and len(chosen) > users:
-        chosen = np.sort(np.random.default_rng(seed).choice(chosen, users, replace=False))
+        chosen = np.sort(generator(seed).choice(chosen, users, replace=False))
     good &= np.isin(user, chosen)
     scores: dict[str, dict[str, Score]] = {}
     for name, one in models.items():
@@ -188,7 +189,7 @@ def ranks(
 
 
 def _of_ratings(
-    model: RatingModel, test: Ratings, user: Any, item: Any, seed: int, draws: int
+    model: RatingModel, test: Ratings, user: Any, item: Any, seed: Seed, draws: int
 ) -> dict[str, Score]:
     mean, std = model.predict_keys(user, item)
     error = test.rating.astype(np.float64) - mean
@@ -207,7 +208,7 @@ def _of_ratings(
 
 
 def _of_rankings(
-    model: FactorModel, users: Any, user: Any, item: Any, n: int, seed: int, draws: int
+    model: FactorModel, users: Any, user: Any, item: Any, n: int, seed: Seed, draws: int
 ) -> dict[str, Score]:
     found = ranks(model, users, user, item)
     by_user = {
@@ -233,7 +234,7 @@ def _covered(model: RatingModel, test: Ratings, user: Any, item: Any, level: flo
     return float(np.mean(_held(model, test, user, item, level)))
 
 
-def _score(values: Any, seed: int, draws: int) -> Score:
+def _score(values: Any, seed: Seed, draws: int) -> Score:
     return Score(float(np.mean(values)), *metrics.bootstrap(values, seed, draws))
 
 

@@ -13,7 +13,9 @@ from scipy.special import expit, ndtri
 from svmp.errors import ModelError, RatingsError
 from svmp.inference.carried import Carried
 from svmp.inference.posterior import Posterior
+from svmp.inference.seeds import Seed, number
 from svmp.inference.steps import HoldThenDecay
+from svmp.inference.stopping import catch_interrupt
 from svmp.kernels.threads import use_threads
 from svmp.ratings import Ratings, read_ratings
 from svmp.ratings.columns import Columns
@@ -65,7 +67,9 @@ class EventModel(FactorModel):
         Whether a rating is how often the event happened, and counts as many times.
     columns, duplicates
         How to read data, see `svmp.ratings.read_ratings`; users and items will do.
-    seed, threads, progress
+    seed
+        As for `svmp.fit`, or a `numpy.random.Generator`, or None; `seed_` is what `fit` has used.
+    threads, progress
         As for `svmp.fit`.
 
     Attributes
@@ -100,7 +104,7 @@ class EventModel(FactorModel):
         counts: bool = False,
         columns: Columns | None = None,
         duplicates: Duplicates = "sum",
-        seed: int = 0,
+        seed: Seed = 0,
         threads: int | None = None,
         progress: bool | None = None,
     ) -> None:
@@ -123,31 +127,44 @@ class EventModel(FactorModel):
     # --- learning --------------------------------------------------------------------------
 
     def fit(self, data: Any) -> Self:
-        """Learn from events: a path, a table, or arrays, see `svmp.ratings.read_ratings`."""
+        """Learn from events: a path, a table, or arrays, see `svmp.ratings.read_ratings`.
+
+        Ctrl-C ends it with what was learned by then, and `interrupted_` is True; before anything
+        was, it raises KeyboardInterrupt and leaves the model as it is.
+        """
         self._check_parameters()
         ratings = self.read(data)
+        with self._all_or_nothing():
+            self._learn(ratings)
+        return self
+
+    def _learn(self, ratings: Ratings) -> None:
+        self.seed_ = number(self.seed)
         self.history_ = History.of(ratings)
         self.offset_ = -float(np.log(self.ratio))
         events = self._events(self.history_, ratings.items)
         self.odds_ = events.weights
         steps = HoldThenDecay(self.hold, self.kappa, tau=1.0)
         tell = self.progress is not False
-        run = Carried(steps, self.seed, threads=self.threads, tell=tell)
-        with use_threads(self.threads, tell):
+        run = Carried(steps, self.seed_, threads=self.threads, tell=tell)
+        with use_threads(self.threads, tell), catch_interrupt(tell) as interrupt:
             for t in shown(range(1, self.iterations + 1), self.progress, "drawing graphs", few=1):
-                item = events.draw(self.seed, t)
+                item = events.draw(self.seed_, t)
                 run.advance(network(events, item, self.factors, self.precision))
+                if interrupt.pressed:
+                    break
         self._keep(run.posteriors, ratings)
-        return self
+        self.interrupted_ = interrupt.pressed
 
     def update(self, data: Any) -> Self:
         """Take in more events, of known and of new users and items, without fitting anew.
 
         The q of before is the prior of these events, which alone are read. An event that the model
-        knows already counts once more.
+        knows already counts once more. Ctrl-C leaves the model as it was.
         """
         self._check_fitted()
-        taken_in(self, self.read(data))
+        with self._all_or_nothing():
+            taken_in(self, self.read(data))
         return self
 
     def fold_in(self, items: Any, counts: Any = None, *, unknown: str = "error") -> Person:
@@ -293,7 +310,7 @@ class EventModel(FactorModel):
         return Side(bias, items.bias_var, items.mean, items.cov)
 
     def _scorer(
-        self, items: Side, explore: Explore, width: float, seed: int
+        self, items: Side, explore: Explore, width: float, seed: Seed
     ) -> Callable[[int, Side], Floats]:
         if self.score != "probability" or explore is not None:
             return scorer(items, explore, width, seed)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import FileError, ModelError
+from svmp.inference.seeds import Seed, number
 from svmp.recommend import files
 from svmp.recommend.estimator import Estimator, check_whole
 from svmp.recommend.fold import Array, Explanation
@@ -36,7 +38,7 @@ class Top(NamedTuple):
     items
         Their ids.
     scores, stds
-        Expected score and its standard deviation under q.
+        Expected score, of ratings within their scale, and its standard deviation under q.
     """
 
     items: NDArray[Any]
@@ -72,12 +74,19 @@ class FactorModel(Estimator, ABC):
         What the model has been fitted to, by user.
     offset_
         What is added to every score.
+    seed_
+        The seed of the fit, a whole number.
+    interrupted_
+        Whether Ctrl-C ended the fit, so that the model is of what was learned by then.
     """
 
     users_: Known
     items_: Known
     history_: History
     offset_: float
+    seed: Seed
+    seed_: int
+    interrupted_: bool = False
 
     def recommend(
         self,
@@ -90,7 +99,7 @@ class FactorModel(Estimator, ABC):
         explore: Explore = None,
         width: float = 1.0,
         unknown: str = "error",
-        seed: int = 0,
+        seed: Seed = None,
         progress: bool | None = None,
     ) -> Top:
         """Return the n items with the highest scores, for one user or many.
@@ -111,7 +120,8 @@ class FactorModel(Estimator, ABC):
         unknown
             What to do about a user that is not in the model: "error", or "prior".
         seed
-            Decides the draws.
+            Decides the draws: a whole number for the same each time, or a `numpy.random.Generator`.
+            By default they are new each time.
         progress
             Whether to show how far it is; by default on a terminal.
 
@@ -175,7 +185,7 @@ class FactorModel(Estimator, ABC):
             side = self.users_.at(np.array([key]))
         parts = self._parts(keys, ratings, key, one)
         base = self.offset_ + float(score(self.users_.prior, one)[0][0])
-        found = self.offset_ + float(score(side, one)[0][0])
+        found = float(self._on_scale(self.offset_ + score(side, one)[0])[0])
         order = np.argsort(-np.abs(parts), kind="stable")
         rest = found - base - float(parts.sum())
         ids = self.items_.ids[keys[order]]
@@ -188,12 +198,23 @@ class FactorModel(Estimator, ABC):
         arrays |= of_history(self.history_)
         about = {
             "kind": type(self).__name__,
-            "parameters": self.get_params(),
+            "parameters": self.get_params() | {"seed": self.seed_},
             "offset": self.offset_,
         }
         more, others = self._own_state()
         ids = {"users": self.users_.ids, "items": self.items_.ids}
         files.write(path, {**about, **more}, {**arrays, **others}, ids)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Leave the model as it was if something goes wrong, or Ctrl-C ends it."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, mapped: bool = True) -> Self:
@@ -208,6 +229,7 @@ class FactorModel(Estimator, ABC):
             files.need(kind == cls.__name__, f"this is a {kind!s:.40}, not a {cls.__name__}")
             try:
                 model = cls(**parameters)
+                model.seed_ = number(model.seed)
                 model.offset_ = float(about["offset"])
                 model.users_ = to_known("users", ids["users"], arrays)
                 model.items_ = to_known("items", ids["items"], arrays)
@@ -230,10 +252,14 @@ class FactorModel(Estimator, ABC):
         return self.items_.side
 
     def _scorer(
-        self, items: Side, explore: Explore, width: float, seed: int
+        self, items: Side, explore: Explore, width: float, seed: Seed
     ) -> Callable[[int, Side], Floats]:
         """Return the function that scores a block of users, by its number, against items."""
         return scorer(items, explore, width, seed)
+
+    def _on_scale(self, scores: Floats) -> Floats:
+        """Return expected scores as they are shown; the ranking is by what they are before."""
+        return scores
 
     @abstractmethod
     def _parts(self, items: Keys, ratings: Floats, user: int, one: Side) -> Array:
@@ -293,7 +319,7 @@ class FactorModel(Estimator, ABC):
         mean, var = (x.reshape(places.shape) for x in score(*pairs))
         absent = places < 0
         return (
-            np.where(absent, np.nan, mean + self.offset_),
+            np.where(absent, np.nan, self._on_scale(mean + self.offset_)),
             np.where(absent, np.nan, np.sqrt(var)),
         )
 

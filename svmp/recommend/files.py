@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from svmp.errors import FileError
+from svmp.inference.stopping import catch_interrupt
 from svmp.ratings.table import Ids
 from svmp.writing import as_path, draft_of, written_beside
 
@@ -47,11 +48,14 @@ def write(
             pl.DataFrame({"id": labels}).write_parquet(draft / f"{name}.parquet")
         text = json.dumps({"format": FORMAT, **about, "shapes": shapes}, indent=1)
         (draft / ABOUT).write_text(text + "\n", "utf-8")
-        if target.exists():
-            shutil.rmtree(before, ignore_errors=True)
-            target.rename(before)
-        draft.rename(target)
+        with catch_interrupt() as interrupt:  # between the two there is no model
+            if target.exists():
+                shutil.rmtree(before, ignore_errors=True)
+                target.rename(before)
+            draft.rename(target)
         shutil.rmtree(before, ignore_errors=True)
+        if interrupt.pressed:
+            raise KeyboardInterrupt("the model is saved")
     except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise FileError(f"{path}: the model cannot be written ({error})") from None
     finally:

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from svmp.inference.seeds import Seed, generator
+
 Array = NDArray[np.float64]
 
 
@@ -96,11 +98,11 @@ class Ranks:
 
 
 def bootstrap(
-    values: ArrayLike, seed: int = 0, draws: int = 500, level: float = 0.95
+    values: ArrayLike, seed: Seed = 0, draws: int = 500, level: float = 0.95
 ) -> tuple[float, float]:
     """Return an interval for the mean of values, by drawing them again and again."""
     x = _array(values)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     count = len(x)
     means = [x[rng.integers(0, count, count)].mean() for _ in range(draws)]
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])

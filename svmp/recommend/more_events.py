@@ -47,10 +47,10 @@ def taken_in(model: EventModel, ratings: Ratings) -> None:
     who = np.concatenate([own[0], taken.user[others]])
     answer = np.repeat(np.array([1, 0], np.int8), [len(own[0]), others.sum()])
     steps = HoldThenDecay(model.hold, model.kappa, tau=1.0)
-    run = Carried(steps, model.seed, _start(*before), threads=model.threads, tell=False)
+    run = Carried(steps, model.seed_, _start(*before), threads=model.threads, tell=False)
     with use_threads(model.threads, False):
         for t in range(1, model.iterations + 1):
-            drawn = taken.draw(model.seed, -100 - t)[others]
+            drawn = taken.draw(model.seed_, -100 - t)[others]
             what = np.concatenate([own[1], drawn])
             run.advance(_network(*before, who, what, answer, model.offset_))
     q = run.posteriors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self, get_args
 
 import numpy as np
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 
 from svmp.errors import ModelError
 from svmp.inference.result import Fit
+from svmp.inference.seeds import Seed, number
+from svmp.inference.stopping import catch_interrupt
 from svmp.ratings import Ratings, read_ratings
 from svmp.ratings.columns import Columns
 from svmp.ratings.table import Duplicates
@@ -54,7 +57,9 @@ class RatingModel(FactorModel):
         How to read data, see `svmp.ratings.read_ratings`.
     max_sweeps, tol
         Sweeps at most, and by what share errors must fall for the run to go on.
-    seed, threads, progress
+    seed
+        As for `svmp.fit`, or a `numpy.random.Generator`, or None; `seed_` is what `fit` has used.
+    threads, progress
         For `svmp.fit`, which does the inference.
 
     Attributes
@@ -90,7 +95,7 @@ class RatingModel(FactorModel):
         calibrate: float = 0.05,
         columns: Columns | None = None,
         duplicates: Duplicates = "error",
-        seed: int = 0,
+        seed: Seed = 0,
         max_sweeps: float = 100,
         tol: float = 1e-5,
         threads: int | None = None,
@@ -112,9 +117,25 @@ class RatingModel(FactorModel):
     # --- learning --------------------------------------------------------------------------
 
     def fit(self, data: Any) -> Self:
-        """Learn from ratings: a path, a table, or arrays, see `svmp.ratings.read_ratings`."""
+        """Learn from ratings: a path, a table, or arrays, see `svmp.ratings.read_ratings`.
+
+        Ctrl-C ends it with what was learned by then, and `interrupted_` is True; before anything
+        was, it raises KeyboardInterrupt and leaves the model as it is.
+        """
         self._check_parameters()
         ratings = self.read(data)
+        tell = self.progress is not False
+        with self._all_or_nothing(), catch_interrupt(tell) as interrupt:
+            self._learn(ratings)
+            if interrupt.pressed and not self.sweeps_:
+                raise KeyboardInterrupt
+            self.interrupted_ = interrupt.pressed
+            if interrupt.pressed and self.fit_ is not None:
+                self.fit_ = replace(self.fit_, status="interrupted")
+        return self
+
+    def _learn(self, ratings: Ratings) -> None:
+        self.seed_ = number(self.seed)
         self.offset_ = float(ratings.rating.mean(dtype=np.float64))
         self.range_ = self.range or (float(ratings.rating.min()), float(ratings.rating.max()))
         found = learn(
@@ -126,7 +147,7 @@ class RatingModel(FactorModel):
             self.noise,
             self.max_sweeps,
             self.tol,
-            self.seed,
+            self.seed_,
             self.threads,
             self.progress,
         )
@@ -136,7 +157,6 @@ class RatingModel(FactorModel):
         self.noise_ = np.array(np.broadcast_to(found.noise, ratings.users), np.float32)
         self.prior_noise_ = float(np.mean(found.noise))
         self.history_ = History.of(ratings)
-        return self
 
     def update(self, data: Any) -> Self:
         """Take in more ratings, of known and of new users and items, without fitting anew.
@@ -144,10 +164,11 @@ class RatingModel(FactorModel):
         The q of before is the prior of these rows, which alone are read. The precisions of noise,
         biases and factors stay as they are. A second rating of a pair takes the place of the first:
         it moves q by as much as the two differ. Rows without times, where others have them, are as
-        late as the latest.
+        late as the latest. Ctrl-C leaves the model as it was.
         """
         self._check_fitted()
-        taken_in(self, self.read(data))
+        with self._all_or_nothing():
+            taken_in(self, self.read(data))
         return self
 
     def fold_in(self, items: Any, ratings: Any = None, *, unknown: str = "error") -> Person:
@@ -233,7 +254,7 @@ class RatingModel(FactorModel):
         """Choose the ratings from which the intervals are learned."""
         held = np.zeros(count, bool)
         size = min(int(self.calibrate * count), HELD_OUT)
-        rng = np.random.default_rng([self.seed, 1])
+        rng = np.random.default_rng([self.seed_, 1])
         held[rng.choice(count, size if size >= 50 else 0, replace=False)] = True
         return held
 
@@ -254,6 +275,9 @@ class RatingModel(FactorModel):
         quantiles = array(arrays, "quantiles", np.float64, (GRID,))
         need((np.diff(quantiles) >= 0).all(), "damaged: the quantiles are not in order")
         self.spread_ = Spread(float(about["scale"]), quantiles)
+
+    def _on_scale(self, scores: Floats) -> Floats:
+        return np.clip(scores, *self.range_)
 
     def _noise(self, users: Keys) -> Floats:
         """Return the variance of the noise for users."""

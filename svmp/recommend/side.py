@@ -145,8 +145,8 @@ class Known:
             raise UnknownError(f"{self.what}: {error}") from None
         if unknown == "error" and (keys < 0).any():
             raise UnknownError(
-                f"there is no {self.what} {wanted[np.argmax(keys < 0)]!s:.60} in the model; "
-                f"unknown='prior' takes it for a {self.what} of whom nothing is known"
+                f"there is no {self.what} {wanted[np.argmax(keys < 0)]!s:.60} in the model",
+                "unknown='prior' predicts as for one without any data",
             )
         return keys
 

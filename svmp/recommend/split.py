@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import RatingsError
+from svmp.inference.seeds import Seed, generator
 from svmp.ratings import Ratings
 
 
@@ -21,7 +22,7 @@ class Split(NamedTuple):
     test: Ratings
 
 
-def random(ratings: Ratings, share: float = 0.1, seed: int = 0) -> Split:
+def random(ratings: Ratings, share: float = 0.1, seed: Seed = 0) -> Split:
     """Leave out a share of the rows, drawn at random.
 
     >>> ratings = Ratings.of_keys([0, 0, 1, 1, 2], [0, 1, 0, 1, 0], [1, 2, 3, 4, 5], 3, 2)
@@ -30,7 +31,7 @@ def random(ratings: Ratings, share: float = 0.1, seed: int = 0) -> Split:
     """
     out = np.zeros(len(ratings), bool)
     count = _count(share, len(ratings))
-    out[np.random.default_rng(seed).choice(len(ratings), count, replace=False)] = True
+    out[generator(seed).choice(len(ratings), count, replace=False)] = True
     return _split(ratings, out)
 
 
@@ -55,20 +56,20 @@ def last_out(ratings: Ratings, n: int = 1) -> Split:
     return _split(ratings, out)
 
 
-def cold_users(ratings: Ratings, share: float = 0.1, seed: int = 0) -> Split:
+def cold_users(ratings: Ratings, share: float = 0.1, seed: Seed = 0) -> Split:
     """Leave out all rows of a share of the users, drawn at random."""
     return _split(ratings, _cold(ratings.user, ratings.users, share, seed)[ratings.user])
 
 
-def cold_items(ratings: Ratings, share: float = 0.1, seed: int = 0) -> Split:
+def cold_items(ratings: Ratings, share: float = 0.1, seed: Seed = 0) -> Split:
     """Leave out all rows of a share of the items, drawn at random."""
     return _split(ratings, _cold(ratings.item, ratings.items, share, seed)[ratings.item])
 
 
-def _cold(keys: NDArray[np.int32], size: int, share: float, seed: int) -> NDArray[np.bool_]:
+def _cold(keys: NDArray[np.int32], size: int, share: float, seed: Seed) -> NDArray[np.bool_]:
     rated = np.unique(keys)
     cold = np.zeros(size, bool)
-    chosen = np.random.default_rng(seed).choice(rated, _count(share, len(rated)), replace=False)
+    chosen = generator(seed).choice(rated, _count(share, len(rated)), replace=False)
     cold[chosen] = True
     return cold
 

@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
+from svmp.inference.seeds import Seed, generator
 from svmp.kernels.compiling import CHUNK, claim, jit, shared
 from svmp.kernels.threads import share
 from svmp.recommend.side import Floats, Keys, Side, score_all, variance_all
@@ -21,7 +22,7 @@ BLOCK = 256
 Explore = Literal["thompson", "ucb"] | None
 
 
-def scorer(items: Side, explore: Explore, width: float, seed: int) -> Callable[..., Floats]:
+def scorer(items: Side, explore: Explore, width: float, seed: Seed) -> Callable[..., Floats]:
     """Return the function that scores a block of users, by its number, against all items."""
     if explore is None:
         return lambda block, users: score_all(users, items)
@@ -31,7 +32,7 @@ def scorer(items: Side, explore: Explore, width: float, seed: int) -> Callable[.
         )
 
     def thompson(block: int, users: Side) -> Floats:
-        rng = np.random.default_rng([seed, block])
+        rng = generator(seed, block)
         return score_all(users.draw(rng), items.draw(rng))
 
     return thompson

@@ -56,7 +56,7 @@ def taken_in(model: RatingModel, ratings: Ratings) -> None:
     rows = Ratings(u.astype(np.int32), i.astype(np.int32), centred, some_users, some_items)
     before = users.side.at(some_users), items.side.at(some_items)
     network = continued(rows, *before, precision)
-    rng = np.random.default_rng([model.seed, len(history.item)])
+    rng = np.random.default_rng([model.seed_, len(history.item)])
     start = {
         **_start("a", "u", before[0], some_users >= len(known[0]), rng),
         **_start("b", "v", before[1], some_items >= len(known[1]), rng),
@@ -65,13 +65,15 @@ def taken_in(model: RatingModel, ratings: Ratings) -> None:
         network,
         FullVB(),
         init=start,
-        seed=model.seed,
+        seed=model.seed_,
         max_sweeps=SWEEPS,
         bound_every=SWEEPS,
         tol=0,
         threads=model.threads,
         progress=model.progress,
     )
+    if q.status == "interrupted":
+        raise KeyboardInterrupt
     after = sides(q.posteriors)
     model.users_ = replaced(users, some_users, after[0])
     model.items_ = replaced(items, some_items, after[1])

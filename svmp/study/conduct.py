@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 
 from svmp.errors import StudyError
+from svmp.interrupts import STOPPED
 from svmp.study import answer
 from svmp.study.bench import Bench
 from svmp.study.data import load
@@ -22,9 +23,6 @@ from svmp.study.report import draw_figure, publish
 from svmp.study.settings import Settings
 from svmp.study.store import Store
 from svmp.study.terminal import show, watching
-
-STOPPED = 130
-"""The exit code of a command that was stopped by Ctrl-C."""
 
 
 def conduct(question: str, settings: Settings, out: Path, threads: int | None, force: bool) -> None:

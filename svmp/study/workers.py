@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from svmp.errors import StudyError, SvmpError
+from svmp.interrupts import ignored
 from svmp.study.data import Data
 from svmp.study.runs import Result, Spec
 
@@ -78,7 +79,7 @@ def workers(count: int, data: Data, factors: int, seed: int) -> Iterator[list[Wo
                 process = spawn.Process(
                     target=work, args=(there, place, factors, seed), daemon=True
                 )
-                with one_thread():
+                with one_thread(), ignored():
                     process.start()
                 there.close()
                 found.append(Worker(process, here))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
+import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from starlette.responses import Response
 from starlette.types import Message, Send
 
 LOCAL = "127.0.0.1"
+HOST = re.compile(r"(\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[0-9a-z.-]+))(:(?P<port>[0-9]{1,5}))?")
+"""Name, or address of either kind, and maybe a port."""
 STYLE = Path(__file__).parent / "base.css"
 """The style that pages have in common."""
 
@@ -31,12 +35,26 @@ def _socket(host: str, port: int) -> socket.socket:
     return socket.create_server((host, port), family=family)
 
 
-def own_hosts(port: int) -> frozenset[str]:
-    """Return what a browser on this machine calls a page of this machine.
+def is_local(host: str) -> bool:
+    """Whether an address can be reached from this machine only."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_own(hosts: Sequence[str], port: int) -> bool:
+    """Whether the Host of a request is this machine, at this port or without one.
 
     Any name can be made to point to 127.0.0.1: a request for another is from somebody else's page.
+
+    >>> is_own(["localhost"], 8014), is_own(["[::1]:8014"], 8014), is_own(["evil.example"], 8014)
+    (True, True, False)
     """
-    return frozenset(f"{name}:{port}" for name in (LOCAL, "localhost", "[::1]"))
+    parts = HOST.fullmatch(hosts[0].lower()) if len(hosts) == 1 else None
+    if parts is None or parts["port"] not in (None, str(port)):
+        return False
+    return is_local(parts["six"] or parts["name"].removesuffix("."))
 
 
 def headers(**sources: str) -> list[tuple[bytes, bytes]]:

@@ -32,6 +32,8 @@ CHILDREN = SMALL | {"algorithm": "children", "option": "a", "C": 1}
 PAPER = CHILDREN | {"policy": "RobbinsMonro", "kappa": 0.6, "rho1": 1}
 ENDLESS = PAPER | {"rho1": "1/512", "scale": 0.01, "sweeps": 500}
 """A run that has to be stopped."""
+PATIENCE = 120
+"""Seconds to wait for what takes a moment, on a machine that is busy."""
 
 
 @dataclass
@@ -44,7 +46,7 @@ class Lab:
 
     def __post_init__(self) -> None:
         headers = {"Origin": self.url.rstrip("/"), "Sec-Fetch-Site": "same-origin"}
-        self.client = httpx.Client(base_url=self.url, headers=headers, timeout=30)
+        self.client = httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE)
 
     def start(self, settings: dict[str, Any]) -> str:
         answer = self.client.post("/api/runs", json=settings)
@@ -109,12 +111,12 @@ def end_lab(lab: Lab) -> str:
     """Press Ctrl-C; return what was said on stderr."""
     lab.client.close()
     lab.process.send_signal(signal.SIGINT)
-    said = lab.process.communicate(timeout=30)[1]
+    said = lab.process.communicate(timeout=PATIENCE)[1]
     assert lab.process.returncode == 0
     return said
 
 
-def gone(pid: int, seconds: float = 15) -> bool:
+def gone(pid: int, seconds: float = PATIENCE) -> bool:
     """Whether a process ends within some time; one that nobody has waited for has ended."""
     for _ in range(int(seconds / 0.05)):
         try:

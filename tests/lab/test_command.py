@@ -16,7 +16,7 @@ import svmp
 from svmp.ratings import read_ratings
 from svmp.study.netflix import matrix_factorization
 
-from .conftest import ENDLESS, SVMP, end_lab, gone, start_lab
+from .conftest import ENDLESS, PATIENCE, SVMP, end_lab, gone, start_lab
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc")
 
@@ -32,7 +32,7 @@ def test_no_process_is_left_behind(sent: signal.Signals) -> None:
         workers = lab.children()
         assert len(workers) >= 2  # of the run, and a spare
         lab.process.send_signal(sent)
-        said = lab.process.communicate(timeout=30)[1]
+        said = lab.process.communicate(timeout=PATIENCE)[1]
         assert said == ""
         assert lab.process.returncode == -sent
         assert all(gone(worker) for worker in workers)
@@ -44,7 +44,7 @@ def test_a_port_that_is_taken_is_named_in_a_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
         command = [SVMP, "lab", "--no-open", "--port", port]
-        said = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        said = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert said.returncode == 2
     assert said.stdout == ""
     assert said.stderr == f"svmp: the lab cannot use port {port}: Address already in use\n"
@@ -55,7 +55,9 @@ def test_without_its_extra_it_says_how_to_get_it() -> None:
         "import sys; sys.modules['uvicorn'] = None; sys.argv = ['svmp', 'lab'];"
         "from svmp.cli import main; main()"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE
+    )
     assert said.returncode == 2
     assert said.stderr == "svmp: this needs uvicorn: pip install 'svmp[study]'\n"
 
@@ -94,7 +96,7 @@ def test_a_file_that_cannot_be_read_is_named_with_its_line(tmp_path: Path) -> No
     path = tmp_path / "ratings.csv"
     path.write_text("user,item,rating\n1,2,3\n1,3,good\n")
     command = [SVMP, "lab", "--no-open", "--data", path]
-    said = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    said = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert said.returncode == 2
     assert said.stdout == ""
     assert said.stderr.startswith("svmp: ")

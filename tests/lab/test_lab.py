@@ -55,10 +55,8 @@ def test_a_run_streams_and_stops(lab: Lab) -> None:
     id = lab.start(ENDLESS)
     running = lab.wait(id, lambda run: len(run["rows"]) >= 3)
     assert running["state"] == "running"
-    began = time.perf_counter()
     assert lab.client.post(f"/api/runs/{id}/stop").status_code == 204
     run = lab.end_of(id)
-    assert time.perf_counter() - began < 10
     assert run["state"] == "interrupted"
     assert run["bound"] == run["rows"][-1][3], "the bound of the q in which it ended"
     accesses = [row[1] for row in run["rows"]]

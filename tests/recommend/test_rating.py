@@ -79,6 +79,8 @@ def test_ctrl_c_ends_the_sweeps_and_leaves_a_model(monkeypatch: Any, at: int) ->
     monkeypatch.setattr(Carried, "advance", pressed)
     model = RatingModel(2, progress=False, threads=1, max_sweeps=20).fit(parts().train)
     assert model.sweeps_ == at + LAST
+    assert model.fit_ is not None
+    assert (model.interrupted_, model.fit_.status) == (True, "interrupted")
     assert np.isfinite(model.predict(model.users_.ids[0], model.items_.ids)).all()
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -46,7 +49,8 @@ def test_what_is_recommended_is_best_and_not_seen() -> None:
         left = [i for i in range(40) if i not in seen]
         wanted = sorted(left, key=lambda i: -scores[key, i])[:5]
         assert found.items.tolist() == model.items_.ids[wanted].tolist()
-        assert found.scores == pytest.approx(scores[key, wanted], rel=1e-5)
+        shown = np.clip(scores[key, wanted], *model.range_)
+        assert found.scores == pytest.approx(shown, rel=1e-5)
         again = model.recommend(model.users_.ids[key], n=3, exclude_seen=False)
         assert again.items[0] == model.items_.ids[np.argmax(scores[key])]
 
@@ -119,6 +123,50 @@ def test_the_same_seed_gives_the_same_draws() -> None:
     )
     assert np.array_equal(first, second)
     assert not np.array_equal(first, other)
+
+
+def test_scores_stay_on_the_scale_and_rankings_do_not() -> None:
+    model = fitted()
+    user, items = model.users_.ids[0], model.items_.ids
+    scores = score_all(model.users_.side.at(np.array([0])), model.items_.side)[0] + model.offset_
+    narrow = copy.copy(model)
+    low, high = np.quantile(scores, [0.4, 0.6])  # so that most scores are off the scale
+    narrow.range_ = float(low), float(high)
+    top = narrow.recommend(user, 40, exclude_seen=False)
+    assert top.items.tolist() == items[np.argsort(-scores, kind="stable")].tolist()
+    assert top.scores == pytest.approx(narrow.predict(user, top.items))
+    assert top.scores[0] == pytest.approx(high)
+    assert top.scores[-1] == pytest.approx(low)
+    for explore in ("ucb", "thompson"):
+        found = narrow.recommend(user, 40, exclude_seen=False, explore=explore)  # type: ignore[arg-type]
+        assert found.scores == pytest.approx(narrow.predict(user, found.items))
+    for item in (top.items[0], top.items[-1]):
+        why = narrow.explain(user, item)
+        assert why.prediction == pytest.approx(narrow.predict(user, item)[0])
+        assert why.base + why.parts.sum() + why.rest == pytest.approx(why.prediction)
+
+
+def test_without_a_seed_exploration_explores() -> None:
+    model = fitted()
+    users = model.users_.ids
+    lists = [model.recommend(users, 5, explore="thompson").items for _ in range(2)]
+    assert not np.array_equal(*lists)
+    greedy = [model.recommend(users, 5).items for _ in range(2)]
+    assert np.array_equal(*greedy)
+
+
+def test_a_generator_may_stand_for_a_seed() -> None:
+    model = fitted()
+
+    def lists(seed: Any) -> list[list[Any]]:
+        found = (model.recommend(model.users_.ids, 5, explore="thompson", seed=seed) for _ in "ab")
+        return [top.items.tolist() for top in found]
+
+    first, second = lists(np.random.default_rng(1))
+    assert first != second  # it moves on
+    assert lists(np.random.default_rng(1)) == [first, second]
+    with pytest.raises(svmp.ModelError, match="seed must be a whole number"):
+        model.recommend(model.users_.ids, 5, explore="thompson", seed=-1)
 
 
 def test_bad_arguments() -> None:

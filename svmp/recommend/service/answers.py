@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from svmp.errors import ModelError
+from svmp.errors import ModelError, UnknownError
 from svmp.recommend.events import EventModel
 from svmp.recommend.factors import Person
 from svmp.recommend.rating import RatingModel
@@ -69,7 +69,7 @@ class Served:
         """Return what is expected of items."""
         self._check("items", asked.items)
         if (asked.users is None) == (asked.history is None):
-            raise ModelError("give users or a history, one of the two")
+            raise ModelError("give users or history, one of the two")
         who: Any = asked.users
         if asked.history is not None:
             who = self._person(asked.history)
@@ -82,7 +82,7 @@ class Served:
     def similar(self, asked: bodies.Similar) -> Answer:
         """Return what is like an item, or who is like a user."""
         if (asked.item is None) == (asked.user is None):
-            raise ModelError("give an item or a user, one of the two")
+            raise ModelError("give item or user, one of the two")
         if asked.item is not None:
             what, top = "item", self.model.similar_items(asked.item, asked.n)
         else:
@@ -97,10 +97,10 @@ class Served:
         """Say why items get their scores."""
         self._check("items", asked.items)
         if (asked.user is None) == (asked.history is None):
-            raise ModelError("give a user or a history, one of the two")
+            raise ModelError("give user or history, one of the two")
         who: Any = asked.user if asked.history is None else self._person(asked.history)
         if len(asked.items) * len(asked.history or [0]) > REASONS:
-            raise ModelError(f"items times the history must be at most {REASONS:,}")
+            raise ModelError(f"items times history must be at most {REASONS:,}")
         return {"explanations": [self._reason(who, item) for item in asked.items]}
 
     def search(self, text: str, n: int) -> Answer:
@@ -134,17 +134,37 @@ class Served:
         """Return q of somebody with a history."""
         self._check("history", history)
         items = [rated.item for rated in history]
+        if len(set(items)) < len(items):
+            raise ModelError("history: there is an item twice")
         if isinstance(self.model, EventModel):
             counts = [1.0 if rated.rating is None else rated.rating for rated in history]
             if any(not 1 <= count == int(count) for count in counts) or sum(counts) > EVENTS:
-                raise ModelError(f"a rating is how often, from 1 to {EVENTS:,} in all, or nothing")
+                raise ModelError(
+                    f"history: a rating is how often, from 1 to {EVENTS:,} in all, or nothing"
+                )
             return self.model.fold_in(items, counts if self.model.counts else None)
         low, high = self.model.range_
         ratings = [rated.rating for rated in history]
         for rating in ratings:
             if rating is None or not low <= rating <= high:
-                raise ModelError(f"each item needs a rating from {low:g} to {high:g}")
+                raise ModelError(f"history: each item needs a rating from {low:g} to {high:g}")
         return self.model.fold_in(items, ratings)
+
+    def field_of(self, asked: Any) -> str:
+        """Return the field of a request that names what is not in the model."""
+        for name in ("users", "user", "items", "item", "candidates", "exclude", "history"):
+            given = getattr(asked, name, None)
+            if given is None or given == []:
+                continue
+            ids = [rated.item for rated in given] if name == "history" else given
+            known = self.model.users_ if name.startswith("user") else self.model.items_
+            optional = name in ("users", "items")
+            unknown = getattr(asked, "unknown", "error") if optional else "error"
+            try:
+                known.keys(ids, "prior" if name == "exclude" else unknown)
+            except UnknownError:
+                return name
+        return "request"
 
     def _scored(self, who: Any, top: Any, asked: bodies.Ranking) -> list[Answer]:
         items, scores, stds = map(listed, top)

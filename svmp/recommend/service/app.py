@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +22,7 @@ from svmp.errors import SvmpError, UnknownError
 from svmp.recommend.service import bodies
 from svmp.recommend.service.answers import Answer, Served
 from svmp.recommend.service.current import Current
-from svmp.recommend.service.front import Front, Limits
+from svmp.recommend.service.front import Front, Limits, is_open
 from svmp.recommend.service.metrics import Metrics
 from svmp.recommend.service.route import Route
 from svmp.recommend.service.work import Busy, Worker
@@ -61,10 +62,16 @@ def make_app(
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.router.route_class = Route
+    if token is not None:
+        app.openapi = functools.partial(with_token, app)  # type: ignore[method-assign]
 
     async def answer(work: Callable[[Any, Any], Answer], asked: Any) -> Response:
         """Answer from the model in use, which the next request may find replaced."""
-        return as_json(await worker.answer(work, current.served, asked))
+        served = current.served
+        try:
+            return as_json(await worker.answer(work, served, asked))
+        except UnknownError as error:
+            return unknown(error, asked, served.field_of(asked))
 
     @app.post("/recommend", responses=ok(bodies.Recommended))
     async def recommend(asked: bodies.Recommend) -> Response:
@@ -125,8 +132,19 @@ def make_app(
         return FileResponse(web.STYLE)
 
     app.mount("/page", StaticFiles(directory=PAGE))
-    hosts = None if port is None or token is not None else web.own_hosts(port)
-    return Front(app, limits, metrics, token, hosts)
+    return Front(app, limits, metrics, token, None if token is not None else port)
+
+
+def with_token(app: FastAPI) -> dict[str, Any]:
+    """Describe the service, and that what is not open to all needs the token."""
+    if app.openapi_schema is None:
+        found = FastAPI.openapi(app)
+        found["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        for path, operations in found["paths"].items():
+            for operation in operations.values():
+                operation["security"] = [] if is_open(path) else [{"token": []}]
+    assert app.openapi_schema is not None
+    return app.openapi_schema
 
 
 def ok(model: type) -> dict[int | str, dict[str, Any]]:
@@ -158,9 +176,17 @@ async def invalid(request: Request, error: Exception) -> Response:
     return web.refusal(errors, 422)
 
 
+def unknown(error: UnknownError, asked: Any, field: str) -> Response:
+    """Answer a request that names what the model does not know."""
+    said = error.fact
+    if error.advice and hasattr(asked, "unknown") and field in ("users", "items"):
+        said += '; with "unknown": "prior" it is answered as for one without any data'
+    return web.refusal({field: said}, 404)
+
+
 async def cannot(request: Request, error: Exception) -> Response:
-    """Answer what the model cannot: an id that it does not know, or a question without sense."""
-    return web.refusal({"request": str(error)}, 404 if isinstance(error, UnknownError) else 422)
+    """Answer a question without sense."""
+    return web.refusal({"request": str(error)}, 422)
 
 
 async def wrong(request: Request, error: Exception) -> Response:

@@ -62,7 +62,12 @@ class Ranking(Asked):
     exclude: Annotated[Ids | None, Field(description="Items to leave out.")] = None
     explore: Literal["thompson", "ucb"] | None = None
     width: Annotated[Number, Field(ge=0, le=1000)] = 1.0
-    seed: Annotated[int, Field(strict=True, ge=0, le=LARGEST)] = 0
+    seed: Annotated[
+        int | None,
+        Field(
+            strict=True, ge=0, le=LARGEST, description="The same draws each time; else new ones."
+        ),
+    ] = None
     level: Level | None = None
 
 

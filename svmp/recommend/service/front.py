@@ -9,12 +9,14 @@ import asyncio
 import logging
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from svmp import web
 from svmp.recommend.service.metrics import Metrics
+from svmp.web.body import BodyRefused, check_length, read_body, refuse_unread, replaying
 
 LOG = logging.getLogger("svmp.serve")
 HEADERS = web.headers(script="'self'", style="'self'", img="'self'", connect="'self'")
@@ -41,10 +43,22 @@ class Limits:
     seconds: float = 10.0
 
 
-class Refused(Exception):
-    """A request that is not passed on."""
+def is_open(path: str) -> bool:
+    """Whether a path needs no token."""
+    return path == "/" or path.startswith(OPEN)
 
-    def __init__(self, status: int, reason: str, **headers: str) -> None:
+
+class Refused(Exception):
+    """A request that is refused; `unread` if its body may be still on its way."""
+
+    def __init__(
+        self,
+        status: int,
+        reason: str,
+        unread: bool = True,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.unread = unread
         self.answer = web.refusal({"request": reason}, status, headers=headers)
 
 
@@ -57,12 +71,12 @@ class Front:
         limits: Limits,
         metrics: Metrics,
         token: str | None,
-        hosts: frozenset[str] | None,
+        port: int | None,
     ) -> None:
         self.app = app
         self.limits, self.metrics = limits, metrics
         self.token = None if token is None else token.encode()
-        self.hosts = None if hosts is None else {host.encode() for host in hosts}
+        self.port = port
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -80,7 +94,9 @@ class Front:
         try:
             await self._answer(scope, receive, send_on)
         except Refused as refused:
-            if not status:
+            if not status and refused.unread:
+                await refuse_unread(refused.answer, scope, receive, send_on)
+            elif not status:
                 await refused.answer(scope, receive, send_on)
         except Exception:
             LOG.exception("a request to %s failed", scope["path"])
@@ -90,55 +106,31 @@ class Front:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._check(scope)
-        body: bytes | None = None
-        first: Message | None = None
-
-        async def replay() -> Message:
-            nonlocal first
-            if first is None:
-                return await receive()
-            message, first = first, None
-            return message
-
+        began, seconds = time.perf_counter(), self.limits.seconds
         try:
-            async with asyncio.timeout(self.limits.seconds):
-                body = await self._body(receive)
-                if body is None:
-                    return  # nobody is there any more
-                first = {"type": "http.request", "body": body, "more_body": False}
-                await self.app(scope, replay, send)
+            check_length(scope, self.limits.body)
+            body = await read_body(receive, self.limits.body, seconds)
+        except BodyRefused as refused:
+            raise Refused(refused.status, refused.reason) from None
+        if body is None:
+            return  # nobody is there any more
+        try:
+            async with asyncio.timeout(seconds - (time.perf_counter() - began)):
+                await self.app(scope, replaying(body, receive), send)
         except TimeoutError:
-            late = f"in {self.limits.seconds:g} seconds"
-            if body is None:
-                raise Refused(408, f"the body did not arrive {late}") from None
-            raise Refused(503, f"this could not be answered {late}; ask for less") from None
+            late = f"in {seconds:g} seconds"
+            raise Refused(503, f"this could not be answered {late}; ask for less", False) from None
 
     def _check(self, scope: Scope) -> None:
         """Refuse what can be refused by its headers."""
         headers = dict(scope["headers"])
-        if self.hosts is not None and headers.get(b"host") not in self.hosts:
+        hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+        if self.port is not None and not web.is_own(hosts, self.port):
             raise Refused(403, "this service answers to this machine only; a token opens it")
         path = scope["path"]
-        if self.token is not None and path != "/" and not path.startswith(OPEN):
+        if self.token is not None and not is_open(path):
             scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
             if not secrets.compare_digest(given.strip(), self.token) or scheme.lower() != b"bearer":
-                raise Refused(401, "this needs a bearer token", **{"WWW-Authenticate": "Bearer"})
-        length = headers.get(b"content-length", b"")
-        if length.isdigit() and int(length[:20]) > self.limits.body:
-            self._too_long()
-
-    async def _body(self, receive: Receive) -> bytes | None:
-        """Return the body, or None if who asked has left."""
-        body = b""
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return None
-            body += message.get("body", b"")
-            if len(body) > self.limits.body:
-                self._too_long()
-            if not message.get("more_body"):
-                return body
-
-    def _too_long(self) -> None:
-        raise Refused(413, f"a body may have at most {self.limits.body:,} bytes")
+                raise Refused(
+                    401, "this needs a bearer token", headers={"WWW-Authenticate": "Bearer"}
+                )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import ipaddress
 import logging
 import multiprocessing
 import os
@@ -19,20 +18,24 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from svmp.errors import SvmpError
+from svmp.interrupts import ignored
 from svmp.kernels.threads import number_of_threads
 from svmp.recommend.service.app import make_app
 from svmp.recommend.service.current import Current
 from svmp.recommend.service.demo import MODEL, TITLES
 from svmp.recommend.service.front import Front, Limits
 from svmp.recommend.service.metrics import FOLDER, Metrics
-from svmp.web import LOCAL, listen
+from svmp.web import LOCAL, is_local, listen
+from svmp.web.connection import Bounds, Config
 
 PORT = 8015
 """Where the service is, unless another port is named or something else is there."""
 CONNECTIONS = 1_000
+CANNOT_START = 3
+"""uvicorn's exit code of a process that cannot load the model."""
 MOST_WORKERS = 4
 """Processes that answer where nobody says how many: one for each core, up to so many."""
 SWITCH = 0.0005
@@ -62,6 +65,37 @@ class Application:
         if parent is not None:
             threading.Thread(target=end_with, args=(parent,), daemon=True).start()
         return make_app(current, self.limits, metrics, self.token, self.port)
+
+
+class Workers(Multiprocess):
+    """Processes that answer, of which one that ends is replaced.
+
+    uvicorn also kills one that does not say within five seconds that it lives. On a busy machine
+    imports alone take longer, and it would be killed and started for ever.
+    """
+
+    def init_processes(self) -> None:
+        """Start them."""
+        self.processes = [self._start() for _ in range(self.processes_num)]
+
+    def keep_subprocess_alive(self) -> None:
+        """Start another for each that has ended; one that cannot start ends all."""
+        for index, process in enumerate(self.processes):
+            if self.should_exit.is_set():
+                return
+            if process.process.is_alive():
+                continue
+            process.join()
+            if process.exitcode == CANNOT_START:
+                self.should_exit.set()
+            else:
+                self.processes[index] = self._start()
+
+    def _start(self) -> Process:
+        process = Process(self.config, self.sockets)
+        with ignored():
+            process.start()
+        return process
 
 
 def end_with(parent: Any) -> None:
@@ -115,28 +149,11 @@ def serve(
             announce()
             with tempfile.TemporaryDirectory() as folder:
                 os.environ[FOLDER] = folder
-                Multiprocess(configured(make, workers), [place]).run()
+                Workers(configured(make, workers), [place]).run()
 
 
-def configured(make: Callable[[], Front], workers: int = 1) -> uvicorn.Config:
+def configured(make: Callable[[], Front], workers: int = 1) -> Config:
     """Return how uvicorn serves an application."""
-    return uvicorn.Config(
-        make,
-        factory=True,
-        workers=workers,
-        ws="none",
-        proxy_headers=False,
-        server_header=False,
-        log_level="error",
-        access_log=False,
-        limit_concurrency=CONNECTIONS,
-        timeout_graceful_shutdown=5,
+    return Config(
+        make, Bounds(CONNECTIONS), factory=True, workers=workers, timeout_graceful_shutdown=5
     )
-
-
-def is_local(host: str) -> bool:
-    """Whether an address can be reached from this machine only."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -25,12 +25,23 @@ from svmp.recommend.service.app import make_app
 from svmp.recommend.service.current import Current
 from svmp.recommend.service.front import Front, Limits
 from svmp.recommend.service.metrics import Metrics
+from svmp.recommend.service.serve import configured
 from svmp.web import LOCAL, listen
 from tests.recommend.tools import fitted
 
 ROOT = Path(__file__).parents[3]
 SVMP = Path(sys.executable).parent / "svmp"
 KINDS = ("numbers", "words", "events")
+PATIENCE = 120
+"""Seconds to wait for what takes a moment, on a machine that is busy."""
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "this takes too long"
+        time.sleep(0.02)
 
 
 @cache
@@ -72,18 +83,17 @@ def client_of(path: Path, limits: Limits | None = None, **options: Any) -> Itera
     """Ask a service that runs in a thread of this process."""
     app, _ = app_of(path, limits, **options)
     with listen(LOCAL, 0, 0) as place:
-        server = uvicorn.Server(uvicorn.Config(app, ws="none", log_level="error"))
+        server = uvicorn.Server(configured(lambda: app))
         thread = threading.Thread(target=server.run, args=([place],))
         thread.start()
-        while not server.started:
-            time.sleep(0.01)
+        wait_for(lambda: server.started)
         try:
             address = f"http://{LOCAL}:{place.getsockname()[1]}"
-            with httpx.Client(base_url=address, timeout=30) as client:
+            with httpx.Client(base_url=address, timeout=PATIENCE) as client:
                 yield client
         finally:
             server.should_exit = True
-            thread.join(30)
+            thread.join(PATIENCE)
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -121,7 +131,7 @@ def started(*arguments: object, **variables: str) -> Iterator[tuple[httpx.Client
         said = process.stdout.readline()
         address = re.search(r"http://\S+:\d+/", said)
         assert address, said + process.communicate()[1]
-        with httpx.Client(base_url=address[0], timeout=30) as client:
+        with httpx.Client(base_url=address[0], timeout=PATIENCE) as client:
             yield client, process
     finally:
         process.kill()

@@ -144,13 +144,65 @@ def test_the_edges_of_what_can_be_asked(client: httpx.Client, model: Any) -> Non
     mixed = [{"item": ids[0], "rating": 1}, {"item": 5 if isinstance(ids[0], str) else "5"}]
     assert "not both" in str(ask(client, "/fold-in", 422, history=mixed))
     twice = history(model, [1, 1])
-    assert "fold_in has" in str(ask(client, "/fold-in", 422, history=twice))
+    assert "history: there is an item twice" in str(ask(client, "/fold-in", 422, history=twice))
     assert "one of the two" in str(ask(client, "/similar", 422))
     assert "one of the two" in str(ask(client, "/predict", 422, items=ids[:1]))
     assert "one of the two" in str(ask(client, "/explain", 422, items=ids[:1]))
     assert "2 users and 3 items" in str(
         ask(client, "/predict", 422, users=[user, user], items=ids[:3])
     )
+
+
+def test_an_unknown_id_is_said_of_its_field(client: httpx.Client, model: Any) -> None:
+    user, item = model.users_.ids[0].item(), model.items_.ids[0].item()
+    strange_user = "nobody" if isinstance(user, str) else 10**18
+    strange_item = "nothing" if isinstance(item, str) else 10**18
+    other = 5 if isinstance(item, str) else "5"  # an id of the other kind
+    asked: list[tuple[str, str, dict[str, Any]]] = [
+        ("users", "/recommend", {"users": [user, strange_user]}),
+        ("candidates", "/recommend", {"users": [user], "candidates": [item, strange_item]}),
+        ("exclude", "/recommend", {"users": [user], "exclude": [other]}),
+        ("history", "/fold-in", {"history": [{"item": strange_item, "rating": 1}]}),
+        ("users", "/predict", {"users": [strange_user], "items": [item]}),
+        ("items", "/predict", {"users": [user], "items": [strange_item]}),
+        ("items", "/predict", {"users": [user], "items": [other], "unknown": "prior"}),
+        ("item", "/similar", {"item": strange_item}),
+        ("user", "/similar", {"user": strange_user}),
+        ("user", "/explain", {"user": strange_user, "items": [item]}),
+        ("items", "/explain", {"user": user, "items": [strange_item]}),
+    ]
+    for field, path, body in asked:
+        errors = ask(client, path, 404, **body)["errors"]
+        assert list(errors) == [field], (path, body)
+        sentence = errors[field]
+        assert ("there is no " in sentence) != ("the ids are" in sentence)
+        may = "unknown" in path or (
+            path in ("/recommend", "/predict") and "there is no" in sentence
+        )
+        assert ('with "unknown": "prior"' in sentence) == (may and field in ("users", "items"))
+        assert "=" not in sentence  # as in Python
+
+
+def test_exploration_explores_unless_a_seed_is_given(client: httpx.Client, model: Any) -> None:
+    users = model.users_.ids[:20].tolist()
+    asked = {"users": users, "n": 5, "explore": "thompson"}
+    assert ask(client, "/recommend", **asked) != ask(client, "/recommend", **asked)
+    seeded = asked | {"seed": 3}
+    assert ask(client, "/recommend", **seeded) == ask(client, "/recommend", **seeded)
+    assert ask(client, "/recommend", **seeded) != ask(client, "/recommend", **asked, seed=4)
+    alone = {"users": users[:1], "n": 30, "explore": "thompson", "exclude_seen": False}
+    assert ask(client, "/recommend", **alone) != ask(client, "/recommend", **alone)
+
+
+def test_scores_are_on_the_scale(client: httpx.Client, model: Any) -> None:
+    if not isinstance(model, RatingModel):
+        return
+    users = model.users_.ids.tolist()
+    found = ask(client, "/recommend", users=users, n=40, exclude_seen=False, level=0.9)["users"]
+    rows = [row for one in found for row in one["items"]]
+    assert all(1 <= row["score"] <= 5 for row in rows)
+    assert any(row["score"] == 5 for row in rows)  # some are beyond it before they are shown
+    assert [row["score"] for row in rows] == pytest.approx([row["mean"] for row in rows], abs=2e-6)
 
 
 @pytest.mark.parametrize("rating", [-1, 0.5, 5.5, 1e300, None])

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from svmp.errors import SvmpError
 from svmp.recommend.service import demo
 from svmp.recommend.service.serve import serve
 
-from .conftest import ROOT, SVMP, started
+from .conftest import PATIENCE, ROOT, SVMP, started, wait_for
 
 
 def refused(*arguments: object, **variables: str) -> str:
@@ -28,7 +29,7 @@ def refused(*arguments: object, **variables: str) -> str:
         [SVMP, "recommend", "serve", *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         env={**os.environ, "PYTHONPATH": path, **variables},
     )
     assert (done.returncode, done.stdout) == (2, "")
@@ -44,7 +45,7 @@ def test_without_a_model_it_serves_the_demo_until_ctrl_c() -> None:
         assert "<title>svmp recommend</title>" in client.get("/").text
         assert client.get("/", headers={"Host": "evil.example"}).status_code == 403
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=30)[1] == ""
+        assert process.communicate(timeout=PATIENCE)[1] == ""
         assert process.returncode == 0
 
 
@@ -52,16 +53,54 @@ def test_several_processes_answer_add_up_and_end_with_the_first() -> None:
     with started("--workers", 2) as (client, process):
         seen = 0
         for _ in range(20):  # each over a connection of its own, to whoever takes it
-            answer = httpx.get(client.base_url.join("/items"), timeout=30)
+            answer = httpx.get(client.base_url.join("/items"), timeout=PATIENCE)
             seen += answer.status_code == 200
         figures = client.get("/metrics").text
         assert seen == 20
         assert 'svmp_requests_total{path="/items",status="200"} 20.0' in figures
         assert 'svmp_model_size{of="items"} 240.0' in figures
         process.kill()
-        process.communicate(timeout=30)  # which waits for all who can write to its pipes
+        process.communicate(timeout=PATIENCE)  # which waits for all who can write to its pipes
     with pytest.raises(httpx.ConnectError):
         httpx.get(client.base_url)
+
+
+def children(pid: int) -> set[int]:
+    """Return the processes that answer."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    lines = {int(child): Path(f"/proc/{child}/cmdline") for child in found}
+    return {child for child, line in lines.items() if b"spawn_main" in line.read_bytes()}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc")
+def test_a_process_that_ends_is_replaced() -> None:
+    with started("--workers", 2) as (client, process):
+        wait_for(lambda: len(children(process.pid)) == 2)
+        first = min(children(process.pid))
+        os.kill(first, signal.SIGKILL)
+        wait_for(lambda: len(children(process.pid) - {first}) == 2)
+        assert client.get("/health").status_code == 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", [0.0, 1.0])
+def test_ctrl_c_at_a_terminal_reaches_all_and_none_complains(delay: float) -> None:
+    """Also while they start."""
+    process = subprocess.Popen(
+        [SVMP, "recommend", "serve", "--workers", "2", "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert process.stdout is not None
+    assert "is served at" in process.stdout.readline()
+    time.sleep(delay)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.communicate(timeout=PATIENCE)[1] == ""
+    assert process.returncode == 0
 
 
 def test_a_token_may_come_from_the_environment(tmp_path: Path) -> None:
@@ -103,7 +142,7 @@ def test_without_its_extra_it_says_how_to_get_it() -> None:
         "from svmp.cli import main; main()"
     )
     said = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=ROOT
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, cwd=ROOT
     )
     assert said.returncode == 2
     assert said.stderr == f"svmp: this needs {missing}: pip install 'svmp[serve]'\n"

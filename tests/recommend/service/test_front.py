@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-import time
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,13 @@ import pytest
 from svmp.recommend.service import demo, work
 from svmp.recommend.service.answers import Served
 from svmp.recommend.service.front import Limits
-from svmp.web import own_hosts
 
-from .conftest import client_of
+from .conftest import PATIENCE, client_of, wait_for
 
+OWN = (
+    *("127.0.0.1", "localhost", "LocalHost", "localhost.", "[::1]", "127.0.0.2"),
+    *("127.0.0.1:80", "localhost:80", "LOCALHOST.:80", "[::1]:80"),
+)
 PATHS = ("/recommend", "/fold-in", "/predict", "/similar", "/explain")
 JSON = {"content-type": "application/json"}
 DEEP = 100_000
@@ -107,25 +110,26 @@ def test_a_batch_over_the_limit_is_refused() -> None:
 
 
 def test_what_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = Served.recommend
+    usual, end = Served.recommend, threading.Event()
 
     def slow(served: Served, asked: Any) -> Any:
         if len(asked.users) > 1:
-            time.sleep(0.6)
+            end.wait(PATIENCE)
         return usual(served, asked)
 
     with client_of(demo.MODEL, Limits(seconds=0.3)) as client:
         monkeypatch.setattr(Served, "recommend", slow)
-        assert client.post("/recommend", json={"users": [1]}).status_code == 200
+        wait_for(lambda: client.post("/recommend", json={"users": [1]}).status_code == 200)
         answer = client.post("/recommend", json={"users": [1, 2]})
+        end.set()
         assert answer.status_code == 503
         assert "in 0.3 seconds" in answer.json()["errors"]["request"]
         url = client.base_url
-        with socket.create_connection((url.host, url.port or 0), timeout=30) as slowly:
+        with socket.create_connection((url.host, url.port or 0), timeout=PATIENCE) as slowly:
             head = f"POST /recommend HTTP/1.1\r\nHost: {url.host}\r\nContent-Length: 9\r\n\r\n"
             slowly.sendall(head.encode())  # and never a body
             assert slowly.recv(100).startswith(b"HTTP/1.1 408 ")
-        assert client.get("/health").status_code == 200
+        wait_for(lambda: client.get("/health").status_code == 200)
 
 
 def test_when_too_much_is_waiting_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,11 +165,38 @@ def test_with_a_token_only_who_has_it_is_answered() -> None:
             assert client.get("/model", headers=headers).status_code == 200
 
 
+def test_the_description_declares_the_token() -> None:
+    headers = {"Authorization": "Bearer sesame"}
+    with client_of(demo.MODEL, token="sesame") as client:
+        schema = client.get("/openapi.json", headers=headers).json()
+        assert schema["components"]["securitySchemes"] == {
+            "token": {"type": "http", "scheme": "bearer"}
+        }
+        for path, operations in schema["paths"].items():
+            for method, operation in operations.items():
+                needed = client.request(method, path).status_code == 401
+                assert operation["security"] == ([{"token": []}] if needed else []), path
+    with client_of(demo.MODEL) as client:
+        schema = client.get("/openapi.json").json()
+        assert "securitySchemes" not in schema["components"]
+        assert not any(
+            "security" in one for way in schema["paths"].values() for one in way.values()
+        )
+
+
 def test_on_this_machine_another_name_is_refused() -> None:
     with client_of(demo.MODEL, port=80) as client:
-        for host in own_hosts(80):
+        for host in OWN:
             assert client.get("/health", headers={"Host": host}).status_code == 200
-        for host in ("evil.example", "127.0.0.1:81", ""):
+        wrong = (
+            "evil.example",
+            "127.0.0.1:81",
+            "",
+            "127.0.0.1.evil.example",
+            "localhost:",
+            "0.0.0.0",
+        )
+        for host in (*wrong, "evil.example:80", "x@localhost", "localhost:80:80", "[localhost]"):
             for path in ("/", "/health", "/items"):
                 answer = client.get(path, headers={"Host": host})
                 assert answer.status_code == 403

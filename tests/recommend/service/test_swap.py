@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from svmp.recommend.service import demo
 from svmp.recommend.service.current import Current
 from svmp.recommend.service.metrics import Metrics
 
-from .conftest import events, started
+from .conftest import PATIENCE, events, started, wait_for
 
 ARRAYS, ABOUT = "arrays.safetensors", "model.json"
 
@@ -167,7 +166,7 @@ def test_no_request_is_dropped_while_models_change(path: Path) -> None:
     end = threading.Event()
 
     def asking(url: httpx.URL) -> None:
-        with httpx.Client(base_url=url, timeout=30) as client:
+        with httpx.Client(base_url=url, timeout=PATIENCE) as client:
             while not end.is_set():
                 for place, body in bodies:
                     answer = client.post(place, json=body)
@@ -175,17 +174,14 @@ def test_no_request_is_dropped_while_models_change(path: Path) -> None:
                     if place == "/predict":
                         seen.add(round(answer.json()["predictions"][0]["mean"], 4))
 
-    with started(path, "--workers", 1) as (client, _):
+    with started(path, "--workers", 1, "--timeout", PATIENCE) as (client, _):
         threads = [threading.Thread(target=asking, args=(client.base_url,)) for _ in range(3)]
         for thread in threads:
             thread.start()
         try:
             for swaps, model in enumerate((high, low, high), start=1):
                 model.save(path)
-                for _ in range(200):
-                    if client.get("/health").json()["swaps"] >= swaps:
-                        break
-                    time.sleep(0.05)
+                wait_for(lambda: client.get("/health").json()["swaps"] >= swaps)  # noqa: B023
         finally:
             end.set()
             for thread in threads:

@@ -1,0 +1,196 @@
+"""Ctrl-C, as people press it: what there is, a sentence, exit code 130, and never a traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from svmp.recommend import EventModel, RatingModel, load
+from tests.recommend.tools import drawn
+
+ROOT = Path(__file__).parents[1]
+SVMP = Path(sys.executable).parent / "svmp"
+PATIENCE = 1200
+"""Seconds after which a process that does not end is killed."""
+MODULE = ["-m", "svmp"]
+WAITING = """
+import sys, time
+from svmp.inference import stopping
+from svmp.inference.carried import Carried
+from svmp.inference.run import Run
+from svmp.cli import main
+
+where = sys.argv.pop(1)
+
+def waiting(kind):
+    usual = kind.advance
+    def advance(self, *more):
+        done = usual(self, *more)
+        global where
+        if where == f"{kind.__name__} {self.iteration}":
+            print(where, file=sys.stderr, flush=True)
+            where = None
+            while stopping._innermost is None or not stopping._innermost.pressed:
+                time.sleep(0.01)
+        return done
+    kind.advance = advance
+
+waiting(Carried)
+waiting(Run)
+main()
+"""
+"""The command line, which waits for Ctrl-C at the end of some sweep."""
+
+
+def during(sweep: str, *arguments: object) -> tuple[str, str]:
+    """Press Ctrl-C at the end of a sweep; return what is written, and the last sentence."""
+    return Command("-c", WAITING, sweep, *arguments).press(sweep).end()
+
+
+class Command:
+    """A command that runs."""
+
+    def __init__(self, *arguments: object, **variables: str) -> None:
+        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+        self.said: list[str] = []
+        self.process = subprocess.Popen(
+            [sys.executable, *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": path, "SVMP_THREADS": "1", **variables},
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # as at a terminal
+        )
+        self._killer = threading.Timer(PATIENCE, self.process.kill)
+        self._killer.start()
+
+    def press(self, *after: str) -> Command:
+        """Press Ctrl-C once a line on stderr has all these words."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.said.append(line)
+            if all(word in line for word in after):
+                self.process.send_signal(signal.SIGINT)
+                return self
+        raise AssertionError("".join(self.said))
+
+    def end(self) -> tuple[str, str]:
+        """Wait for its end; return what it wrote to stdout, and its last sentence."""
+        out, said = self.process.communicate()
+        self._killer.cancel()
+        lines = [line for line in "".join([*self.said, said]).splitlines() if line]
+        assert self.process.returncode == 130, (self.process.returncode, out, lines)
+        assert "Traceback" not in said
+        words = [line for line in lines if not line.startswith("import time:")]
+        assert words, lines
+        assert words[-1].startswith("svmp: interrupted"), lines
+        return out, words[-1]
+
+
+@pytest.fixture(scope="module")
+def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "ratings.csv"
+    table = drawn(0)
+    rows = np.column_stack([table.user, table.item, table.rating.astype(int)])
+    np.savetxt(path, rows, "%d", ",", header="user,item,rating", comments="")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "seen"),
+    [
+        (["--help"], "svmp.errors"),
+        (["--help"], "svmp.kernels"),
+        (["lab", "--no-open"], "svmp.study"),
+        (["recommend", "serve"], "svmp.recommend.service"),
+        (["recommend", "top", "nothing", "--user", "1"], "svmp.recommend.files"),
+        (["study", "all", "--out", "nothing"], "svmp.study.settings"),
+    ],
+)
+@pytest.mark.parametrize("start", [MODULE, [SVMP]], ids=["module", "script"])
+def test_during_imports(start: list[Any], arguments: list[str], seen: str) -> None:
+    if start == [SVMP] and not SVMP.exists():
+        pytest.skip("svmp is not installed")
+    command = Command("-X", "importtime", *start, *arguments).press("import time:", seen)
+    assert command.end() == ("", "svmp: interrupted")
+
+
+def test_where_svmp_is_imported_by_another_program_nothing_changes() -> None:
+    code = "import signal, svmp; print(signal.getsignal(signal.SIGINT))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert "default_int_handler" in done.stdout
+
+
+@pytest.mark.parametrize("events", [[], ["--events"]], ids=["ratings", "events"])
+def test_a_fit_saves_what_was_learned(ratings: Path, events: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "model"
+    fit = ["recommend", "fit", ratings, "-o", out, "--factors", 2, *events]
+    said, last = during("Carried 2", *fit)
+    assert last.endswith(": the model that is saved is of what was learned by then")
+    assert "users" in said
+    model = load(out)
+    top = model.recommend(model.users_.ids, 3)
+    assert np.isfinite(top.scores).all()
+
+
+@pytest.mark.slow
+def test_json_says_so_too(ratings: Path, tmp_path: Path) -> None:
+    fit = ["recommend", "fit", ratings, "-o", tmp_path / "m", "--factors", 2, "--json"]
+    said, _ = during("Carried 2", *fit)
+    assert '"interrupted": true' in said
+
+
+@pytest.mark.slow
+def test_an_evaluation_shows_what_was_learned(ratings: Path) -> None:
+    arguments = ["recommend", "evaluate", ratings, "--factors", 2]
+    said, last = during("Carried 2", *arguments)
+    assert last.endswith(": the scores are those of what was learned by then")
+    assert "popularity" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [RatingModel, EventModel])
+def test_an_update_leaves_the_model_as_it_was(ratings: Path, kind: Any, tmp_path: Path) -> None:
+    out = tmp_path / "model"
+    few = {"iterations": 2} if kind is EventModel else {"max_sweeps": 3}
+    kind(2, progress=False, threads=1, **few).fit(drawn(0)).save(out)
+    before = {file.name: file.read_bytes() for file in out.iterdir()}
+    more = tmp_path / "more.csv"
+    more.write_text("user,item,rating\n9999,14,5\n9999,21,1\n4,21,2\n")
+    sweep = "Carried 1" if kind is EventModel else "Run 1"
+    update = ["recommend", "update", out, more, "--duplicates", "last"]
+    said, last = during(sweep, *update)
+    assert (said, last) == ("", f"svmp: interrupted: {out} is as it was")
+    assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+    assert {file.name for file in tmp_path.iterdir()} == {"model", "more.csv"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("events", [[], ["--events"]], ids=["ratings", "events"])
+def test_while_loops_are_compiled_a_second_one_ends_it(
+    ratings: Path, events: list[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "model"
+    fit = ["recommend", "fit", ratings, "-o", out, "--factors", 2, *events]
+    command = Command(*MODULE, *fit, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+    _, last = command.press("compiling loops").press("Ctrl-C again").end()
+    assert last == "svmp: interrupted: there is no model yet, and nothing is saved"
+    assert not out.exists()
+
+
+@pytest.mark.slow
+def test_while_loops_are_compiled_one_ends_with_a_model(ratings: Path, tmp_path: Path) -> None:
+    out = tmp_path / "model"
+    fit = ["recommend", "fit", ratings, "-o", out, "--factors", 2]
+    command = Command(*MODULE, *fit, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+    command.press("compiling loops").end()
+    assert len(load(out).users_) == 60
