@@ -47,6 +47,32 @@ class RatingsError(SvmpError, ValueError):
     """Ratings that cannot be read or used as they stand; it names the file and the line."""
 
 
+class Interface:
+    """How messages name arguments: as in Python, or as flags of a command."""
+
+    flags = False
+
+
+def argument(name: str, value: str, of_flag: str | None = None) -> str:
+    """Name an argument with a value in the terms of the interface that is in use.
+
+    >>> argument("encoding", "'latin-1'", "latin-1")
+    "encoding='latin-1'"
+    """
+    if not Interface.flags:
+        return f"{name}={value}"
+    return f"--{name.replace('_', '-')} {value if of_flag is None else of_flag}".rstrip()
+
+
+def called(name: str) -> str:
+    """Return what an argument is called in the interface that is in use.
+
+    >>> called("max_sweeps")
+    'max_sweeps'
+    """
+    return f"--{name.replace('_', '-')}" if Interface.flags else name
+
+
 def needing(extra: str, module: str) -> Any:
     """Import a module of svmp; where its extra is not installed, say how to get it."""
     try:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from svmp.errors import RatingsError
+from svmp.errors import Interface, RatingsError, argument, called
 
 ROLES = ("user", "item", "rating", "time")
 THINGS = "item movie film book product song track artist game anime business show title joke recipe"
@@ -78,9 +78,10 @@ class Choice:
             if places:
                 found[role] = places[0]
             elif role in self.needed:
+                some = argument("columns", "('who', 'what', 'stars')", "who,what,stars")
                 raise RatingsError(
                     f"{source}: which column is the {role}? There are {_listed(names)}; say it "
-                    "with columns=, as columns=('who', 'what', 'stars')"
+                    f"with {called('columns')}, as {some}"
                 )
         return found
 
@@ -91,12 +92,15 @@ class Choice:
                 needed = "user and item" if self.events else "user, item, rating"
                 more = "rating and time" if self.events else "time"
                 raise RatingsError(
-                    f"columns has {list(columns)}; it needs {needed} and, if you like, {more}"
+                    f"{called('columns')} has {list(columns)}; it needs {needed} and, if you like, {more}"
                 )
             return {role: columns[role] for role in ROLES if role in columns}
         if isinstance(columns, str) or not len(self.needed) <= len(columns) <= len(ROLES):
             least = "two, three or four" if self.events else "three or four"
-            raise RatingsError(f"columns must be {least} names or positions, not {columns!r:.80}")
+            given = ",".join(map(str, columns)) if Interface.flags else repr(columns)
+            raise RatingsError(
+                f"{called('columns')} must be {least} names or positions, not {given:.80}"
+            )
         return dict(zip(ROLES, columns, strict=False))
 
 

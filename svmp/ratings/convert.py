@@ -12,8 +12,12 @@ import polars as pl
 
 from svmp.errors import RatingsError
 
-WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
+WHOLE = r"^(0|-?[1-9][0-9]*)$"
 """A number that can be written in one way only: '007' is another id than '7'."""
+LARGEST = 2**63 - 1
+TOO_BIG = "which is too big: whole numbers must fit into 64 bits; with a letter in front ids are text"
+LONGEST = 1000
+"""Characters of an id."""
 DATES = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%Y/%m/%d")
 
 
@@ -69,9 +73,13 @@ def ids(found: Found, role: str) -> pl.Series:
     _all_there(found, role, values)
     if isinstance(values.dtype, pl.Categorical | pl.Enum):
         values = values.cast(pl.String)
+    if values.dtype == pl.String and not values.str.contains(WHOLE).all():
+        short = values.str.len_chars() <= LONGEST
+        _all(found, short, lambda row: f"the {role} has more than {LONGEST:,} characters")
+        return values
     if values.dtype == pl.String:
-        return values.cast(pl.Int64) if values.str.contains(WHOLE).all() else values
-    if values.dtype.is_float():
+        pass
+    elif values.dtype.is_float():
         whole = values.is_finite() & (values == values.floor()) & (values.abs() < 2**53)
         _all(found, whole, lambda row: f"the {role} is {values[row]}, not a whole number")
     elif not values.dtype.is_integer():
@@ -79,7 +87,7 @@ def ids(found: Found, role: str) -> pl.Series:
             f"{found.name}: the {role}s are of type {values.dtype}, not strings or whole numbers"
         )
     numbers = values.cast(pl.Int64, strict=False)
-    _all(found, numbers.is_not_null(), lambda row: f"the {role} is {values[row]}, which is too big")
+    _all(found, numbers.is_not_null(), lambda row: f"the {role} is {values[row]!s:.60}, {TOO_BIG}")
     return numbers
 
 

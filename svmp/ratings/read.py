@@ -9,8 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from svmp.errors import RatingsError, SvmpError
+from svmp.errors import RatingsError, SvmpError, called
 from svmp.ratings.columns import Choice, Columns
+from svmp.ratings.lines import MOST, TextFile, refusing
 from svmp.ratings.table import Duplicates, Ratings
 
 
@@ -23,6 +24,7 @@ def read_ratings(
     header: bool | None = None,
     encoding: str = "utf-8",
     events: bool = False,
+    max_unpacked: int = MOST,
 ) -> Ratings:
     """Read ratings from a file, a folder, or a table in memory.
 
@@ -49,12 +51,14 @@ def read_ratings(
         That of a text file.
     events
         Whether the rows are events, which may have no column of ratings: each then counts 1.
+    max_unpacked
+        How many bytes compressed files may unpack to.
 
     Returns
     -------
     Ratings
-        The rows in their order, ids sorted. Ids that are all whole numbers are numbers, else
-        strings. The users and items of a matrix, and of an `.npz` file with `user_ids` and
+        The rows in their order, ids sorted. Ids that are all whole numbers are numbers, which must
+        fit into 64 bits, else strings. The users and items of a matrix, and of an `.npz` file with `user_ids` and
         `item_ids`, are all kept in the order that they have there.
 
     Raises
@@ -68,6 +72,10 @@ def read_ratings(
     if isinstance(source, Ratings):
         return source
     span = _checked(range)
+    if isinstance(max_unpacked, bool) or not isinstance(max_unpacked, int) or max_unpacked < 1:
+        raise RatingsError(
+            f"{called('max_unpacked')} must be a number of bytes, not {max_unpacked!r:.60}"
+        )
     try:
         from svmp.ratings.settle import settle
     except ImportError:  # pragma: no cover
@@ -75,43 +83,52 @@ def read_ratings(
     if not isinstance(source, str | os.PathLike):
         from svmp.ratings import memory
 
-        return settle(memory.read(source, Choice(columns, events)), duplicates, span)
+        with refusing("ratings", _polars_errors()):
+            return settle(memory.read(source, Choice(columns, events)), duplicates, span)
     path = Path(source)
-    with _files(path) as files:
-        found = _from_files(files, path, Choice(columns, events), header, encoding)
+    with refusing(path, (OSError, _polars_errors())), _files(path, max_unpacked) as paths:
+        files = [TextFile(one, encoding, max_unpacked) for one in paths]
+        found = _from_files(files, path, Choice(columns, events), header)
         return settle(found, duplicates, span)
 
 
 @contextmanager
-def _files(path: Path) -> Iterator[list[Path]]:
+def _files(path: Path, most: int) -> Iterator[list[Path]]:
     """Find the files that a path stands for: itself, or those in a folder or an archive."""
     from svmp.ratings import packed
 
     if path.is_dir():
         yield packed.files_of(path)
     elif packed.is_archive(path):
-        with packed.unpacked(path) as files:
+        with packed.unpacked(path, most) as files:
             yield files
     else:
         yield [path]
 
 
 def _from_files(
-    files: list[Path], source: Path, choice: Choice, header: bool | None, encoding: str
+    files: list[TextFile], source: Path, choice: Choice, header: bool | None
 ) -> Any:
-    from svmp.ratings import binary, lines, netflix_prize, text
+    from svmp.ratings import binary, netflix_prize, text
 
-    path = files[0]
-    with lines.refusing(path), path.open("rb") as file:
+    path, most = files[0].path, files[0].most
+    with refusing(path), path.open("rb") as file:
         start = file.read(4)
     if start == b"PAR1" or path.suffix == ".parquet":
-        return binary.read_parquet(path, choice)
+        return binary.read_parquet(path, choice, most)
     if start == b"PK\x03\x04" or path.suffix == ".npz":
-        return binary.read_npz(path, choice)
-    first = next((x for x in islice(lines.lines(path, encoding), text.LOOK) if x.strip()), "")
+        return binary.read_npz(path, choice, most)
+    first = next((x for x in islice(files[0].lines(), text.LOOK) if x.strip()), "")
     if len(files) > 1 or netflix_prize.is_movie(first):
         return netflix_prize.read(files, str(source))
-    return text.read(path, choice, encoding, header)
+    return text.read(files[0], choice, header)
+
+
+def _polars_errors() -> type[Exception]:
+    """Return the class of every error of Polars that is no panic."""
+    from polars.exceptions import PolarsError
+
+    return PolarsError
 
 
 def _checked(span: Any) -> tuple[float, float] | None:

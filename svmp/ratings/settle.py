@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from svmp.errors import RatingsError
+from svmp.errors import RatingsError, argument, called
 from svmp.ratings import convert
 from svmp.ratings.convert import Found
 from svmp.ratings.table import Duplicates, Ids, Ratings
@@ -20,7 +20,8 @@ def settle(found: Found, duplicates: Duplicates, span: tuple[float, float] | Non
     """Return the table of the columns that were found."""
     if duplicates not in get_args(Duplicates):
         raise RatingsError(
-            f"duplicates must be 'error', 'last', 'mean' or 'sum', not {duplicates!r:.60}"
+            f"{called('duplicates')} must be 'error', 'last', 'mean' or 'sum', "
+            f"not {duplicates!r:.60}"
         )
     rows = len(found.columns["user"])
     if not rows:
@@ -67,9 +68,10 @@ def _once(found: Found, table: Ratings, pair: NDArray[np.int64], rule: Duplicate
         second = int(again.min())
         first = int(np.argmax(pair == pair[second]))
         user, item = table.user_ids[table.user[second]], table.item_ids[table.item[second]]
+        rules = argument("duplicates", "'last', 'mean' or 'sum'", "last, mean or sum")
         raise RatingsError(
             f"{found.where(second)}: user {user!s:.60} has rated item {item!s:.60} already "
-            f"({found.where(first)}); say which counts with duplicates='last' or 'mean'"
+            f"({found.where(first)}); say which counts with {rules}"
         )
     last = order[np.append(new[1:], True)]
     rating = table.rating[last]
