@@ -118,8 +118,8 @@ class TextFile:
         except UnicodeError:
             right = argument("encoding", "'latin-1'", "latin-1")
             raise RatingsError(
-                f"{self.path}{where}: this is not {self.encoding} text; name the encoding that it "
-                f"has, as {right}"
+                f"{self.path}{where}: this is not {self.encoding} text; convert it first, or name its "
+                f"encoding, as {right}"
             ) from None
         except (LookupError, ValueError):
             raise RatingsError(

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
-from svmp.errors import RatingsError
+from svmp.errors import FileError, RatingsError
 from svmp.ratings.lines import refusing, too_much
+from svmp.ratings.outside import reading
 
 PRIZE = ("mv_*.txt", "mv_*.txt.gz", "combined_data_*.txt", "combined_data_*.txt.gz")
 """Names of files of the Netflix Prize, which belong together."""
@@ -68,13 +69,16 @@ def check_members(path: Path, members: list[zipfile.ZipInfo], most: int) -> None
 def unpacked(path: Path, most: int) -> Iterator[list[Path]]:
     """Unpack the files of an archive that hold the ratings, for as long as they are needed."""
     with tempfile.TemporaryDirectory(prefix="svmp-ratings-") as place:
-        with refusing(path), zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if not name.endswith("/")]
-            found = parts(names) or (names if len(names) == 1 else [])
-            if not found:
-                raise RatingsError(f"{path}: an archive without {KNOWN}; unpack it first")
-            check_members(path, [archive.getinfo(name) for name in found], most)
-            files = [Path(archive.extract(name, place)) for name in found]
+        try:
+            with reading(), zipfile.ZipFile(path) as archive:
+                names = [name for name in archive.namelist() if not name.endswith("/")]
+                found = parts(names) or (names if len(names) == 1 else [])
+                if not found:
+                    raise RatingsError(f"{path}: an archive without {KNOWN}; unpack it first")
+                check_members(path, [archive.getinfo(name) for name in found], most)
+                files = [Path(archive.extract(name, place)) for name in found]
+        except FileError as error:
+            raise RatingsError(f"{path}: the archive cannot be read: {error}") from None
         try:
             yield files
         except RatingsError as error:

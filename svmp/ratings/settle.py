@@ -68,7 +68,7 @@ def _once(found: Found, table: Ratings, pair: NDArray[np.int64], rule: Duplicate
         second = int(again.min())
         first = int(np.argmax(pair == pair[second]))
         user, item = table.user_ids[table.user[second]], table.item_ids[table.item[second]]
-        rules = argument("duplicates", "'last', 'mean' or 'sum'", "last, mean or sum")
+        rules = argument("duplicates", "'last' or 'mean'", "last or mean")
         raise RatingsError(
             f"{found.where(second)}: user {user!s:.60} has rated item {item!s:.60} already "
             f"({found.where(first)}); say which counts with {rules}"
