@@ -85,8 +85,18 @@ class Choice:
                 )
         return found
 
+    def check(self) -> None:
+        """Refuse columns that no table can have."""
+        for column in self.by_role(self.columns).values() if self.columns is not None else ():
+            if type(column) not in (str, int) or (isinstance(column, int) and column < 0):
+                raise RatingsError(
+                    f"{called('columns')} must be names, or positions from 0, not {column!r:.60}"
+                )
+
     def by_role(self, columns: Columns) -> dict[str, str | int]:
         """Return the columns that were named, each for what it is."""
+        if not isinstance(columns, Mapping | Sequence):
+            raise RatingsError(f"{called('columns')} must be names or positions, not {columns!r:.80}")
         if isinstance(columns, Mapping):
             if set(columns) - set(ROLES) or set(self.needed) - set(columns):
                 needed = "user and item" if self.events else "user, item, rating"

@@ -76,6 +76,8 @@ def ids(found: Found, role: str) -> pl.Series:
     if values.dtype == pl.String and not values.str.contains(WHOLE).all():
         short = values.str.len_chars() <= LONGEST
         _all(found, short, lambda row: f"the {role} has more than {LONGEST:,} characters")
+        zero = values.str.contains("\0", literal=True)  # which NumPy leaves out at the end
+        _all(found, ~zero, lambda row: f"the {role} {values[row]!r:.60} has a zero byte")
         return values
     if values.dtype == pl.String:
         pass

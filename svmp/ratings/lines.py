@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from svmp.errors import FileError, RatingsError, argument
+from svmp.errors import FileError, Interface, RatingsError, argument
 from svmp.ratings.outside import reading
 
 GZIP = b"\x1f\x8b"
@@ -35,9 +35,15 @@ def refusing(path: Path | str, foreign: Any = Exception) -> Iterator[None]:
         raise RatingsError(f"{path}: {error}") from None
 
 
+def _option(name: str, value: str, of_flag: str) -> str:
+    """Say how to read a file otherwise."""
+    given = argument(name, value, of_flag)
+    return given if Interface.flags else f"read_ratings(..., {given})"
+
+
 def too_much(path: Path, most: int) -> RatingsError:
     """Return the refusal of a file that unpacks to more than is allowed."""
-    raised = argument("max_unpacked", "10_000_000_000", "10000000000")
+    raised = _option("max_unpacked", "10_000_000_000", "10000000000")
     return RatingsError(
         f"{path}: it unpacks to more than {most:,} bytes; if that is right, allow more with {raised}"
     )
@@ -116,7 +122,7 @@ class TextFile:
         try:
             return raw.decode(self.encoding)
         except UnicodeError:
-            right = argument("encoding", "'latin-1'", "latin-1")
+            right = _option("encoding", "'latin-1'", "latin-1")
             raise RatingsError(
                 f"{self.path}{where}: this is not {self.encoding} text; convert it first, or name its "
                 f"encoding, as {right}"

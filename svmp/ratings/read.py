@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -71,7 +72,7 @@ def read_ratings(
     """
     if isinstance(source, Ratings):
         return source
-    span = _checked(range)
+    span = check_range(range)
     if isinstance(max_unpacked, bool) or not isinstance(max_unpacked, int) or max_unpacked < 1:
         raise RatingsError(
             f"{called('max_unpacked')} must be a number of bytes, not {max_unpacked!r:.60}"
@@ -131,13 +132,14 @@ def _polars_errors() -> type[Exception]:
     return PolarsError
 
 
-def _checked(span: Any) -> tuple[float, float] | None:
+def check_range(span: Any) -> tuple[float, float] | None:
+    """Return the least and the greatest rating, if that is what they are; None stays None."""
     if span is None:
         return None
     try:
         low, high = map(float, span)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         low, high = 1.0, 0.0
-    if not low <= high:
+    if not -math.inf < low <= high < math.inf:
         raise RatingsError(f"range must be the least and the greatest rating, not {span!r:.60}")
     return low, high

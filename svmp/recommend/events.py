@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from svmp.ratings import Ratings, read_ratings
 from svmp.ratings.columns import Columns
 from svmp.ratings.table import Duplicates
 from svmp.recommend.considered import at_rest, probability
-from svmp.recommend.estimator import check_whole
+from svmp.recommend.estimator import check_choice, check_number, check_whole
 from svmp.recommend.factors import FactorModel, Person
 from svmp.recommend.files import Arrays, need
 from svmp.recommend.fold import Array, Explanation
@@ -27,10 +27,12 @@ from svmp.recommend.graph import Events, network, popularity, side_of
 from svmp.recommend.history import History
 from svmp.recommend.more_events import taken_in
 from svmp.recommend.side import Floats, Keys, Known, Side, score, score_all, variance_all
-from svmp.recommend.state import array
+from svmp.recommend.state import Kind
 from svmp.recommend.top import Explore, scorer, shown
 
 Rule = Literal["z", "z + 1/2 log pi", "probability"]
+MOST_EVENTS = 2**31
+"""No model has learned from more."""
 CERTAIN = 1e-9
 """The variance of users' biases, which are 0: all take the same share of what they consider."""
 
@@ -83,6 +85,7 @@ class EventModel(FactorModel):
     True
     """
 
+    ARRAYS: ClassVar = {"odds": Kind(np.float64, ("items",), 1e-300, 1.0)}
     odds_: NDArray[np.float64]
 
     def __init__(
@@ -228,8 +231,11 @@ class EventModel(FactorModel):
                 raise ModelError(f"{name} must be a positive number, not {value!r:.60}")
             if value == 0 and name != "power":
                 raise ModelError(f"{name} must be a positive number, not 0")
-        if self.score not in get_args(Rule):
-            raise ModelError(f"score must be one of {get_args(Rule)}, not {self.score!r:.60}")
+        check_choice("score", self.score, get_args(Rule))
+        if self.at_least is not None:
+            check_number("at_least", self.at_least, -np.inf)
+        check_choice("counts", self.counts, (False, True))
+        self._check_reading(events=True)
 
     def read(self, data: Any) -> Ratings:
         """Return the events as a table, of all users and items that the data name."""
@@ -316,5 +322,7 @@ class EventModel(FactorModel):
         return {}, {"odds": self.odds_}
 
     def _own_restore(self, about: dict[str, Any], arrays: Arrays) -> None:
-        self.odds_ = array(arrays, "odds", np.float64, (len(self.items_),))
-        need((self.odds_ > 0).all(), "damaged: the odds are not positive")
+        self.odds_ = arrays["odds"]
+        need(abs(self.odds_.sum() - 1) < 1e-6, "damaged: the odds do not add up to 1")
+        times = self._times(self.history_.rating) if self.counts else np.zeros(0)
+        need(times.sum() < MOST_EVENTS, "damaged: the history makes no sense")

@@ -10,7 +10,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,16 @@ from svmp.recommend.fold import Array, Explanation
 from svmp.recommend.history import History
 from svmp.recommend.side import Floats, Keys, Known, Side, score
 from svmp.recommend.similar import Likeness
-from svmp.recommend.state import of_history, of_known, to_history, to_known
+from svmp.recommend.state import (
+    LARGE,
+    Kind,
+    check,
+    number,
+    of_history,
+    of_known,
+    to_history,
+    to_known,
+)
 from svmp.recommend.top import BLOCK, CELLS, Explore, best, scorer, shown
 
 
@@ -74,6 +83,8 @@ class FactorModel(Estimator, ABC):
         What is added to every score.
     """
 
+    ARRAYS: ClassVar[dict[str, Kind]] = {}
+    """What arrays a model has beside those of users, items and their history."""
     users_: Known
     items_: Known
     history_: History
@@ -206,14 +217,16 @@ class FactorModel(Estimator, ABC):
         try:
             kind, parameters = about.get("kind"), about.get("parameters", {})
             files.need(kind == cls.__name__, f"this is a {kind!s:.40}, not a {cls.__name__}")
+            check(arrays, ids, cls.ARRAYS)
             try:
                 model = cls(**parameters)
-                model.offset_ = float(about["offset"])
+                model._check_parameters()
+                model.offset_ = number(about, "offset", -LARGE, LARGE)
                 model.users_ = to_known("users", ids["users"], arrays)
                 model.items_ = to_known("items", ids["items"], arrays)
-                model.history_ = to_history(arrays, len(model.users_), len(model.items_))
+                model.history_ = to_history(arrays)
                 model._own_restore(about, arrays)
-            except (TypeError, KeyError, ValueError) as error:
+            except (TypeError, KeyError, ValueError, OverflowError) as error:
                 if isinstance(error, FileError):
                     raise
                 raise FileError(f"damaged: model.json makes no sense ({error!s:.100})") from None
@@ -234,6 +247,9 @@ class FactorModel(Estimator, ABC):
     ) -> Callable[[int, Side], Floats]:
         """Return the function that scores a block of users, by its number, against items."""
         return scorer(items, explore, width, seed)
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that make no sense."""
 
     @abstractmethod
     def _parts(self, items: Keys, ratings: Floats, user: int, one: Side) -> Array:

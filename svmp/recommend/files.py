@@ -19,10 +19,14 @@ from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from svmp.errors import FileError
+from svmp.ratings.outside import reading
 from svmp.ratings.table import Ids
 
 FORMAT = 1
 TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
+MAKES_NO_SENSE = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
+LONGEST_ID = 1000
+"""Characters of an id."""
 ABOUT, ARRAYS = "model.json", "arrays.safetensors"
 Arrays = dict[str, NDArray[Any]]
 
@@ -95,12 +99,21 @@ def _about(folder: Path) -> dict[str, Any]:
     need(folder.exists(), "there is no such model")
     need((folder / ABOUT).is_file(), f"not a model that svmp saved: there is no {ABOUT} in it")
     try:
-        about = json.loads((folder / ABOUT).read_text("utf-8"))
+        about = _json((folder / ABOUT).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        raise FileError(f"damaged: {ABOUT} cannot be read ({error})") from None
+        raise FileError(f"damaged: {ABOUT} cannot be read ({error!s:.200})") from None
     version = _get(about, "format", int)
     need(version <= FORMAT, f"format {version}, made by a newer version of svmp")
     return about
+
+
+def _json(raw: bytes) -> Any:
+    """Return what is written in JSON, of which numbers that are not finite are no part."""
+
+    def refuse(name: str) -> None:
+        raise ValueError(f"{name} is not a number")
+
+    return json.loads(raw.decode("utf-8"), parse_constant=refuse)
 
 
 def _arrays(path: Path, mapped: bool) -> Arrays:
@@ -110,14 +123,17 @@ def _arrays(path: Path, mapped: bool) -> Arrays:
         with path.open("rb") as file:
             length = int.from_bytes(file.read(8), "little")
             need(8 + length <= size, f"damaged: {path.name} is cut short")
-            header = json.loads(file.read(length))
+            header = _json(file.read(length))
         arrays = {}
         for name, entry in header.items():
             if name == "__metadata__":
                 continue
-            kind, shape = np.dtype(TYPES[entry["dtype"]]), tuple(map(int, entry["shape"]))
-            first, last = (8 + length + int(offset) for offset in entry["data_offsets"])
-            sound = min(shape, default=0) >= 0 and 0 <= first <= last <= size
+            kind, shape = np.dtype(TYPES[entry["dtype"]]), tuple(entry["shape"])
+            offsets = entry["data_offsets"]
+            whole = all(type(number) is int and number >= 0 for number in (*shape, *offsets))
+            need(whole, f"damaged: {path.name} has lengths that make no sense")
+            first, last = (8 + length + offset for offset in offsets)
+            sound = first <= last <= size and first % kind.itemsize == 0
             sound = sound and last - first == kind.itemsize * int(np.prod(shape, dtype=object))
             need(sound, f"damaged: {path.name} is cut short")
             if not last > first:
@@ -129,7 +145,7 @@ def _arrays(path: Path, mapped: bool) -> Arrays:
                 arrays[name] = np.fromfile(path, kind, count, offset=first).reshape(shape)
     except FileError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, MemoryError, RecursionError, *MAKES_NO_SENSE) as error:
         raise FileError(f"damaged: {path.name} cannot be read ({error!s:.100})") from None
     return arrays
 
@@ -137,14 +153,20 @@ def _arrays(path: Path, mapped: bool) -> Arrays:
 def _ids(path: Path) -> Ids:
     import polars as pl
 
+    wrong = f"damaged: the ids in {path.name} make no sense"
     try:
-        column = pl.read_parquet(path)["id"]
-    except (OSError, pl.exceptions.PolarsError) as error:
-        reason = " ".join(str(error).split())
-        raise FileError(f"damaged: {path.name} cannot be read ({reason:.100})") from None
-    text = column.dtype == pl.String
-    need(text or column.dtype == pl.Int64, f"damaged: the ids in {path.name} make no sense")
-    return np.array(column.to_list(), np.str_) if text else column.to_numpy()
+        with reading():
+            column = pl.read_parquet(path)["id"]
+            need(not column.null_count(), wrong)
+            if column.dtype == pl.String:
+                need((column.str.len_chars().max() or 0) <= LONGEST_ID, wrong)
+                return np.array(column.to_list(), np.str_)
+            need(column.dtype == pl.Int64, wrong)
+            return column.to_numpy()
+    except FileError as error:
+        if str(error) == wrong:
+            raise
+        raise FileError(f"damaged: {path.name} cannot be read ({error!s:.200})") from None
 
 
 def _get(about: Any, key: str, kind: type) -> Any:
