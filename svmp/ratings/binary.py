@@ -12,7 +12,8 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from svmp.errors import RatingsError
-from svmp.ratings.columns import ROLES, Choice
+from svmp.ratings import parquet
+from svmp.ratings.columns import Choice
 from svmp.ratings.convert import LARGEST, TOO_BIG, Found
 from svmp.ratings.lines import refusing, too_much
 from svmp.ratings.packed import check_members
@@ -26,13 +27,12 @@ KINDS = "biufSUM"
 def read_parquet(path: Path, choice: Choice, most: int) -> Found:
     """Read the columns of a Parquet file."""
     with refusing(path):
-        names = list(pl.read_parquet_schema(path))
-    places = choice.among(str(path), names, header=True)
-    with refusing(path):
-        rows = pl.scan_parquet(path).select(pl.len()).collect().item()
-        if rows * len(ROLES) * 8 > most:  # equal values take almost no bytes in the file
-            raise too_much(path, most)
-        frame = pl.read_parquet(path, columns=sorted({names[p] for p in places.values()}))
+        try:
+            names = parquet.names(path, most)
+            places = choice.among(str(path), names, header=True)
+            frame = parquet.read(path, most, (names[place] for place in places.values()))
+        except parquet.TooMuch:
+            raise too_much(path, most) from None
     found = {role: frame[names[place]] for role, place in places.items()}
     return Found(str(path), found, lambda row: f"{path}, row {row + 1}")
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import FileError, ModelError
+from svmp.ratings import Ratings, read_ratings
 from svmp.recommend import files
 from svmp.recommend.estimator import Estimator, check_whole
 from svmp.recommend.fold import Array, Explanation
@@ -233,6 +234,10 @@ class FactorModel(Estimator, ABC):
         except FileError as error:
             raise FileError(f"{path}: {error}") from None
         return model
+
+    def read(self, data: Any) -> Ratings:
+        """Return data as a table, in the way that `fit` reads it."""
+        return read_ratings(data)
 
     def scores(self, users: Side) -> Floats:
         """Return that by which items are ranked, of every user with every item."""

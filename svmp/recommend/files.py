@@ -25,6 +25,8 @@ from svmp.ratings.table import Ids
 FORMAT = 1
 TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
 MAKES_NO_SENSE = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
+MOST = 1 << 34
+"""Bytes of ids."""
 LONGEST_ID = 1000
 """Characters of an id."""
 ABOUT, ARRAYS = "model.json", "arrays.safetensors"
@@ -153,10 +155,12 @@ def _arrays(path: Path, mapped: bool) -> Arrays:
 def _ids(path: Path) -> Ids:
     import polars as pl
 
+    from svmp.ratings import parquet
+
     wrong = f"damaged: the ids in {path.name} make no sense"
     try:
         with reading():
-            column = pl.read_parquet(path)["id"]
+            column = parquet.read(path, MOST)["id"]
             need(not column.null_count(), wrong)
             if column.dtype == pl.String:
                 need((column.str.len_chars().max() or 0) <= LONGEST_ID, wrong)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow.parquet as pq
 
 from tests.ratings.tools import FORMS, Plain, netflix, random_table
 
@@ -195,10 +196,24 @@ def as_parquet(frame: pl.DataFrame, **options: Any) -> bytes:
     return found.getvalue()
 
 
+def deltas(frame: pl.DataFrame) -> dict[str, str]:
+    """Return how columns are written as differences."""
+    kinds = {pl.Int64: "DELTA_BINARY_PACKED", pl.String: "DELTA_BYTE_ARRAY"}
+    return {name: kinds.get(kind, "PLAIN") for name, kind in frame.schema.items()}  # type: ignore[call-overload]
+
+
 def of_parquet(frame: pl.DataFrame) -> Callable[[Rng], bytes]:
     kinds: list[Any] = ["zstd", "snappy", "uncompressed", "gzip", "lz4", "brotli"]
     files = [as_parquet(frame, compression=kind, row_group_size=120) for kind in kinds]
     files.append(as_parquet(frame, statistics="full", data_page_size=200))
+    for options in (
+        {"data_page_version": "2.0", "compression": "zstd"},
+        {"use_dictionary": False, "column_encoding": deltas(frame), "compression": "none"},
+        {"use_dictionary": False, "data_page_size": 100, "row_group_size": 70},
+    ):
+        found = io.BytesIO()
+        pq.write_table(frame.to_arrow(compat_level=pl.CompatLevel.oldest()), found, **options)
+        files.append(found.getvalue())
     types = [pl.String, pl.Float64, pl.UInt64, pl.Int8, pl.Binary, pl.Boolean, pl.Date, pl.Categorical]
 
     def change(rng: Rng) -> bytes:
