@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from svmp.errors import SvmpError, needing
+from svmp.errors import SvmpError, naming, needing
 from svmp.recommend.commands import recommend
 from svmp.study.commands import study
 
@@ -49,6 +49,7 @@ def lab(
     data: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Ratings of your own to choose as well.")
     ] = None,
+    encoding: Annotated[str, typer.Option(help="That of the file, if it is text.")] = "utf-8",
     port: Annotated[
         int | None,
         typer.Option(min=0, max=65535, help="Port; by default 8014, or any if that is taken."),
@@ -58,9 +59,11 @@ def lab(
     ] = True,
 ) -> None:
     """Pick an algorithm on a page of this machine, run it, and watch the bound."""
-    serve = needing("study", "svmp.lab.serve").serve
+    module = needing("study", "svmp.lab.serve")
+    file = None if data is None else module.RatingsFile.of(data, encoding)
     try:
-        serve(data, port, opens=browser)
+        with naming(flags=False):
+            module.serve(file, port, opens=browser)
     except OSError as error:
         reason = os.strerror(error.errno or 0)
         raise SvmpError(f"the lab cannot use port {port}: {reason}") from None
@@ -69,7 +72,8 @@ def lab(
 def main() -> None:
     """Run the command line; bad input ends in one sentence and exit code 2."""
     try:
-        app()
+        with naming(flags=True):
+            app()
     except SvmpError as error:
         print(f"svmp: {error}", file=sys.stderr)
         sys.exit(2)

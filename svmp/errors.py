@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -51,6 +53,16 @@ class Interface:
     """How messages name arguments: as in Python, or as flags of a command."""
 
     flags = False
+
+
+@contextmanager
+def naming(flags: bool) -> Iterator[None]:
+    """Name arguments as flags, or not, for as long as this lasts."""
+    before, Interface.flags = Interface.flags, flags
+    try:
+        yield
+    finally:
+        Interface.flags = before
 
 
 def argument(name: str, value: str, of_flag: str | None = None) -> str:

@@ -75,13 +75,14 @@ class RatingsFile(Source):
     items: int
     count: int
     fields: tuple[str, ...] = ()
+    encoding: str = "utf-8"
 
     @classmethod
-    def of(cls, path: Path) -> RatingsFile:
+    def of(cls, path: Path, encoding: str = "utf-8") -> RatingsFile:
         """Read a file once, which says what is wrong with it before there is a page."""
-        ratings = read_ratings(path)
+        ratings = read_ratings(path, encoding=encoding)
         sizes = ratings.users, ratings.items, len(ratings)
-        return cls(str(path.resolve()), path.name, *sizes)
+        return cls(str(path.resolve()), path.name, *sizes, encoding=encoding)
 
     def describe(self, values: Mapping[str, Any]) -> str:
         return f"{self.count:,} ratings of {self.title}"
@@ -90,14 +91,15 @@ class RatingsFile(Source):
         return self.users + self.items, self.count
 
     def load(self, values: Mapping[str, Any]) -> Ratings:
-        return read_ratings(self.path)
+        return read_ratings(self.path, encoding=self.encoding)
 
     def code(self, values: Mapping[str, Any]) -> tuple[list[str], str]:
         imports = [
             "from svmp.ratings import read_ratings",
             "from svmp.study.netflix import matrix_factorization",
         ]
-        return imports, f"read_ratings({self.path!r})"
+        encoding = "" if self.encoding == "utf-8" else f", encoding={self.encoding!r}"
+        return imports, f"read_ratings({self.path!r}{encoding})"
 
 
 def find_sources(file: RatingsFile | None = None) -> dict[str, Source]:

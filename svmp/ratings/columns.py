@@ -96,13 +96,16 @@ class Choice:
     def by_role(self, columns: Columns) -> dict[str, str | int]:
         """Return the columns that were named, each for what it is."""
         if not isinstance(columns, Mapping | Sequence):
-            raise RatingsError(f"{called('columns')} must be names or positions, not {columns!r:.80}")
+            raise RatingsError(
+                f"{called('columns')} must be names or positions, not {columns!r:.80}"
+            )
         if isinstance(columns, Mapping):
             if set(columns) - set(ROLES) or set(self.needed) - set(columns):
                 needed = "user and item" if self.events else "user, item, rating"
                 more = "rating and time" if self.events else "time"
                 raise RatingsError(
-                    f"{called('columns')} has {list(columns)}; it needs {needed} and, if you like, {more}"
+                    f"{called('columns')} has {list(columns)}; it needs {needed} and, if you like, "
+                    f"{more}"
                 )
             return {role: columns[role] for role in ROLES if role in columns}
         if isinstance(columns, str) or not len(self.needed) <= len(columns) <= len(ROLES):

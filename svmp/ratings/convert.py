@@ -15,7 +15,9 @@ from svmp.errors import RatingsError
 WHOLE = r"^(0|-?[1-9][0-9]*)$"
 """A number that can be written in one way only: '007' is another id than '7'."""
 LARGEST = 2**63 - 1
-TOO_BIG = "which is too big: whole numbers must fit into 64 bits; with a letter in front ids are text"
+TOO_BIG = (
+    "which is too big: whole numbers must fit into 64 bits; with a letter in front ids are text"
+)
 LONGEST = 1000
 """Characters of an id."""
 DATES = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%Y/%m/%d")

@@ -45,7 +45,7 @@ def too_much(path: Path, most: int) -> RatingsError:
     """Return the refusal of a file that unpacks to more than is allowed."""
     raised = _option("max_unpacked", "10_000_000_000", "10000000000")
     return RatingsError(
-        f"{path}: it unpacks to more than {most:,} bytes; if that is right, allow more with {raised}"
+        f"{path}: it unpacks to more than {most:,} bytes; if that is right, allow more, as {raised}"
     )
 
 
@@ -102,8 +102,8 @@ class TextFile:
         """Open the file; a gzipped one is unpacked as it is read."""
         with self.path.open("rb") as file:
             packed = file.read(2) == GZIP
-        found: Any = gzip.open(self.path) if packed else self.path.open("rb")
-        return found
+        opened: Any = gzip.GzipFile if packed else open
+        return opened(self.path, "rb")
 
     def _bytes(self) -> bytes:
         """Return the whole file, unpacked."""
@@ -124,13 +124,11 @@ class TextFile:
         except UnicodeError:
             right = _option("encoding", "'latin-1'", "latin-1")
             raise RatingsError(
-                f"{self.path}{where}: this is not {self.encoding} text; convert it first, or name its "
-                f"encoding, as {right}"
+                f"{self.path}{where}: this is not {self.encoding} text; convert it first, or name "
+                f"its encoding, as {right}"
             ) from None
         except (LookupError, ValueError):
-            raise RatingsError(
-                f"{self.path}: there is no encoding {self.encoding!r:.60}"
-            ) from None
+            raise RatingsError(f"{self.path}: there is no encoding {self.encoding!r:.60}") from None
 
 
 def records(name: Path, text: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:

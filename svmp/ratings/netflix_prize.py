@@ -72,9 +72,9 @@ def _frame(files: list[TextFile]) -> tuple[pl.DataFrame, int]:
 
     Return with them how many bytes had to be held in memory.
     """
-    plain = len(files) == 1 and files[0].is_plain
-    source = files[0].path if plain else _joined(files)
     path = files[0].path
+    plain = len(files) == 1 and files[0].is_plain
+    source: Path | bytes = path if plain else _joined(files)
     try:
         frame = _read(path, source, FIELDS)
     except RatingsError:
@@ -93,7 +93,8 @@ def _frame(files: list[TextFile]) -> tuple[pl.DataFrame, int]:
     for better in (pl.col("user", "item").cast(pl.Int64, strict=False), DATE):
         if all(frame.select(better.is_not_null().all()).row(0)):
             frame = frame.with_columns(better)
-    return frame.select("user", "item", "rating", "time"), len(source) if not plain else 0
+    held = len(source) if isinstance(source, bytes) else 0
+    return frame.select("user", "item", "rating", "time"), held
 
 
 def _joined(files: list[TextFile]) -> bytes:

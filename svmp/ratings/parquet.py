@@ -83,7 +83,7 @@ def unpacked(raw: Any, meta: Fields, values: int, most: int) -> int:
     first, length = count(meta, 9), count(meta, 7)
     begin = min(first, count(meta, 11) or first) if 11 in meta else first
     end = begin + length
-    need(4 <= begin and end <= len(raw) - 8, "a column is not within the file")
+    need(begin >= 4 and end <= len(raw) - 8, "a column is not within the file")
     total = 0
     place = begin
     while place < end and values > 0:

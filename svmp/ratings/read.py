@@ -58,9 +58,10 @@ def read_ratings(
     Returns
     -------
     Ratings
-        The rows in their order, ids sorted. Ids that are all whole numbers are numbers, which must
-        fit into 64 bits, else strings. The users and items of a matrix, and of an `.npz` file with `user_ids` and
-        `item_ids`, are all kept in the order that they have there.
+        The rows in their order, ids sorted. Ids that are all whole numbers are int64, else strings;
+        a whole number that does not fit into 64 bits is refused. The users and items of a matrix,
+        and of an `.npz` file with `user_ids` and `item_ids`, are all kept in the order that they
+        have there.
 
     Raises
     ------
@@ -73,7 +74,7 @@ def read_ratings(
     if isinstance(source, Ratings):
         return source
     span = check_range(range)
-    if isinstance(max_unpacked, bool) or not isinstance(max_unpacked, int) or max_unpacked < 1:
+    if type(max_unpacked) is not int or max_unpacked < 1:
         raise RatingsError(
             f"{called('max_unpacked')} must be a number of bytes, not {max_unpacked!r:.60}"
         )
@@ -107,9 +108,7 @@ def _files(path: Path, most: int) -> Iterator[list[Path]]:
         yield [path]
 
 
-def _from_files(
-    files: list[TextFile], source: Path, choice: Choice, header: bool | None
-) -> Any:
+def _from_files(files: list[TextFile], source: Path, choice: Choice, header: bool | None) -> Any:
     from svmp.ratings import binary, netflix_prize, text
 
     path, most = files[0].path, files[0].most

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Self, get_args
 
-from svmp.errors import ModelError
+from svmp.errors import Interface, ModelError, called
 from svmp.ratings.columns import Choice
 from svmp.ratings.table import Duplicates
 
@@ -18,7 +18,9 @@ LARGEST = 2**63 - 1
 def check_whole(name: str, value: Any, least: int) -> None:
     """Refuse what is not a whole number, or too small."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise ModelError(f"{name} must be a whole number of at least {least}, not {value!r:.60}")
+        raise ModelError(
+            f"{called(name)} must be a whole number of at least {least}, not {value!r:.60}"
+        )
 
 
 def check_number(name: str, value: Any, least: float, most: float = math.inf) -> None:
@@ -27,13 +29,14 @@ def check_number(name: str, value: Any, least: float, most: float = math.inf) ->
     if not real or not least <= float(value) <= most or not math.isfinite(value):
         above = "" if least == -math.inf else f" of at least {least:g}"
         below = "" if most == math.inf else f", at most {most:g}"
-        raise ModelError(f"{name} must be a number{above}{below}, not {value!r:.60}")
+        raise ModelError(f"{called(name)} must be a number{above}{below}, not {value!r:.60}")
 
 
 def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
     """Refuse what is none of the choices."""
     if not any(type(value) is type(choice) and value == choice for choice in choices):
-        raise ModelError(f"{name} must be one of {tuple(choices)}, not {value!r:.60}")
+        listed = ", ".join(map(str, choices)) if Interface.flags else str(tuple(choices))
+        raise ModelError(f"{called(name)} must be one of {listed}, not {value!r:.60}")
 
 
 class Estimator:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.errors import FileError, ModelError
+from svmp.errors import FileError, ModelError, naming
 from svmp.ratings import Ratings, read_ratings
 from svmp.recommend import files
 from svmp.recommend.estimator import Estimator, check_whole
@@ -221,7 +221,8 @@ class FactorModel(Estimator, ABC):
             check(arrays, ids, cls.ARRAYS)
             try:
                 model = cls(**parameters)
-                model._check_parameters()
+                with naming(flags=False):
+                    model._check_parameters()
                 model.offset_ = number(about, "offset", -LARGE, LARGE)
                 model.users_ = to_known("users", ids["users"], arrays)
                 model.items_ = to_known("items", ids["items"], arrays)

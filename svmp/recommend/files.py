@@ -163,7 +163,7 @@ def _ids(path: Path) -> Ids:
             column = parquet.read(path, MOST)["id"]
             need(not column.null_count(), wrong)
             if column.dtype == pl.String:
-                need((column.str.len_chars().max() or 0) <= LONGEST_ID, wrong)
+                need((column.str.len_chars() <= LONGEST_ID).all(), wrong)
                 return np.array(column.to_list(), np.str_)
             need(column.dtype == pl.Int64, wrong)
             return column.to_numpy()

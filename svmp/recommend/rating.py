@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from svmp.errors import ModelError
 from svmp.inference.result import Fit
 from svmp.ratings import Ratings, read_ratings
-from svmp.ratings.read import check_range
 from svmp.ratings.columns import Columns
+from svmp.ratings.read import check_range
 from svmp.ratings.table import Duplicates
 from svmp.recommend.estimator import check_choice, check_number, check_whole
 from svmp.recommend.factors import FactorModel, Person
@@ -257,7 +257,9 @@ class RatingModel(FactorModel):
         low, high = check_range(about["range"]) or (1.0, 0.0)
         need(-LARGE <= low <= high <= LARGE, "damaged: the range of ratings makes no sense")
         self.range_, self.fit_, self.sweeps_ = (low, high), None, None
-        need(number(about, "prior_noise", -LARGE, LARGE) > SMALL, "damaged: the noise is no variance")
+        need(
+            number(about, "prior_noise", -LARGE, LARGE) > SMALL, "damaged: the noise is no variance"
+        )
         self.prior_noise_ = number(about, "prior_noise", SMALL, LARGE)
         self.noise_, quantiles = arrays["noise"], arrays["quantiles"]
         need((np.diff(quantiles) >= 0).all(), "damaged: the quantiles are not in order")

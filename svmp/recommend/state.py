@@ -51,7 +51,9 @@ def _sides(name: str, cov: tuple[str, ...]) -> dict[str, Kind]:
     for part, size in (("side", name), ("prior", 1)):
         found[f"{name}/{part}/bias"] = Kind(np.float32, (size,))
         found[f"{name}/{part}/bias_var"] = Kind(np.float32, (size,), SMALL, LARGE**2)
-        found[f"{name}/{part}/mean"] = Kind(np.float32, (size, "factors"), -(LARGE**0.5), LARGE**0.5)
+        found[f"{name}/{part}/mean"] = Kind(
+            np.float32, (size, "factors"), -(LARGE**0.5), LARGE**0.5
+        )
         least = SMALL if len(cov) == 1 else -LARGE
         found[f"{name}/{part}/cov"] = Kind(np.float32, (size, *cov), least, LARGE)
     return found
@@ -126,10 +128,9 @@ def _check_covariances(cov: Any, name: str) -> None:
 
 def number(about: Mapping[str, Any], name: str, least: float, most: float) -> float:
     """Return a number of a description, if it is one and in its bounds."""
-    value = about.get(name)
+    value: Any = about.get(name)
     real = isinstance(value, int | float) and not isinstance(value, bool)
     need(real and least <= value <= most, f"damaged: model.json makes no sense (its {name})")
-    assert isinstance(value, int | float)
     return float(value)
 
 

@@ -31,7 +31,8 @@ ODD_NUMBERS = [
 ODD_JSON: list[Any] = [
     None, True, False, 0, -1, 1, 3, 7, 2**31, 2**63, 10**30, 1.5, -0.5, 1e300, 1e-300, float("inf"),
     float("-inf"), float("nan"), "", "x", "nan", "z", "full", "diagonal", "user", "shared", [], {},
-    [1, 2], [5, 1], [None], {"a": 1}, "é" * 50, [[[]]], "RatingModel", "EventModel", [0], [1e308] * 2,
+    [1, 2], [5, 1], [None], {"a": 1}, "é" * 50, [[[]]], "RatingModel", "EventModel", [0],
+    [1e308, 1e308],
 ]  # fmt: skip
 
 
@@ -155,8 +156,31 @@ def npy(header: str, body: bytes) -> bytes:
 
 def of_npz(arrays: dict[str, Any]) -> Callable[[Rng], bytes]:
     """Change headers and items of arrays, so that the sums of the archive are right."""
-    kinds = ["<i8", "<i4", "<u8", "<f8", "<f4", ">i8", "|b1", "|O", "<U3", "<U0", "|S4", "|V8", "<M8[s]"]
-    shapes = ["(1000000000000,)", "(-1,)", "()", "(200, 1)", "(0,)", "(10, 20)", "(199,)", "(2**70,)"]
+    kinds = [
+        "<i8",
+        "<i4",
+        "<u8",
+        "<f8",
+        "<f4",
+        ">i8",
+        "|b1",
+        "|O",
+        "<U3",
+        "<U0",
+        "|S4",
+        "|V8",
+        "<M8[s]",
+    ]
+    shapes = [
+        "(1000000000000,)",
+        "(-1,)",
+        "()",
+        "(200, 1)",
+        "(0,)",
+        "(10, 20)",
+        "(199,)",
+        "(2**70,)",
+    ]
 
     def change(rng: Rng) -> bytes:
         files = {}
@@ -174,7 +198,9 @@ def of_npz(arrays: dict[str, Any]) -> Callable[[Rng], bytes]:
                     case 2:
                         body = change_bytes(body, rng)
                     case 3 if values.dtype.kind != "U":
-                        values.flat[int(rng.integers(values.size))] = one_of(rng, [0, -1, 2**31 - 1])
+                        values.flat[int(rng.integers(values.size))] = one_of(
+                            rng, [0, -1, 2**31 - 1]
+                        )
                         body = values.tobytes()
                     case _:
                         name = one_of(rng, ["user", "rating", "x", "user_ids", ""])
@@ -214,7 +240,16 @@ def of_parquet(frame: pl.DataFrame) -> Callable[[Rng], bytes]:
         found = io.BytesIO()
         pq.write_table(frame.to_arrow(compat_level=pl.CompatLevel.oldest()), found, **options)
         files.append(found.getvalue())
-    types = [pl.String, pl.Float64, pl.UInt64, pl.Int8, pl.Binary, pl.Boolean, pl.Date, pl.Categorical]
+    types = [
+        pl.String,
+        pl.Float64,
+        pl.UInt64,
+        pl.Int8,
+        pl.Binary,
+        pl.Boolean,
+        pl.Date,
+        pl.Categorical,
+    ]
 
     def change(rng: Rng) -> bytes:
         name = one_of(rng, frame.columns)
@@ -225,7 +260,9 @@ def of_parquet(frame: pl.DataFrame) -> Callable[[Rng], bytes]:
                 value = one_of(rng, [None, *ODD_NUMBERS])
                 row = int(rng.integers(frame.height))
                 here = pl.int_range(pl.len()) == row
-                other = frame.with_columns(pl.when(here).then(value).otherwise(pl.col(name)).alias(name))
+                other = frame.with_columns(
+                    pl.when(here).then(value).otherwise(pl.col(name)).alias(name)
+                )
             case 2:
                 other = frame.with_columns(pl.concat_list(name).alias(name))
             case _:
@@ -309,9 +346,9 @@ def change_arrays(raw: bytes, rng: Rng) -> bytes:
     if values.size:
         count = int(one_of(rng, [1, 1, 3, values.size]))
         with np.errstate(all="ignore"):
-            values[rng.integers(0, values.size, count)] = (
-                np.float64(one_of(rng, ODD_NUMBERS)).astype(values.dtype)
-            )
+            values[rng.integers(0, values.size, count)] = np.float64(
+                one_of(rng, ODD_NUMBERS)
+            ).astype(values.dtype)
     body[first:last] = values.tobytes()
     return raw[: 8 + length] + bytes(body)
 
@@ -321,7 +358,9 @@ def change_ids(path: Path, rng: Rng) -> None:
     ids = pl.read_parquet(path)
     match int(rng.integers(8)):
         case 0:
-            ids = ids.with_columns(pl.when(pl.int_range(pl.len()) == 3).then(None).otherwise("id").alias("id"))
+            ids = ids.with_columns(
+                pl.when(pl.int_range(pl.len()) == 3).then(None).otherwise("id").alias("id")
+            )
         case 1:
             ids = pl.concat([ids.head(ids.height - 1), ids.head(1)])
         case 2:
@@ -331,7 +370,9 @@ def change_ids(path: Path, rng: Rng) -> None:
         case 4:
             ids = pl.DataFrame({"id": ["x" * 100_000, *map(str, range(ids.height - 1))]})
         case 5:
-            ids = pl.DataFrame({"id": [f"{n}\0" if n % 2 else str(n - 1) for n in range(ids.height)]})
+            ids = pl.DataFrame(
+                {"id": [f"{n}\0" if n % 2 else str(n - 1) for n in range(ids.height)]}
+            )
         case 6:
             ids = ids.rename({"id": "ids"})
         case _:

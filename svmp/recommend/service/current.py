@@ -33,9 +33,15 @@ class Current:
     """Holds the model in use, and looks after its files."""
 
     def __init__(
-        self, path: Path, titles: Path | None, name: str, batch: int, metrics: Metrics
+        self,
+        path: Path,
+        titles: Path | None,
+        name: str,
+        batch: int,
+        metrics: Metrics,
+        encoding: str = "utf-8",
     ) -> None:
-        self.path, self.titles, self.name = path, titles, name
+        self.path, self.titles, self.name, self.encoding = path, titles, name, encoding
         self.batch, self.metrics = batch, metrics
         self.swaps = 0
         self.refused: str | None = None
@@ -87,7 +93,7 @@ class Current:
 
     def _load(self) -> Served:
         model = load(self.path, mapped=False)
-        titles = None if self.titles is None else read_titles(self.titles, model)
+        titles = None if self.titles is None else read_titles(self.titles, model, self.encoding)
         served = Served(model, titles, self.name, self.batch)
         check(served)
         return served
