@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from svmp.errors import SvmpError, naming, needing
-from svmp.recommend.commands import recommend
+from svmp.recommend.commands import Encoding, Names, Rule, Unpacked, columns_of, recommend
 from svmp.study.commands import study
 
 app = typer.Typer(
@@ -49,7 +49,10 @@ def lab(
     data: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Ratings of your own to choose as well.")
     ] = None,
-    encoding: Annotated[str, typer.Option(help="That of the file, if it is text.")] = "utf-8",
+    columns: Names = "",
+    duplicates: Rule = "",
+    encoding: Encoding = "",
+    max_unpacked: Unpacked = None,
     port: Annotated[
         int | None,
         typer.Option(min=0, max=65535, help="Port; by default 8014, or any if that is taken."),
@@ -60,7 +63,14 @@ def lab(
 ) -> None:
     """Pick an algorithm on a page of this machine, run it, and watch the bound."""
     module = needing("study", "svmp.lab.serve")
-    file = None if data is None else module.RatingsFile.of(data, encoding)
+    given = {
+        "columns": columns_of(columns),
+        "duplicates": duplicates,
+        "encoding": encoding,
+        "max_unpacked": max_unpacked,
+    }
+    options = {name: value for name, value in given.items() if value}
+    file = None if data is None else module.RatingsFile.of(data, **options)
     try:
         with naming(flags=False):
             module.serve(file, port, opens=browser)

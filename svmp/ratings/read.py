@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -26,6 +26,7 @@ def read_ratings(
     encoding: str = "utf-8",
     events: bool = False,
     max_unpacked: int = MOST,
+    text_ids: Collection[str] = (),
 ) -> Ratings:
     """Read ratings from a file, a folder, or a table in memory.
 
@@ -54,6 +55,8 @@ def read_ratings(
         Whether the rows are events, which may have no column of ratings: each then counts 1.
     max_unpacked
         How many bytes compressed files may unpack to.
+    text_ids
+        Of "user" and "item" those whose ids are strings, also where all are whole numbers.
 
     Returns
     -------
@@ -82,16 +85,21 @@ def read_ratings(
         from svmp.ratings.settle import settle
     except ImportError:  # pragma: no cover
         raise SvmpError('ratings are read with Polars: pip install "svmp[recommend]"') from None
+    if isinstance(text_ids, str) or not set(text_ids) <= {"user", "item"}:
+        raise RatingsError(
+            f"{called('text_ids')} must be of 'user' and 'item', not {text_ids!r:.60}"
+        )
     if not isinstance(source, str | os.PathLike):
         from svmp.ratings import memory
 
         with refusing("ratings", _polars_errors()):
-            return settle(memory.read(source, Choice(columns, events)), duplicates, span)
+            found = memory.read(source, Choice(columns, events))
+            return settle(found, duplicates, span, text_ids)
     path = Path(source)
     with refusing(path, (OSError, _polars_errors())), _files(path, max_unpacked) as paths:
         files = [TextFile(one, encoding, max_unpacked) for one in paths]
         found = _from_files(files, path, Choice(columns, events), header)
-        return settle(found, duplicates, span)
+        return settle(found, duplicates, span, text_ids)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import get_args
 
 import numpy as np
@@ -16,7 +17,12 @@ from svmp.ratings.table import Duplicates, Ids, Ratings
 Keys = NDArray[np.int32]
 
 
-def settle(found: Found, duplicates: Duplicates, span: tuple[float, float] | None) -> Ratings:
+def settle(
+    found: Found,
+    duplicates: Duplicates,
+    span: tuple[float, float] | None,
+    text_ids: Collection[str] = (),
+) -> Ratings:
     """Return the table of the columns that were found."""
     if duplicates not in get_args(Duplicates):
         raise RatingsError(
@@ -30,8 +36,8 @@ def settle(found: Found, duplicates: Duplicates, span: tuple[float, float] | Non
     if "rating" in found.columns:
         rating = convert.numbers(found, span).to_numpy()
     time = convert.times(found).to_numpy() if "time" in found.columns else None
-    user, user_ids = _keys(found, "user")
-    item, item_ids = _keys(found, "item")
+    user, user_ids = _keys(found, "user", "user" in text_ids)
+    item, item_ids = _keys(found, "item", "item" in text_ids)
     table = Ratings(user, item, rating, user_ids, item_ids, time)
     pair = table.user.astype(np.int64) * table.items + table.item
     in_order = np.sort(pair)
@@ -40,11 +46,13 @@ def settle(found: Found, duplicates: Duplicates, span: tuple[float, float] | Non
     return _once(found, table, pair, duplicates)
 
 
-def _keys(found: Found, role: str) -> tuple[Keys, Ids]:
+def _keys(found: Found, role: str, text: bool) -> tuple[Keys, Ids]:
     """Return a key for each row, and the ids in order."""
     if role in found.ids:
-        return found.columns[role].cast(pl.Int32).to_numpy(), found.ids[role]
-    ids = convert.ids(found, role)
+        known = found.ids[role]
+        known = known.astype(np.str_) if text else known
+        return found.columns[role].cast(pl.Int32).to_numpy(), known
+    ids = convert.ids(found, role, text)
     distinct = ids.unique().sort()
     if ids.dtype == pl.String:
         keys = ids.cast(pl.Enum(distinct)).to_physical()

@@ -33,6 +33,9 @@ Encoding = Annotated[str, typer.Option(help="That of a file of text, as latin-1.
 Unpacked = Annotated[
     int | None, typer.Option(min=1, help="Bytes that a packed file may have; by default 4e9.")
 ]
+TextIds = Annotated[
+    str, typer.Option(help="user, item or user,item: ids that are text though they are numbers.")
+]
 Seed = Annotated[int, typer.Option(min=0, help="Decides all that is drawn.")]
 Events = Annotated[
     bool, typer.Option("--events", help="What users took (clicks, plays) instead of ratings.")
@@ -62,12 +65,17 @@ def fit(
     duplicates: Rule = "",
     encoding: Encoding = "utf-8",
     max_unpacked: Unpacked = None,
+    text_ids: TextIds = "",
     covariance: Annotated[
-        str, typer.Option(help="q of the factors: diagonal or full.")
-    ] = "diagonal",
-    noise: Annotated[str, typer.Option(help="Noise: one for each user, or shared.")] = "user",
+        str | None, typer.Option(help="Of ratings: q of the factors is diagonal (default) or full.")
+    ] = None,
+    noise: Annotated[
+        str | None, typer.Option(help="Of ratings: noise by user (default), or shared.")
+    ] = None,
     seed: Seed = 0,
-    max_sweeps: Annotated[float, typer.Option(min=1, help="Of ratings: sweeps at most.")] = 100,
+    max_sweeps: Annotated[
+        float | None, typer.Option(min=1, help="Of ratings: sweeps at most; by default 100.")
+    ] = None,
     threads: Annotated[int | None, typer.Option(min=1)] = None,
     as_json: Json = False,
 ) -> None:
@@ -78,12 +86,12 @@ def fit(
     of_events = {"at_least": at_least, "counts": counts}
     model = _model(
         events,
-        {"factors": factors, "columns": _columns(columns), "seed": seed, "threads": threads},
+        {"factors": factors, "columns": columns_of(columns), "seed": seed, "threads": threads},
         of_ratings,
         of_events,
         duplicates,
     )
-    model.fit(_table_of(model, ratings, encoding, max_unpacked))
+    model.fit(_table_of(model, ratings, encoding, max_unpacked, text_ids))
     model.save(out)
     about: dict[str, Any] = {
         "model": str(out),
@@ -115,6 +123,7 @@ def evaluate(
     duplicates: Rule = "",
     encoding: Encoding = "utf-8",
     max_unpacked: Unpacked = None,
+    text_ids: TextIds = "",
     seed: Seed = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw the figures into this file.")] = None,
     as_json: Json = False,
@@ -123,12 +132,12 @@ def evaluate(
     from svmp.recommend import split as splits
     from svmp.recommend.evaluate import evaluate as score
 
-    of_all = {"factors": factors, "columns": _columns(columns), "seed": seed}
+    of_all = {"factors": factors, "columns": columns_of(columns), "seed": seed}
     of_events = {"at_least": at_least, "counts": counts}
     model = _model(events, of_all, {}, of_events, duplicates)
     if split not in WAYS:
         raise ModelError(f"--split must be one of {', '.join(WAYS)}, not {split!r:.60}")
-    table = _table_of(model, ratings, encoding, max_unpacked)
+    table = _table_of(model, ratings, encoding, max_unpacked, text_ids)
     ways: dict[str, Any] = {
         "random": lambda: splits.random(table, share, seed),
         "time": lambda: splits.by_time(table, share),
@@ -246,7 +255,7 @@ def update(
     from svmp.recommend.events import EventModel
 
     found = _load(model)
-    found.set_params(columns=_columns(columns))
+    found.set_params(columns=columns_of(columns))
     if duplicates:
         found.set_params(duplicates=duplicates)
     found._check_parameters()
@@ -306,7 +315,7 @@ def _load(path: Path) -> RatingModel | EventModel:
     return load(path)
 
 
-def _table_of(model: Any, path: Path, encoding: str, most: int | None) -> Any:
+def _table_of(model: Any, path: Path, encoding: str, most: int | None, text_ids: str = "") -> Any:
     """Return the table in a file, read as a model reads it and with what the flags say."""
     from svmp.ratings.lines import MOST
     from svmp.ratings.read import read_ratings
@@ -320,6 +329,7 @@ def _table_of(model: Any, path: Path, encoding: str, most: int | None) -> Any:
         encoding=encoding,
         events=isinstance(model, EventModel),
         max_unpacked=most or MOST,
+        text_ids=model._text_ids(path) + [part for part in text_ids.split(",") if part],
     )
     return model.read(table)
 
@@ -334,15 +344,18 @@ def _model(
     """Return a model of ratings or of events; what is not said is left as it is by default."""
     from svmp.recommend import EventModel, RatingModel
 
-    if not events and any(of_events.values()):
+    of_ratings = {name: value for name, value in of_ratings.items() if value is not None}
+    if not events and any(value not in (None, False) for value in of_events.values()):
         raise ModelError("--at-least and --counts need --events")
+    if events and of_ratings:
+        raise ModelError("--covariance, --noise and --max-sweeps are of ratings, not of --events")
     more: dict[str, Any] = {"duplicates": duplicates} if duplicates else {}
     if events:
         return EventModel(**of_all, **of_events, **more)
     return RatingModel(**of_all, **of_ratings, **more)
 
 
-def _columns(text: str) -> Any:
+def columns_of(text: str) -> Any:
     """Return columns as they were written: names, or positions."""
     if not text:
         return None

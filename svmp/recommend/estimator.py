@@ -73,7 +73,7 @@ class Estimator:
         check_choice("duplicates", found["duplicates"], get_args(Duplicates))
         check_whole("seed", found["seed"], 0)
         if int(found["seed"]) > LARGEST:
-            raise ModelError(f"seed must fit into 64 bits, not {found['seed']!s:.60}")
+            raise ModelError(f"{called('seed')} must fit into 64 bits, not {found['seed']!s:.60}")
         if found["threads"] is not None:
             check_whole("threads", found["threads"], 1)
         check_choice("progress", found["progress"], (None, False, True))

@@ -129,7 +129,7 @@ def evaluate(
         events is scored by its rankings alone.
     """
     model._check_fitted()
-    test = model.read(test)
+    test = model.read(test, model._text_ids(test))
     if not len(test):
         raise RatingsError("there are no ratings to predict")
     training = trained_on(model)

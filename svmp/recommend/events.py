@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -150,7 +150,7 @@ class EventModel(FactorModel):
         knows already counts once more.
         """
         self._check_fitted()
-        taken_in(self, self.read(data))
+        taken_in(self, self.read(data, self._text_ids(data)))
         return self
 
     def fold_in(self, items: Any, counts: Any = None, *, unknown: str = "error") -> Person:
@@ -237,9 +237,15 @@ class EventModel(FactorModel):
         check_choice("counts", self.counts, (False, True))
         self._check_reading(events=True)
 
-    def read(self, data: Any) -> Ratings:
+    def read(self, data: Any, text_ids: Collection[str] = ()) -> Ratings:
         """Return the events as a table, of all users and items that the data name."""
-        ratings = read_ratings(data, columns=self.columns, duplicates=self.duplicates, events=True)
+        ratings = read_ratings(
+            data,
+            columns=self.columns,
+            duplicates=self.duplicates,
+            events=True,
+            text_ids=text_ids,
+        )
         least = self.at_least
         events = ratings.rating > 0 if least is None else ratings.rating >= least
         if not events.any():

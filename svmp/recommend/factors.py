@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -236,9 +236,15 @@ class FactorModel(Estimator, ABC):
             raise FileError(f"{path}: {error}") from None
         return model
 
-    def read(self, data: Any) -> Ratings:
+    def read(self, data: Any, text_ids: Collection[str] = ()) -> Ratings:
         """Return data as a table, in the way that `fit` reads it."""
-        return read_ratings(data)
+        return read_ratings(data, text_ids=text_ids)
+
+    def _text_ids(self, data: Any) -> list[str]:
+        """Return whose ids in a file are text, though all may be whole numbers: the model's are."""
+        if not self.is_fitted or not isinstance(data, str | os.PathLike):
+            return []
+        return [known.what for known in (self.users_, self.items_) if known.ids.dtype.kind == "U"]
 
     def scores(self, users: Side) -> Floats:
         """Return that by which items are ranked, of every user with every item."""

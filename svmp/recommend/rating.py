@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
@@ -152,7 +152,7 @@ class RatingModel(FactorModel):
         late as the latest.
         """
         self._check_fitted()
-        taken_in(self, self.read(data))
+        taken_in(self, self.read(data, self._text_ids(data)))
         return self
 
     def fold_in(self, items: Any, ratings: Any = None, *, unknown: str = "error") -> Person:
@@ -231,10 +231,14 @@ class RatingModel(FactorModel):
         check_range(self.range)
         self._check_reading(events=False)
 
-    def read(self, data: Any) -> Ratings:
+    def read(self, data: Any, text_ids: Collection[str] = ()) -> Ratings:
         """Return data as a table of ratings, in the way that `fit` reads it."""
         return read_ratings(
-            data, columns=self.columns, duplicates=self.duplicates, range=self.range
+            data,
+            columns=self.columns,
+            duplicates=self.duplicates,
+            range=self.range,
+            text_ids=text_ids,
         )
 
     def _held_out(self, count: int) -> NDArray[np.bool_]:

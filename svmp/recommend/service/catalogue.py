@@ -74,8 +74,8 @@ def read_titles(path: Path, model: FactorModel, encoding: str = "utf-8") -> Titl
                     titles[id] = row[column].strip()[:LONGEST]
     except UnicodeError:
         raise FileError(
-            f"{path}: the titles cannot be read: this is not {encoding} text; name its encoding, as "
-            "--encoding latin-1"
+            f"{path}: the titles cannot be read: this is not {encoding} text; name its "
+            "encoding, as --encoding latin-1"
         ) from None
     except LookupError:
         raise FileError(f"{path}: there is no encoding {encoding!r:.60}") from None

@@ -93,7 +93,8 @@ def serve(
     try:
         place = listen(host, port, PORT)
     except OSError as error:
-        raise SvmpError(f"it cannot listen at {host}:{port}: {error.strerror}") from None
+        where = host if port is None else f"{host}:{port}"
+        raise SvmpError(f"it cannot listen at {where}: {error.strerror}") from None
     port = place.getsockname()[1]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
     own = port if is_local(host) else None
