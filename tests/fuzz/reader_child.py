@@ -1,9 +1,10 @@
 """Read damaged files, one after another, with little memory and time: a process of its own.
 
-    python -m tests.fuzz.reader_child KIND SEED COUNT [MODEL]
+    python -m tests.fuzz.reader_child FORMS SEED COUNT [MODEL ...]
 
-prints the number of each before it reads it, and what went wrong: any exception that is not svmp's,
-and any result that is not sound. Where it dies, the last number says on which.
+takes forms of ratings, with bars between them, or models. It prints the number of each before it
+reads it, and what went wrong: any exception that is not svmp's, and any result that is not sound.
+Where it dies, the last number says on which.
 """
 
 from __future__ import annotations
@@ -42,10 +43,11 @@ def check_ratings(ratings: Ratings) -> None:
     assert ratings.time is None or np.isfinite(ratings.time).all()
 
 
-def ratings_of(kind: str, folder: Path) -> Callable[[np.random.Generator], Any]:
-    name, make = mutants.makers(folder)[kind]
+def ratings_of(kinds: str, folder: Path) -> Callable[[np.random.Generator], Any]:
+    makers = mutants.makers(folder)
 
     def work(rng: np.random.Generator) -> None:
+        name, make = makers[mutants.one_of(rng, kinds.split("|"))]
         path = folder / name
         path.write_bytes(make(rng))
         options: dict[str, Any] = {}
@@ -60,11 +62,11 @@ def ratings_of(kind: str, folder: Path) -> Callable[[np.random.Generator], Any]:
     return work
 
 
-def model_of(folder: Path, saved: Path) -> Callable[[np.random.Generator], Any]:
+def model_of(folder: Path, saved: tuple[str, ...]) -> Callable[[np.random.Generator], Any]:
     from svmp.recommend import load
 
     def work(rng: np.random.Generator) -> None:
-        path = mutants.copied(saved, folder / "m.svmp")
+        path = mutants.copied(Path(mutants.one_of(rng, saved)), folder / "m.svmp")
         mutants.change_model(path, rng)
         model = load(path, mapped=bool(rng.integers(2)))
         users, items = model.users_.ids, model.items_.ids
@@ -78,17 +80,22 @@ def model_of(folder: Path, saved: Path) -> Callable[[np.random.Generator], Any]:
         person = model.fold_in(items[:2], [1, 2] if hasattr(model, "range_") else None)
         found += model.recommend(person, 3)[1:]
         found += model.predict(person, items[:3], return_std=True)
+        why = model.explain(person, items[0])
+        found += [why.prediction, why.parts]
+        if rng.random() < 0.1:
+            model.update(([users[0]], [items[0]], [2.0]))
+            found += model.predict(users[:5], items[:5], return_std=True)
         assert all(np.isfinite(x).all() for x in found), "not finite"
 
     return work
 
 
-def main(kind: str, seed: int, count: int, saved: str = "") -> None:
+def main(forms: str, seed: int, count: int, *saved: str) -> None:
     warnings.simplefilter("ignore")
     faults = []
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        work = model_of(folder, Path(saved)) if saved else ratings_of(kind, folder)
+        work = model_of(folder, saved) if saved else ratings_of(forms, folder)
         resource.setrlimit(resource.RLIMIT_AS, (_used() + MEMORY,) * 2)
         read = 0
         for number in range(count):
