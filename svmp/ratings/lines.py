@@ -59,11 +59,14 @@ class TextFile:
         Where it is, and how its text is encoded.
     most
         Bytes that it may unpack to, if it is gzipped.
+    held
+        How many of these others have taken, with which it is read.
     """
 
     path: Path
     encoding: str = "utf-8"
     most: int = MOST
+    held: int = 0
 
     @property
     def is_plain(self) -> bool:
@@ -93,7 +96,7 @@ class TextFile:
                         f"{self.path}, line {number}: the line has more than {LONGEST:,} bytes; "
                         "this is not a table of ratings"
                     )
-                if size > self.most and isinstance(file, gzip.GzipFile):
+                if self.held + size > self.most and isinstance(file, gzip.GzipFile):
                     raise too_much(self.path, self.most)
                 bare = raw.removeprefix(BOM) if number == 1 else raw
                 yield self._decoded(bare, f", line {number}")
@@ -112,7 +115,7 @@ class TextFile:
                 return file.read()
             found = io.BytesIO()
             while chunk := file.read(CHUNK):
-                if found.tell() + len(chunk) > self.most:
+                if self.held + found.tell() + len(chunk) > self.most:
                     raise too_much(self.path, self.most)
                 found.write(chunk)
             return found.getvalue()

@@ -18,7 +18,7 @@ import polars as pl
 from polars import selectors
 
 from svmp.errors import RatingsError
-from svmp.ratings.convert import Found
+from svmp.ratings.convert import WHOLE, Found
 from svmp.ratings.lines import TextFile, refusing
 
 MOVIE = re.compile(r"\s*\d+:\s*")
@@ -37,11 +37,11 @@ def read(files: list[TextFile], name: str) -> Found:
     """Read files, one after another, which together may unpack to as much as one alone."""
     groups = list(_groups(files))
     frames = []
-    left = files[0].most
+    held = 0
     for group in groups:
-        frame, size = _frame([replace(file, most=left) for file in group])
+        frame, size = _frame([replace(file, held=held) for file in group])
         frames.append(frame)
-        left -= size
+        held += size
     ends = list(accumulate(frame.height for frame in frames))
     whole = pl.concat(frames, how="vertical_relaxed")
 
@@ -90,7 +90,9 @@ def _frame(files: list[TextFile]) -> tuple[pl.DataFrame, int]:
     frame = frame.with_columns(item=pl.when(item != "").then(item)).filter(
         ~head.fill_null(False), ~pl.all_horizontal(pl.col(list(FIELDS)).is_null())
     )
-    for better in (pl.col("user", "item").cast(pl.Int64, strict=False), DATE):
+    whole = pl.col("user", "item").str.contains(WHOLE)
+    number = pl.when(whole).then(pl.col("user", "item")).cast(pl.Int64, strict=False)
+    for better in (number, DATE):
         if all(frame.select(better.is_not_null().all()).row(0)):
             frame = frame.with_columns(better)
     held = len(source) if isinstance(source, bytes) else 0
@@ -100,10 +102,10 @@ def _frame(files: list[TextFile]) -> tuple[pl.DataFrame, int]:
 def _joined(files: list[TextFile]) -> bytes:
     """Return what is in the files; between two of them, no movie is named yet."""
     parts: list[bytes] = []
-    left = files[0].most
+    held = files[0].held
     for file in files:
-        parts.append(replace(file, most=left).content())
-        left -= len(parts[-1])
+        parts.append(replace(file, held=held).content())
+        held += len(parts[-1])
     return b"\n:\n".join(parts)
 
 
