@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -143,10 +144,12 @@ def check_range(span: Any) -> tuple[float, float] | None:
     """Return the least and the greatest rating, if that is what they are; None stays None."""
     if span is None:
         return None
-    try:
-        low, high = map(float, span)
-    except (TypeError, ValueError, OverflowError):
-        low, high = 1.0, 0.0
+    low, high = 1.0, 0.0
+    numbers = list(span) if isinstance(span, Iterable) else []
+    if len(numbers) == 2 and all(
+        isinstance(one, Real) and not isinstance(one, bool) and abs(one) < 1e300 for one in numbers
+    ):
+        low, high = map(float, numbers)
     if not -math.inf < low <= high < math.inf:
         raise RatingsError(f"range must be the least and the greatest rating, not {span!r:.60}")
     return low, high

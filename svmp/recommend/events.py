@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 
-from svmp.errors import ModelError, RatingsError
+from svmp.errors import ModelError, RatingsError, argument
 from svmp.inference.carried import Carried
 from svmp.inference.posterior import Posterior
 from svmp.inference.steps import HoldThenDecay
@@ -33,6 +33,7 @@ from svmp.recommend.top import Explore, scorer, shown
 Rule = Literal["z", "z + 1/2 log pi", "probability"]
 MOST_EVENTS = 2**31
 """No model has learned from more."""
+MOST_OF_ONE = 10_000_000
 CERTAIN = 1e-9
 """The variance of users' biases, which are 0: all take the same share of what they consider."""
 
@@ -178,6 +179,8 @@ class EventModel(FactorModel):
         if len(seen) < known.sum():
             raise ModelError("fold_in has one item twice; give a count")
         counted = self._times(times[known][first])
+        if counted.sum() > MOST_OF_ONE:
+            raise ModelError(f"fold_in takes at most {MOST_OF_ONE:,} events of a user")
         return Person(at_rest(self, seen, counted)[0], seen, counted.astype(np.float32))
 
     # --- asking ----------------------------------------------------------------------------
@@ -259,7 +262,10 @@ class EventModel(FactorModel):
             return np.ones(len(counts), np.int64)
         whole = np.rint(counts)
         if not np.array_equal(whole, counts) or (whole < 1).any():
-            raise RatingsError("with counts=True a rating is a count: 1, 2, 3, ...")
+            counted = argument("counts", "True", "")
+            raise RatingsError(f"with {counted} a rating is a count: 1, 2, 3, ...")
+        if whole.sum(dtype=np.float64) >= MOST_EVENTS:
+            raise RatingsError(f"these counts are more than {MOST_EVENTS:,} events together")
         return np.asarray(whole, np.int64)
 
     def _events(self, history: History, items: int) -> Events:
@@ -330,5 +336,4 @@ class EventModel(FactorModel):
     def _own_restore(self, about: dict[str, Any], arrays: Arrays) -> None:
         self.odds_ = arrays["odds"]
         need(abs(self.odds_.sum() - 1) < 1e-6, "damaged: the odds do not add up to 1")
-        times = self._times(self.history_.rating) if self.counts else np.zeros(0)
-        need(times.sum() < MOST_EVENTS, "damaged: the history makes no sense")
+        self._times(self.history_.rating)  # which refuses what are no counts
