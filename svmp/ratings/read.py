@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from itertools import islice
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -145,11 +144,9 @@ def check_range(span: Any) -> tuple[float, float] | None:
     if span is None:
         return None
     low, high = 1.0, 0.0
-    numbers = list(span) if isinstance(span, Iterable) else []
-    if len(numbers) == 2 and all(
-        isinstance(one, Real) and not isinstance(one, bool) and abs(one) < 1e300 for one in numbers
-    ):
-        low, high = map(float, numbers)
+    with suppress(TypeError, ValueError, OverflowError):
+        if not any(isinstance(one, str | bool) for one in span):
+            low, high = map(float, span)
     if not -math.inf < low <= high < math.inf:
         raise RatingsError(f"range must be the least and the greatest rating, not {span!r:.60}")
     return low, high
