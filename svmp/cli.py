@@ -14,7 +14,8 @@ from typing import Annotated
 import typer
 
 from svmp.errors import SvmpError, naming, needing
-from svmp.recommend.commands import Encoding, Names, Rule, Unpacked, columns_of, recommend
+from svmp.recommend.commands import recommend
+from svmp.recommend.options import Encoding, Names, Rule, Unpacked, columns_of
 from svmp.study.commands import study
 
 app = typer.Typer(

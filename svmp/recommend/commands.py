@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from svmp.errors import ModelError, SvmpError, naming, needing
+from svmp.recommend.options import Encoding, Names, Rule, Seed, TextIds, Unpacked, columns_of
 
 if TYPE_CHECKING:
     from svmp.recommend.events import EventModel
@@ -25,18 +26,6 @@ recommend = typer.Typer(
 
 File = Annotated[Path, typer.Argument(metavar="RATINGS", help="A file of ratings.")]
 Folder = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that was saved.")]
-Names = Annotated[
-    str, typer.Option("--columns", help="user,item,rating[,time] by name or position from 0.")
-]
-Rule = Annotated[str, typer.Option(help="If a pair is there twice: error, last, mean or sum.")]
-Encoding = Annotated[str, typer.Option(help="That of a file of text, as latin-1.")]
-Unpacked = Annotated[
-    int | None, typer.Option(min=1, help="Bytes that a packed file may have; by default 4e9.")
-]
-TextIds = Annotated[
-    str, typer.Option(help="user, item or user,item: ids that are text though they are numbers.")
-]
-Seed = Annotated[int, typer.Option(min=0, help="Decides all that is drawn.")]
 Events = Annotated[
     bool, typer.Option("--events", help="What users took (clicks, plays) instead of ratings.")
 ]
@@ -353,14 +342,6 @@ def _model(
     if events:
         return EventModel(**of_all, **of_events, **more)
     return RatingModel(**of_all, **of_ratings, **more)
-
-
-def columns_of(text: str) -> Any:
-    """Return columns as they were written: names, or positions."""
-    if not text:
-        return None
-    parts = [part.strip() for part in text.split(",")]
-    return tuple(int(part) if part.isdecimal() else part for part in parts)
 
 
 def _ids(known: Known, flag: str, texts: list[str]) -> Any:
