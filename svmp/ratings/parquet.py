@@ -22,8 +22,10 @@ from svmp.ratings.outside import reading
 MAGIC = b"PAR1"
 DEPTH = 12
 """Structures are not nested deeper."""
-VALUE = 8
-"""Bytes that a value takes in memory."""
+VALUE, PER_VALUE = 8, 64
+"""Bytes that a value takes in memory, and that a number takes at most in a page."""
+BYTES = 6
+"""Types from this number on are bytes of any length, those before are numbers."""
 Fields = dict[int, Any]
 
 
@@ -84,21 +86,26 @@ def unpacked(raw: Any, meta: Fields, values: int, most: int) -> int:
     begin = min(first, count(meta, 11) or first) if 11 in meta else first
     end = begin + length
     need(begin >= 4 and end <= len(raw) - 8, "a column is not within the file")
+    codec, is_text = count(meta, 4), count(meta, 1) >= BYTES
     total = 0
     place = begin
     while place < end and values > 0:
         reader = Compact(raw, place, end)
         page = reader.fields()
-        total += count(page, 2)
-        place = reader.place + count(page, 3)
+        size, packed = count(page, 2), count(page, 3)
+        total += size
+        place = reader.place + packed
         need(place <= end, "a page is cut short")
         if total > most:
             raise TooMuch("it unpacks to too much")
-        for kind in (5, 8):  # a page of data, of the first or the second version
-            if kind in page:
-                values -= count(page[kind], 1)
-        if 7 in page:  # a dictionary, of which each value takes a byte or more
-            need(count(page[7], 1) <= count(page, 2), "a dictionary is too short")
+        need(codec or size == packed, "a page that is not packed has two sizes")
+        for kind in (5, 7, 8):  # of data, a dictionary, of data in the second version
+            held = count(page[kind], 1) if kind in page else 0
+            need(
+                kind not in page or is_text or size <= PER_VALUE * held + 4096, "a page is too long"
+            )
+            need(kind != 7 or held <= size, "a dictionary is too short")
+            values -= held if kind != 7 else 0
     need(values == 0, "its pages have more values, or fewer, than it says")
     return total
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from svmp.errors import RatingsError, argument, called
 from svmp.ratings import convert
 from svmp.ratings.convert import Found
+from svmp.ratings.lines import MOST
 from svmp.ratings.table import Duplicates, Ids, Ratings
 
 Keys = NDArray[np.int32]
@@ -55,6 +56,12 @@ def _keys(found: Found, role: str, text: bool) -> tuple[Keys, Ids]:
     ids = convert.ids(found, role, text)
     distinct = ids.unique().sort()
     if ids.dtype == pl.String:
+        longest = int(distinct.str.len_chars().max() or 0)  # type: ignore[arg-type]
+        if 4 * longest * len(distinct) > MOST:
+            raise RatingsError(
+                f"{found.name}: {len(distinct):,} {role}s of up to {longest:,} characters take too "
+                "much memory"
+            )
         keys = ids.cast(pl.Enum(distinct)).to_physical()
         return keys.cast(pl.Int32).to_numpy(), np.array(distinct.to_list())
     numbers, known = ids.to_numpy(), distinct.to_numpy()
