@@ -261,10 +261,8 @@ class RatingModel(FactorModel):
         low, high = check_range(about["range"]) or (1.0, 0.0)
         need(-LARGE <= low <= high <= LARGE, "damaged: the range of ratings makes no sense")
         self.range_, self.fit_, self.sweeps_ = (low, high), None, None
-        need(
-            number(about, "prior_noise", -LARGE, LARGE) > SMALL, "damaged: the noise is no variance"
-        )
-        self.prior_noise_ = number(about, "prior_noise", SMALL, LARGE)
+        self.prior_noise_ = number(about, "prior_noise", -(LARGE**2), LARGE**2)
+        need(self.prior_noise_ >= SMALL, "damaged: the noise is no variance")
         self.noise_, quantiles = arrays["noise"], arrays["quantiles"]
         need((np.diff(quantiles) >= 0).all(), "damaged: the quantiles are not in order")
         self.spread_ = Spread(number(about, "scale", 0, LARGE), quantiles)

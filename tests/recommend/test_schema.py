@@ -14,7 +14,7 @@ import pytest
 from svmp.errors import FileError, ModelError
 from svmp.recommend import EventModel, RatingModel, load
 from tests.ratings.test_outside import panic
-from tests.recommend.tools import fitted
+from tests.recommend.tools import drawn, fitted
 
 from .test_files import change
 
@@ -233,3 +233,14 @@ def test_ratings_out_of_this_world_are_refused(events: EventModel) -> None:
     assert np.isfinite(model.recommend(model.fold_in({item: 1e9}), 3).scores).all()
     with pytest.raises(ModelError, match="events"):
         events.fold_in([events.items_.ids[0]], [10**8])
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "full"])
+@pytest.mark.parametrize("scale", [1e-8, 1e8, 0.0])
+def test_models_of_any_scale_are_loaded(covariance: Any, scale: float, tmp_path: Path) -> None:
+    table = drawn(0)
+    ratings = (table.user, table.item, table.rating * np.float32(scale))
+    model = RatingModel(2, covariance=covariance, max_sweeps=6, progress=False, threads=1)
+    model.fit(ratings).save(tmp_path / "m.svmp")
+    again = load(tmp_path / "m.svmp")
+    assert np.array_equal(again.predict(1, [2, 3]), model.predict(1, [2, 3]))
