@@ -31,9 +31,10 @@ class ImproperError(SvmpError, ArithmeticError):
 
     def __init__(self, variable: str, index: tuple[int, ...], family: str, natural: object) -> None:
         self.variable, self.index = variable, index
+        shown = " ".join(str(natural).split())  # a long one is printed on several lines
         super().__init__(
             f"the natural parameter of '{variable}' at {index} left the domain of the family "
-            f"{family}: {natural}"
+            f"{family}: {shown:.200}"
         )
 
 

@@ -169,9 +169,9 @@ def test_nothing_ends_the_look_for_new_models(
     """Whatever a look raises, /health says so, and the next sound model is taken over."""
     monkeypatch.setattr(swapping, "PAUSE", 0.01)
     with client_of(path) as client:
-        other().save(path)
         with monkeypatch.context() as broken:
             broken.setattr(Current, failing, panic)
+            other().save(path)
             refused = until(lambda: client.get("/health").json()["refused"])
             assert "PanicException" in refused
         other().save(path)
