@@ -17,8 +17,9 @@ import typer
 from typer.core import TyperGroup
 
 from svmp import interrupts
-from svmp.errors import SvmpError, needing
+from svmp.errors import SvmpError, naming, needing
 from svmp.recommend.commands import recommend
+from svmp.recommend.options import Encoding, Names, Rule, Unpacked, columns_of
 from svmp.study.commands import study
 
 
@@ -75,6 +76,10 @@ def lab(
     data: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Ratings of your own to choose as well.")
     ] = None,
+    columns: Names = "",
+    duplicates: Rule = "",
+    encoding: Encoding = "",
+    max_unpacked: Unpacked = None,
     port: Annotated[
         int | None,
         typer.Option(min=0, max=65535, help="Port; by default 8014, or any if that is taken."),
@@ -84,9 +89,18 @@ def lab(
     ] = True,
 ) -> None:
     """Pick an algorithm on a page of this machine, run it, and watch the bound."""
-    serve = needing("study", "svmp.lab.serve").serve
+    module = needing("study", "svmp.lab.serve")
+    given = {
+        "columns": columns_of(columns),
+        "duplicates": duplicates,
+        "encoding": encoding,
+        "max_unpacked": max_unpacked,
+    }
+    options = {name: value for name, value in given.items() if value}
+    file = None if data is None else module.RatingsFile.of(data, **options)
     try:
-        serve(data, port, opens=browser)
+        with naming(flags=False):
+            module.serve(file, port, opens=browser)
     except OSError as error:
         reason = os.strerror(error.errno or 0)
         raise SvmpError(f"the lab cannot use port {port}: {reason}") from None
@@ -96,7 +110,8 @@ def main() -> None:
     """Run the command line; bad input ends in one sentence and exit code 2."""
     interrupts.begin()
     try:
-        app()
+        with naming(flags=True):
+            app()
     except KeyboardInterrupt:  # before it is known which command
         interrupts.say()
         sys.exit(interrupts.STOPPED)

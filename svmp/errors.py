@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -41,9 +43,10 @@ class ImproperError(SvmpError, ArithmeticError):
 
     def __init__(self, variable: str, index: tuple[int, ...], family: str, natural: object) -> None:
         self.variable, self.index = variable, index
+        shown = " ".join(str(natural).split())  # a long one is printed on several lines
         super().__init__(
             f"the natural parameter of '{variable}' at {index} left the domain of the family "
-            f"{family}: {natural}"
+            f"{family}: {shown:.200}"
         )
 
 
@@ -61,6 +64,42 @@ class RatingsError(SvmpError, ValueError):
 
 class ConvergenceWarning(UserWarning):
     """A fit that reached the default limit of sweeps before it converged."""
+
+
+class Interface:
+    """How messages name arguments: as in Python, or as flags of a command."""
+
+    flags = False
+
+
+@contextmanager
+def naming(flags: bool) -> Iterator[None]:
+    """Name arguments as flags, or not, for as long as this lasts."""
+    before, Interface.flags = Interface.flags, flags
+    try:
+        yield
+    finally:
+        Interface.flags = before
+
+
+def argument(name: str, value: str, of_flag: str | None = None) -> str:
+    """Name an argument with a value in the terms of the interface that is in use.
+
+    >>> argument("encoding", "'latin-1'", "latin-1")
+    "encoding='latin-1'"
+    """
+    if not Interface.flags:
+        return f"{name}={value}"
+    return f"--{name.replace('_', '-')} {value if of_flag is None else of_flag}".rstrip()
+
+
+def called(name: str) -> str:
+    """Return what an argument is called in the interface that is in use.
+
+    >>> called("max_sweeps")
+    'max_sweeps'
+    """
+    return f"--{name.replace('_', '-')}" if Interface.flags else name
 
 
 def needing(extra: str, module: str) -> Any:

@@ -24,7 +24,7 @@ from svmp.inference.progress import report_to
 from svmp.inference.result import Fit
 from svmp.inference.resuming import Saved
 from svmp.inference.run import Run, Watch
-from svmp.inference.seeds import number
+from svmp.inference.seeds import whole_seed
 from svmp.inference.selection import Selection
 from svmp.inference.settled import find_settled
 from svmp.inference.start import Init, check_finite, start
@@ -141,7 +141,7 @@ def fit(
     declared = model.model if isinstance(model, Network) else model
     check_model_and_method(declared, method, steps, watch)
     check_numbers(seed, tol, bound_every, max_sweeps, max_accesses, max_seconds)
-    seed = number(seed)
+    seed = whole_seed(seed)
     place = None if checkpoint is None else as_path(checkpoint, "checkpoint")
     keep = None if place is None else Checkpoints(place, every)
     network = model if isinstance(model, Network) else Network(model)

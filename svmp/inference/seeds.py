@@ -33,12 +33,12 @@ def generator(seed: Seed, *stream: int | str) -> Generator:
     return np.random.default_rng(SeedSequence(_whole(seed), spawn_key=tuple(map(_key, stream))))
 
 
-def number(seed: Seed) -> int:
+def whole_seed(seed: Seed) -> int:
     """Return a seed as a whole number below 2**63, which compiled loops can take.
 
     A Generator is drawn from, and None gives a new one. A larger number is hashed.
 
-    >>> number(7)
+    >>> whole_seed(7)
     7
     """
     if seed is None or isinstance(seed, Generator) or _whole(seed) >= LARGEST:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import sqrt
 from pathlib import Path
 from typing import Any, Protocol
@@ -75,13 +75,15 @@ class RatingsFile(Source):
     items: int
     count: int
     fields: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+    """How `read_ratings` is to read it, where that is not the default."""
 
     @classmethod
-    def of(cls, path: Path) -> RatingsFile:
+    def of(cls, path: Path, **options: Any) -> RatingsFile:
         """Read a file once, which says what is wrong with it before there is a page."""
-        ratings = read_ratings(path)
+        ratings = read_ratings(path, **options)
         sizes = ratings.users, ratings.items, len(ratings)
-        return cls(str(path.resolve()), path.name, *sizes)
+        return cls(str(path.resolve()), path.name, *sizes, options=options)
 
     def describe(self, values: Mapping[str, Any]) -> str:
         return f"{self.count:,} ratings of {self.title}"
@@ -90,14 +92,15 @@ class RatingsFile(Source):
         return self.users + self.items, self.count
 
     def load(self, values: Mapping[str, Any]) -> Ratings:
-        return read_ratings(self.path)
+        return read_ratings(self.path, **self.options)
 
     def code(self, values: Mapping[str, Any]) -> tuple[list[str], str]:
         imports = [
             "from svmp.ratings import read_ratings",
             "from svmp.study.netflix import matrix_factorization",
         ]
-        return imports, f"read_ratings({self.path!r})"
+        options = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        return imports, f"read_ratings({self.path!r}{options})"
 
 
 def find_sources(file: RatingsFile | None = None) -> dict[str, Source]:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import socket
 import webbrowser
-from pathlib import Path
 
 import uvicorn
 
@@ -39,9 +38,9 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(data: Path | None = None, port: int | None = None, opens: bool = True) -> None:
+def serve(file: RatingsFile | None = None, port: int | None = None, opens: bool = True) -> None:
     """Serve the lab; without a port at the usual one, or at any if that is taken."""
-    sources = find_sources(None if data is None else RatingsFile.of(data))
+    sources = find_sources(file)
     place = listen(LOCAL, port, PORT)
     port = place.getsockname()[1]
     address = f"http://{LOCAL}:{port}/"

@@ -2,52 +2,90 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from svmp.errors import RatingsError
+from svmp.ratings import parquet
 from svmp.ratings.columns import Choice
-from svmp.ratings.convert import Found
-from svmp.ratings.lines import DAMAGED, refusing
+from svmp.ratings.convert import LARGEST, TOO_BIG, Found
+from svmp.ratings.lines import refusing, too_much
+from svmp.ratings.packed import check_members
+from svmp.ratings.table import Ids
+
+VERSIONS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+KINDS = "biufSUM"
+"""Arrays are of booleans, numbers, strings or dates; none whose items take no bytes."""
 
 
-def read_parquet(path: Path, choice: Choice) -> Found:
+def read_parquet(path: Path, choice: Choice, most: int) -> Found:
     """Read the columns of a Parquet file."""
-    try:
-        with refusing(path):
-            names = list(pl.read_parquet_schema(path))
+    with refusing(path):
+        try:
+            names = parquet.names(path, most)
             places = choice.among(str(path), names, header=True)
-            frame = pl.read_parquet(path, columns=sorted({names[p] for p in places.values()}))
-    except pl.exceptions.PolarsError as error:
-        raise _damaged(path, error) from None
+            frame = parquet.read(path, most, (names[place] for place in places.values()))
+        except parquet.TooMuch:
+            raise too_much(path, most) from None
     found = {role: frame[names[place]] for role, place in places.items()}
     return Found(str(path), found, lambda row: f"{path}, row {row + 1}")
 
 
-def read_npz(path: Path, choice: Choice) -> Found:
+def read_npz(path: Path, choice: Choice, most: int) -> Found:
     """Read the arrays of an `.npz` file; with `user_ids`, the users are places in it."""
-    with refusing(path):
-        try:
-            with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                names = [name for name in file.files if name not in ("user_ids", "item_ids")]
-                places = choice.among(str(path), names, header=True)
-                found = {role: file[names[place]] for role, place in places.items()}
-                ids = {r: file[f"{r}_ids"] for r in ("user", "item") if f"{r}_ids" in file.files}
-        except RatingsError:
-            raise
-        except DAMAGED as error:
-            raise _damaged(path, error) from None
+    with refusing(path), zipfile.ZipFile(path) as archive:
+        stored = {name.removesuffix(".npy"): name for name in archive.namelist()}
+        names = [name for name in stored if name not in ("user_ids", "item_ids")]
+        places = choice.among(str(path), names, header=True)
+        labels = {role: f"{role}_ids" for role in ("user", "item") if f"{role}_ids" in stored}
+        needed = {names[place] for place in places.values()} | set(labels.values())
+        check_members(path, [archive.getinfo(stored[name]) for name in sorted(needed)], most)
+        arrays = {name: _array(path, archive, stored[name]) for name in needed}
+    found = {role: arrays[names[place]] for role, place in places.items()}
+    ids = {role: arrays[name] for role, name in labels.items()}
     if len({array.shape for array in found.values()}) > 1 or found["user"].ndim != 1:
         shapes = ", ".join(f"{role} {array.shape}" for role, array in found.items())
         raise RatingsError(f"{path}: the columns differ in length: {shapes}")
-    for role, labels in ids.items():
-        _check_keys(path, role, labels, found[role])
-    series = {role: pl.Series(array) for role, array in found.items()}
+    for role, known in ids.items():
+        _check_keys(path, role, known, found[role])
+    with refusing(path):
+        ids = {role: _labels(path, role, known) for role, known in ids.items()}
+        series = {role: pl.Series(array) for role, array in found.items()}
     return Found(str(path), series, lambda row: f"{path}, row {row + 1}", ids)
+
+
+def _array(path: Path, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    """Return an array, after a look at whether the file has as many bytes as its header says."""
+    size = archive.getinfo(name).file_size
+    with archive.open(name) as file:
+        version = npy.read_magic(file)
+        if version not in VERSIONS:
+            raise RatingsError(f"{path}: damaged: {name:.60} is of an unknown version")
+        shape, by_column, kind = VERSIONS[version](file)
+        if kind.kind not in KINDS or not kind.itemsize:
+            raise RatingsError(
+                f"{path}: damaged, or no ratings: {name:.60} has neither numbers nor strings"
+            )
+        count = int(np.prod(shape, dtype=object))
+        if min(shape, default=1) < 0 or count * kind.itemsize != size - file.tell():
+            raise RatingsError(f"{path}: the file is damaged or cut short ({name:.60})")
+        values = np.frombuffer(file.read(), kind)
+    return values.reshape(shape, order="F" if by_column else "C")
+
+
+def _labels(path: Path, role: str, ids: NDArray[Any]) -> Ids:
+    """Return ids as int64 or strings."""
+    if ids.dtype.kind == "U":
+        return np.array(pl.Series(ids).to_list(), np.str_)  # refuses what is no text
+    if ids.max(initial=0) > LARGEST:
+        raise RatingsError(f"{path}: the {role} is {ids.max()}, {TOO_BIG}")
+    return ids.astype(np.int64)
 
 
 def _check_keys(path: Path, role: str, ids: NDArray[Any], keys: NDArray[Any]) -> None:
@@ -62,8 +100,3 @@ def _check_keys(path: Path, role: str, ids: NDArray[Any], keys: NDArray[Any]) ->
         raise RatingsError(
             f"{path}, row {row + 1}: the {role} is {keys[row]}, but there are {len(ids)} {role}_ids"
         )
-
-
-def _damaged(path: Path, error: Exception) -> RatingsError:
-    reason = " ".join(str(error).split())
-    return RatingsError(f"{path}: the file is damaged or cut short ({reason:.200})")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from svmp.errors import RatingsError
+from svmp.errors import Interface, RatingsError, argument, called
 
 ROLES = ("user", "item", "rating", "time")
 THINGS = "item movie film book product song track artist game anime business show title joke recipe"
@@ -78,25 +78,42 @@ class Choice:
             if places:
                 found[role] = places[0]
             elif role in self.needed:
+                some = argument("columns", "('who', 'what', 'stars')", "who,what,stars")
                 raise RatingsError(
                     f"{source}: which column is the {role}? There are {_listed(names)}; say it "
-                    "with columns=, as columns=('who', 'what', 'stars')"
+                    f"with {called('columns')}, as {some}"
                 )
         return found
 
+    def check(self) -> None:
+        """Refuse columns that no table can have."""
+        for column in self.by_role(self.columns).values() if self.columns is not None else ():
+            if type(column) not in (str, int) or (isinstance(column, int) and column < 0):
+                raise RatingsError(
+                    f"{called('columns')} must be names, or positions from 0, not {column!r:.60}"
+                )
+
     def by_role(self, columns: Columns) -> dict[str, str | int]:
         """Return the columns that were named, each for what it is."""
+        if not isinstance(columns, Mapping | Sequence):
+            raise RatingsError(
+                f"{called('columns')} must be names or positions, not {columns!r:.80}"
+            )
         if isinstance(columns, Mapping):
             if set(columns) - set(ROLES) or set(self.needed) - set(columns):
                 needed = "user and item" if self.events else "user, item, rating"
                 more = "rating and time" if self.events else "time"
                 raise RatingsError(
-                    f"columns has {list(columns)}; it needs {needed} and, if you like, {more}"
+                    f"{called('columns')} has {list(columns)}; it needs {needed} and, if you like, "
+                    f"{more}"
                 )
             return {role: columns[role] for role in ROLES if role in columns}
         if isinstance(columns, str) or not len(self.needed) <= len(columns) <= len(ROLES):
             least = "two, three or four" if self.events else "three or four"
-            raise RatingsError(f"columns must be {least} names or positions, not {columns!r:.80}")
+            given = ",".join(map(str, columns)) if Interface.flags else repr(columns)
+            raise RatingsError(
+                f"{called('columns')} must be {least} names or positions, not {given:.80}"
+            )
         return dict(zip(ROLES, columns, strict=False))
 
 

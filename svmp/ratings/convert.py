@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,8 +11,12 @@ import polars as pl
 
 from svmp.errors import RatingsError
 
-WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
+WHOLE = r"^(0|-?[1-9][0-9]*)$"
 """A number that can be written in one way only: '007' is another id than '7'."""
+LARGEST = 2**63 - 1
+TOO_BIG = "which is too big: whole numbers must fit into 64 bits, unless ids are read as text"
+LONGEST = 1000
+"""Characters of an id."""
 DATES = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%Y/%m/%d")
 
 
@@ -54,7 +57,7 @@ def kind_of(role: str, sample: Sequence[str]) -> pl.DataType:
         return pl.Float32()
     if role == "time":
         return pl.Float64() if all(map(is_number, sample)) else pl.String()
-    return pl.Int64() if all(re.match(WHOLE, field) for field in sample) else pl.String()
+    return pl.String()  # of which '007' and '7' are two
 
 
 def times_of(sample: Sequence[str]) -> bool:
@@ -63,24 +66,34 @@ def times_of(sample: Sequence[str]) -> bool:
     return 2 * _dates(values).null_count() <= len(sample) > 0
 
 
-def ids(found: Found, role: str) -> pl.Series:
-    """Return the ids of users or items, as Int64 or String."""
+def ids(found: Found, role: str, text: bool = False) -> pl.Series:
+    """Return the ids of users or items, as Int64 if all are whole numbers, else as String.
+
+    With `text` they are strings whatever they are.
+    """
     values = found.columns[role]
     _all_there(found, role, values)
     if isinstance(values.dtype, pl.Categorical | pl.Enum):
         values = values.cast(pl.String)
-    if values.dtype == pl.String:
-        return values.cast(pl.Int64) if values.str.contains(WHOLE).all() else values
+    if values.dtype == pl.String and (text or not values.str.contains(WHOLE).all()):
+        short = values.str.len_chars() <= LONGEST
+        _all(found, short, lambda row: f"the {role} has more than {LONGEST:,} characters")
+        zero = values.str.contains("\0", literal=True)  # which NumPy leaves out at the end
+        _all(found, ~zero, lambda row: f"the {role} {values[row]!r:.60} has a zero byte")
+        return values
     if values.dtype.is_float():
         whole = values.is_finite() & (values == values.floor()) & (values.abs() < 2**53)
         _all(found, whole, lambda row: f"the {role} is {values[row]}, not a whole number")
-    elif not values.dtype.is_integer():
+    elif not (values.dtype == pl.String or values.dtype.is_integer()):
         raise RatingsError(
             f"{found.name}: the {role}s are of type {values.dtype}, not strings or whole numbers"
         )
+    if text and values.dtype.is_integer():
+        return values.cast(pl.String)
     numbers = values.cast(pl.Int64, strict=False)
-    _all(found, numbers.is_not_null(), lambda row: f"the {role} is {values[row]}, which is too big")
-    return numbers
+    small = numbers.is_not_null()
+    _all(found, small, lambda row: f"the {role} is {values[row]!s:.60}, {TOO_BIG}")
+    return numbers.cast(pl.String) if text else numbers
 
 
 def numbers(found: Found, span: tuple[float, float] | None) -> pl.Series:

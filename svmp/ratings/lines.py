@@ -1,72 +1,140 @@
-"""Files of text read line by line, gzipped or not, and refused where they cannot be."""
+"""Files of text, gzipped or not, in any encoding; what cannot be read is refused."""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import io
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
-from svmp.errors import RatingsError
+from svmp.errors import FileError, Interface, RatingsError, argument
+from svmp.ratings.outside import reading
 
 GZIP = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
 WIDE = ("utf-16", "utf-32")
 """Encodings in which the end of a line is more than one byte."""
-DAMAGED = (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, NotImplementedError)
-"""What is raised by archives that are none any more."""
+MOST = 4_000_000_000
+"""Bytes that compressed files may unpack to, unless more are allowed: twice the Netflix Prize."""
+LONGEST = 1_000_000
+"""Bytes of a line: what has longer ones is no table of ratings."""
+CHUNK = 1 << 20
 
 
 @contextmanager
-def refusing(path: Path) -> Iterator[None]:
+def refusing(path: Path | str, foreign: Any = Exception) -> Iterator[None]:
     """Say in one sentence why a file cannot be read."""
     try:
-        yield
-    except FileNotFoundError:
-        raise RatingsError(f"{path}: there is no such file") from None
-    except EOFError:
-        raise RatingsError(f"{path}: the file is cut short") from None
-    except (OSError, zlib.error) as error:
-        reason = " ".join(str(getattr(error, "strerror", None) or error).split())
-        raise RatingsError(f"{path}: the file cannot be read ({reason})") from None
+        with reading(foreign):
+            yield
+    except FileError as error:
+        raise RatingsError(f"{path}: {error}") from None
 
 
-def opened(path: Path) -> gzip.GzipFile | io.BufferedReader:
-    """Open a file; a gzipped one is unpacked as it is read."""
-    with path.open("rb") as file:
-        packed = file.read(2) == GZIP
-    return gzip.open(path) if packed else path.open("rb")
+def _option(name: str, value: str, of_flag: str) -> str:
+    """Say how to read a file otherwise."""
+    given = argument(name, value, of_flag)
+    return given if Interface.flags else f"read_ratings(..., {given})"
 
 
-def lines(path: Path, encoding: str) -> Iterator[str]:
-    """Yield the lines of a file, as text."""
-    with refusing(path), opened(path) as file:
-        if encoding.lower().replace("_", "-").startswith(WIDE):
-            yield from io.StringIO(decoded(path, file.read(), encoding), newline="")
+def too_much(path: Path, most: int) -> RatingsError:
+    """Return the refusal of a file that unpacks to more than is allowed."""
+    raised = _option("max_unpacked", "10_000_000_000", "10000000000")
+    return RatingsError(
+        f"{path}: it unpacks to more than {most:,} bytes; if that is right, allow more, as {raised}"
+    )
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A file of text.
+
+    Attributes
+    ----------
+    path, encoding
+        Where it is, and how its text is encoded.
+    most
+        Bytes that it may unpack to, if it is gzipped.
+    held
+        How many of these others have taken, with which it is read.
+    """
+
+    path: Path
+    encoding: str = "utf-8"
+    most: int = MOST
+    held: int = 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the file is UTF-8 text as it stands, which Polars can read from the disk."""
+        with refusing(self.path), self.path.open("rb") as file:
+            packed = file.read(2) == GZIP
+        return not packed and self.encoding.lower() in ("utf-8", "utf8")
+
+    def content(self) -> bytes:
+        """Return the whole text in UTF-8."""
+        raw = self._bytes()
+        if self.encoding.lower() in ("utf-8", "utf8"):
+            return raw
+        return self._decoded(raw).encode("utf-8", "replace")
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines, as text."""
+        if self.encoding.lower().replace("_", "-").startswith(WIDE):
+            yield from io.StringIO(self._decoded(self._bytes()), newline="")
             return
-        for number, raw in enumerate(file, 1):
-            raw = raw.removeprefix(BOM) if number == 1 else raw
-            yield decoded(path, raw, encoding, f", line {number}")
+        with refusing(self.path), self._opened() as file:
+            size = 0
+            for number, raw in enumerate(iter(lambda: file.readline(LONGEST + 1), b""), 1):
+                size += len(raw)
+                if len(raw) > LONGEST:
+                    raise RatingsError(
+                        f"{self.path}, line {number}: the line has more than {LONGEST:,} bytes; "
+                        "this is not a table of ratings"
+                    )
+                if self.held + size > self.most and isinstance(file, gzip.GzipFile):
+                    raise too_much(self.path, self.most)
+                bare = raw.removeprefix(BOM) if number == 1 else raw
+                yield self._decoded(bare, f", line {number}")
+
+    def _opened(self) -> IO[bytes]:
+        """Open the file; a gzipped one is unpacked as it is read."""
+        with self.path.open("rb") as file:
+            packed = file.read(2) == GZIP
+        opened: Any = gzip.GzipFile if packed else open
+        return opened(self.path, "rb")
+
+    def _bytes(self) -> bytes:
+        """Return the whole file, unpacked."""
+        with refusing(self.path), self._opened() as file:
+            if not isinstance(file, gzip.GzipFile):
+                return file.read()
+            found = io.BytesIO()
+            while chunk := file.read(CHUNK):
+                if self.held + found.tell() + len(chunk) > self.most:
+                    raise too_much(self.path, self.most)
+                found.write(chunk)
+            return found.getvalue()
+
+    def _decoded(self, raw: bytes, where: str = "") -> str:
+        """Return bytes as text."""
+        try:
+            return raw.decode(self.encoding)
+        except UnicodeError:
+            right = _option("encoding", "'latin-1'", "latin-1")
+            raise RatingsError(
+                f"{self.path}{where}: this is not {self.encoding} text; convert it first, or name "
+                f"its encoding, as {right}"
+            ) from None
+        except (LookupError, ValueError):
+            raise RatingsError(f"{self.path}: there is no encoding {self.encoding!r:.60}") from None
 
 
-def decoded(path: Path, raw: bytes, encoding: str, where: str = "") -> str:
-    """Return bytes as text."""
-    try:
-        return raw.decode(encoding)
-    except UnicodeError:
-        raise RatingsError(
-            f"{path}{where}: this is not {encoding} text; name the encoding that it has, as "
-            "encoding='latin-1'"
-        ) from None
-    except LookupError:
-        raise RatingsError(f"{path}: there is no encoding {encoding!r:.60}") from None
-
-
-def records(text: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
+def records(name: Path, text: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the line on which each record begins, and its fields."""
     if len(separator) > 1:
         for number, line in enumerate(text, 1):
@@ -79,4 +147,4 @@ def records(text: Iterable[str], separator: str) -> Iterator[tuple[int, list[str
             yield begins, [field.strip() for field in fields]
             begins = reader.line_num + 1
     except csv.Error as error:
-        raise RatingsError(f"line {begins}: {error}") from None
+        raise RatingsError(f"{name}, line {begins}: {error}") from None

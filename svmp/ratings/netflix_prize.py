@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from dataclasses import replace
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from polars import selectors
 
 from svmp.errors import RatingsError
-from svmp.ratings.convert import Found
-from svmp.ratings.lines import lines, opened, refusing
+from svmp.ratings.convert import WHOLE, Found
+from svmp.ratings.lines import TextFile, refusing
 
 MOVIE = re.compile(r"\s*\d+:\s*")
 FIELDS = {"user": pl.String, "rating": pl.Float32, "time": pl.String}
@@ -32,10 +33,15 @@ def is_movie(line: str) -> bool:
     return MOVIE.fullmatch(line) is not None
 
 
-def read(paths: list[Path], name: str) -> Found:
-    """Read files, one after another."""
-    groups = list(_groups(paths))
-    frames = [_frame(files) for files in groups]
+def read(files: list[TextFile], name: str) -> Found:
+    """Read files, one after another, which together may unpack to as much as one alone."""
+    groups = list(_groups(files))
+    frames = []
+    held = 0
+    for group in groups:
+        frame, size = _frame([replace(file, held=held) for file in group])
+        frames.append(frame)
+        held += size
     ends = list(accumulate(frame.height for frame in frames))
     whole = pl.concat(frames, how="vertical_relaxed")
 
@@ -46,14 +52,14 @@ def read(paths: list[Path], name: str) -> Found:
     return Found(name, {role: whole[role] for role in ("user", "item", "rating", "time")}, where)
 
 
-def _groups(paths: list[Path]) -> Iterator[list[Path]]:
+def _groups(files: list[TextFile]) -> Iterator[list[TextFile]]:
     """Put small files together, which are read as one: the Prize has 17,770 of them."""
-    group: list[Path] = []
+    group: list[TextFile] = []
     size = 0
-    for path in paths:
-        with refusing(path):
-            size += path.stat().st_size
-        group.append(path)
+    for file in files:
+        with refusing(file.path):
+            size += file.path.stat().st_size
+        group.append(file)
         if size > TOGETHER:
             yield group
             group, size = [], 0
@@ -61,39 +67,50 @@ def _groups(paths: list[Path]) -> Iterator[list[Path]]:
         yield group
 
 
-def _frame(files: list[Path]) -> pl.DataFrame:
-    """Read some files; what is no number or date stays to be refused with its line."""
-    source = files[0] if len(files) == 1 else _joined(files)
+def _frame(files: list[TextFile]) -> tuple[pl.DataFrame, int]:
+    """Read some files; what is no number or date stays to be refused with its line.
+
+    Return with them how many bytes had to be held in memory.
+    """
+    path = files[0].path
+    plain = len(files) == 1 and files[0].is_plain
+    source: Path | bytes = path if plain else _joined(files)
     try:
-        frame = _read(source, FIELDS)
-    except pl.exceptions.PolarsError:
+        frame = _read(path, source, FIELDS)
+    except RatingsError:
         try:
-            frame = _read(source, dict.fromkeys(FIELDS, pl.String))
-        except pl.exceptions.PolarsError as error:
+            frame = _read(path, source, dict.fromkeys(FIELDS, pl.String))
+        except RatingsError as error:
             raise _fault(files, error) from None
-    user = pl.col("user").str.strip_chars()
+    bare = selectors.string().str.strip_chars()
+    frame = frame.with_columns(pl.when(bare != "").then(bare))
+    user = pl.col("user")
     head = user.str.ends_with(":") & pl.col("rating").is_null()
     item = pl.when(head).then(user.str.strip_suffix(":")).forward_fill()
-    frame = frame.with_columns(user=user, item=pl.when(item != "").then(item)).filter(
+    frame = frame.with_columns(item=pl.when(item != "").then(item)).filter(
         ~head.fill_null(False), ~pl.all_horizontal(pl.col(list(FIELDS)).is_null())
     )
-    for better in (pl.col("user", "item").cast(pl.Int64, strict=False), DATE):
+    whole = pl.col("user", "item").str.contains(WHOLE)
+    number = pl.when(whole).then(pl.col("user", "item")).cast(pl.Int64, strict=False)
+    for better in (number, DATE):
         if all(frame.select(better.is_not_null().all()).row(0)):
             frame = frame.with_columns(better)
-    return frame.select("user", "item", "rating", "time")
+    held = len(source) if isinstance(source, bytes) else 0
+    return frame.select("user", "item", "rating", "time"), held
 
 
-def _joined(files: list[Path]) -> bytes:
+def _joined(files: list[TextFile]) -> bytes:
     """Return what is in the files; between two of them, no movie is named yet."""
-    parts = []
-    for path in files:
-        with refusing(path), opened(path) as file:
-            parts.append(file.read())
+    parts: list[bytes] = []
+    held = files[0].held
+    for file in files:
+        parts.append(replace(file, held=held).content())
+        held += len(parts[-1])
     return b"\n:\n".join(parts)
 
 
-def _read(source: Path | bytes, kinds: Mapping[str, Any]) -> pl.DataFrame:
-    with refusing(source) if isinstance(source, Path) else nullcontext():
+def _read(path: Path, source: Path | bytes, kinds: Mapping[str, Any]) -> pl.DataFrame:
+    with refusing(path):
         return pl.read_csv(
             source,
             has_header=False,
@@ -103,20 +120,30 @@ def _read(source: Path | bytes, kinds: Mapping[str, Any]) -> pl.DataFrame:
         )
 
 
-def _fault(files: list[Path], error: Exception) -> RatingsError:
+def _fault(files: list[TextFile], error: RatingsError) -> RatingsError:
     """Return what is wrong with files that cannot be read."""
     try:
-        for path in files:
-            for number, line in enumerate(lines(path, "utf-8"), 1):
+        for file in files:
+            for number, line in enumerate(file.lines(), 1):
                 if line.count(",") > 2:
-                    return RatingsError(f"{path}, line {number}: this is not user,rating,date")
+                    return RatingsError(f"{file.path}, line {number}: this is not user,rating,date")
     except RatingsError as fault:
         return fault
-    return RatingsError(f"{files[0]}: the file cannot be read ({str(error).splitlines()[0]})")
+    return error
 
 
-def _place(files: list[Path], row: int) -> str:
+def _place(files: list[TextFile], row: int) -> str:
     """Return the file and the line of a row."""
-    text = ((path, *line) for path in files for line in enumerate(lines(path, "utf-8"), 1))
-    rows = (f"{path}, line {n}" for path, n, line in text if line.strip() and not is_movie(line))
-    return next(islice(rows, row, None))
+    text = ((file.path, *line) for file in files for line in enumerate(file.lines(), 1))
+    rows = (f"{path}, line {n}" for path, n, line in text if _is_row(line))
+    return next(islice(rows, row, None), str(files[0].path))
+
+
+def _is_row(line: str) -> bool:
+    """Say whether a line is neither blank nor the head of a movie's ratings.
+
+    >>> [_is_row(line) for line in ("7,3,2005-01-01", "12:", " 12: ,,", " ", ",,", ":,3")]
+    [True, False, False, False, False, True]
+    """
+    user, *others = (field.strip() for field in line.split(","))
+    return any(others[:2]) or bool(user and not user.endswith(":"))

@@ -9,14 +9,17 @@ from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
-from svmp.errors import RatingsError
-from svmp.ratings.lines import DAMAGED, refusing
+from svmp.errors import FileError, RatingsError
+from svmp.ratings.lines import refusing, too_much
+from svmp.ratings.outside import reading
 
 PRIZE = ("mv_*.txt", "mv_*.txt.gz", "combined_data_*.txt", "combined_data_*.txt.gz")
 """Names of files of the Netflix Prize, which belong together."""
 MOVIELENS = ("ratings.csv", "ratings.dat", "u.data")
 """Names of the one file that MovieLens has the ratings in."""
 KNOWN = "mv_*.txt, combined_data_*.txt, ratings.csv, ratings.dat or u.data"
+LOCKED = 1
+"""The flag of a file in an archive that needs a password."""
 
 
 def parts(names: Iterable[str]) -> list[str]:
@@ -45,25 +48,37 @@ def files_of(folder: Path) -> list[Path]:
 def is_archive(path: Path) -> bool:
     """Say whether a file is a zip archive, and not one of arrays."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with refusing(path), zipfile.ZipFile(path) as archive:
             return not all(name.endswith(".npy") for name in archive.namelist())
-    except (OSError, *DAMAGED):
+    except RatingsError:
         return False
 
 
+def check_members(path: Path, members: list[zipfile.ZipInfo], most: int) -> None:
+    """Refuse files of an archive that need a password, or that unpack to too much.
+
+    No more of a file is ever unpacked than the archive says that it has.
+    """
+    if any(member.flag_bits & LOCKED for member in members):
+        raise RatingsError(f"{path}: the archive needs a password; unpack it first")
+    if sum(member.file_size for member in members) > most:
+        raise too_much(path, most)
+
+
 @contextmanager
-def unpacked(path: Path) -> Iterator[list[Path]]:
+def unpacked(path: Path, most: int) -> Iterator[list[Path]]:
     """Unpack the files of an archive that hold the ratings, for as long as they are needed."""
     with tempfile.TemporaryDirectory(prefix="svmp-ratings-") as place:
         try:
-            with refusing(path), zipfile.ZipFile(path) as archive:
+            with reading(), zipfile.ZipFile(path) as archive:
                 names = [name for name in archive.namelist() if not name.endswith("/")]
                 found = parts(names) or (names if len(names) == 1 else [])
                 if not found:
                     raise RatingsError(f"{path}: an archive without {KNOWN}; unpack it first")
+                check_members(path, [archive.getinfo(name) for name in found], most)
                 files = [Path(archive.extract(name, place)) for name in found]
-        except (*DAMAGED, RuntimeError) as error:  # the latter of one that needs a password
-            raise RatingsError(f"{path}: the archive cannot be read ({error})") from None
+        except FileError as error:
+            raise RatingsError(f"{path}: the archive cannot be read: {error}") from None
         try:
             yield files
         except RatingsError as error:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from svmp.errors import RatingsError, SvmpError
+from svmp.errors import RatingsError, SvmpError, called
 from svmp.ratings.columns import Choice, Columns
+from svmp.ratings.lines import MOST, TextFile, refusing
 from svmp.ratings.table import Duplicates, Ratings
 
 
@@ -23,6 +25,8 @@ def read_ratings(
     header: bool | None = None,
     encoding: str = "utf-8",
     events: bool = False,
+    max_unpacked: int = MOST,
+    text_ids: Collection[str] = (),
 ) -> Ratings:
     """Read ratings from a file, a folder, or a table in memory.
 
@@ -49,13 +53,18 @@ def read_ratings(
         That of a text file.
     events
         Whether the rows are events, which may have no column of ratings: each then counts 1.
+    max_unpacked
+        How many bytes compressed files may unpack to.
+    text_ids
+        Of "user" and "item" those whose ids are strings, also where all are whole numbers.
 
     Returns
     -------
     Ratings
-        The rows in their order, ids sorted. Ids that are all whole numbers are numbers, else
-        strings. The users and items of a matrix, and of an `.npz` file with `user_ids` and
-        `item_ids`, are all kept in the order that they have there.
+        The rows in their order, ids sorted. Ids that are all whole numbers are int64, else strings;
+        a whole number that does not fit into 64 bits is refused. The users and items of a matrix,
+        and of an `.npz` file with `user_ids` and `item_ids`, are all kept in the order that they
+        have there.
 
     Raises
     ------
@@ -67,60 +76,77 @@ def read_ratings(
     """
     if isinstance(source, Ratings):
         return source
-    span = _checked(range)
+    span = check_range(range)
+    if type(max_unpacked) is not int or max_unpacked < 1:
+        raise RatingsError(
+            f"{called('max_unpacked')} must be a number of bytes, not {max_unpacked!r:.60}"
+        )
     try:
         from svmp.ratings.settle import settle
     except ImportError:  # pragma: no cover
         raise SvmpError('ratings are read with Polars: pip install "svmp[recommend]"') from None
+    if isinstance(text_ids, str) or not set(text_ids) <= {"user", "item"}:
+        raise RatingsError(
+            f"{called('text_ids')} must be of 'user' and 'item', not {text_ids!r:.60}"
+        )
     if not isinstance(source, str | os.PathLike):
         from svmp.ratings import memory
 
-        return settle(memory.read(source, Choice(columns, events)), duplicates, span)
+        with refusing("ratings", _polars_errors()):
+            found = memory.read(source, Choice(columns, events))
+            return settle(found, duplicates, span, text_ids)
     path = Path(source)
-    with _files(path) as files:
-        found = _from_files(files, path, Choice(columns, events), header, encoding)
-        return settle(found, duplicates, span)
+    with refusing(path, (OSError, _polars_errors())), _files(path, max_unpacked) as paths:
+        files = [TextFile(one, encoding, max_unpacked) for one in paths]
+        found = _from_files(files, path, Choice(columns, events), header)
+        return settle(found, duplicates, span, text_ids)
 
 
 @contextmanager
-def _files(path: Path) -> Iterator[list[Path]]:
+def _files(path: Path, most: int) -> Iterator[list[Path]]:
     """Find the files that a path stands for: itself, or those in a folder or an archive."""
     from svmp.ratings import packed
 
     if path.is_dir():
         yield packed.files_of(path)
     elif packed.is_archive(path):
-        with packed.unpacked(path) as files:
+        with packed.unpacked(path, most) as files:
             yield files
     else:
         yield [path]
 
 
-def _from_files(
-    files: list[Path], source: Path, choice: Choice, header: bool | None, encoding: str
-) -> Any:
-    from svmp.ratings import binary, lines, netflix_prize, text
+def _from_files(files: list[TextFile], source: Path, choice: Choice, header: bool | None) -> Any:
+    from svmp.ratings import binary, netflix_prize, text
 
-    path = files[0]
-    with lines.refusing(path), path.open("rb") as file:
+    path, most = files[0].path, files[0].most
+    with refusing(path), path.open("rb") as file:
         start = file.read(4)
     if start == b"PAR1" or path.suffix == ".parquet":
-        return binary.read_parquet(path, choice)
+        return binary.read_parquet(path, choice, most)
     if start == b"PK\x03\x04" or path.suffix == ".npz":
-        return binary.read_npz(path, choice)
-    first = next((x for x in islice(lines.lines(path, encoding), text.LOOK) if x.strip()), "")
+        return binary.read_npz(path, choice, most)
+    first = next((x for x in islice(files[0].lines(), text.LOOK) if x.strip()), "")
     if len(files) > 1 or netflix_prize.is_movie(first):
         return netflix_prize.read(files, str(source))
-    return text.read(path, choice, encoding, header)
+    return text.read(files[0], choice, header)
 
 
-def _checked(span: Any) -> tuple[float, float] | None:
+def _polars_errors() -> type[Exception]:
+    """Return the class of every error of Polars that is no panic."""
+    from polars.exceptions import PolarsError
+
+    return PolarsError
+
+
+def check_range(span: Any) -> tuple[float, float] | None:
+    """Return the least and the greatest rating, if that is what they are; None stays None."""
     if span is None:
         return None
-    try:
-        low, high = map(float, span)
-    except (TypeError, ValueError):
-        low, high = 1.0, 0.0
-    if not low <= high:
+    low, high = 1.0, 0.0
+    with suppress(TypeError, ValueError, OverflowError):
+        if not any(isinstance(one, str | bool) for one in span):
+            low, high = map(float, span)
+    if not -math.inf < low <= high < math.inf:
         raise RatingsError(f"range must be the least and the greatest rating, not {span!r:.60}")
     return low, high

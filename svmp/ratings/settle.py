@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import get_args
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from svmp.errors import RatingsError
+from svmp.errors import RatingsError, argument, called
 from svmp.ratings import convert
 from svmp.ratings.convert import Found
+from svmp.ratings.lines import MOST
 from svmp.ratings.table import Duplicates, Ids, Ratings
 
 Keys = NDArray[np.int32]
 
 
-def settle(found: Found, duplicates: Duplicates, span: tuple[float, float] | None) -> Ratings:
+def settle(
+    found: Found,
+    duplicates: Duplicates,
+    span: tuple[float, float] | None,
+    text_ids: Collection[str] = (),
+) -> Ratings:
     """Return the table of the columns that were found."""
     if duplicates not in get_args(Duplicates):
         raise RatingsError(
-            f"duplicates must be 'error', 'last', 'mean' or 'sum', not {duplicates!r:.60}"
+            f"{called('duplicates')} must be 'error', 'last', 'mean' or 'sum', "
+            f"not {duplicates!r:.60}"
         )
     rows = len(found.columns["user"])
     if not rows:
@@ -29,8 +37,8 @@ def settle(found: Found, duplicates: Duplicates, span: tuple[float, float] | Non
     if "rating" in found.columns:
         rating = convert.numbers(found, span).to_numpy()
     time = convert.times(found).to_numpy() if "time" in found.columns else None
-    user, user_ids = _keys(found, "user")
-    item, item_ids = _keys(found, "item")
+    user, user_ids = _keys(found, "user", "user" in text_ids)
+    item, item_ids = _keys(found, "item", "item" in text_ids)
     table = Ratings(user, item, rating, user_ids, item_ids, time)
     pair = table.user.astype(np.int64) * table.items + table.item
     in_order = np.sort(pair)
@@ -39,13 +47,21 @@ def settle(found: Found, duplicates: Duplicates, span: tuple[float, float] | Non
     return _once(found, table, pair, duplicates)
 
 
-def _keys(found: Found, role: str) -> tuple[Keys, Ids]:
+def _keys(found: Found, role: str, text: bool) -> tuple[Keys, Ids]:
     """Return a key for each row, and the ids in order."""
     if role in found.ids:
-        return found.columns[role].cast(pl.Int32).to_numpy(), found.ids[role]
-    ids = convert.ids(found, role)
+        known = found.ids[role]
+        known = known.astype(np.str_) if text else known
+        return found.columns[role].cast(pl.Int32).to_numpy(), known
+    ids = convert.ids(found, role, text)
     distinct = ids.unique().sort()
     if ids.dtype == pl.String:
+        longest = int(distinct.str.len_chars().max() or 0)  # type: ignore[arg-type]
+        if 4 * longest * len(distinct) > MOST:
+            raise RatingsError(
+                f"{found.name}: {len(distinct):,} {role}s of up to {longest:,} characters take too "
+                "much memory"
+            )
         keys = ids.cast(pl.Enum(distinct)).to_physical()
         return keys.cast(pl.Int32).to_numpy(), np.array(distinct.to_list())
     numbers, known = ids.to_numpy(), distinct.to_numpy()
@@ -67,9 +83,10 @@ def _once(found: Found, table: Ratings, pair: NDArray[np.int64], rule: Duplicate
         second = int(again.min())
         first = int(np.argmax(pair == pair[second]))
         user, item = table.user_ids[table.user[second]], table.item_ids[table.item[second]]
+        rules = argument("duplicates", "'last' or 'mean'", "last or mean")
         raise RatingsError(
             f"{found.where(second)}: user {user!s:.60} has rated item {item!s:.60} already "
-            f"({found.where(first)}); say which counts with duplicates='last' or 'mean'"
+            f"({found.where(first)}); say which counts with {rules}"
         )
     last = order[np.append(new[1:], True)]
     rating = table.rating[last]

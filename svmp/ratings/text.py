@@ -6,7 +6,6 @@ converted or refused with its line.
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,7 +17,7 @@ from polars import selectors
 from svmp.errors import RatingsError
 from svmp.ratings.columns import Choice, is_usual
 from svmp.ratings.convert import Found, is_number, kind_of, times_of
-from svmp.ratings.lines import decoded, lines, opened, records, refusing
+from svmp.ratings.lines import TextFile, records, refusing
 
 SEPARATORS = ("::", "\t", ";", "|", ",", " ")
 LOOK = 1000
@@ -31,7 +30,7 @@ class Layout:
 
     Attributes
     ----------
-    path, encoding
+    file
         The file.
     separator
         What is between two fields. `::` is read as `:`, with an empty field after each.
@@ -45,8 +44,7 @@ class Layout:
         The fields of the first lines after the header.
     """
 
-    path: Path
-    encoding: str
+    file: TextFile
     separator: str
     names: list[str]
     header: bool
@@ -58,20 +56,21 @@ class Layout:
         return [row[place] for row in self.sample if place < len(row) and row[place]]
 
 
-def read(path: Path, choice: Choice, encoding: str, header: bool | None) -> Found:
+def read(file: TextFile, choice: Choice, header: bool | None) -> Found:
     """Read the columns of a text file."""
-    layout = look(path, encoding, header)
+    layout, path = look(file, header), file.path
     roles = choice.among(str(path), layout.names, layout.header)
     by_position = choice.columns is None and not layout.header
     if by_position and "time" in roles and not times_of(layout.column(roles["time"])):
         del roles["time"]
     kinds = {role: kind_of(role, layout.column(place)) for role, place in roles.items()}
+    source: Path | bytes = path if file.is_plain else file.content()
     try:
-        frame = _frame(layout, roles, kinds)
-    except pl.exceptions.PolarsError:
+        frame = _frame(layout, source, roles, kinds)
+    except RatingsError:
         try:
-            frame = _frame(layout, roles, dict.fromkeys(roles, pl.String()))
-        except pl.exceptions.PolarsError as error:
+            frame = _frame(layout, source, roles, dict.fromkeys(roles, pl.String()))
+        except RatingsError as error:
             raise _fault(layout, error) from None
     bare = selectors.string().str.strip_chars()
     frame = frame.with_columns(pl.when(bare != "").then(bare))
@@ -79,30 +78,33 @@ def read(path: Path, choice: Choice, encoding: str, header: bool | None) -> Foun
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
 
     def where(row: int) -> str:
-        return f"{path}, line {_line(layout, [*roles.values()], row)}"
+        line = _line(layout, [*roles.values()], row)
+        return f"{path}, line {line}" if line else f"{path}, row {row + 1}"
 
     return Found(str(path), {role: frame[role] for role in roles}, where)
 
 
-def look(path: Path, encoding: str, header: bool | None = None) -> Layout:
+def look(file: TextFile, header: bool | None = None) -> Layout:
     """Look at the first lines of a file."""
-    first = list(islice(lines(path, encoding), LOOK))
+    path, first = file.path, list(islice(file.lines(), LOOK))
     text = [line for line in first if line.strip()]
     if not text:
         raise RatingsError(f"{path}: the file is empty")
     least = 2 if any(text[0].count(s) >= 2 for s in SEPARATORS) else 1
     likely = [s for s in SEPARATORS if text[0].count(s) >= least] or [","]
     separator = next((s for s in likely if text[-1].count(s) >= least), likely[0])
-    rows = [fields for _, fields in records(text, separator)]
+    rows = [fields for _, fields in records(path, text, separator)]
     if header is None:
         words = len(rows) > 1 and not any(map(is_number, rows[0]))
         header = any(map(is_usual, rows[0])) or (words and any(map(is_number, rows[1])))
     names = rows[0] if header else [str(place) for place in range(len(rows[0]))]
     skip = next(n for n, line in enumerate(first) if line.strip())
-    return Layout(path, encoding, separator, names, header, skip, rows[int(header) :])
+    return Layout(file, separator, names, header, skip, rows[int(header) :])
 
 
-def _frame(layout: Layout, roles: dict[str, int], kinds: dict[str, pl.DataType]) -> pl.DataFrame:
+def _frame(
+    layout: Layout, source: Path | bytes, roles: dict[str, int], kinds: dict[str, pl.DataType]
+) -> pl.DataFrame:
     """Read the columns that have a role."""
     stride = len(layout.separator)
     names = [f"column_{n}" for n in range(stride * (len(layout.names) - 1) + 1)]
@@ -110,13 +112,7 @@ def _frame(layout: Layout, roles: dict[str, int], kinds: dict[str, pl.DataType])
     chosen = {role: names[stride * place] for role, place in roles.items()}
     for role, name in chosen.items():
         schema[name] = kinds[role]
-    source: Any = layout.path
-    with refusing(layout.path):
-        if layout.encoding.lower() not in ("utf-8", "utf8"):
-            with opened(layout.path) as file:
-                source = io.BytesIO(
-                    decoded(layout.path, file.read(), layout.encoding).encode("utf-8")
-                )
+    with refusing(layout.file.path):
         frame = pl.read_csv(
             source,
             has_header=False,
@@ -130,25 +126,31 @@ def _frame(layout: Layout, roles: dict[str, int], kinds: dict[str, pl.DataType])
     return frame.select(pl.col(name).alias(role) for role, name in chosen.items())
 
 
-def _fault(layout: Layout, error: Exception) -> RatingsError:
+def _fault(layout: Layout, error: RatingsError) -> RatingsError:
     """Return what is wrong with a file that is no table."""
-    width = len(layout.names)
+    width, path = len(layout.names), layout.file.path
     try:
-        for number, fields in records(lines(layout.path, layout.encoding), layout.separator):
+        for number, fields in records(path, layout.file.lines(), layout.separator):
             if len(fields) > width:
                 return RatingsError(
-                    f"{layout.path}, line {number}: there are {len(fields)} fields where the first "
+                    f"{path}, line {number}: there are {len(fields)} fields where the first "
                     f"line has {width}"
                 )
     except RatingsError as fault:
         return fault
-    return RatingsError(f"{layout.path}: the file is not a table ({str(error).splitlines()[0]})")
+    return error
 
 
-def _line(layout: Layout, places: list[int], row: int) -> int:
-    """Return the line on which a row begins; a record that is blank where it matters is no row."""
-    found = records(lines(layout.path, layout.encoding), layout.separator)
+def _line(layout: Layout, places: list[int], row: int) -> int | None:
+    """Return the line on which a row begins; a record that is blank where it matters is no row.
+
+    Where Polars and Python divide a damaged file differently, there may be none.
+    """
+    found = records(layout.file.path, layout.file.lines(), layout.separator)
     filled = ((number, fields) for number, fields in found if any(fields))
     body = islice(filled, int(layout.header), None)
     rows = (n for n, fields in body if any(p < len(fields) and fields[p] for p in places))
-    return next(islice(rows, row, None))
+    try:
+        return next(islice(rows, row, None), None)
+    except RatingsError:
+        return None

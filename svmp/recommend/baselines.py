@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
-from svmp.ratings import Ratings
 from svmp.recommend.factors import FactorModel
 from svmp.recommend.fold import Array
 from svmp.recommend.history import History
@@ -17,8 +16,9 @@ from svmp.recommend.side import Floats, Keys, Known, Side
 class Popularity(FactorModel):
     """An item's score is how many have rated it, the same for everybody."""
 
-    def fit(self, ratings: Ratings) -> Self:
+    def fit(self, ratings: Any) -> Self:
         """Count."""
+        ratings = self.read(ratings)
         counts = np.bincount(ratings.item, minlength=ratings.items)
         self.offset_ = 0.0
         self.users_ = Known("user", ratings.user_ids, _flat(np.zeros(ratings.users)), _flat([0.0]))
@@ -30,7 +30,7 @@ class Popularity(FactorModel):
         return np.zeros(len(items))  # it asks nobody
 
 
-def biases(ratings: Ratings, like: RatingModel | None = None) -> RatingModel:
+def biases(ratings: Any, like: RatingModel | None = None) -> RatingModel:
     """Fit the same model without factors."""
     model = RatingModel() if like is None else RatingModel(**like.get_params())
     return model.set_params(factors=0, progress=False).fit(ratings)

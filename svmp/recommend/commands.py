@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from svmp import interrupts
-from svmp.errors import ModelError, needing
+from svmp.errors import ModelError, naming, needing
 from svmp.interrupts import if_interrupted
+from svmp.recommend.options import Encoding, Names, Rule, Seed, TextIds, Unpacked, columns_of
 
 if TYPE_CHECKING:
     from svmp.recommend.events import EventModel
     from svmp.recommend.rating import RatingModel
+    from svmp.recommend.side import Known
 
 recommend = typer.Typer(
     help="Recommendations from a file of ratings, with honest uncertainty.",
@@ -24,10 +28,6 @@ recommend = typer.Typer(
 
 File = Annotated[Path, typer.Argument(metavar="RATINGS", help="A file of ratings.")]
 Folder = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that was saved.")]
-Names = Annotated[
-    str, typer.Option("--columns", help="user,item,rating[,time] by name or position from 0.")
-]
-Rule = Annotated[str, typer.Option(help="If a pair is there twice: error, last, mean or sum.")]
 Events = Annotated[
     bool, typer.Option("--events", help="What users took (clicks, plays) instead of ratings.")
 ]
@@ -37,6 +37,9 @@ AtLeast = Annotated[
 Counts = Annotated[
     bool, typer.Option("--counts", help="Of events: a rating is how often one happened.")
 ]
+WAYS = ("random", "time", "last", "users", "items")
+WHOLE = r"0|-?[1-9][0-9]*"
+LARGEST = 2**63 - 1
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Count = Annotated[int, typer.Option("-n", min=1, help="How many.")]
 
@@ -51,12 +54,19 @@ def fit(
     counts: Counts = False,
     columns: Names = "",
     duplicates: Rule = "",
+    encoding: Encoding = "utf-8",
+    max_unpacked: Unpacked = None,
+    text_ids: TextIds = "",
     covariance: Annotated[
-        str, typer.Option(help="q of the factors: diagonal or full.")
-    ] = "diagonal",
-    noise: Annotated[str, typer.Option(help="Noise: one for each user, or shared.")] = "user",
-    seed: Annotated[int, typer.Option(min=0)] = 0,
-    max_sweeps: Annotated[float, typer.Option(min=1)] = 100,
+        str | None, typer.Option(help="Of ratings: q of the factors is diagonal (default) or full.")
+    ] = None,
+    noise: Annotated[
+        str | None, typer.Option(help="Of ratings: noise by user (default), or shared.")
+    ] = None,
+    seed: Seed = 0,
+    max_sweeps: Annotated[
+        float | None, typer.Option(min=1, help="Of ratings: sweeps at most; by default 100.")
+    ] = None,
     threads: Annotated[int | None, typer.Option(min=1)] = None,
     as_json: Json = False,
 ) -> None:
@@ -69,13 +79,13 @@ def fit(
     of_events = {"at_least": at_least, "counts": counts}
     model = _model(
         events,
-        {"factors": factors, "columns": _columns(columns), "seed": seed, "threads": threads},
+        {"factors": factors, "columns": columns_of(columns), "seed": seed, "threads": threads},
         of_ratings,
         of_events,
         duplicates,
     )
     with if_interrupted("there is no model yet, and nothing is saved"):
-        model.fit(ratings)
+        model.fit(_table_of(model, ratings, encoding, max_unpacked, text_ids))
     with if_interrupted("the model was not saved"):
         model.save(out)
     about: dict[str, Any] = {
@@ -107,7 +117,10 @@ def evaluate(
     counts: Counts = False,
     columns: Names = "",
     duplicates: Rule = "",
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    encoding: Encoding = "utf-8",
+    max_unpacked: Unpacked = None,
+    text_ids: TextIds = "",
+    seed: Seed = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw the figures into this file.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -118,10 +131,12 @@ def evaluate(
 
     if plot is not None:
         check_picture(plot)
-    of_all = {"factors": factors, "columns": _columns(columns), "seed": seed}
+    of_all = {"factors": factors, "columns": columns_of(columns), "seed": seed}
     of_events = {"at_least": at_least, "counts": counts}
     model = _model(events, of_all, {}, of_events, duplicates)
-    table = model.read(ratings)
+    if split not in WAYS:
+        raise ModelError(f"--split must be one of {', '.join(WAYS)}, not {split!r:.60}")
+    table = _table_of(model, ratings, encoding, max_unpacked, text_ids)
     ways: dict[str, Any] = {
         "random": lambda: splits.random(table, share, seed),
         "time": lambda: splits.by_time(table, share),
@@ -129,8 +144,6 @@ def evaluate(
         "users": lambda: splits.cold_users(table, share, seed),
         "items": lambda: splits.cold_items(table, share, seed),
     }
-    if split not in ways:
-        raise ModelError(f"--split must be one of {', '.join(ways)}, not {split!r:.60}")
     train, test = ways[split]()
     found = score(model.fit(train), test, n=n, seed=seed)
     if plot is not None:
@@ -153,8 +166,10 @@ def top(
     as_json: Json = False,
 ) -> None:
     """Recommend items to users."""
+    if explore not in (None, "thompson", "ucb"):
+        raise ModelError(f"--explore must be thompson or ucb, not {explore!r:.60}")
     found = _load(model)
-    users = _ids(found.users_.ids, user)
+    users = _ids(found.users_, "--user", user)
     best = found.recommend(
         users,
         n,
@@ -183,9 +198,9 @@ def similar(
         raise ModelError("give an --item or a --user, one of the two")
     found = _load(model)
     if item is not None:
-        best = found.similar_items(_ids(found.items_.ids, [item])[0], n)
+        best = found.similar_items(_ids(found.items_, "--item", [item])[0], n)
     else:
-        best = found.similar_users(_ids(found.users_.ids, [user or ""])[0], n)
+        best = found.similar_users(_ids(found.users_, "--user", [user or ""])[0], n)
     what = "item" if item is not None else "user"
     _table(list(_rows(*best, what=what, score="similarity")), as_json)
 
@@ -201,7 +216,7 @@ def fold_in(
     as_json: Json = False,
 ) -> None:
     """Recommend to somebody who is not in the model, by a few ratings or events of theirs."""
-    from svmp.recommend.rating import RatingModel
+    from svmp.recommend import EventModel, RatingModel
 
     found = _load(model)
     items, ratings = [], []
@@ -212,10 +227,14 @@ def fold_in(
             ratings.append(float(rating))
         except ValueError:
             equals = ""
-        if not equals:
+        if not equals or not math.isfinite(ratings[-1]):
             raise ModelError(f"--rated must be ITEM=RATING, as 42=4.5, not {text!r:.60}")
+        if item in items:
+            raise ModelError(f"--rated has the item {item!s:.60} twice")
         items.append(item)
-    person = found.fold_in(_ids(found.items_.ids, items), ratings)
+    if isinstance(found, EventModel) and not all(0 < n <= 1e6 for n in ratings):
+        raise ModelError("--rated must be ITEM or ITEM=COUNT, with counts from 1 to a million")
+    person = found.fold_in(_ids(found.items_, "--rated", items), ratings)
     _table(list(_rows(*found.recommend(person, n))), as_json)
 
 
@@ -228,6 +247,8 @@ def update(
     ] = None,
     columns: Names = "",
     duplicates: Rule = "",
+    encoding: Encoding = "utf-8",
+    max_unpacked: Unpacked = None,
     as_json: Json = False,
 ) -> None:
     """Take in more ratings or events, without fitting anew."""
@@ -236,12 +257,14 @@ def update(
 
     check_place(out or model)
     found = _load(model)
-    found.set_params(columns=_columns(columns))
+    found.set_params(columns=columns_of(columns))
     if duplicates:
         found.set_params(duplicates=duplicates)
+    found._check_parameters()
+    table = _table_of(found, ratings, encoding, max_unpacked)
     before = len(found.history_.item), len(found.users_), len(found.items_)
     with if_interrupted(f"{model} is as it was"):
-        found.update(ratings)
+        found.update(table)
         found.save(out or model)
     after = len(found.history_.item), len(found.users_), len(found.items_)
     names = ("events" if isinstance(found, EventModel) else "ratings", "users", "items")
@@ -260,6 +283,7 @@ def serve(
     ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Films that do not exist.")] = False,
     titles: Annotated[Path | None, typer.Option(help="A CSV file: ids, and titles.")] = None,
+    encoding: Annotated[str, typer.Option(help="That of the titles, as latin-1.")] = "utf-8",
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     port: Annotated[
         int | None,
@@ -284,7 +308,8 @@ def serve(
         raise ModelError("give a model, or --demo, one of the two")
     service = needing("serve", "svmp.recommend.service.serve")
     limits = service.Limits(max_body, max_batch, timeout)
-    service.serve(model, titles, host, port, token, limits, browser, workers)
+    with naming(flags=False):  # who asks the service knows nothing of them
+        service.serve(model, titles, host, port, token, limits, browser, workers, encoding)
 
 
 def _end(model: RatingModel | EventModel, what: str) -> None:
@@ -300,6 +325,25 @@ def _load(path: Path) -> RatingModel | EventModel:
     return load(path)
 
 
+def _table_of(model: Any, path: Path, encoding: str, most: int | None, text_ids: str = "") -> Any:
+    """Return the table in a file, read as a model reads it and with what the flags say."""
+    from svmp.ratings.lines import MOST
+    from svmp.ratings.read import read_ratings
+    from svmp.recommend.events import EventModel
+
+    model._check_parameters()
+    table = read_ratings(
+        path,
+        columns=model.columns,
+        duplicates=model.duplicates,
+        encoding=encoding,
+        events=isinstance(model, EventModel),
+        max_unpacked=most or MOST,
+        text_ids=model._text_ids(path) + [part for part in text_ids.split(",") if part],
+    )
+    return model.read(table)
+
+
 def _model(
     events: bool,
     of_all: dict[str, Any],
@@ -310,29 +354,32 @@ def _model(
     """Return a model of ratings or of events; what is not said is left as it is by default."""
     from svmp.recommend import EventModel, RatingModel
 
-    if not events and any(of_events.values()):
+    of_ratings = {name: value for name, value in of_ratings.items() if value is not None}
+    if not events and any(value not in (None, False) for value in of_events.values()):
         raise ModelError("--at-least and --counts need --events")
+    if events and of_ratings:
+        raise ModelError("--covariance, --noise and --max-sweeps are of ratings, not of --events")
     more: dict[str, Any] = {"duplicates": duplicates} if duplicates else {}
     if events:
         return EventModel(**of_all, **of_events, **more)
     return RatingModel(**of_all, **of_ratings, **more)
 
 
-def _columns(text: str) -> Any:
-    """Return columns as they were written: names, or positions."""
-    if not text:
-        return None
-    return tuple(int(part) if part.strip().isdecimal() else part for part in text.split(","))
-
-
-def _ids(known: Any, texts: list[str]) -> Any:
-    """Return ids of the kind that a model has."""
-    if known.dtype.kind == "U":
-        return texts
-    try:
-        return [int(text) for text in texts]
-    except ValueError:
-        raise ModelError(f"the ids of this model are whole numbers, not {texts[0]!r:.60}") from None
+def _ids(known: Known, flag: str, texts: list[str]) -> Any:
+    """Return ids of the kind that a model has, all of which it knows."""
+    ids: list[Any] = list(texts)
+    if known.ids.dtype.kind != "U":
+        for place, text in enumerate(texts):
+            if not re.fullmatch(WHOLE, text):
+                raise ModelError(
+                    f"{flag}: the ids of this model are whole numbers, not {text!r:.60}"
+                )
+            ids[place] = int(text)
+    for one in ids:
+        large = isinstance(one, int) and abs(one) > LARGEST
+        if large or known.keys(one, "prior")[0] < 0:
+            raise ModelError(f"{flag}: there is no {known.what} {one!s:.60} in the model")
+    return ids
 
 
 def _rows(items: Any, scores: Any, stds: Any, what: str = "item", score: str = "score") -> Any:

@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 import inspect
-from numbers import Integral
-from typing import Any, Self
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, Self, get_args
 
-from svmp.errors import ModelError
+from svmp.errors import Interface, ModelError, called
+from svmp.ratings.columns import Choice
+from svmp.ratings.table import Duplicates
+
+LARGEST = 2**63 - 1
 
 
 def check_whole(name: str, value: Any, least: int) -> None:
     """Refuse what is not a whole number, or too small."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise ModelError(f"{name} must be a whole number of at least {least}, not {value!r:.60}")
+        raise ModelError(
+            f"{called(name)} must be a whole number of at least {least}, not {value!r:.60}"
+        )
+
+
+def check_number(name: str, value: Any, least: float, most: float = math.inf) -> None:
+    """Refuse what is not a finite number from the least to the most."""
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    if not real or not least <= float(value) <= most or not math.isfinite(value):
+        above = "" if least == -math.inf else f" of at least {least:g}"
+        below = "" if most == math.inf else f", at most {most:g}"
+        raise ModelError(f"{called(name)} must be a number{above}{below}, not {value!r:.60}")
+
+
+def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
+    """Refuse what is none of the choices."""
+    if not any(type(value) is type(choice) and value == choice for choice in choices):
+        listed = ", ".join(map(str, choices)) if Interface.flags else str(tuple(choices))
+        raise ModelError(f"{called(name)} must be one of {listed}, not {value!r:.60}")
 
 
 class Estimator:
@@ -40,6 +64,19 @@ class Estimator:
         for name, value in parameters.items():
             setattr(self, name, value)
         return self
+
+    def _check_reading(self, events: bool) -> None:
+        """Refuse parameters that every model has, and that say how to read data and how to run."""
+        found = self.get_params()
+        if found["columns"] is not None:
+            Choice(found["columns"], events).check()
+        check_choice("duplicates", found["duplicates"], get_args(Duplicates))
+        check_whole("seed", found["seed"], 0)
+        if int(found["seed"]) > LARGEST:
+            raise ModelError(f"{called('seed')} must fit into 64 bits, not {found['seed']!s:.60}")
+        if found["threads"] is not None:
+            check_whole("threads", found["threads"], 1)
+        check_choice("progress", found["progress"], (None, False, True))
 
     @property
     def is_fitted(self) -> bool:

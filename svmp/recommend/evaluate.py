@@ -93,7 +93,7 @@ class Evaluation:
 
 def evaluate(
     model: FactorModel,
-    test: Ratings,
+    test: Any,
     *,
     n: int = 10,
     relevant: float | None = None,
@@ -108,7 +108,8 @@ def evaluate(
     model
         A model that has been fitted to other ratings.
     test
-        The ratings to predict, as `svmp.recommend.split` leaves them out.
+        The ratings to predict, as `svmp.recommend.split` leaves them out; read like those that
+        `model.fit` takes.
     n
         How many recommendations a user is given.
     relevant
@@ -129,6 +130,7 @@ def evaluate(
         events is scored by its rankings alone.
     """
     model._check_fitted()
+    test = model.read(test, model._text_ids(test))
     if not len(test):
         raise RatingsError("there are no ratings to predict")
     training = trained_on(model)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from numbers import Real
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 
-from svmp.errors import ModelError, RatingsError
+from svmp.errors import ModelError, RatingsError, argument
 from svmp.inference.carried import Carried
 from svmp.inference.posterior import Posterior
-from svmp.inference.seeds import Seed, number
+from svmp.inference.seeds import Seed, whole_seed
 from svmp.inference.steps import HoldThenDecay
 from svmp.inference.stopping import catch_interrupt
 from svmp.kernels.threads import use_threads
@@ -21,7 +21,7 @@ from svmp.ratings import Ratings, read_ratings
 from svmp.ratings.columns import Columns
 from svmp.ratings.table import Duplicates
 from svmp.recommend.considered import at_rest, probability
-from svmp.recommend.estimator import check_whole
+from svmp.recommend.estimator import check_choice, check_number, check_whole
 from svmp.recommend.factors import FactorModel, Person
 from svmp.recommend.files import Arrays, need
 from svmp.recommend.fold import Array, Explanation
@@ -29,10 +29,13 @@ from svmp.recommend.graph import Events, network, popularity, side_of
 from svmp.recommend.history import History
 from svmp.recommend.more_events import taken_in
 from svmp.recommend.side import Floats, Keys, Known, Side, score, score_all, variance_all
-from svmp.recommend.state import array
+from svmp.recommend.state import Kind
 from svmp.recommend.top import Explore, scorer, shown
 
 Rule = Literal["z", "z + 1/2 log pi", "probability"]
+MOST_EVENTS = 2**31
+"""No model has learned from more."""
+MOST_OF_ONE = 10_000_000
 CERTAIN = 1e-9
 """The variance of users' biases, which are 0: all take the same share of what they consider."""
 
@@ -87,6 +90,7 @@ class EventModel(FactorModel):
     True
     """
 
+    ARRAYS: ClassVar = {"odds": Kind(np.float64, ("items",), 1e-300, 1.0)}
     odds_: NDArray[np.float64]
 
     def __init__(
@@ -139,7 +143,7 @@ class EventModel(FactorModel):
         return self
 
     def _learn(self, ratings: Ratings) -> None:
-        self.seed_ = number(self.seed)
+        self.seed_ = whole_seed(self.seed)
         self.history_ = History.of(ratings)
         self.offset_ = -float(np.log(self.ratio))
         events = self._events(self.history_, ratings.items)
@@ -164,7 +168,7 @@ class EventModel(FactorModel):
         """
         self._check_fitted()
         with self._all_or_nothing():
-            taken_in(self, self.read(data))
+            taken_in(self, self.read(data, self._text_ids(data)))
         return self
 
     def fold_in(self, items: Any, counts: Any = None, *, unknown: str = "error") -> Person:
@@ -192,6 +196,8 @@ class EventModel(FactorModel):
         if len(seen) < known.sum():
             raise ModelError("fold_in has one item twice; give a count")
         counted = self._times(times[known][first])
+        if counted.sum() > MOST_OF_ONE:
+            raise ModelError(f"fold_in takes at most {MOST_OF_ONE:,} events of a user")
         return Person(at_rest(self, seen, counted)[0], seen, counted.astype(np.float32))
 
     # --- asking ----------------------------------------------------------------------------
@@ -245,12 +251,21 @@ class EventModel(FactorModel):
                 raise ModelError(f"{name} must be a positive number, not {value!r:.60}")
             if value == 0 and name != "power":
                 raise ModelError(f"{name} must be a positive number, not 0")
-        if self.score not in get_args(Rule):
-            raise ModelError(f"score must be one of {get_args(Rule)}, not {self.score!r:.60}")
+        check_choice("score", self.score, get_args(Rule))
+        if self.at_least is not None:
+            check_number("at_least", self.at_least, -np.inf)
+        check_choice("counts", self.counts, (False, True))
+        self._check_reading(events=True)
 
-    def read(self, data: Any) -> Ratings:
+    def read(self, data: Any, text_ids: Collection[str] = ()) -> Ratings:
         """Return the events as a table, of all users and items that the data name."""
-        ratings = read_ratings(data, columns=self.columns, duplicates=self.duplicates, events=True)
+        ratings = read_ratings(
+            data,
+            columns=self.columns,
+            duplicates=self.duplicates,
+            events=True,
+            text_ids=text_ids,
+        )
         least = self.at_least
         events = ratings.rating > 0 if least is None else ratings.rating >= least
         if not events.any():
@@ -264,7 +279,10 @@ class EventModel(FactorModel):
             return np.ones(len(counts), np.int64)
         whole = np.rint(counts)
         if not np.array_equal(whole, counts) or (whole < 1).any():
-            raise RatingsError("with counts=True a rating is a count: 1, 2, 3, ...")
+            counted = argument("counts", "True", "")
+            raise RatingsError(f"with {counted} a rating is a count: 1, 2, 3, ...")
+        if whole.sum(dtype=np.float64) >= MOST_EVENTS:
+            raise RatingsError(f"these counts are more than {MOST_EVENTS:,} events together")
         return np.asarray(whole, np.int64)
 
     def _events(self, history: History, items: int) -> Events:
@@ -333,5 +351,6 @@ class EventModel(FactorModel):
         return {}, {"odds": self.odds_}
 
     def _own_restore(self, about: dict[str, Any], arrays: Arrays) -> None:
-        self.odds_ = array(arrays, "odds", np.float64, (len(self.items_),))
-        need((self.odds_ > 0).all(), "damaged: the odds are not positive")
+        self.odds_ = arrays["odds"]
+        need(abs(self.odds_.sum() - 1) < 1e-6, "damaged: the odds do not add up to 1")
+        self._times(self.history_.rating)  # which refuses what are no counts

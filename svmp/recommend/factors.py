@@ -8,23 +8,33 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.errors import FileError, ModelError
-from svmp.inference.seeds import Seed, number
+from svmp.errors import FileError, ModelError, naming
+from svmp.inference.seeds import Seed, whole_seed
+from svmp.ratings import Ratings, read_ratings
 from svmp.recommend import files
 from svmp.recommend.estimator import Estimator, check_whole
 from svmp.recommend.fold import Array, Explanation
 from svmp.recommend.history import History
 from svmp.recommend.side import Floats, Keys, Known, Side, score
 from svmp.recommend.similar import Likeness
-from svmp.recommend.state import of_history, of_known, to_history, to_known
+from svmp.recommend.state import (
+    LARGE,
+    Kind,
+    check,
+    number,
+    of_history,
+    of_known,
+    to_history,
+    to_known,
+)
 from svmp.recommend.top import BLOCK, CELLS, Explore, best, scorer, shown
 
 
@@ -80,6 +90,8 @@ class FactorModel(Estimator, ABC):
         Whether Ctrl-C ended the fit, so that the model is of what was learned by then.
     """
 
+    ARRAYS: ClassVar[dict[str, Kind]] = {}
+    """What arrays a model has beside those of users, items and their history."""
     users_: Known
     items_: Known
     history_: History
@@ -227,21 +239,34 @@ class FactorModel(Estimator, ABC):
         try:
             kind, parameters = about.get("kind"), about.get("parameters", {})
             files.need(kind == cls.__name__, f"this is a {kind!s:.40}, not a {cls.__name__}")
+            check(arrays, ids, cls.ARRAYS)
             try:
                 model = cls(**parameters)
-                model.seed_ = number(model.seed)
-                model.offset_ = float(about["offset"])
+                with naming(flags=False):
+                    model._check_parameters()
+                model.seed_ = whole_seed(model.seed)
+                model.offset_ = number(about, "offset", -LARGE, LARGE)
                 model.users_ = to_known("users", ids["users"], arrays)
                 model.items_ = to_known("items", ids["items"], arrays)
-                model.history_ = to_history(arrays, len(model.users_), len(model.items_))
+                model.history_ = to_history(arrays)
                 model._own_restore(about, arrays)
-            except (TypeError, KeyError, ValueError) as error:
+            except (TypeError, KeyError, ValueError, OverflowError) as error:
                 if isinstance(error, FileError):
                     raise
                 raise FileError(f"damaged: model.json makes no sense ({error!s:.100})") from None
         except FileError as error:
             raise FileError(f"{path}: {error}") from None
         return model
+
+    def read(self, data: Any, text_ids: Collection[str] = ()) -> Ratings:
+        """Return data as a table, in the way that `fit` reads it."""
+        return read_ratings(data, text_ids=text_ids)
+
+    def _text_ids(self, data: Any) -> list[str]:
+        """Return whose ids in a file are text, though all may be whole numbers: the model's are."""
+        if not self.is_fitted or not isinstance(data, str | os.PathLike):
+            return []
+        return [known.what for known in (self.users_, self.items_) if known.ids.dtype.kind == "U"]
 
     def scores(self, users: Side) -> Floats:
         """Return that by which items are ranked, of every user with every item."""
@@ -260,6 +285,9 @@ class FactorModel(Estimator, ABC):
     def _on_scale(self, scores: Floats) -> Floats:
         """Return expected scores as they are shown; the ranking is by what they are before."""
         return scores
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that make no sense."""
 
     @abstractmethod
     def _parts(self, items: Keys, ratings: Floats, user: int, one: Side) -> Array:

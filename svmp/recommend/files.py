@@ -20,11 +20,17 @@ from safetensors.numpy import save_file
 
 from svmp.errors import FileError
 from svmp.inference.stopping import catch_interrupt
+from svmp.ratings.outside import reading
 from svmp.ratings.table import Ids
 from svmp.writing import as_path, draft_of, written_beside
 
 FORMAT = 1
 TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
+MAKES_NO_SENSE = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
+MOST = 1 << 34
+"""Bytes of ids."""
+LONGEST_ID = 1000
+"""Characters of an id."""
 ABOUT, ARRAYS = "model.json", "arrays.safetensors"
 Arrays = dict[str, NDArray[Any]]
 
@@ -130,12 +136,21 @@ def _about(folder: Path) -> dict[str, Any]:
     need(folder.exists(), "there is no such model")
     need((folder / ABOUT).is_file(), f"not a model that svmp saved: there is no {ABOUT} in it")
     try:
-        about = json.loads((folder / ABOUT).read_text("utf-8"))
+        about = _json((folder / ABOUT).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        raise FileError(f"damaged: {ABOUT} cannot be read ({error})") from None
+        raise FileError(f"damaged: {ABOUT} cannot be read ({error!s:.200})") from None
     version = _get(about, "format", int)
     need(version <= FORMAT, f"format {version}, made by a newer version of svmp")
     return about
+
+
+def _json(raw: bytes) -> Any:
+    """Return what is written in JSON, of which numbers that are not finite are no part."""
+
+    def refuse(name: str) -> None:
+        raise ValueError(f"{name} is not a number")
+
+    return json.loads(raw.decode("utf-8"), parse_constant=refuse)
 
 
 def _arrays(path: Path, mapped: bool) -> Arrays:
@@ -145,14 +160,17 @@ def _arrays(path: Path, mapped: bool) -> Arrays:
         with path.open("rb") as file:
             length = int.from_bytes(file.read(8), "little")
             need(8 + length <= size, f"damaged: {path.name} is cut short")
-            header = json.loads(file.read(length))
+            header = _json(file.read(length))
         arrays = {}
         for name, entry in header.items():
             if name == "__metadata__":
                 continue
-            kind, shape = np.dtype(TYPES[entry["dtype"]]), tuple(map(int, entry["shape"]))
-            first, last = (8 + length + int(offset) for offset in entry["data_offsets"])
-            sound = min(shape, default=0) >= 0 and 0 <= first <= last <= size
+            kind, shape = np.dtype(TYPES[entry["dtype"]]), tuple(entry["shape"])
+            offsets = entry["data_offsets"]
+            whole = all(type(number) is int and number >= 0 for number in (*shape, *offsets))
+            need(whole, f"damaged: {path.name} has lengths that make no sense")
+            first, last = (8 + length + offset for offset in offsets)
+            sound = first <= last <= size and first % kind.itemsize == 0
             sound = sound and last - first == kind.itemsize * int(np.prod(shape, dtype=object))
             need(sound, f"damaged: {path.name} is cut short")
             if not last > first:
@@ -164,7 +182,7 @@ def _arrays(path: Path, mapped: bool) -> Arrays:
                 arrays[name] = np.fromfile(path, kind, count, offset=first).reshape(shape)
     except FileError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, MemoryError, RecursionError, *MAKES_NO_SENSE) as error:
         raise FileError(f"damaged: {path.name} cannot be read ({error!s:.100})") from None
     return arrays
 
@@ -172,14 +190,22 @@ def _arrays(path: Path, mapped: bool) -> Arrays:
 def _ids(path: Path) -> Ids:
     import polars as pl
 
+    from svmp.ratings import parquet
+
+    wrong = f"damaged: the ids in {path.name} make no sense"
     try:
-        column = pl.read_parquet(path)["id"]
-    except (OSError, pl.exceptions.PolarsError) as error:
-        reason = " ".join(str(error).split())
-        raise FileError(f"damaged: {path.name} cannot be read ({reason:.100})") from None
-    text = column.dtype == pl.String
-    need(text or column.dtype == pl.Int64, f"damaged: the ids in {path.name} make no sense")
-    return np.array(column.to_list(), np.str_) if text else column.to_numpy()
+        with reading():
+            column = parquet.read(path, MOST)["id"]
+            need(not column.null_count(), wrong)
+            if column.dtype == pl.String:
+                need((column.str.len_chars() <= LONGEST_ID).all(), wrong)
+                return np.array(column.to_list(), np.str_)
+            need(column.dtype == pl.Int64, wrong)
+            return column.to_numpy()
+    except FileError as error:
+        if str(error) == wrong:
+            raise
+        raise FileError(f"damaged: {path.name} cannot be read ({error!s:.200})") from None
 
 
 def _get(about: Any, key: str, kind: type) -> Any:

@@ -19,9 +19,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from svmp.errors import ModelError
 from svmp.recommend.side import Floats, Side
 
 Array = NDArray[np.float64]
+FAR = 1e18
+"""A mean of q that is further from 0 than this is none."""
+TOO_FAR = "these ratings are too far from those that the model has learned from"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +67,14 @@ class Conditional:
 
     def side(self) -> Side:
         """Return q of the user."""
-        mean = self.centre + np.linalg.solve(self.precision, self.pulls.sum(axis=0))
         own = np.diag(self.precision)
-        cov = np.linalg.inv(self.precision[1:, 1:]) if self.full else 1 / own[1:]
+        try:
+            mean = self.centre + np.linalg.solve(self.precision, self.pulls.sum(axis=0))
+            cov = np.linalg.inv(self.precision[1:, 1:]) if self.full else 1 / own[1:]
+        except np.linalg.LinAlgError:
+            raise ModelError(TOO_FAR) from None
+        if not np.abs(mean).max() <= FAR:  # also where it is NaN
+            raise ModelError(TOO_FAR)
         arrays = mean[:1], 1 / own[:1], mean[None, 1:], cov[None]
         return Side(*(array.astype(np.float32) for array in arrays))
 

@@ -114,16 +114,18 @@ def learn(
     unit = (ratings.rating - offset) / scale
     table = Ratings(ratings.user, ratings.item, unit, ratings.user_ids, ratings.item_ids)
     init: Any = start(table, factors, covariance, seed)
-    last, weight, sweeps, best = max_sweeps, FIRM, 0, None
+    most = math.ceil(max_sweeps)
+    last, weight, sweeps, best = most, FIRM, 0, None
 
     def declare(rows: Ratings, weight: float) -> Network:
         return Network(network(rows, factors, covariance, noise, weight))
 
-    if held.any():
+    if held.any() and most > 1:
+        last = min(LAST, most // 2)
         run = Carried(Constant(1.0), seed, init, threads, tell=progress is not False)
         parts = table.take(np.flatnonzero(~held)), table.take(np.flatnonzero(held))
-        best, sweeps = stages(run, declare, *parts, factors, max_sweeps, tol, progress)
-        init, weight, last = best.run.posteriors, best.weight, min(LAST, math.ceil(max_sweeps))
+        best, sweeps = stages(run, declare, *parts, factors, most - last, tol, progress)
+        init, weight = best.run.posteriors, best.weight
     options: Any = {"bound_every": RARELY, "tol": tol, "seed": seed, "threads": threads}
     found = fit(
         declare(table, weight), FullVB(), init=init, max_sweeps=last, progress=progress, **options
@@ -141,11 +143,13 @@ def stages(
     kept: Ratings,
     rest: Ratings,
     factors: int,
-    max_sweeps: float,
+    most: int,
     tol: float,
     progress: bool | None,
 ) -> tuple[Stage, int]:
     """Sweep over what is kept until the rest says stop; return the best stage, and all sweeps.
+
+    Both ways of the one stage that is run twice count: there are no more sweeps than `most`.
 
     Ctrl-C ends it too: what there is by then is as sound as what would come.
     """
@@ -160,8 +164,13 @@ def stages(
     weight, model, best = FIRM, declare(kept, FIRM), None
     spent = tried = 0
     with catch_interrupt() as interrupt:
-        for until in shown(ends(max_sweeps), progress, "sweeping", few=1):
-            other = run.copy() if factors and not tried and spent >= PATIENT else None
+        for end in shown(ends(most), progress, "sweeping", few=1):
+            until = min(end, most - tried)
+            if until == spent:
+                break
+            other = None
+            if factors and not tried and spent >= PATIENT and spent + 2 <= most:
+                other, until = run.copy(), min(until, spent + (most - spent) // 2)
             now = sweep(run, model, weight, until - spent)
             if other is not None:
                 tried, loose = until - spent, declare(kept, LOOSE)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any, Self, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import ModelError
 from svmp.inference.result import Fit
-from svmp.inference.seeds import Seed, number
+from svmp.inference.seeds import Seed, whole_seed
 from svmp.inference.stopping import catch_interrupt
 from svmp.ratings import Ratings, read_ratings
 from svmp.ratings.columns import Columns
+from svmp.ratings.read import check_range
 from svmp.ratings.table import Duplicates
-from svmp.recommend.estimator import check_whole
+from svmp.recommend.estimator import check_choice, check_number, check_whole
 from svmp.recommend.factors import FactorModel, Person
 from svmp.recommend.files import Arrays, need
 from svmp.recommend.fold import Array, Conditional
@@ -25,7 +26,7 @@ from svmp.recommend.learn import learn
 from svmp.recommend.network import Covariance, Noise
 from svmp.recommend.side import Floats, Keys, Known, Side, score
 from svmp.recommend.spread import GRID, Spread
-from svmp.recommend.state import array
+from svmp.recommend.state import LARGE, SMALL, Kind, number
 from svmp.recommend.update import taken_in
 
 HELD_OUT = 20_000
@@ -78,6 +79,10 @@ class RatingModel(FactorModel):
     ((2,), (5,))
     """
 
+    ARRAYS: ClassVar = {
+        "noise": Kind(np.float32, ("users",), SMALL, LARGE**2),
+        "quantiles": Kind(np.float64, (GRID,), 0, LARGE),
+    }
     noise_: NDArray[np.float32]
     prior_noise_: float
     range_: tuple[float, float]
@@ -135,7 +140,7 @@ class RatingModel(FactorModel):
         return self
 
     def _learn(self, ratings: Ratings) -> None:
-        self.seed_ = number(self.seed)
+        self.seed_ = whole_seed(self.seed)
         self.offset_ = float(ratings.rating.mean(dtype=np.float64))
         self.range_ = self.range or (float(ratings.rating.min()), float(ratings.rating.max()))
         found = learn(
@@ -168,7 +173,7 @@ class RatingModel(FactorModel):
         """
         self._check_fitted()
         with self._all_or_nothing():
-            taken_in(self, self.read(data))
+            taken_in(self, self.read(data, self._text_ids(data)))
         return self
 
     def fold_in(self, items: Any, ratings: Any = None, *, unknown: str = "error") -> Person:
@@ -238,16 +243,23 @@ class RatingModel(FactorModel):
     def _check_parameters(self) -> None:
         check_whole("factors", self.factors, 0)
         for name, kinds in (("covariance", Covariance), ("noise", Noise)):
-            if getattr(self, name) not in get_args(kinds):
-                asked = getattr(self, name)
-                raise ModelError(f"{name} must be one of {get_args(kinds)}, not {asked!r:.60}")
-        if not 0 <= self.calibrate < 0.5:
+            check_choice(name, getattr(self, name), get_args(kinds))
+        check_number("calibrate", self.calibrate, 0)
+        if not self.calibrate < 0.5:
             raise ModelError(f"calibrate must be a share below 0.5, not {self.calibrate!r:.60}")
+        check_number("max_sweeps", self.max_sweeps, 1)
+        check_number("tol", self.tol, 0)
+        check_range(self.range)
+        self._check_reading(events=False)
 
-    def read(self, data: Any) -> Ratings:
+    def read(self, data: Any, text_ids: Collection[str] = ()) -> Ratings:
         """Return data as a table of ratings, in the way that `fit` reads it."""
         return read_ratings(
-            data, columns=self.columns, duplicates=self.duplicates, range=self.range
+            data,
+            columns=self.columns,
+            duplicates=self.duplicates,
+            range=self.range,
+            text_ids=text_ids,
         )
 
     def _held_out(self, count: int) -> NDArray[np.bool_]:
@@ -267,14 +279,14 @@ class RatingModel(FactorModel):
         return about, {"noise": self.noise_, "quantiles": self.spread_.quantiles}
 
     def _own_restore(self, about: dict[str, Any], arrays: Arrays) -> None:
-        low, high = map(float, about["range"])
+        low, high = check_range(about["range"]) or (1.0, 0.0)
+        need(-LARGE <= low <= high <= LARGE, "damaged: the range of ratings makes no sense")
         self.range_, self.fit_, self.sweeps_ = (low, high), None, None
-        self.prior_noise_ = float(about["prior_noise"])
-        self.noise_ = array(arrays, "noise", np.float32, (len(self.users_),))
-        need((self.noise_ > 0).all() and self.prior_noise_ > 0, "damaged: the noise is no variance")
-        quantiles = array(arrays, "quantiles", np.float64, (GRID,))
+        self.prior_noise_ = number(about, "prior_noise", -(LARGE**2), LARGE**2)
+        need(self.prior_noise_ >= SMALL, "damaged: the noise is no variance")
+        self.noise_, quantiles = arrays["noise"], arrays["quantiles"]
         need((np.diff(quantiles) >= 0).all(), "damaged: the quantiles are not in order")
-        self.spread_ = Spread(float(about["scale"]), quantiles)
+        self.spread_ = Spread(number(about, "scale", 0, LARGE), quantiles)
 
     def _on_scale(self, scores: Floats) -> Floats:
         return np.clip(scores, *self.range_)

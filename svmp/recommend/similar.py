@@ -28,7 +28,12 @@ def metric(others: Side) -> Floats:
     apart = others.mean - others.mean.mean(axis=0, dtype=np.float64)
     between = apart.T @ apart / max(len(apart), 1)
     within = others.cov.mean(axis=0, dtype=np.float64)
-    return np.linalg.cholesky(between + (within if others.full else np.diag(within)))
+    total = between + (within if others.full else np.diag(within))
+    try:
+        return np.linalg.cholesky(total)
+    except np.linalg.LinAlgError:  # by rounding, where factors differ by many orders
+        values, vectors = np.linalg.eigh(total)
+        return vectors * np.sqrt(np.maximum(values, 0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,18 +1,18 @@
 """Ways to leave ratings out: each returns what is left for training, and what is not.
 
-Both are tables of the same users and items.
+Both are tables of the same users and items. Ratings are whatever `svmp.ratings.read_ratings` reads.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.errors import RatingsError
+from svmp.errors import RatingsError, called
 from svmp.inference.seeds import Seed, generator
-from svmp.ratings import Ratings
+from svmp.ratings import Ratings, read_ratings
 
 
 class Split(NamedTuple):
@@ -22,31 +22,34 @@ class Split(NamedTuple):
     test: Ratings
 
 
-def random(ratings: Ratings, share: float = 0.1, seed: Seed = 0) -> Split:
+def random(ratings: Any, share: float = 0.1, seed: Seed = 0) -> Split:
     """Leave out a share of the rows, drawn at random.
 
     >>> ratings = Ratings.of_keys([0, 0, 1, 1, 2], [0, 1, 0, 1, 0], [1, 2, 3, 4, 5], 3, 2)
     >>> random(ratings, 0.2)
     Split(train=<Ratings: 4 of 2 items by 3 users>, test=<Ratings: 1 of 2 items by 3 users>)
     """
+    ratings = read_ratings(ratings)
     out = np.zeros(len(ratings), bool)
     count = _count(share, len(ratings))
     out[generator(seed).choice(len(ratings), count, replace=False)] = True
     return _split(ratings, out)
 
 
-def by_time(ratings: Ratings, share: float = 0.1) -> Split:
+def by_time(ratings: Any, share: float = 0.1) -> Split:
     """Leave out the latest share of the rows; of those of one time, the last."""
+    ratings = read_ratings(ratings)
     out = np.zeros(len(ratings), bool)
     order = np.argsort(_times(ratings), kind="stable")
     out[order[len(ratings) - _count(share, len(ratings)) :]] = True
     return _split(ratings, out)
 
 
-def last_out(ratings: Ratings, n: int = 1) -> Split:
+def last_out(ratings: Any, n: int = 1) -> Split:
     """Leave out the last n rows of every user who has more, by time or else by order."""
     if n < 1:
         raise RatingsError(f"n must be at least 1, not {n}")
+    ratings = read_ratings(ratings)
     time = np.zeros(len(ratings)) if ratings.time is None else ratings.time
     order = np.lexsort((np.arange(len(ratings)), time, ratings.user))
     counts = np.bincount(ratings.user, minlength=ratings.users)
@@ -56,13 +59,15 @@ def last_out(ratings: Ratings, n: int = 1) -> Split:
     return _split(ratings, out)
 
 
-def cold_users(ratings: Ratings, share: float = 0.1, seed: Seed = 0) -> Split:
+def cold_users(ratings: Any, share: float = 0.1, seed: Seed = 0) -> Split:
     """Leave out all rows of a share of the users, drawn at random."""
+    ratings = read_ratings(ratings)
     return _split(ratings, _cold(ratings.user, ratings.users, share, seed)[ratings.user])
 
 
-def cold_items(ratings: Ratings, share: float = 0.1, seed: Seed = 0) -> Split:
+def cold_items(ratings: Any, share: float = 0.1, seed: Seed = 0) -> Split:
     """Leave out all rows of a share of the items, drawn at random."""
+    ratings = read_ratings(ratings)
     return _split(ratings, _cold(ratings.item, ratings.items, share, seed)[ratings.item])
 
 
@@ -83,7 +88,9 @@ def _times(ratings: Ratings) -> NDArray[np.float64]:
 def _count(share: float, total: int) -> int:
     """Return how many a share is: at least one, and not all."""
     if not 0 < share < 1:
-        raise RatingsError(f"the share to leave out must be between 0 and 1, not {share}")
+        raise RatingsError(
+            f"{called('share')} must be between 0 and 1, as it is left out, not {share!r:.60}"
+        )
     if total < 2:
         raise RatingsError("one cannot be left out of one")
     return min(max(round(share * total), 1), total - 1)

@@ -1,8 +1,14 @@
-"""What a recommender has learned, as arrays and a description, and back, checked."""
+"""What a recommender has learned, as arrays and a description, and back.
+
+Whatever comes from a folder is checked against what is declared here, and in the `ARRAYS` and
+`ENTRIES` of each model, before any of it is used: names, types, shapes, and the numbers that there
+can be. The bounds are wide, and such that no score of a model within them overflows.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +18,120 @@ from svmp.recommend.history import History
 from svmp.recommend.side import Known, Side
 
 FIELDS = ("bias", "bias_var", "mean", "cov")
+LARGE = 1e15
+"""No mean of a rating is larger; factors are like square roots of ratings."""
+SMALL = 1e-37
+"""No variance is smaller: its inverse is still a number in single precision."""
+UNEVEN = 1e-3
+"""By how much of a variance the two halves of a covariance matrix may differ, by rounding."""
+
+
+class Kind(NamedTuple):
+    """What an array must be.
+
+    Attributes
+    ----------
+    dtype
+        The type of its numbers.
+    shape
+        A length, or the name of one, for each axis.
+    least, most
+        Between which its numbers are.
+    """
+
+    dtype: type[np.generic]
+    shape: tuple[str | int, ...]
+    least: float = -LARGE
+    most: float = LARGE
+
+
+def _sides(name: str, cov: tuple[str, ...]) -> dict[str, Kind]:
+    """Declare the arrays of users or items, and of one of whom nothing is known."""
+    found = {}
+    for part, size in (("side", name), ("prior", 1)):
+        found[f"{name}/{part}/bias"] = Kind(np.float32, (size,))
+        found[f"{name}/{part}/bias_var"] = Kind(np.float32, (size,), SMALL, LARGE**2)
+        found[f"{name}/{part}/mean"] = Kind(
+            np.float32, (size, "factors"), -(LARGE**0.5), LARGE**0.5
+        )
+        least = SMALL if len(cov) == 1 else -LARGE
+        found[f"{name}/{part}/cov"] = Kind(np.float32, (size, *cov), least, LARGE)
+    return found
+
+
+def declared(full: bool) -> dict[str, Kind]:
+    """Return what arrays every model has, by name."""
+    cov = ("factors", "factors") if full else ("factors",)
+    return {
+        **_sides("users", cov),
+        **_sides("items", cov),
+        "history/begin": Kind(np.int64, ("users + 1",), 0, np.inf),
+        "history/item": Kind(np.int32, ("rows",), 0, np.inf),
+        "history/rating": Kind(np.float32, ("rows",), -np.inf, np.inf),
+        "history/time": Kind(np.float64, ("rows",), -np.inf, np.inf),
+    }
+
+
+OPTIONAL = ("history/time",)
+
+
+def check(arrays: Arrays, ids: dict[str, Ids], own: Mapping[str, Kind]) -> None:
+    """Refuse arrays that are not as they are declared, here and by the model itself."""
+    for name, known in ids.items():
+        need(len(known), f"damaged: there are no {name}")
+        need(len(np.unique(known)) == len(known), f"damaged: there are two {name} of one id")
+    mean, cov = arrays.get("users/side/mean"), arrays.get("users/side/cov")
+    need(mean is not None and mean.ndim == 2, "damaged: there are no factors of users")
+    need(cov is not None, "damaged: there are no variances of users")
+    assert mean is not None
+    assert cov is not None
+    rows = arrays.get("history/item", np.zeros(0)).size
+    users, items = len(ids["users"]), len(ids["items"])
+    sizes = {"users": users, "users + 1": users + 1, "items": items}
+    sizes |= {"factors": mean.shape[1], "rows": rows}
+    for name, kind in {**declared(cov.ndim == 3), **own}.items():
+        if name in arrays or name not in OPTIONAL:
+            _check_array(arrays, name, kind, sizes)
+    for name in ("users/side", "users/prior", "items/side", "items/prior"):
+        if cov.ndim == 3:
+            _check_covariances(arrays[f"{name}/cov"], name)
+    begin, item = arrays["history/begin"], arrays["history/item"]
+    sound = begin[0] == 0 and begin[-1] == len(item) and (np.diff(begin) >= 0).all()
+    need(sound and item.max(initial=0) < items, "damaged: the history makes no sense")
+
+
+def _check_array(arrays: Arrays, name: str, kind: Kind, sizes: dict[str, int]) -> None:
+    need(name in arrays, f"damaged: there is no array {name!r:.60}")
+    found = arrays[name]
+    shape = tuple(size if isinstance(size, int) else sizes[size] for size in kind.shape)
+    fits = found.dtype == kind.dtype and found.shape == shape
+    need(fits, f"damaged: the array {name!r:.60} is of another kind")
+    what = f"damaged: {name} is no q" if "/side/" in name or "/prior/" in name else ""
+    what = what or f"damaged: {name} has numbers that make no sense"
+    if found.size:
+        low, high = found.min(), found.max()  # NaN if there is one
+        need(np.isfinite(low) and np.isfinite(high), what)
+        need(kind.least <= low and high <= kind.most, what)
+
+
+def _check_covariances(cov: Any, name: str) -> None:
+    """Refuse matrices that are no covariances."""
+    variances = np.diagonal(cov, axis1=1, axis2=2)
+    uneven = np.abs(cov - np.swapaxes(cov, 1, 2)).max(axis=(1, 2), initial=0)
+    sound = (uneven <= UNEVEN * variances.max(axis=1, initial=0)).all()
+    need(sound and (variances >= SMALL).all(), f"damaged: {name} is no q")
+    try:
+        np.linalg.cholesky(cov)
+    except np.linalg.LinAlgError:
+        need(False, f"damaged: {name} is no q")
+
+
+def number(about: Mapping[str, Any], name: str, least: float, most: float) -> float:
+    """Return a number of a description, if it is one and in its bounds."""
+    value: Any = about.get(name)
+    real = isinstance(value, int | float) and not isinstance(value, bool)
+    need(real and least <= value <= most, f"damaged: model.json makes no sense (its {name})")
+    return float(value)
 
 
 def of_known(name: str, known: Known) -> Arrays:
@@ -23,13 +143,11 @@ def of_known(name: str, known: Known) -> Arrays:
 
 
 def to_known(name: str, ids: Ids, arrays: Arrays) -> Known:
-    """Return users or items from their arrays."""
-    what = name.removesuffix("s")
-    need(len(np.unique(ids)) == len(ids), f"damaged: there are two {name} of one id")
-    side = _side(f"{name}/side", len(ids), arrays)
-    prior = _side(f"{name}/prior", 1, arrays)
-    need(side.cov.shape[1:] == prior.cov.shape[1:], f"damaged: {name} are not like their prior")
-    return Known(what, ids, side, prior)
+    """Return users or items from their arrays, which have been checked."""
+    side, prior = (
+        Side(*(arrays[f"{name}/{part}/{field}"] for field in FIELDS)) for part in ("side", "prior")
+    )
+    return Known(name.removesuffix("s"), ids, side, prior)
 
 
 def of_history(history: History) -> Arrays:
@@ -42,42 +160,11 @@ def of_history(history: History) -> Arrays:
     return arrays if history.time is None else {**arrays, "history/time": history.time}
 
 
-def to_history(arrays: Arrays, users: int, items: int) -> History:
-    """Return a history from its arrays."""
-    begin = array(arrays, "history/begin", np.int64, (users + 1,))
-    item = array(arrays, "history/item", np.int32, (None,))
-    need(begin[0] == 0 and begin[-1] == len(item) and (np.diff(begin) >= 0).all(), BROKEN)
-    need(not len(item) or (item.min() >= 0 and item.max() < items), BROKEN)
-    rating = array(arrays, "history/rating", np.float32, item.shape)
-    need(np.isfinite(rating).all(), BROKEN)
-    time = None
-    if "history/time" in arrays:
-        time = array(arrays, "history/time", np.float64, item.shape)
+def to_history(arrays: Arrays) -> History:
+    """Return a history from its arrays, which have been checked."""
+    names = ("begin", "item", "rating", "time")
+    begin, item, rating, time = (arrays.get(f"history/{name}") for name in names)
+    assert begin is not None
+    assert item is not None
+    assert rating is not None
     return History(begin, item, rating, time)
-
-
-BROKEN = "damaged: the history makes no sense"
-
-
-def array(arrays: Arrays, name: str, kind: Any, shape: tuple[int | None, ...]) -> Any:
-    """Return an array if it is there, of the right type and shape."""
-    need(name in arrays, f"damaged: there is no array {name!r:.60}")
-    found = arrays[name]
-    fits = len(shape) == found.ndim and all(
-        wanted is None or wanted == size for wanted, size in zip(shape, found.shape, strict=True)
-    )
-    need(found.dtype == kind and fits, f"damaged: the array {name!r:.60} is of another kind")
-    return found
-
-
-def _side(name: str, size: int, arrays: Arrays) -> Side:
-    bias, var = (array(arrays, f"{name}/{f}", np.float32, (size,)) for f in FIELDS[:2])
-    mean = array(arrays, f"{name}/mean", np.float32, (size, None))
-    factors = mean.shape[1]
-    full = f"{name}/cov" in arrays and arrays[f"{name}/cov"].ndim == 3
-    shape = (size, factors, factors) if full else (size, factors)
-    cov = array(arrays, f"{name}/cov", np.float32, shape)
-    variances = np.diagonal(cov, axis1=1, axis2=2) if full else cov
-    sound = all(np.isfinite(x).all() for x in (bias, var, mean, cov))
-    need(sound and (var >= 0).all() and (variances >= 0).all(), f"damaged: {name} is no q")
-    return Side(bias, var, mean, cov)

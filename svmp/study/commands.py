@@ -62,6 +62,11 @@ def command(name: str) -> Callable[..., None]:
             str,
             typer.Option(help="A second rating of the same pair: error, last, or mean."),
         ] = "error",
+        encoding: Annotated[str, typer.Option(help="That of a file of text.")] = "utf-8",
+        max_unpacked: Annotated[
+            int | None,
+            typer.Option(min=1, help="Bytes that a packed file may have; by default 4e9."),
+        ] = None,
         users: Annotated[
             int | None,
             typer.Option(help="Take so many users of the data, drawn, with all their ratings."),
@@ -85,6 +90,7 @@ def command(name: str) -> Callable[..., None]:
             bool, typer.Option("--force", help="Write to the folder whatever is in it.")
         ] = False,
     ) -> None:
+        from svmp.ratings.lines import MOST
         from svmp.study.settings import Settings, whole_numbers
 
         if duplicates not in ("error", "last", "mean"):
@@ -93,6 +99,8 @@ def command(name: str) -> Callable[..., None]:
             data=data,
             columns=tuple(c.strip() for c in columns.split(",") if c.strip()),
             duplicates=duplicates,  # type: ignore[arg-type]
+            encoding=encoding,
+            max_unpacked=max_unpacked or MOST,
             users=users,
             seed=seed,
             factors=factors,

@@ -15,12 +15,6 @@ from svmp.study.netflix import RATINGS, USERS, netflix_shaped
 from svmp.study.settings import NETFLIX_SHAPED, Settings
 
 COLUMNS = ("user", "item", "rating")
-HINTS = {
-    "columns=, as columns=('who', 'what', 'stars')": "--columns, as --columns who,what,stars",
-    "duplicates='last' or 'mean'": "--duplicates last or mean",
-    "name the encoding that it has, as encoding='latin-1'": "convert it first",
-}
-"""What a sentence about a file advises in Python, and at a terminal."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +82,14 @@ def load(settings: Settings) -> Data:
     else:
         try:
             ratings = read_ratings(
-                Path(name), columns=_columns(settings.columns), duplicates=settings.duplicates
+                Path(name),
+                columns=_columns(settings.columns),
+                duplicates=settings.duplicates,
+                encoding=settings.encoding,
+                max_unpacked=settings.max_unpacked,
             )
         except RatingsError as error:
-            raise StudyError(_by_option(str(error))) from None
+            raise StudyError(str(error)) from None
     if settings.users is not None:
         ratings = some_users(ratings, settings.users, settings.seed)
     return Data(name, ratings, digest(ratings))
@@ -112,13 +110,6 @@ def some_users(ratings: Ratings, count: int, seed: int) -> Ratings:
     users, user = np.unique(some.user, return_inverse=True)
     items, item = np.unique(some.item, return_inverse=True)
     return Ratings.of_keys(user, item, some.rating, len(users), len(items))
-
-
-def _by_option(sentence: str) -> str:
-    """Say what can be done about a file by the options that the command has."""
-    for python, option in HINTS.items():
-        sentence = sentence.replace(python, option)
-    return sentence
 
 
 def _columns(names: tuple[str, ...]) -> list[int | str] | None:

@@ -7,6 +7,8 @@ heavy as ratings have: user activity is log-normal, item popularity falls as a p
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,7 +16,7 @@ from svmp.errors import ModelError
 from svmp.network.distributions import Normal
 from svmp.network.expressions import dot
 from svmp.network.model import Model
-from svmp.ratings import Ratings
+from svmp.ratings import Ratings, read_ratings
 
 USERS, ITEMS, RATINGS = 4805, 16015, 1_000_000
 
@@ -58,8 +60,9 @@ def _distinct_pairs(
     return found // len(popularity), found % len(popularity)
 
 
-def matrix_factorization(ratings: Ratings, factors: int = 5) -> Model:
+def matrix_factorization(ratings: Any, factors: int = 5) -> Model:
     """Declare the paper's model: r_mn ~ Normal(u_m . v_n, 1), all factors Normal(0, 1)."""
+    ratings = read_ratings(ratings)
     sizes = {"user": ratings.users, "item": ratings.items, "factor": factors}
     with Model(coords=sizes) as model:
         u = Normal("u", mu=0, tau=1, dims=("user", "factor"))
@@ -68,8 +71,9 @@ def matrix_factorization(ratings: Ratings, factors: int = 5) -> Model:
     return model
 
 
-def beginning(ratings: Ratings, factors: int = 5, seed: int = 0) -> dict[str, dict[str, object]]:
+def beginning(ratings: Any, factors: int = 5, seed: int = 0) -> dict[str, dict[str, object]]:
     """Draw the start of every run: means ~ N(0, 0.3^2), precisions 1."""
+    ratings = read_ratings(ratings)
     rng = np.random.default_rng(seed)
     sizes = {"u": ratings.users, "v": ratings.items}
     return {x: {"mu": 0.3 * rng.normal(size=(n, factors)), "tau": 1.0} for x, n in sizes.items()}

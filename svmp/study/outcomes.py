@@ -11,6 +11,8 @@ from typing import Any
 import polars as pl
 
 from svmp.errors import StudyError
+from svmp.ratings import parquet
+from svmp.ratings.lines import MOST
 from svmp.study import answer, claims, figures, thresholds
 from svmp.study.bench import Bench
 from svmp.study.chart import Chart
@@ -73,9 +75,9 @@ def known(store: Store) -> dict[str, Outcome]:
 def _read(path: Path, name: str) -> Outcome:
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
-        table = pl.read_parquet(path.with_suffix(".parquet"))
+        table = parquet.read(path.with_suffix(".parquet"), MOST)
         return outcome(name, table, about)
-    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise StudyError(
             f"{path}: damaged, or not written by svmp study ({type(error).__name__}); "
             f"make it anew with: svmp study {name}"

@@ -6,11 +6,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from svmp.errors import StudyError
+from svmp.ratings.lines import MOST
 from svmp.ratings.table import Duplicates
 
 CHILDREN = tuple(range(1, 21))
 BATCHES = tuple(range(100, 1001, 100))
 NETFLIX_SHAPED = "netflix-shaped"
+HOW_TO_READ = ("encoding", "max_unpacked")
+"""Settings that change no number: whatever was read has its own digest."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,8 @@ class Settings:
     columns, duplicates
         Which columns of the file are user, item and rating, if it does not say; and what becomes
         of a second rating of the same item by the same user.
+    encoding, max_unpacked
+        That of a file of text, and how many bytes a packed one may have.
     users
         How many users of the file are taken, drawn by the seed, with all their ratings; else all.
     seed
@@ -44,6 +49,8 @@ class Settings:
     data: str = NETFLIX_SHAPED
     columns: tuple[str, ...] = ()
     duplicates: Duplicates = "error"
+    encoding: str = "utf-8"
+    max_unpacked: int = MOST
     users: int | None = None
     seed: int = 0
     factors: int = 5
@@ -89,7 +96,7 @@ class Settings:
         return [
             f"{name} {other.get(name)}, not {value}"
             for name, value in self.to_dict().items()
-            if other.get(name) != value
+            if other.get(name) != value and name not in HOW_TO_READ
         ]
 
 

@@ -15,6 +15,8 @@ import numpy as np
 import polars as pl
 
 from svmp.errors import StudyError
+from svmp.ratings import parquet
+from svmp.ratings.lines import MOST
 from svmp.study.runs import COLUMNS, Result, Spec
 from svmp.study.settings import Settings
 from svmp.writing import written_beside
@@ -87,14 +89,14 @@ class Store:
         place = self.folder / "runs"
         try:
             about = json.loads((place / f"{key}.json").read_text(encoding="utf-8"))
-            table = pl.read_parquet(place / f"{key}.parquet")
+            table = parquet.read(place / f"{key}.parquet", MOST)
             trace = {c: table[c].to_numpy() for c in COLUMNS}
             same = about["versions"]["svmp"] == version("svmp") and about["spec"] == asdict(spec)
             if not same or not np.isfinite(about["bound"]):
                 return None
             names = ("status", "bound", "iterations", "accesses", "seconds", "where")
             return Result(spec, trace=trace, **{n: about[n] for n in names})
-        except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
+        except (OSError, ValueError, KeyError, TypeError):
             return None
 
     # --- files ------------------------------------------------------------------------------

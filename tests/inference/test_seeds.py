@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from svmp import ModelError
-from svmp.inference.seeds import generator, number
+from svmp.inference.seeds import generator, whole_seed
 
 
 def test_without_a_seed_random_numbers_are_new_each_time() -> None:
     assert generator(None).random(4).tolist() != generator(None).random(4).tolist()
     assert generator(None, "a").random(4).tolist() != generator(None, "a").random(4).tolist()
-    assert number(None) != number(None)
+    assert whole_seed(None) != whole_seed(None)
 
 
 def test_a_whole_number_gives_the_same_random_numbers_each_time() -> None:
@@ -23,8 +23,8 @@ def test_a_whole_number_gives_the_same_random_numbers_each_time() -> None:
         assert (
             generator(seed, "a", 3).random(4).tolist() == generator(seed, "a", 3).random(4).tolist()
         )
-        assert number(seed) == number(seed) < 2**63
-    assert [number(seed) for seed in (0, 7, 2**63 - 1)] == [0, 7, 2**63 - 1]
+        assert whole_seed(seed) == whole_seed(seed) < 2**63
+    assert [whole_seed(seed) for seed in (0, 7, 2**63 - 1)] == [0, 7, 2**63 - 1]
 
 
 def test_without_a_stream_a_seed_is_that_of_numpy() -> None:
@@ -49,13 +49,13 @@ def test_streams_do_not_differ_from_process_to_process() -> None:
 def test_a_generator_is_used_and_moves_on() -> None:
     rng = np.random.default_rng(3)
     assert generator(rng, "a") is rng
-    assert number(rng) != number(rng)
+    assert whole_seed(rng) != whole_seed(rng)
     again = np.random.default_rng(3)
-    assert number(np.random.default_rng(3)) == number(again)
+    assert whole_seed(np.random.default_rng(3)) == whole_seed(again)
 
 
 @pytest.mark.parametrize("seed", [-1, True, 1.0, "1", [1], np.bool_(True), np.float64(2)])
 def test_other_seeds_are_refused(seed: Any) -> None:
-    for function in (generator, number):
+    for function in (generator, whole_seed):
         with pytest.raises(ModelError, match="seed must be a whole number of at least 0, a numpy"):
             function(seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from svmp.cli import main
 from svmp.recommend import EventModel, RatingModel
 from tests.recommend.tools import drawn
 
@@ -135,3 +137,82 @@ def test_bad_input_is_one_sentence_and_exit_code_2(model: Path, tmp_path: Path) 
         assert says in done.stderr
         assert "Traceback" not in done.stderr
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("fit {ratings} -o {out} --covariance round", "--covariance must be one of diagonal, full"),
+        ("fit {ratings} -o {out} --noise loud", "--noise must be one of"),
+        ("fit {ratings} -o {out} --duplicates perhaps", "--duplicates must be one of error, last"),
+        ("fit {ratings} -o {out} --columns a,b", "--columns must be three or four names"),
+        ("fit {ratings} -o {out} --seed 99999999999999999999", "--seed must fit into 64 bits"),
+        ("fit {ratings} -o {out} --max-sweeps inf", "--max-sweeps must be a number"),
+        ("fit {ratings} -o {out} --events --at-least nan", "--at-least must be a number"),
+        ("fit {ratings} -o {out} --events --noise user", "--noise and --max-sweeps are of ratings"),
+        ("fit {ratings} -o {out} --text-ids rating", "--text-ids must be of"),
+        ("fit {ratings} -o {out} --seed -1", "--seed"),
+        ("fit {latin} -o {out}", "name its encoding, as --encoding latin-1"),
+        ("fit {latin} -o {out} --encoding klingon", "there is no encoding 'klingon'"),
+        ("fit {packed} -o {out} --max-unpacked 10", "allow more, as --max-unpacked"),
+        ("fit {twice} -o {out}", "say which counts with --duplicates last or mean"),
+        ("fit {odd} -o {out}", "say it with --columns, as --columns who,what,stars"),
+        ("evaluate {ratings} --split sideways", "--split must be one of random, time"),
+        ("evaluate {ratings} --share 2", "--share must be between 0 and 1"),
+        ("evaluate {ratings} --duplicates x", "--duplicates must be one of"),
+        ("top {model} --user 99999", "--user: there is no user 99999 in the model"),
+        ("top {model} --user 1_0", "--user: the ids of this model are whole numbers"),
+        ("top {model} --user 99999999999999999999", "--user: there is no user 9999"),
+        ("top {model} --user 4 --explore wide", "--explore must be thompson or ucb"),
+        ("similar {model} --item 4444", "--item: there is no item 4444 in the model"),
+        ("similar {model}", "give an --item or a --user"),
+        ("fold-in {model} --rated 14=nan", "--rated must be ITEM=RATING"),
+        ("fold-in {model} --rated 4444=3", "--rated: there is no item 4444"),
+        ("fold-in {model} --rated 14=3 --rated 14=4", "--rated has the item 14 twice"),
+        ("update {model} {latin} -o {out}", "--encoding latin-1"),
+        ("update {model} {odd} -o {out}", "--columns who,what,stars"),
+        ("update {model} {ratings} --duplicates q -o {out}", "--duplicates must be one of"),
+        ("serve {model} --titles {latin}", "--encoding latin-1"),
+        ("serve {model} --token=", "--token"),
+    ],
+)
+def test_errors_name_flags(
+    command: str,
+    says: str,
+    model: Path,
+    ratings: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    files = {
+        "twice": b"user,item,rating\n1,2,3\n1,2,4\n",
+        "odd": b"who,what,stars\n1,2,3\n",
+        "latin": "user,item,rating\nJosé,2,3\n".encode("latin-1"),
+        "packed": gzip.compress(b"user,item,rating\n" + b"1,2,3\n4,5,6\n"),
+    }
+    for name, raw in files.items():
+        (tmp_path / name).write_bytes(raw)
+    places = {name: tmp_path / name for name in files}
+    line = command.format(model=model, ratings=ratings, out=tmp_path / "out", **places)
+    monkeypatch.setattr(sys, "argv", ["svmp", "recommend", *line.split()])
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert says in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_encodings_packed_files_and_ids_as_text(tmp_path: Path) -> None:
+    data, out = tmp_path / "latin.csv", tmp_path / "m.svmp"
+    rows = [f"José{n % 7},{2**64 + n},{1 + n % 5}" for n in range(40)]
+    data.write_bytes("\n".join(["user,item,rating", *rows]).encode("latin-1"))
+    flags = ("--encoding", "latin-1", "--factors", 0, "--max-sweeps", 3)
+    about = answer("fit", data, "-o", out, *flags, "--text-ids", "item")
+    assert (about["users"], about["items"]) == (7, 40)
+    assert 1 <= about["sweeps"] <= 3
+    assert len(answer("top", out, "--user", "José3", "-n", 2)) == 2
+    assert len(answer("similar", out, "--item", 2**64, "-n", 2)) == 2
+    assert answer("update", out, data, "--encoding", "latin-1")["items"] == 40

@@ -238,3 +238,13 @@ def test_the_spread_of_a_similarity_is_that_of_draws() -> None:
         unit = turned / np.linalg.norm(turned, axis=1, keepdims=True)
         values.append(unit[1:] @ unit[0])
     assert stds == pytest.approx(np.std(values, axis=0), rel=0.15, abs=2e-3)
+
+
+@pytest.mark.parametrize("factors", [0, 3])
+@pytest.mark.parametrize("most", [1, 2, 3, 7, 12, 15, 40])
+def test_no_more_sweeps_than_the_limit(most: int, factors: int) -> None:
+    """Those of both ways that are tried, and the last ones over all ratings, count as well."""
+    model = RatingModel(factors, max_sweeps=most, tol=0, progress=False, threads=1)
+    model.fit(drawn(1))
+    assert model.sweeps_ is not None
+    assert 1 <= model.sweeps_ <= most

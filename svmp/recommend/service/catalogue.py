@@ -51,7 +51,7 @@ class Catalogue:
         return row
 
 
-def read_titles(path: Path, model: FactorModel) -> Titles:
+def read_titles(path: Path, model: FactorModel, encoding: str = "utf-8") -> Titles:
     """Return the titles of the items of a model from a CSV file.
 
     The first column has the ids, and the one called "title", or else the second, the titles. Ids
@@ -61,7 +61,8 @@ def read_titles(path: Path, model: FactorModel) -> Titles:
     numbers = model.items_.ids.dtype.kind != "U"
     titles: Titles = {}
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        utf8 = encoding.lower() in ("utf-8", "utf8")
+        with path.open(encoding="utf-8-sig" if utf8 else encoding, newline="") as file:
             rows = csv.reader(file)
             column = 1
             for row in rows:
@@ -71,6 +72,13 @@ def read_titles(path: Path, model: FactorModel) -> Titles:
                     raise FileError(f"{path}, line {rows.line_num}: there is no title")
                 if row and (id := _id(row[0], numbers)) in known:
                     titles[id] = row[column].strip()[:LONGEST]
+    except UnicodeError:
+        raise FileError(
+            f"{path}: the titles cannot be read: this is not {encoding} text; name its "
+            "encoding, as --encoding latin-1"
+        ) from None
+    except LookupError:
+        raise FileError(f"{path}: there is no encoding {encoding!r:.60}") from None
     except (OSError, ValueError, csv.Error) as error:
         if isinstance(error, FileError):
             raise

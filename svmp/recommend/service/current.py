@@ -33,9 +33,15 @@ class Current:
     """Holds the model in use, and looks after its files."""
 
     def __init__(
-        self, path: Path, titles: Path | None, name: str, batch: int, metrics: Metrics
+        self,
+        path: Path,
+        titles: Path | None,
+        name: str,
+        batch: int,
+        metrics: Metrics,
+        encoding: str = "utf-8",
     ) -> None:
-        self.path, self.titles, self.name = path, titles, name
+        self.path, self.titles, self.name, self.encoding = path, titles, name, encoding
         self.batch, self.metrics = batch, metrics
         self.swaps = 0
         self.refused: str | None = None
@@ -50,13 +56,13 @@ class Current:
             return  # while a folder is replaced, there may be none for a moment
         try:
             served = self._load()
-        except Exception as error:
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt | SystemExit):
+                raise
             if signature(self.path) != now:
                 return  # it is still being written: the next look sees it whole
             self._seen = now
-            self.refused = str(error) if isinstance(error, SvmpError) else repr(error)
-            self.metrics.refused.inc()
-            LOG.warning("the new model is refused, the one before goes on: %s", self.refused)
+            self._refuse(error)
             return
         if signature(self.path) != now:
             return
@@ -68,18 +74,26 @@ class Current:
         LOG.info("took over a new model: %(users)s users, %(items)s items", served.about)
 
     async def watch(self, worker: Executor) -> None:
-        """Look every now and then, for ever."""
+        """Look every now and then, for ever, whatever comes of a look."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(PAUSE)
             try:
                 await loop.run_in_executor(worker, self.look)
-            except Exception:
-                LOG.exception("a look at the model's files failed")
+            except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:  # a panic of a library in Rust is no Exception
+                self._refuse(error)
+
+    def _refuse(self, error: BaseException) -> None:
+        """Say why a new model is not taken over."""
+        self.refused = str(error) if isinstance(error, SvmpError) else repr(error)[:300]
+        self.metrics.refused.inc()
+        LOG.warning("the new model is refused, the one before goes on: %s", self.refused)
 
     def _load(self) -> Served:
         model = load(self.path, mapped=False)
-        titles = None if self.titles is None else read_titles(self.titles, model)
+        titles = None if self.titles is None else read_titles(self.titles, model, self.encoding)
         served = Served(model, titles, self.name, self.batch)
         check(served)
         return served

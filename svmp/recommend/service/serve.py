@@ -52,12 +52,14 @@ class Application:
     token: str | None
     limits: Limits
     port: int | None
+    encoding: str = "utf-8"
 
     def __call__(self) -> Front:
         """Load the model, and make the application that answers from it."""
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
         metrics = Metrics()
-        current = Current(self.model, self.titles, self.name, self.limits.batch, metrics)
+        files = self.model, self.titles, self.name
+        current = Current(*files, self.limits.batch, metrics, self.encoding)
         gc.collect()
         gc.freeze()  # what is here stays: no request shall wait while it is looked through again
         sys.setswitchinterval(SWITCH)
@@ -113,22 +115,24 @@ def serve(
     limits: Limits | None = None,
     opens: bool = False,
     workers: int | None = None,
+    encoding: str = "utf-8",
 ) -> None:
     """Serve a model, or the demo if none is named, from so many processes."""
     workers = workers or min(number_of_threads(), MOST_WORKERS)
     if token is not None and not token.strip():
-        raise SvmpError("the token is empty: give another, or none")
+        raise SvmpError("--token: the token is empty; give another, or none")
     name = "Demo, with films that do not exist" if model is None else model.name
     if model is None:
         model, titles = MODEL, titles or TITLES
     try:
         place = listen(host, port, PORT)
     except OSError as error:
-        raise SvmpError(f"it cannot listen at {host}:{port}: {error.strerror}") from None
+        where = host if port is None else f"{host}:{port}"
+        raise SvmpError(f"it cannot listen at {where}: {error.strerror}") from None
     port = place.getsockname()[1]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
     own = port if is_local(host) else None
-    make = Application(model, titles, name, token, limits or Limits(), own)
+    make = Application(model, titles, name, token, limits or Limits(), own, encoding)
 
     def announce() -> None:
         print(f"{model.name} is served at {address} (Ctrl-C ends it)", flush=True)

@@ -57,6 +57,16 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
         read_titles(tmp_path / "nothing.csv", fitted())
 
 
+def test_titles_in_another_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "titles.csv"
+    path.write_bytes("7,Amélie\n".encode("latin-1"))
+    with pytest.raises(FileError, match="as --encoding latin-1"):
+        read_titles(path, fitted())
+    assert read_titles(path, fitted(), "latin-1") == {7: "Amélie"}
+    with pytest.raises(FileError, match="there is no encoding 'klingon'"):
+        read_titles(path, fitted(), "klingon")
+
+
 def test_the_demo_is_small_and_of_what_its_script_draws() -> None:
     files = [file for file in demo.FOLDER.rglob("*") if file.is_file()]
     assert sum(file.stat().st_size for file in files) < 300_000

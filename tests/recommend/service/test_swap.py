@@ -11,15 +11,18 @@ from typing import Any
 
 import httpx
 import numpy as np
+import polars as pl
 import pytest
 
 from svmp.errors import FileError
 from svmp.recommend import RatingModel, load
+from svmp.recommend.service import current as swapping
 from svmp.recommend.service import demo
 from svmp.recommend.service.current import Current
 from svmp.recommend.service.metrics import Metrics
+from tests.ratings.test_outside import panic
 
-from .conftest import PATIENCE, events, started, wait_for
+from .conftest import PATIENCE, client_of, events, started, wait_for
 
 ARRAYS, ABOUT = "arrays.safetensors", "model.json"
 
@@ -142,6 +145,37 @@ def test_a_model_that_changes_while_it_is_read_is_read_again(
     monkeypatch.undo()
     current.look()
     assert current.served is not before
+
+
+def test_a_panic_of_a_library_is_a_refusal(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    current = current_of(path)
+    before = current.served
+    other().save(path)
+    monkeypatch.setattr(pl, "read_parquet", panic)
+    current.look()
+    assert current.served is before
+    assert "users.parquet cannot be read" in str(current.refused)
+    monkeypatch.undo()
+    other().save(path)
+    current.look()
+    assert (current.served is before, current.refused) == (False, None)
+
+
+@pytest.mark.parametrize("failing", ["_load", "look"])
+def test_nothing_ends_the_look_for_new_models(
+    failing: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a look raises, /health says so, and the next sound model is taken over."""
+    monkeypatch.setattr(swapping, "PAUSE", 0.01)
+    with client_of(path) as client:
+        with monkeypatch.context() as broken:
+            broken.setattr(Current, failing, panic)
+            other().save(path)
+            wait_for(lambda: client.get("/health").json()["refused"])
+            assert "PanicException" in client.get("/health").json()["refused"]
+        other().save(path)
+        wait_for(lambda: client.get("/health").json()["swaps"])
+        assert client.get("/health").json()["refused"] is None
 
 
 def test_a_first_model_that_is_damaged_is_refused_at_once(path: Path) -> None:
