@@ -7,13 +7,13 @@ were there before enter as they are, to be compared with: see passed.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from svmp.inference.carried import Carried
-from svmp.inference.steps import HoldThenDecay
+from svmp.inference.steps import HoldThenDecay, Look, Steps
 from svmp.kernels.threads import use_threads
 from svmp.network.distributions import Bernoulli, Normal
 from svmp.network.expressions import dot
@@ -28,8 +28,8 @@ from svmp.recommend.update import APART, enlarged, joined, replaced
 if TYPE_CHECKING:
     from svmp.recommend.events import EventModel
 
-FIXED = 1e-9
-"""The variance of what enters as it is."""
+STILL = 1e-12
+"""The step of what enters as it is, and does not learn."""
 
 
 def taken_in(model: EventModel, ratings: Ratings) -> None:
@@ -51,7 +51,7 @@ def taken_in(model: EventModel, ratings: Ratings) -> None:
     who = Part.of(users, len(model.users_), [user, *(rows[0] for rows in drawn)], rng)
     what = Part.of(items, len(model.items_), [item, *(rows[1] for rows in drawn)], rng)
     run = Carried(
-        HoldThenDecay(model.hold, model.kappa, tau=1.0),
+        Held(HoldThenDecay(model.hold, model.kappa, tau=1.0), who.learns, what.learns),
         model.seed,
         _start(who.start, what.start),
         threads=model.threads,
@@ -99,15 +99,39 @@ class Part:
         nodes[nodes >= len(known)] -= 2 * len(known)
         own, *others = (place[some] for some in keys)
         prior = known.side.at(np.where(nodes < 0, ~nodes, nodes))
-        prior.bias_var[nodes < 0] = prior.cov[nodes < 0] = FIXED
         noise = APART * np.sqrt(prior.cov) * rng.standard_normal(prior.mean.shape)
         mean = prior.mean + np.where(nodes >= old, 1.0, 0.0)[:, None] * noise
         start = Side(prior.bias, prior.bias_var, mean, prior.cov)
         return cls(nodes, prior, start, [own, *(np.append(own, o) for o in others)])
 
+    @property
+    def learns(self) -> NDArray[np.bool_]:
+        """Whether each is to learn."""
+        return self.nodes >= 0
+
     def learned(self, known: Known, after: Side) -> Known:
         """Put in what has become of those that learn."""
-        return replaced(known, self.nodes[self.nodes >= 0], after.at(self.nodes >= 0))
+        return replaced(known, self.nodes[self.learns], after.at(self.learns))
+
+
+class Held(NamedTuple):
+    """Steps of which users and items do not learn take none to speak of.
+
+    Attributes
+    ----------
+    steps
+        Those of all others.
+    users, items
+        Which of them learn.
+    """
+
+    steps: Steps
+    users: NDArray[np.bool_]
+    items: NDArray[np.bool_]
+
+    def __call__(self, look: Look) -> Any:
+        learns = self.users if look.variable == "u" else self.items
+        return np.where(learns, self.steps(look), STILL)
 
 
 def _start(users: Side, items: Side) -> dict[str, dict[str, Any]]:
