@@ -74,6 +74,8 @@ class EventModel(FactorModel):
         Ids and q of all users and items, `history_` what they have taken.
     odds_
         Those of each item to be considered, which add up to 1.
+    learned_
+        Number of events of each item when it was last learned from all of them.
 
     >>> rng = np.random.default_rng(0)
     >>> user, item = rng.integers(0, 40, 600), rng.integers(0, 15, 600)
@@ -84,6 +86,7 @@ class EventModel(FactorModel):
     """
 
     odds_: NDArray[np.float64]
+    learned_: Keys
 
     def __init__(
         self,
@@ -129,6 +132,7 @@ class EventModel(FactorModel):
         self.history_ = History.of(ratings)
         self.offset_ = -float(np.log(self.ratio))
         events = self._events(self.history_, ratings.items)
+        self.learned_ = np.bincount(events.item, minlength=ratings.items)
         self.odds_ = events.weights
         steps = HoldThenDecay(self.hold, self.kappa, tau=1.0)
         tell = self.progress is not False
@@ -313,8 +317,10 @@ class EventModel(FactorModel):
         return at_rest(self, items, self._times(ratings))[1].parts(one)[: len(items)]
 
     def _own_state(self) -> tuple[dict[str, Any], Arrays]:
-        return {}, {"odds": self.odds_}
+        return {}, {"odds": self.odds_, "learned": self.learned_}
 
     def _own_restore(self, about: dict[str, Any], arrays: Arrays) -> None:
         self.odds_ = array(arrays, "odds", np.float64, (len(self.items_),))
         need((self.odds_ > 0).all(), "damaged: the odds are not positive")
+        self.learned_ = array(arrays, "learned", np.int64, (len(self.items_),))
+        need((self.learned_ >= 0).all(), "damaged: a number of events is negative")

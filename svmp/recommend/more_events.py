@@ -7,7 +7,7 @@ were there before enter as they are, to be compared with: see passed.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ from svmp.recommend.update import APART, enlarged, joined, replaced
 if TYPE_CHECKING:
     from svmp.recommend.events import EventModel
 
+GROWN = 1.25
+"""An item is learned afresh, from all of its events, whenever it has so many times as many as at the
+last time. Else users would stay among those who passed it by who take it later."""
 STILL = 1e-12
 """The step of what enters as it is, and does not learn."""
 
@@ -40,16 +43,22 @@ def taken_in(model: EventModel, ratings: Ratings) -> None:
     item = keys_of(items.ids, ratings.item_ids)[ratings.item]
     new = model._times(ratings.rating)
     history = joined(model.history_, user, item, ratings, len(users), add=model.counts)
-    times = model._times(history.rating)
-    odds = popularity(np.repeat(history.item, times), len(items), model.power)
+    events = np.repeat(history.item, model._times(history.rating))
+    odds = popularity(events, len(items), model.power)
+    counts = np.bincount(events, minlength=len(items))
     user, item = np.repeat(user, new), np.repeat(item, new)
-    passed = Passed.of(model, history, odds, user)
+    learned = np.pad(model.learned_, (0, len(items) - len(model.learned_)))
+    afresh = counts >= np.maximum(GROWN * learned, learned + 1)
+    passed = Passed.of(model, history, odds, user, afresh)
+    before = _events_of(model, afresh)
+    user, item = np.concatenate([user, ~before[0]]), np.concatenate([item, before[1]])
     steps = range(1, model.iterations + 1)
     seed = len(history.item) * model.iterations  # other draws than in the update before
     drawn = [passed.draw(model.seed, 100 + seed + t) for t in steps]
     rng = np.random.default_rng([model.seed, seed])
-    who = Part.of(users, len(model.users_), [user, *(rows[0] for rows in drawn)], rng)
-    what = Part.of(items, len(model.items_), [item, *(rows[1] for rows in drawn)], rng)
+    nobody = np.zeros(len(users), bool)
+    who = Part.of(users, len(model.users_), nobody, [user, *(rows[0] for rows in drawn)], rng)
+    what = Part.of(items, len(model.items_), afresh, [item, *(rows[1] for rows in drawn)], rng)
     run = Carried(
         Held(HoldThenDecay(model.hold, model.kappa, tau=1.0), who.learns, what.learns),
         model.seed,
@@ -67,6 +76,15 @@ def taken_in(model: EventModel, ratings: Ratings) -> None:
     model.users_ = who.learned(users, side_of(*bias, q["u"]))
     model.items_ = what.learned(items, side_of(q["b"].mean, q["b"].var, q["v"]))
     model.history_, model.odds_ = history, odds
+    model.learned_ = np.where(afresh, counts, learned)
+
+
+def _events_of(model: EventModel, items: NDArray[np.bool_]) -> tuple[Keys, Keys]:
+    """Return users and items of the events that a model has of some items."""
+    history = model.history_
+    rows = np.flatnonzero(items[history.item])
+    rows = np.repeat(rows, model._times(history.rating[rows]))
+    return history.user[rows].astype(np.int64), history.item[rows].astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +107,18 @@ class Part:
     rows: list[Keys]
 
     @classmethod
-    def of(cls, known: Known, old: int, keys: list[Keys], rng: np.random.Generator) -> Part:
-        """Take the keys of the new events, and of other rows of each iteration."""
+    def of(
+        cls,
+        known: Known,
+        old: int,
+        afresh: NDArray[np.bool_],
+        keys: list[Keys],
+        rng: np.random.Generator,
+    ) -> Part:
+        """Take the keys of the events, and of other rows of each iteration.
+
+        Those from number `old` on are new. To learn afresh is to have the prior of a new one.
+        """
         place = np.zeros(2 * len(known), np.int64)  # ~key counts from the end
         for some in keys:
             place[some] = 1
@@ -98,10 +126,13 @@ class Part:
         place[nodes] = np.arange(len(nodes))
         nodes[nodes >= len(known)] -= 2 * len(known)
         own, *others = (place[some] for some in keys)
-        prior = known.side.at(np.where(nodes < 0, ~nodes, nodes))
-        noise = APART * np.sqrt(prior.cov) * rng.standard_normal(prior.mean.shape)
-        mean = prior.mean + np.where(nodes >= old, 1.0, 0.0)[:, None] * noise
-        start = Side(prior.bias, prior.bias_var, mean, prior.cov)
+        start = known.side.at(np.where(nodes < 0, ~nodes, nodes))
+        again = (nodes >= 0) & afresh[nodes]
+        prior = known.at(np.where(again, -1, np.where(nodes < 0, ~nodes, nodes)))
+        new = nodes >= old
+        start.mean[new] += (
+            APART * np.sqrt(start.cov[new]) * rng.standard_normal(start.mean[new].shape)
+        )
         return cls(nodes, prior, start, [own, *(np.append(own, o) for o in others)])
 
     @property
@@ -114,8 +145,9 @@ class Part:
         return replaced(known, self.nodes[self.learns], after.at(self.learns))
 
 
-class Held(NamedTuple):
-    """Steps of which users and items do not learn take none to speak of.
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Steps, of which users and items that do not learn take none to speak of.
 
     Attributes
     ----------

@@ -10,8 +10,8 @@ some of that away. The second part is that of all users. It matters most to new 
 passed by everybody who did not take them: without it they would have events and little else, and
 stand at the top of every list.
 
-Rows that are in q already cannot be taken out again. So of an item whose odds have fallen no more
-new rows are read than make up its total; in the others it is only there for the user to be compared.
+Rows that are in q already cannot be taken out again. So an item whose odds have fallen learns from no
+more new rows than make up its total; in others it is only there for users to learn from.
 """
 
 from __future__ import annotations
@@ -89,14 +89,17 @@ class Second:
         Number of rows of each item.
     taken
         Pairs of such items, as user * items + item, that are events; sorted.
-    learns
+    named
         Of each user, whether the new events name them.
+    share
+        Of each item, the share of the rows that such users learn from: the rest they know.
     """
 
     ends: Floats
     expected: Floats
     taken: Keys
-    learns: NDArray[np.bool_]
+    named: NDArray[np.bool_]
+    share: Floats
 
     def draw(self, rng: np.random.Generator) -> tuple[Keys, Keys]:
         """Return users and items of rows, the user as ~key where they are not to learn."""
@@ -108,7 +111,8 @@ class Second:
         known = self.taken[np.minimum(at, len(self.taken) - 1)] == pairs
         again = np.append(False, pairs[1:] == pairs[:-1])
         user, item = np.divmod(pairs[~known & ~again], items)
-        return np.where(self.learns[user], user, ~user), item
+        learns = self.named[user] & (rng.random(len(user)) < self.share[item])
+        return np.where(learns, user, ~user), item
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +123,19 @@ class Passed:
     second: Second
 
     @classmethod
-    def of(cls, model: EventModel, history: History, now: Floats, user: Keys) -> Passed:
-        """Compare the events and odds of a model with those of now; `user` has the new events."""
+    def of(
+        cls,
+        model: EventModel,
+        history: History,
+        now: Floats,
+        user: Keys,
+        afresh: NDArray[np.bool_],
+    ) -> Passed:
+        """Compare the events and odds of a model with those of now.
+
+        The users of the new events are given, and which items are learned afresh: these read all
+        rows that they would have in a fit.
+        """
         users, new = np.unique(user, return_counts=True)
         begin, rows = history.rows_of(users)
         old = np.concatenate([[0], np.cumsum(model._times(model.history_.rating))])
@@ -138,14 +153,16 @@ class Passed:
             odds(now),
             events[users] / new,
             np.minimum(change / now, 0),
-            np.where(change < 0, total, np.inf),
+            np.where((change < 0) & ~afresh, total, np.inf),
         )
         ends = np.cumsum(draw_times(history, events, now, model.ratio))
-        risen = change[history.item] > 0
-        taken = history.user[risen].astype(np.int64) * len(now) + history.item[risen]
-        learns = np.zeros(len(events), bool)
-        learns[users] = True
-        second = Second(ends, ends[-1] * np.maximum(change, 0), np.sort(taken), learns)
+        rows = ends[-1] * np.where(afresh, now, np.maximum(change, 0))
+        some = rows[history.item] > 0
+        taken = history.user[some].astype(np.int64) * len(now) + history.item[some]
+        named = np.zeros(len(events), bool)
+        named[users] = True
+        known = np.where(afresh, np.clip(change / now, 0, 1), 1.0)
+        second = Second(ends, rows, np.sort(taken), named, known)
         return cls(first, second)
 
     def draw(self, seed: int, iteration: int) -> tuple[Keys, Keys]:
