@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from svmp.recommend.events import EventModel
 
 GROWN = 1.25
-"""An item is learned afresh, from all of its events, whenever it has so many times as many as at the
-last time. Else users would stay among those who passed it by who take it later."""
+"""An item is learned afresh, from all of its events, when it has so many times as many as the last
+time. Else those who take it late would still count among those who passed it by."""
 STILL = 1e-12
 """The step of what enters as it is, and does not learn."""
 

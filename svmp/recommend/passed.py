@@ -10,8 +10,8 @@ some of that away. The second part is that of all users. It matters most to new 
 passed by everybody who did not take them: without it they would have events and little else, and
 stand at the top of every list.
 
-Rows that are in q already cannot be taken out again. So an item whose odds have fallen learns from no
-more new rows than make up its total; in others it is only there for users to learn from.
+Rows that are in q already cannot be taken out again. So an item whose odds have fallen learns from
+no more new rows than make up its total; in others it is only there for users to learn from.
 """
 
 from __future__ import annotations
