@@ -101,16 +101,19 @@ class Second:
     named: NDArray[np.bool_]
     share: Floats
 
-    def draw(self, rng: np.random.Generator) -> tuple[Keys, Keys]:
-        """Return users and items of rows, the user as ~key where they are not to learn."""
+    def draw(self, rng: np.random.Generator, user: Keys, item: Keys) -> tuple[Keys, Keys]:
+        """Return users and items of rows, the user as ~key where they are not to learn.
+
+        Pairs that are in the first part are left out.
+        """
         items = len(self.expected)
         count = np.floor(self.expected + rng.random(items)).astype(np.int64)
+        first = np.sort(user * items + np.where(item < 0, ~item, item))
         user = np.searchsorted(self.ends, self.ends[-1] * rng.random(count.sum()), "right")
         pairs = np.sort(user * items + np.repeat(np.arange(items), count))
-        at = np.searchsorted(self.taken, pairs)
-        known = self.taken[np.minimum(at, len(self.taken) - 1)] == pairs
-        again = np.append(False, pairs[1:] == pairs[:-1])
-        user, item = np.divmod(pairs[~known & ~again], items)
+        again = np.append(False, pairs[1:] == pairs[:-1])[: len(pairs)]
+        pairs = pairs[~again & ~_among(pairs, self.taken) & ~_among(pairs, first)]
+        user, item = np.divmod(pairs, items)
         learns = self.named[user] & (rng.random(len(user)) < self.share[item])
         return np.where(learns, user, ~user), item
 
@@ -168,9 +171,17 @@ class Passed:
     def draw(self, seed: int, iteration: int) -> tuple[Keys, Keys]:
         """Return users and items of rows, as ~key where one is not to learn."""
         rng = np.random.default_rng([seed, iteration])
-        parts = self.first.draw(seed, -iteration, rng), self.second.draw(rng)
-        user, item = (np.concatenate(keys) for keys in zip(*parts, strict=True))
-        return user, item
+        first = self.first.draw(seed, -iteration, rng)
+        second = self.second.draw(rng, *first)
+        return np.concatenate([first[0], second[0]]), np.concatenate([first[1], second[1]])
+
+
+def _among(values: Keys, ordered: Keys) -> NDArray[np.bool_]:
+    """Return which values are among some that are sorted."""
+    if not len(ordered):
+        return np.zeros(len(values), bool)
+    at = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+    return np.asarray(ordered[at] == values)
 
 
 def draw_times(history: History, events: Keys, odds: Floats, ratio: float) -> Floats:

@@ -32,7 +32,7 @@ def scorer(items: Side, explore: Explore, width: float, seed: int) -> Callable[.
 
     def thompson(block: int, users: Side) -> Floats:
         rng = np.random.default_rng([seed, block])
-        return score_all(users.draw(rng), items.draw(rng))
+        return score_all(users.draw(rng, width), items.draw(rng, width))
 
     return thompson
 
