@@ -148,7 +148,9 @@ class EventModel(FactorModel):
     def update(self, data: Any) -> Self:
         """Take in more events, of known and of new users and items, without fitting anew.
 
-        The q of before is the prior of these events, which alone are read. An event that the model
+        The q of before is the prior of these events. Beside them a draw of the users is read who
+        passed by new items, and all events of an item that has a quarter more of them than when it
+        was learned. Users and items without new events stay as they are. An event that the model
         knows already counts once more.
         """
         self._check_fitted()
@@ -336,5 +338,8 @@ class EventModel(FactorModel):
     def _own_restore(self, about: dict[str, Any], arrays: Arrays) -> None:
         self.odds_ = array(arrays, "odds", np.float64, (len(self.items_),))
         need((self.odds_ > 0).all(), "damaged: the odds are not positive")
-        self.learned_ = array(arrays, "learned", np.int64, (len(self.items_),))
-        need((self.learned_ >= 0).all(), "damaged: a number of events is negative")
+        if "learned" in arrays:
+            self.learned_ = array(arrays, "learned", np.int64, (len(self.items_),))
+            need((self.learned_ >= 0).all(), "damaged: a number of events is negative")
+        else:  # of a model that was saved before there was such an array
+            self.learned_ = np.bincount(self.history_.item, minlength=len(self.items_))
