@@ -53,8 +53,8 @@ def taken_in(model: EventModel, ratings: Ratings) -> None:
     before = _events_of(model, afresh)
     user, item = np.concatenate([user, ~before[0]]), np.concatenate([item, before[1]])
     steps = range(1, model.iterations + 1)
-    seed = len(history.item) * model.iterations  # other draws than in the update before
-    drawn = [passed.draw(model.seed, 100 + seed + t) for t in steps]
+    seed = (1 + len(history.item)) * max(model.iterations, 4)  # other draws than those before
+    drawn = [passed.draw(model.seed, seed + t) for t in steps]
     rng = np.random.default_rng([model.seed, seed])
     nobody = np.zeros(len(users), bool)
     who = Part.of(users, len(model.users_), nobody, [user, *(rows[0] for rows in drawn)], rng)
