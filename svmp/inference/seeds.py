@@ -10,6 +10,7 @@ import numpy as np
 from numpy.random import Generator, SeedSequence
 
 from svmp.errors import ModelError
+from svmp.network.given import shown
 
 Seed: TypeAlias = int | Generator | None
 LARGEST = 2**63
@@ -30,7 +31,8 @@ def generator(seed: Seed, *stream: int | str) -> Generator:
         return np.random.default_rng()
     if isinstance(seed, Generator):
         return seed
-    return np.random.default_rng(SeedSequence(_whole(seed), spawn_key=tuple(map(_key, stream))))
+    check_seed(seed)
+    return np.random.default_rng(SeedSequence(int(seed), spawn_key=tuple(map(_key, stream))))
 
 
 def whole_seed(seed: Seed) -> int:
@@ -41,18 +43,21 @@ def whole_seed(seed: Seed) -> int:
     >>> whole_seed(7)
     7
     """
-    if seed is None or isinstance(seed, Generator) or _whole(seed) >= LARGEST:
+    check_seed(seed)
+    if seed is None or isinstance(seed, Generator) or seed >= LARGEST:
         return int(generator(seed).integers(LARGEST))
-    return _whole(seed)
+    return int(seed)
 
 
-def _whole(seed: Any) -> int:
+def check_seed(seed: Any) -> None:
+    """Refuse what is not a seed."""
+    if seed is None or isinstance(seed, Generator):
+        return
     if isinstance(seed, bool) or not isinstance(seed, Integral) or int(seed) < 0:
         raise ModelError(
             "seed must be a whole number of at least 0, a numpy.random.Generator or None, "
-            f"not {seed!r:.60}"
+            f"not {shown(seed)}"
         )
-    return int(seed)
 
 
 def _key(word: int | str) -> int:

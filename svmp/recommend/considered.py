@@ -11,12 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import expit
 
 from svmp.factors.bernoulli_logit import weight
 from svmp.recommend.fold import Conditional
 from svmp.recommend.graph import Events
-from svmp.recommend.side import Floats, Keys, Side, score
+from svmp.recommend.side import Keys, Side, score
 
 if TYPE_CHECKING:
     from svmp.recommend.events import EventModel
@@ -48,11 +47,3 @@ def at_rest(model: EventModel, items: Keys, times: Keys) -> tuple[Side, Conditio
         if np.abs(user.mean - before.mean).max(initial=0) <= REST:
             break
     return user, conditional
-
-
-def probability(mean: Floats, var: Floats) -> Floats:
-    """Return the expected probability of an event whose logit has some mean and variance.
-
-    By MacKay's approximation, sigma(E[z] / sqrt(1 + pi Var[z] / 8)).
-    """
-    return np.asarray(expit(mean / np.sqrt(1 + np.float32(np.pi / 8) * var)))

@@ -9,10 +9,9 @@ from numbers import Integral, Real
 from typing import Any, Self, get_args
 
 from svmp.errors import Interface, ModelError, called
+from svmp.inference.seeds import check_seed
 from svmp.ratings.columns import Choice
 from svmp.ratings.table import Duplicates
-
-LARGEST = 2**63 - 1
 
 
 def check_whole(name: str, value: Any, least: int) -> None:
@@ -71,9 +70,7 @@ class Estimator:
         if found["columns"] is not None:
             Choice(found["columns"], events).check()
         check_choice("duplicates", found["duplicates"], get_args(Duplicates))
-        check_whole("seed", found["seed"], 0)
-        if int(found["seed"]) > LARGEST:
-            raise ModelError(f"{called('seed')} must fit into 64 bits, not {found['seed']!s:.60}")
+        check_seed(found["seed"])
         if found["threads"] is not None:
             check_whole("threads", found["threads"], 1)
         check_choice("progress", found["progress"], (None, False, True))

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtri
 
 from svmp.errors import ModelError, RatingsError, argument
 from svmp.inference.carried import Carried
@@ -20,7 +19,8 @@ from svmp.kernels.threads import use_threads
 from svmp.ratings import Ratings, read_ratings
 from svmp.ratings.columns import Columns
 from svmp.ratings.table import Duplicates
-from svmp.recommend.considered import at_rest, probability
+from svmp.recommend.chance import interval, moments, probability
+from svmp.recommend.considered import at_rest
 from svmp.recommend.estimator import check_choice, check_number, check_whole
 from svmp.recommend.factors import FactorModel, Person
 from svmp.recommend.files import Arrays, need
@@ -28,6 +28,7 @@ from svmp.recommend.fold import Array, Explanation
 from svmp.recommend.graph import Events, network, popularity, side_of
 from svmp.recommend.history import History
 from svmp.recommend.more_events import taken_in
+from svmp.recommend.population import Population
 from svmp.recommend.side import Floats, Keys, Known, Side, score, score_all, variance_all
 from svmp.recommend.state import Kind
 from svmp.recommend.top import Explore, scorer, shown
@@ -81,6 +82,8 @@ class EventModel(FactorModel):
         Ids and q of all users and items, `history_` what they have taken.
     odds_
         Those of each item to be considered, which add up to 1.
+    learned_
+        Number of events of each item when it was last learned from all of them.
 
     >>> rng = np.random.default_rng(0)
     >>> user, item = rng.integers(0, 40, 600), rng.integers(0, 15, 600)
@@ -90,8 +93,12 @@ class EventModel(FactorModel):
     True
     """
 
-    ARRAYS: ClassVar = {"odds": Kind(np.float64, ("items",), 1e-300, 1.0)}
+    ARRAYS: ClassVar = {
+        "odds": Kind(np.float64, ("items",), 1e-300, 1.0),
+        "learned": Kind(np.int64, ("items",), 0, np.inf),
+    }
     odds_: NDArray[np.float64]
+    learned_: Keys
 
     def __init__(
         self,
@@ -147,6 +154,7 @@ class EventModel(FactorModel):
         self.history_ = History.of(ratings)
         self.offset_ = -float(np.log(self.ratio))
         events = self._events(self.history_, ratings.items)
+        self.learned_ = np.bincount(events.item, minlength=ratings.items)
         self.odds_ = events.weights
         steps = HoldThenDecay(self.hold, self.kappa, tau=1.0)
         tell = self.progress is not False
@@ -163,7 +171,9 @@ class EventModel(FactorModel):
     def update(self, data: Any) -> Self:
         """Take in more events, of known and of new users and items, without fitting anew.
 
-        The q of before is the prior of these events, which alone are read. An event that the model
+        The q of before is the prior of these events. Beside them a draw of the users is read who
+        passed by new items, and all events of an item that has a quarter more of them than when it
+        was learned. Users and items without new events stay as they are. An event that the model
         knows already counts once more. Ctrl-C leaves the model as it was.
         """
         self._check_fitted()
@@ -212,24 +222,29 @@ class EventModel(FactorModel):
         users, items
             Ids, as many of both, or one of either. A `Person` may stand for the user.
         return_std
-            Return the standard deviation of that probability under q as well, to first order.
+            Return the standard deviation of that probability as well.
         unknown
             What to do about ids that are not in the model: "error", or "prior".
+
+        Returns
+        -------
+        Expected probabilities, or a pair with their standard deviations. The logit of a probability
+        is Normal, and these and `predict_interval` are all of that one distribution.
         """
-        mean, var = self._logits(users, items, unknown)
-        chance = expit(mean)
-        found = probability(mean, var)
-        return (found, chance * (1 - chance) * np.sqrt(var)) if return_std else found
+        found, std = moments(*self._logits(users, items, unknown))
+        return (found, std) if return_std else found
 
     def predict_interval(
         self, users: Any, items: Any, level: float = 0.9, *, unknown: str = "error"
     ) -> tuple[Floats, Floats]:
-        """Return intervals that hold the probability, under q, with the one that is asked for."""
+        """Return intervals that hold the probability, under q, with the one that is asked for.
+
+        They leave out as much below as above, unless what `predict` returns would be outside: where
+        little is known the distribution is skewed, and such an interval ends with its mean.
+        """
         if not 0 < level < 1:
             raise ModelError(f"the level of an interval must be between 0 and 1, not {level}")
-        mean, var = self._logits(users, items, unknown)
-        reach = np.float32(ndtri((1 + level) / 2)) * np.sqrt(var)
-        return expit(mean - reach), expit(mean + reach)
+        return interval(*self._logits(users, items, unknown), level)
 
     def explain(self, user: Any, item: Any) -> Explanation:
         """Say which of the items that a user has taken move the logit z of another, and how much.
@@ -317,11 +332,20 @@ class EventModel(FactorModel):
                 raise ModelError(f"there are {len(user)} users and {len(item)} items; give as many")
             user, item = np.broadcast_arrays(user, item)
             some = self.users_.at(user)
-        mean, var = score(some, self.items_.at(item))
+        told = self._population(self.users_).told(some)
+        mean, var = score(told, self._population(self.items_).told(self.items_.at(item)))
         return mean + np.float32(self.offset_), var
 
+    def _population(self, known: Known) -> Population:
+        """Return the population of users or of items, which is kept."""
+        kept: dict[str, Population] = self.__dict__.setdefault("_populations", {})
+        found = kept.get(known.what)
+        if found is None or found.known is not known:
+            found = kept[known.what] = Population.of(known)
+        return found
+
     def _ranked(self) -> Side:
-        items = self.items_.side
+        items = self._population(self.items_).all
         if self.score != "z + 1/2 log pi":
             return items
         bias = items.bias + 0.5 * np.log(self.odds_).astype(np.float32)
@@ -330,27 +354,28 @@ class EventModel(FactorModel):
     def _scorer(
         self, items: Side, explore: Explore, width: float, seed: Seed
     ) -> Callable[[int, Side], Floats]:
+        told = self._population(self.users_).told
         if self.score != "probability" or explore is not None:
-            return scorer(items, explore, width, seed)
+            of_block = scorer(items, explore, width, seed)
+            return lambda block, users: of_block(block, users if explore is None else told(users))
         shift = np.float32(self.offset_)
         return lambda block, users: probability(
-            score_all(users, items) + shift, variance_all(users, items)
+            score_all(users, items) + shift, variance_all(told(users), items)
         )
 
     def _scored(self, users: Side, items: Side, places: Keys) -> tuple[Floats, Floats]:
-        mean, std = super()._scored(users, items, places)
-        if self.score != "probability":
-            return mean, std
-        chance = expit(mean)
-        return probability(mean, std**2), chance * (1 - chance) * std
+        mean, std = super()._scored(self._population(self.users_).told(users), items, places)
+        return moments(mean, std**2) if self.score == "probability" else (mean, std)
 
     def _parts(self, items: Keys, ratings: Floats, user: int, one: Side) -> Array:
         return at_rest(self, items, self._times(ratings))[1].parts(one)[: len(items)]
 
     def _own_state(self) -> tuple[dict[str, Any], Arrays]:
-        return {}, {"odds": self.odds_}
+        return {}, {"odds": self.odds_, "learned": self.learned_}
 
     def _own_restore(self, about: dict[str, Any], arrays: Arrays) -> None:
         self.odds_ = arrays["odds"]
         need(abs(self.odds_.sum() - 1) < 1e-6, "damaged: the odds do not add up to 1")
         self._times(self.history_.rating)  # which refuses what are no counts
+        events = np.bincount(self.history_.item, minlength=len(self.items_))
+        self.learned_ = arrays.get("learned", events)  # older models have no such array

@@ -128,7 +128,8 @@ class FactorModel(Estimator, ABC):
             Ids of the only items that may be recommended, and of those that may not.
         explore
             None ranks by the expected score; "ucb" by that plus `width` standard deviations;
-            "thompson" by the score under one draw from q, anew for each user.
+            "thompson" by the score under one draw from q, anew for each user, with `width` times
+            the spread of q.
         unknown
             What to do about a user that is not in the model: "error", or "prior".
         seed

@@ -94,9 +94,10 @@ class Side:
         """The inverse of the variances, or of the covariances."""
         return np.linalg.inv(self.cov) if self.full else 1 / self.cov
 
-    def draw(self, rng: np.random.Generator) -> Side:
-        """Return one draw from q of each, without any spread left."""
+    def draw(self, rng: np.random.Generator, width: float = 1.0) -> Side:
+        """Return one draw from q of each, of so many times its spread, without any spread left."""
         noise = rng.standard_normal((len(self), self.factors + 1), np.float32)
+        noise *= np.float32(width)
         bias = self.bias + np.sqrt(self.bias_var) * noise[:, 0]
         if self.full:
             root = np.linalg.cholesky(self.cov)

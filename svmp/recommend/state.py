@@ -72,7 +72,7 @@ def declared(full: bool) -> dict[str, Kind]:
     }
 
 
-OPTIONAL = ("history/time",)
+OPTIONAL = ("history/time", "learned")
 
 
 def check(arrays: Arrays, ids: dict[str, Ids], own: Mapping[str, Kind]) -> None:

@@ -33,7 +33,7 @@ def scorer(items: Side, explore: Explore, width: float, seed: Seed) -> Callable[
 
     def thompson(block: int, users: Side) -> Floats:
         rng = generator(seed, block)
-        return score_all(users.draw(rng), items.draw(rng))
+        return score_all(users.draw(rng, width), items.draw(rng, width))
 
     return thompson
 

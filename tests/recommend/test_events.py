@@ -13,7 +13,8 @@ import svmp
 from svmp.inference.carried import Carried
 from svmp.ratings import Ratings
 from svmp.recommend import EventModel, evaluate, split
-from svmp.recommend.considered import at_rest, probability
+from svmp.recommend.chance import probability
+from svmp.recommend.considered import at_rest
 from svmp.recommend.side import Side
 
 

@@ -1,0 +1,55 @@
+"""The probability of an event whose logit z is Normal under q, with mean m and variance s^2.
+
+Mean, standard deviation and intervals are all of one distribution, that of p = 1 / (1 + e^-z).
+Where s is large and p small it is skewed, and its mean may lie beyond the middle half of it: for
+small p it does where s > 1.35. Then an interval is moved by as little as makes it hold the mean.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit, logit, ndtr, ndtri
+
+from svmp.recommend.side import Floats
+
+POINTS = 24
+"""Of Gauss-Hermite quadrature: errors are below 0.002 of mean and deviation up to s = 3."""
+
+
+def probability(mean: Floats, var: Floats) -> Floats:
+    """Return the expected probability."""
+    return moments(mean, var)[0]
+
+
+def moments(mean: Floats, var: Floats) -> tuple[Floats, Floats]:
+    """Return expectation and standard deviation of the probability."""
+    std = np.sqrt(var)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(POINTS)
+    first, second = np.zeros((2, *np.shape(mean)))
+    for node, weight in zip(nodes, weights / weights.sum(), strict=True):
+        chance = expit(mean + node.astype(np.float32) * std)
+        first += weight * chance
+        second += weight * chance.astype(np.float64) ** 2
+    spread = np.sqrt(np.maximum(second - first**2, 0))
+    kind = np.result_type(mean)
+    return first.astype(kind), spread.astype(kind)
+
+
+def interval(mean: Floats, var: Floats, level: float) -> tuple[Floats, Floats]:
+    """Return the ends of an interval that holds the probability with a probability of `level`.
+
+    As much is left out below as above, if the expected probability lies between; else the interval
+    ends with it.
+    """
+    expected = probability(mean, var)
+    std = np.sqrt(var)
+    reach = ndtri((1 + level) / 2)
+    place = (logit(np.clip(expected, 1e-30, 1 - 1e-7)) - mean) / np.maximum(std, 1e-12)
+    high = np.maximum(reach, place)
+    high = np.where(place < -reach, ndtri(np.minimum(ndtr(place) + level, 1)), high)
+    low = np.where(
+        place > reach, ndtri(np.maximum(ndtr(place) - level, 0)), np.minimum(-reach, place)
+    )
+    ends = (expit(mean + x * std).astype(np.result_type(mean)) for x in (low, high))
+    below, above = ends
+    return np.minimum(below, expected), np.maximum(above, expected)
