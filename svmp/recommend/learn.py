@@ -40,12 +40,12 @@ from svmp.recommend.top import shown
 
 FIRST, GROWTH = 3, 1.5
 """Sweeps of the first stage, and how many times as many the run has had after the next."""
-PATIENT, CLEARLY = 10, 1.002
+PATIENT, CLEARLY = 10, 1.004
 """Before so many sweeps the run does not end: factors may need some to get away from 0. Where the
 mean square of the errors is not so many times the least, it does not before twice as many."""
 BIASES = 40
 """Without factors a sweep is cheap, and the run does not end before so many."""
-CUT = 3.0
+CUT = 2.5
 """Residuals beyond so many standard deviations of their user's noise are cut down to that."""
 LAST = 4
 """Sweeps over all ratings, from where those without the held-out ones have ended; as many as those

@@ -23,8 +23,8 @@ from svmp.recommend.side import Side
 
 Covariance = Literal["diagonal", "full"]
 Noise = Literal["shared", "user"]
-SHAPE, SHARE = 8.0, 0.3
-"""The prior of a user's noise precision counts as eight pairs of ratings and 0.3 times their own."""
+SHAPE, SHARE = 8.0, 0.5
+"""The prior of a user's noise precision counts as eight pairs of ratings and half their own."""
 GUESS, ALIKE = 3.0, 4
 """Factor k has a precision of about GUESS sqrt(k + ALIKE), where ratings have variance 1."""
 FIRM, LOOSE, LEAST = 0.3, 0.01, 30.0
