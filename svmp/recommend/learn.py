@@ -198,7 +198,9 @@ def stages(
         if best is None or now.error < before:
             best = now._replace(run=run.copy())
         patience = PATIENT if now.error > CLEARLY * before else 2 * PATIENT
-        rests = now.error >= (1 - search.tol) * before and spent >= (patience if factors else BIASES)
+        rests = now.error >= (1 - search.tol) * before and spent >= (
+            patience if factors else BIASES
+        )
         if rests or interrupt.pressed:
             break
     assert best is not None

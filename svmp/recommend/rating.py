@@ -37,7 +37,8 @@ class RatingModel(FactorModel):
     Parameters
     ----------
     factors
-        How many factors a user and an item have.
+        How many factors a user and an item have; none where ratings that are held out are predicted
+        better without.
     covariance
         "diagonal": q factorises over all numbers; "full": the factors of a user, and those of an
         item, have a covariance matrix. That is slower, and more honest where ratings are few.
@@ -48,12 +49,13 @@ class RatingModel(FactorModel):
         data.
     calibrate
         The share of the ratings, at most 20,000, that is first held out, to stop the run where
-        their error is least and to learn how far ratings fall from their predictions. A few sweeps
-        over all ratings follow. 0 does without.
+        their error is least, to decide whether there are factors, and to learn how far ratings fall
+        from their predictions. A few sweeps over all ratings follow. 0 does without.
     columns, duplicates
         How to read data, see `svmp.ratings.read_ratings`.
     max_sweeps, tol
-        Sweeps at most, and by what share errors must fall for the run to go on.
+        Sweeps at most, first without and then with factors, and by what share errors must fall for
+        the run to go on.
     seed, threads, progress
         For `svmp.fit`, which does the inference.
 

@@ -62,7 +62,7 @@ def model_of(scale: float, seed: int, factors: int) -> RatingModel:
 
 
 def check_lists(model: RatingModel, eccentrics: Any, users: int) -> None:
-    """Few of the shown items are of eccentrics alone, most have several ratings, all fit the scale."""
+    """Few items are of eccentrics alone, most have several ratings, and scores fit the scale."""
     history, some = model.history_, np.arange(users)
     shown = model.items_.keys(model.recommend(model.users_.ids[some], 10).items.ravel())
     counts = np.bincount(history.item, minlength=len(model.items_))
@@ -118,7 +118,7 @@ def test_factors_that_ratings_have_are_kept() -> None:
 
 
 def test_the_prior_of_the_noise_holds_however_many_ratings_there_are() -> None:
-    """At s^2 = 0 a user's variance is (alpha l) / (alpha + n / 2), of which SHARE bounds the ratio."""
+    """With no residuals the variance is alpha l / (alpha + n / 2), which SHARE bounds."""
     user = np.repeat(np.arange(3), (1, 40, 4000))
     shape = noise_shape(Ratings.of_keys(user, np.arange(4041), np.ones(4041), 4, 4041))
     least = shape / (shape + np.array([1, 40, 4000, 0]) / 2)
