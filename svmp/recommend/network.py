@@ -55,7 +55,7 @@ def network(
     return model
 
 
-def noise_shape(ratings: Ratings) -> NDArray[np.float64]:
+def noise_shape(ratings: Ratings) -> NDArray[Any]:
     """Return the prior shape of each user's noise precision, which grows with their ratings.
 
     With n ratings of mean squared residual s^2 and the level l, the variance of the noise is about
