@@ -105,6 +105,11 @@ class Stage(NamedTuple):
         """The mean square of the errors."""
         return float(np.mean(self.errors**2))
 
+    def surely_better_than(self, other: Stage) -> bool:
+        """Whether the mean square is less by more than two of its standard errors."""
+        less = other.errors**2 - self.errors**2
+        return bool(less.mean() > 2 * less.std() / np.sqrt(len(less)))
+
 
 def learn(
     ratings: Ratings,
@@ -171,8 +176,9 @@ def stages(
 ) -> tuple[Stage, int]:
     """Sweep over what is kept until the rest says stop; return the best stage, and all sweeps.
 
-    A stage must be better than the best of before, if there is one. Ctrl-C ends it too: what there
-    is by then is as sound as what would come.
+    A stage must be better than the best of before, if there is one, and with factors not be one of
+    the first: they have hardly moved then, and seem better by chance. Ctrl-C ends it too: what
+    there is by then is as sound as what would come.
     """
 
     def sweep(run: Carried, weight: float, sweeps: int) -> Stage:
@@ -192,10 +198,11 @@ def stages(
         if other is not None:
             tried = until - spent
             found = sweep(other, LOOSE, tried)
-            if found.error < now.error:
+            if found.surely_better_than(now):
                 now, run, weight = found, other, LOOSE
         spent, before = until, np.inf if best is None else best.error
-        if best is None or now.error < before:
+        early = factors and until < min(PATIENT, search.max_sweeps)
+        if best is None or (now.error < before and not early):
             best = now._replace(run=run.copy())
         patience = PATIENT if now.error > CLEARLY * before else 2 * PATIENT
         rests = now.error >= (1 - search.tol) * before and spent >= (
