@@ -65,7 +65,7 @@ def fit(
     ] = None,
     seed: Seed = 0,
     max_sweeps: Annotated[
-        float | None, typer.Option(min=1, help="Of ratings: sweeps at most; by default 100.")
+        float | None, typer.Option(min=1, help="Of ratings: sweeps at most; by default 150.")
     ] = None,
     threads: Annotated[int | None, typer.Option(min=1)] = None,
     as_json: Json = False,

@@ -4,14 +4,21 @@ A q that factorises makes too little of how factors hang together. Run to its en
 either where weak factors have vanished or where strong ones follow the noise; on the way there
 predictions are better. So the run goes on in stages, and ends when the next one helps no more.
 
+Biases are fitted first, without factors, which is cheap. Factors start from there, and are kept if
+the held-out ratings get better predictions with them than without.
+
 How firmly the guess of the factors' precisions should hold depends on the data: where more factors
 are asked for than there are, the others should vanish. One stage is run both ways.
+
+A rating that is far from its prediction should not move it in proportion. From the second stage on
+its residual counts as CUT standard deviations at most, which is Huber's loss in place of a square.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +30,7 @@ from svmp.inference.posterior import Posterior
 from svmp.inference.result import Fit
 from svmp.inference.selection import FullVB
 from svmp.inference.steps import Constant
-from svmp.inference.stopping import catch_interrupt
+from svmp.inference.stopping import Interrupt, catch_interrupt
 from svmp.network.network import Network
 from svmp.ratings import Ratings
 from svmp.recommend.network import FIRM, LOOSE, Covariance, Noise, guesses, network, sides
@@ -33,9 +40,15 @@ from svmp.recommend.top import shown
 
 FIRST, GROWTH = 3, 1.5
 """Sweeps of the first stage, and how many times as many the run has had after the next."""
-PATIENT, CLEARLY = 10, 1.002
+PATIENT, CLEARLY = 10, 1.004
 """Before so many sweeps the run does not end: factors may need some to get away from 0. Where the
 mean square of the errors is not so many times the least, it does not before twice as many."""
+BIASES = 40
+"""Without factors a sweep is cheap, and the run does not end before so many."""
+FOR_BIASES = 0.4
+"""Share of the sweeps that may be spent on biases alone, where there are factors."""
+CUT = 2.5
+"""Residuals beyond so many standard deviations of their user's noise are cut down to that."""
 LAST = 4
 """Sweeps over all ratings, from where those without the held-out ones have ended; as many as those
 were, if that is less."""
@@ -73,15 +86,18 @@ class Learned(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """Where a run has come to, what the guess of precisions weighed, and how good it is.
+    """Where a run has come to, and how good it is.
 
     Attributes
     ----------
+    factors, weight
+        How many factors there are, and what the guess of their precisions weighed.
     errors, std
         By how much the ratings that were held out differ from their predictions, and should.
     """
 
     run: Carried
+    factors: int
     weight: float
     errors: NDArray[Any]
     std: NDArray[Any]
@@ -90,6 +106,11 @@ class Stage(NamedTuple):
     def error(self) -> float:
         """The mean square of the errors."""
         return float(np.mean(self.errors**2))
+
+    def surely_better_than(self, other: Stage) -> bool:
+        """Whether the mean square is less by more than two of its standard errors."""
+        less = other.errors**2 - self.errors**2
+        return bool(less.mean() > 2 * less.std() / np.sqrt(len(less)))
 
 
 def learn(
@@ -115,21 +136,30 @@ def learn(
     table = Ratings(ratings.user, ratings.item, unit, ratings.user_ids, ratings.item_ids)
     init: Any = start(table, factors, covariance, seed)
     most = math.ceil(max_sweeps)
-    last, weight, sweeps, best = most, FIRM, 0, None
+    last, weight, sweeps, best, rows = most, FIRM, 0, None, table
 
-    def declare(rows: Ratings, weight: float) -> Network:
+    def declare(rows: Ratings, factors: int, weight: float) -> Network:
         return Network(network(rows, factors, covariance, noise, weight))
 
     if held.any() and most > 1:
         last = min(LAST, most // 2)
-        run = Carried(Constant(1.0), seed, init, threads, tell=progress is not False)
         parts = table.take(np.flatnonzero(~held)), table.take(np.flatnonzero(held))
-        best, sweeps = stages(run, declare, *parts, factors, most - last, tol, progress)
-        init, weight = best.run.posteriors, best.weight
+        search = Search(declare, *parts, tol, progress)
+        with catch_interrupt() as interrupt:
+            run = Carried(Constant(1.0), seed, {}, threads, tell=progress is not False)
+            share = FOR_BIASES if factors else 1.0
+            few = max(1, int(share * (most - last)))
+            best, sweeps = stages(search, run, 0, few, None, interrupt)
+            left = most - last - sweeps
+            if factors and left > 0 and not interrupt.pressed:
+                run = replace(run, init={**init, **best.run.posteriors}, iteration=0, q=None)
+                best, more = stages(search, run, factors, left, best, interrupt)
+                sweeps += more
+        init, weight, factors = best.run.posteriors, best.weight, best.factors
+        rows = cut(table, init)
     options: Any = {"bound_every": RARELY, "tol": tol, "seed": seed, "threads": threads}
-    found = fit(
-        declare(table, weight), FullVB(), init=init, max_sweeps=last, progress=progress, **options
-    )
+    model = declare(rows, factors, weight)
+    found = fit(model, FullVB(), init=init, max_sweeps=last, progress=progress, **options)
     spread = Spread.normal()
     if best is not None:
         _, std = _errors(found.posteriors, parts[1])
@@ -137,55 +167,77 @@ def learn(
     return _learned(found, scale, covariance == "full", spread, sweeps + found.iterations)
 
 
+class Search(NamedTuple):
+    """What all runs on held-out ratings share: the network, its rows, the rest, and tolerance."""
+
+    declare: Callable[[Ratings, int, float], Network]
+    kept: Ratings
+    rest: Ratings
+    tol: float
+    progress: bool | None
+
+
 def stages(
+    search: Search,
     run: Carried,
-    declare: Callable[[Ratings, float], Network],
-    kept: Ratings,
-    rest: Ratings,
     factors: int,
     most: int,
-    tol: float,
-    progress: bool | None,
+    best: Stage | None,
+    interrupt: Interrupt,
 ) -> tuple[Stage, int]:
     """Sweep over what is kept until the rest says stop; return the best stage, and all sweeps.
 
-    Both ways of the one stage that is run twice count: there are no more sweeps than `most`.
-
-    Ctrl-C ends it too: what there is by then is as sound as what would come.
+    A stage must be better than the best of before, if there is one, and with factors not be one of
+    the first: they have hardly moved then, and seem better by chance. There are no more sweeps than
+    `most`, those of both ways of the one stage that is run twice included. Ctrl-C ends it too: what
+    there is by then is as sound as what would come.
     """
 
-    def sweep(run: Carried, model: Network, weight: float, sweeps: int) -> Stage:
+    def sweep(run: Carried, weight: float, sweeps: int) -> Stage:
+        rows = search.kept if run.q is None else cut(search.kept, run.posteriors)
+        model = search.declare(rows, factors, weight)
         for _ in range(sweeps):
             run.advance(model)
             if interrupt.pressed:
                 break
-        return Stage(run, weight, *_errors(run.posteriors, rest))
+        return Stage(run, factors, weight, *_errors(run.posteriors, search.rest))
 
-    weight, model, best = FIRM, declare(kept, FIRM), None
+    weight = FIRM
     spent = tried = 0
-    with catch_interrupt() as interrupt:
-        for end in shown(ends(most), progress, "sweeping", few=1):
-            until = min(end, most - tried)
-            if until == spent:
-                break
-            other = None
-            if factors and not tried and spent >= PATIENT and spent + 2 <= most:
-                other, until = run.copy(), min(until, spent + (most - spent) // 2)
-            now = sweep(run, model, weight, until - spent)
-            if other is not None:
-                tried, loose = until - spent, declare(kept, LOOSE)
-                found = sweep(other, loose, LOOSE, tried)
-                if found.error < now.error:
-                    now, run, model, weight = found, other, loose, LOOSE
-            spent, before = until, np.inf if best is None else best.error
-            if best is None or now.error < before:
-                best = now._replace(run=run.copy())
-            patience = PATIENT if now.error > CLEARLY * before else 2 * PATIENT
-            rests = now.error >= (1 - tol) * before and spent >= patience
-            if rests or interrupt.pressed:
-                break
+    for end in shown(ends(most), search.progress, "sweeping", few=1):
+        until = min(end, most - tried)
+        if until == spent:
+            break
+        other = None
+        if factors and not tried and spent >= PATIENT and spent + 2 <= most:
+            other, until = run.copy(), min(until, spent + (most - spent) // 2)
+        now = sweep(run, weight, until - spent)
+        if other is not None:
+            tried = until - spent
+            found = sweep(other, LOOSE, tried)
+            if found.surely_better_than(now):
+                now, run, weight = found, other, LOOSE
+        spent, before = until, np.inf if best is None else best.error
+        early = factors and until < min(PATIENT, most)
+        if best is None or (now.error < before and not early):
+            best = now._replace(run=run.copy())
+        patience = PATIENT if now.error > CLEARLY * before else 2 * PATIENT
+        patience = patience if factors else BIASES
+        if (now.error >= (1 - search.tol) * before and spent >= patience) or interrupt.pressed:
+            break
     assert best is not None
     return best, run.iteration + tried
+
+
+def cut(rows: Ratings, q: Mapping[str, Posterior]) -> Ratings:
+    """Return ratings whose residuals are CUT standard deviations of the noise at most.
+
+    The mean of q is then where Huber's loss is least, as that of squares is without.
+    """
+    residual, _, noise = _residuals(q, rows)
+    reach = CUT * np.sqrt(noise)
+    far = residual - np.clip(residual, -reach, reach)
+    return replace(rows, rating=rows.rating - far)
 
 
 def ends(max_sweeps: float) -> list[int]:
@@ -217,12 +269,17 @@ def start(ratings: Ratings, factors: int, covariance: Covariance, seed: int) -> 
     } | {name: {"alpha": guess, "beta": 1.0} for name in ("of_u", "of_v")}
 
 
+def _residuals(q: Mapping[str, Posterior], rows: Ratings) -> tuple[Any, Any, Any]:
+    """Return ratings less their predictions, and the variances of q and of the noise."""
+    users, items = sides(q)
+    mean, var = score(users.at(rows.user), items.at(rows.item))
+    return rows.rating - mean, var, 1 / np.broadcast_to(q["noise"].mean, len(users))[rows.user]
+
+
 def _errors(q: Mapping[str, Posterior], held: Ratings) -> tuple[Any, Any]:
     """Return by how much ratings differ from their predictions, and by how much they should."""
-    users, items = sides(q)
-    mean, var = score(users.at(held.user), items.at(held.item))
-    noise = 1 / np.broadcast_to(q["noise"].mean, len(users))[held.user]
-    return held.rating - mean, np.sqrt(var + noise)
+    residual, var, noise = _residuals(q, held)
+    return residual, np.sqrt(var + noise)
 
 
 def _learned(fit: Fit, scale: float, full: bool, spread: Spread, sweeps: float) -> Learned:
@@ -239,5 +296,5 @@ def _anyone(fit: Fit, bias: str, factors: str, full: bool) -> Side:
     """Return one of whom nothing is known."""
     of_bias = fit.mean(f"of_{bias}")
     if factors not in fit.posteriors:
-        return Side.prior(of_bias, np.ones(0), full)
+        return Side.prior(of_bias, np.ones(0), full=False)
     return Side.prior(of_bias, fit.mean(f"of_{factors}"), full, fit.mean(f"mean_{factors}"))

@@ -23,8 +23,8 @@ from svmp.recommend.side import Side
 
 Covariance = Literal["diagonal", "full"]
 Noise = Literal["shared", "user"]
-SHAPE = 8.0
-"""Of the precision of each user's noise: as if eight pairs of ratings had been seen."""
+SHAPE, SHARE = 8.0, 0.5
+"""The prior of a user's noise precision counts as eight pairs of ratings and half their own."""
 GUESS, ALIKE = 3.0, 4
 """Factor k has a precision of about GUESS sqrt(k + ALIKE), where ratings have variance 1."""
 FIRM, LOOSE, LEAST = 0.3, 0.01, 30.0
@@ -39,7 +39,8 @@ def network(
     with Model(coords=sizes) as model:
         if noise == "user":
             level = Gamma("level", alpha=1, beta=1)
-            tau: Any = Gamma("noise", alpha=SHAPE, beta=SHAPE * level, dims="user")[ratings.user]
+            shape = noise_shape(ratings)
+            tau: Any = Gamma("noise", alpha=shape, beta=shape * level, dims="user")[ratings.user]
         else:
             tau = Gamma("noise", alpha=1, beta=1)
         mean = (
@@ -52,6 +53,17 @@ def network(
             mean = mean + dot(u[ratings.user], v[ratings.item])
         Normal("r", mu=mean, tau=tau, observed=ratings.rating)
     return model
+
+
+def noise_shape(ratings: Ratings) -> NDArray[Any]:
+    """Return the prior shape of each user's noise precision, which grows with their ratings.
+
+    With n ratings of mean squared residual s^2 and the level l, the variance of the noise is about
+    (SHAPE l + n / 2 (SHARE l + s^2)) / (SHAPE + n / 2 (SHARE + 1)), never below SHARE / (1 + SHARE)
+    of the level. Without that limit the biases of items that one user alone has rated explain that
+    user's ratings exactly, however few they are, and his noise vanishes.
+    """
+    return SHAPE + SHARE / 2 * np.bincount(ratings.user, minlength=ratings.users)
 
 
 def guesses(factors: int) -> NDArray[np.float64]:

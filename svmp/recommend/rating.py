@@ -41,7 +41,8 @@ class RatingModel(FactorModel):
     Parameters
     ----------
     factors
-        How many factors a user and an item have.
+        How many factors a user and an item have; none where ratings that are held out are predicted
+        better without.
     covariance
         "diagonal": q factorises over all numbers; "full": the factors of a user, and those of an
         item, have a covariance matrix. That is slower, and more honest where ratings are few.
@@ -52,12 +53,13 @@ class RatingModel(FactorModel):
         data.
     calibrate
         The share of the ratings, at most 20,000, that is first held out, to stop the run where
-        their error is least and to learn how far ratings fall from their predictions. A few sweeps
-        over all ratings follow. 0 does without.
+        their error is least, to decide whether there are factors, and to learn how far ratings fall
+        from their predictions. A few sweeps over all ratings follow. 0 does without.
     columns, duplicates
         How to read data, see `svmp.ratings.read_ratings`.
     max_sweeps, tol
-        Sweeps at most, and by what share errors must fall for the run to go on.
+        Sweeps at most, first without and then with factors, those over all ratings included, and by
+        what share errors must fall for the run to go on.
     seed
         As for `svmp.fit`, or a `numpy.random.Generator`, or None; `seed_` is what `fit` has used.
     threads, progress
@@ -101,7 +103,7 @@ class RatingModel(FactorModel):
         columns: Columns | None = None,
         duplicates: Duplicates = "error",
         seed: Seed = 0,
-        max_sweeps: float = 100,
+        max_sweeps: float = 150,
         tol: float = 1e-5,
         threads: int | None = None,
         progress: bool | None = None,

@@ -5,6 +5,8 @@ Only the new rows are read, and only the users and items that they name are touc
 A pair that is rated again has its first rating in q already. Both have the same precision tau, so
 that of the two messages, one out and one in, only the pull tau E[x] (new - old) is left. A row with
 a small share of tau pulls as much if it lies as many times as far from what is predicted.
+
+A rating that is further than CUT standard deviations from its prediction is brought to there.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from svmp.inference.selection import FullVB
 from svmp.ratings import Ratings
 from svmp.ratings.table import Ids, keys_of
 from svmp.recommend.history import History
+from svmp.recommend.learn import CUT
 from svmp.recommend.network import continued, sides
 from svmp.recommend.side import Keys, Known, Side, score
 
@@ -49,10 +52,10 @@ def taken_in(model: RatingModel, ratings: Ratings) -> None:
     precision = 1 / noise[user].astype(np.float64)
     change = ratings.rating - model.history_.ratings_of(user, item)
     again = ~np.isnan(change)
-    if again.any():
-        now, _ = score(users.side.at(user[again]), items.side.at(item[again]))
-        centred[again] = now + change[again] / AGAIN
-        precision[again] *= AGAIN
+    now, var = score(users.side.at(user), items.side.at(item))
+    reach = CUT * np.sqrt(var + noise[user])
+    centred = np.where(again, now + change / AGAIN, np.clip(centred, now - reach, now + reach))
+    precision[again] *= AGAIN
     rows = Ratings(u.astype(np.int32), i.astype(np.int32), centred, some_users, some_items)
     before = users.side.at(some_users), items.side.at(some_items)
     network = continued(rows, *before, precision)
