@@ -246,6 +246,8 @@ class FactorModel(Estimator, ABC):
                 with naming(flags=False):
                     model._check_parameters()
                 model.seed_ = whole_seed(model.seed)
+                if model.seed_ != model.seed:  # a saved seed is the number that was used
+                    raise ValueError("the seed is not a whole number below 2**63")
                 model.offset_ = number(about, "offset", -LARGE, LARGE)
                 model.users_ = to_known("users", ids["users"], arrays)
                 model.items_ = to_known("items", ids["items"], arrays)

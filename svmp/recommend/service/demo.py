@@ -95,7 +95,7 @@ def make(folder: Path = FOLDER) -> None:
     """Write the demo into a folder."""
     rng = np.random.default_rng(SEED)
     titles, share = films(rng)
-    model = RatingModel(FACTORS, max_sweeps=60, progress=False).fit(ratings(rng, share))
+    model = RatingModel(FACTORS, max_sweeps=100, progress=False).fit(ratings(rng, share))
     folder.mkdir(parents=True, exist_ok=True)
     model.save(folder / MODEL.name)
     with (folder / TITLES.name).open("w", encoding="utf-8", newline="") as file:
