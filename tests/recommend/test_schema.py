@@ -73,8 +73,8 @@ def test_settings_are_checked_as_the_arguments_of_a_model(name: str, tmp_path: P
         model.save(path)
         change(parameters={**model.get_params(), name: value})(path)
         assert "model.json makes no sense" in refused(path)
-        if name == "range" and value == "ab":
-            continue
+        if (name, value) in [("range", "ab"), ("seed", 2**70), ("seed", None)]:
+            continue  # as arguments they are sound, or refused by another sentence
         with pytest.raises(ValueError, match=name):
             RatingModel(**{name: value}).fit(([1, 2], [1, 2], [3, 4]))
 
