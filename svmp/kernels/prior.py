@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from svmp.kernels.elements import normal_bound, normal_entropy
 from svmp.kernels.table import plain
 from svmp.network.beliefs import Beliefs, Loop
 from svmp.network.conditional import Conditional
-from svmp.network.grid import Ints
+from svmp.network.grid import Ints, complement
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +32,10 @@ class Prior(Loop):
         hidden = conditional.variable.observed is None
         return cls(conditional, present) if hidden and not plain else None
 
+    @cached_property
+    def _absent(self) -> Ints | None:
+        return complement(self.present, self.conditional.variable.size)
+
     def moments(self, q: Beliefs, rows: Ints) -> Array:
         return self.conditional.slots["mu"].moments(q, rows)
 
@@ -40,7 +45,7 @@ class Prior(Loop):
         if self.present is not None:
             natural = natural[self.present]
         if self.conditional.pools:
-            return self.conditional.pooled_density(q, self.present) + normal_entropy(natural)
+            return self.conditional.pooled_density(q, self._absent) + normal_entropy(natural)
         if self.present is not None:
             moments = moments[self.present]
         step, total = self.conditional.chunk(2), 0.0

@@ -215,12 +215,19 @@ class Conditional:
         log_density = self.factor.log_density(child, self.given(q, subrows))
         return np.broadcast_to(log_density, subrows.shape).reshape(len(rows), self.components)
 
-    def pooled_density(self, q: Beliefs, present: Ints | None) -> float:
-        """E[log p(x_r | pa_r)] of rows together, kind by kind: it is linear in x's moments."""
+    def pooled_density(self, q: Beliefs, absent: Ints | None) -> float:
+        """E[log p(x_r | pa_r)] of all rows but some, kind by kind: it is linear in x's moments."""
         one = self.kinds.one_of_each(np.arange(self.kinds.grid.size))
-        child = self.kinds.mean(q.moments[self.variable.name], present)
+        count, child = self.pooled(q, absent)
         density = self.factor.log_density(child, self.given(q, one))
-        return float(self.kinds.count(present) @ np.broadcast_to(density, one.shape))
+        return float(count @ np.broadcast_to(density, one.shape))
+
+    def pooled(self, q: Beliefs, absent: Ints | None) -> tuple[Ints, Array]:
+        """Return how many rows there are of each kind, but for some, and their mean moments."""
+        moments = q.moments[self.variable.name]
+        if absent is None:
+            return self.kinds.count(None), self.kinds.mean(moments)
+        return self.kinds.mean_without(moments, absent)
 
     def log_density(self, q: Beliefs, rows: Ints) -> Array:
         """E[log p(x_r | pa_r)] of every row, without the base measure."""

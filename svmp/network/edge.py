@@ -15,7 +15,7 @@ from scipy import sparse
 from svmp.families.family import Array, Bools
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
-from svmp.network.grid import Ints, Kinds, ragged
+from svmp.network.grid import Ints, Kinds, complement, ragged
 from svmp.network.slot import Product, Single, Slot
 from svmp.network.variable import Variable
 
@@ -68,6 +68,10 @@ class Edge:
     def _present(self) -> Ints:
         size = self.conditional.variable.size
         return np.arange(size) if self.present is None else self.present
+
+    @cached_property
+    def _absent(self) -> Ints | None:
+        return complement(self.present, self.conditional.variable.size)
 
     @property
     def _row_count(self) -> int:
@@ -204,11 +208,11 @@ class Edge:
         A message is linear in the moments of the child. So rows that have the same parameters send
         together as many times the message of their mean.
         """
-        kinds, name = self.conditional.kinds, self.conditional.variable.name
+        kinds = self.conditional.kinds
         owner, rows = self.pairs_in(kinds.one_of_each(np.arange(kinds.grid.size)))
         kind = kinds.of(rows)
-        child, count = kinds.mean(q.moments[name], self.present)[kind], kinds.count(self.present)
-        message = self.conditional.message(q, self.parent, owner, rows, child)
+        count, child = self.conditional.pooled(q, self._absent)
+        message = self.conditional.message(q, self.parent, owner, rows, child[kind])
         message = count[kind][:, None] * message
         total = np.zeros((self.parent.size, message.shape[1]))
         np.add.at(total, owner, message)

@@ -95,17 +95,19 @@ class Kinds:
             return np.full(self.grid.size, self.each)
         return np.bincount(self.of(cells), minlength=self.grid.size)
 
-    def mean(self, values: NDArray[Any], cells: Ints | None = None) -> NDArray[Any]:
-        """Return the mean over some cells of each kind, or all, of the lines of an array.
+    def mean_without(self, values: NDArray[Any], cells: Ints) -> tuple[Ints, NDArray[Any]]:
+        """Return how many cells of each kind there are beside some, and the mean of their lines.
 
-        A kind without any such cell has zeros.
+        A kind without any has a mean of 0. Those cells are few most often, so that it is their
+        lines that are looked up, and subtracted.
         """
-        if cells is not None:
-            lines = np.arange(len(cells)), self.of(cells)
-            adder = sparse.csr_array(
-                (np.ones(len(cells)), lines[::-1]), shape=(self.grid.size, len(cells))
-            )
-            return np.asarray(adder @ values[cells]) / np.maximum(self.count(cells), 1)[:, None]
+        count, kinds = self.each - self.count(cells), self.of(cells)
+        total = self.each * self.mean(values)
+        np.subtract.at(total, kinds, values[cells])
+        return count, (count > 0)[:, None] * total / np.maximum(count, 1)[:, None]
+
+    def mean(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the mean over the cells of each kind of what stands in a line for each cell."""
         labels, count = self.plate.labels, len(self.grid.labels)
         if self.grid.labels == labels[len(labels) - count :]:
             return (
@@ -192,6 +194,19 @@ class Scope:
             spare = tuple(i for i, a in enumerate(axes) if a not in kept)
             values = np.squeeze(values, axis=spare)
         return Labelled(values, tuple(kept))
+
+
+def complement(numbers: Ints | None, size: int) -> Ints | None:
+    """Return the numbers below a size that are not among some; None where these are all (None).
+
+    >>> complement(np.array([0, 2]), 4)
+    array([1, 3])
+    """
+    if numbers is None:
+        return None
+    absent = np.ones(size, dtype=bool)
+    absent[numbers] = False
+    return np.flatnonzero(absent)
 
 
 def ragged(starts: Ints, counts: Ints) -> tuple[Ints, Ints]:

@@ -18,7 +18,7 @@ from svmp.network.beliefs import Beliefs, Loop
 from svmp.network.conditional import CHUNK
 from svmp.network.division import Division, divide
 from svmp.network.edge import Edge
-from svmp.network.grid import Ints
+from svmp.network.grid import Ints, complement
 from svmp.network.linear import Linear
 from svmp.network.model import Model
 from svmp.network.variable import Variable
@@ -301,7 +301,8 @@ class Network:
                 total = loop.bound_term(q)
             if total is None and variable.conditional.pools:
                 free = sum(float(p.sum()) for p in self._entropies(q, variable))
-                total = variable.conditional.pooled_density(q, self.present[variable.name]) + free
+                absent = complement(self.present[variable.name], variable.size)
+                total = variable.conditional.pooled_density(q, absent) + free
             if total is None:
                 parts = self._parts(q, variable, self.rows(variable))
                 total = float(sum(p.sum() for p in parts))

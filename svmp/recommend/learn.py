@@ -34,7 +34,7 @@ from svmp.inference.stopping import Interrupt, catch_interrupt
 from svmp.network.network import Network
 from svmp.ratings import Ratings
 from svmp.recommend.network import FIRM, LOOSE, Covariance, Noise, guesses, network, sides
-from svmp.recommend.side import Side, score
+from svmp.recommend.side import Side, expected, score
 from svmp.recommend.spread import Spread
 from svmp.recommend.top import shown
 
@@ -234,10 +234,11 @@ def cut(rows: Ratings, q: Mapping[str, Posterior]) -> Ratings:
 
     The mean of q is then where Huber's loss is least, as that of squares is without.
     """
-    residual, _, noise = _residuals(q, rows)
-    reach = CUT * np.sqrt(noise)
+    users, items = sides(q)
+    residual = rows.rating - expected(users, items, rows.user, rows.item)
+    reach = CUT / np.sqrt(np.broadcast_to(q["noise"].mean, len(users)))[rows.user]
     far = residual - np.clip(residual, -reach, reach)
-    return replace(rows, rating=rows.rating - far)
+    return replace(rows, rating=rows.rating - far.astype(np.float32))
 
 
 def ends(max_sweeps: float) -> list[int]:
@@ -269,17 +270,12 @@ def start(ratings: Ratings, factors: int, covariance: Covariance, seed: int) -> 
     } | {name: {"alpha": guess, "beta": 1.0} for name in ("of_u", "of_v")}
 
 
-def _residuals(q: Mapping[str, Posterior], rows: Ratings) -> tuple[Any, Any, Any]:
-    """Return ratings less their predictions, and the variances of q and of the noise."""
-    users, items = sides(q)
-    mean, var = score(users.at(rows.user), items.at(rows.item))
-    return rows.rating - mean, var, 1 / np.broadcast_to(q["noise"].mean, len(users))[rows.user]
-
-
 def _errors(q: Mapping[str, Posterior], held: Ratings) -> tuple[Any, Any]:
     """Return by how much ratings differ from their predictions, and by how much they should."""
-    residual, var, noise = _residuals(q, held)
-    return residual, np.sqrt(var + noise)
+    users, items = sides(q)
+    mean, var = score(users.at(held.user), items.at(held.item))
+    noise = 1 / np.broadcast_to(q["noise"].mean, len(users))[held.user]
+    return held.rating - mean, np.sqrt(var + noise)
 
 
 def _learned(fit: Fit, scale: float, full: bool, spread: Spread, sweeps: float) -> Learned:
