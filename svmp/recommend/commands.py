@@ -32,7 +32,7 @@ Events = Annotated[
     bool, typer.Option("--events", help="What users took (clicks, plays) instead of ratings.")
 ]
 AtLeast = Annotated[
-    float | None, typer.Option(help="Of events: ratings so high are; by default all above 0.")
+    float | None, typer.Option(help="Of events: the least rating that is one; by default above 0.")
 ]
 Counts = Annotated[
     bool, typer.Option("--counts", help="Of events: a rating is how often one happened.")
@@ -96,6 +96,7 @@ def fit(
     }
     if isinstance(model, RatingModel):
         about |= {"sweeps": model.sweeps_, "noise": model.prior_noise_**0.5}
+        about |= {"factors": model.users_.side.factors}  # fewer than asked for if they gain nothing
     if as_json:
         print(json.dumps(about | ({"interrupted": True} if model.interrupted_ else {})))
     else:
@@ -159,6 +160,9 @@ def top(
     user: Annotated[list[str], typer.Option(help="A user's id; may be given again.")],
     n: Count = 10,
     explore: Annotated[str | None, typer.Option(help="thompson or ucb.")] = None,
+    width: Annotated[
+        float, typer.Option(min=0, max=1000, help="Standard deviations that --explore counts.")
+    ] = 1.0,
     seen: Annotated[bool, typer.Option("--seen", help="Also what the user has rated.")] = False,
     seed: Annotated[
         int | None, typer.Option(min=0, help="The same draws each time; by default they are new.")
@@ -175,6 +179,7 @@ def top(
         n,
         exclude_seen=not seen,
         explore=explore,  # type: ignore[arg-type]
+        width=width,
         seed=seed,
     )
     rows = [
@@ -202,6 +207,10 @@ def similar(
     else:
         best = found.similar_users(_ids(found.users_, "--user", [user or ""])[0], n)
     what = "item" if item is not None else "user"
+    if found.users_.side.factors == 0:
+        typer.echo(
+            f"svmp: {model} has no factors, so no {what} is more like it than others", err=True
+        )
     _table(list(_rows(*best, what=what, score="similarity")), as_json)
 
 
@@ -234,6 +243,10 @@ def fold_in(
         items.append(item)
     if isinstance(found, EventModel) and not all(0 < n <= 1e6 for n in ratings):
         raise ModelError("--rated must be ITEM or ITEM=COUNT, with counts from 1 to a million")
+    if isinstance(found, RatingModel):
+        low, high = found.range_
+        if not all(low <= rating <= high for rating in ratings):
+            raise ModelError(f"--rated must have ratings from {low:g} to {high:g}")
     person = found.fold_in(_ids(found.items_, "--rated", items), ratings)
     _table(list(_rows(*found.recommend(person, n))), as_json)
 
