@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from svmp import interrupts
-from svmp.errors import ModelError, naming, needing
+from svmp.errors import ModelError, RatingsError, naming, needing
 from svmp.interrupts import if_interrupted
 from svmp.recommend.options import Encoding, Names, Rule, Seed, TextIds, Unpacked, columns_of
 
@@ -277,7 +277,10 @@ def update(
     table = _table_of(found, ratings, encoding, max_unpacked)
     before = len(found.history_.item), len(found.users_), len(found.items_)
     with if_interrupted(f"{model} is as it was"):
-        found.update(table)
+        try:
+            found.update(table)
+        except RatingsError as error:
+            raise RatingsError(f"{ratings}: {error}") from None
         found.save(out or model)
     after = len(found.history_.item), len(found.users_), len(found.items_)
     names = ("events" if isinstance(found, EventModel) else "ratings", "users", "items")
@@ -296,7 +299,7 @@ def serve(
     ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Films that do not exist.")] = False,
     titles: Annotated[Path | None, typer.Option(help="A CSV file: ids, and titles.")] = None,
-    encoding: Annotated[str, typer.Option(help="That of the titles, as latin-1.")] = "utf-8",
+    encoding: Annotated[str, typer.Option(help="Encoding of the titles, as latin-1.")] = "utf-8",
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     port: Annotated[
         int | None,

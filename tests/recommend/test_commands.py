@@ -190,6 +190,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(model: Path, tmp_path: Path) 
         ("fold-in {model} --rated 4444=3", "--rated: there is no item 4444"),
         ("fold-in {model} --rated 14=3 --rated 14=4", "--rated has the item 14 twice"),
         ("update {model} {latin} -o {out}", "--encoding latin-1"),
+        ("update {model} {words} -o {out}", "words: the ids are whole numbers, and 'ann' is not"),
         ("update {model} {odd} -o {out}", "--columns who,what,stars"),
         ("update {model} {ratings} --duplicates q -o {out}", "--duplicates must be one of"),
         ("serve {model} --titles {latin}", "--encoding latin-1"),
@@ -207,6 +208,7 @@ def test_errors_name_flags(
 ) -> None:
     files = {
         "twice": b"user,item,rating\n1,2,3\n1,2,4\n",
+        "words": b"user,item,rating\nann,14,3\n",
         "odd": b"who,what,stars\n1,2,3\n",
         "latin": "user,item,rating\nJosé,2,3\n".encode("latin-1"),
         "packed": gzip.compress(b"user,item,rating\n" + b"1,2,3\n4,5,6\n"),
