@@ -125,7 +125,9 @@ def parse_every(every: str | int) -> tuple[float, int]:
         return 0.0, every
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", str(every))
     if found is None:
-        raise ModelError(f'every must be like "30s", "5m", "2h" or a number, not {every!r}')
+        raise ModelError(
+            f'every must be like "30s", "5m", "2h" or a number of iterations, as 10, not {every!r}'
+        )
     return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]], 0
 
 

@@ -198,12 +198,12 @@ def unconverged(run: Run) -> str:
     """Say that a run is not done at the default limit, and what to do about it."""
     alone = not run.method.joint and find_blocks(run.network)
     return (
-        f"the fit stopped at max_sweeps={MAX_SWEEPS} before it converged, in a sweep that moved q "
-        f"by {run.moved:.2g} nats an element where tol is {run.tol:g}, and its means may be far "
-        "from where they would end: "
-        + ("leave out the method, as the default solves linear terms together, " if alone else "")
-        + "centre and scale covariates, go on from this fit with init=fit, give more with "
-        "max_sweeps=, or accept less with tol="
+        f"the fit stopped at max_sweeps={MAX_SWEEPS} before it converged, so its means may be far "
+        f"from where they would end (its last sweep moved q by {run.moved:.2g} nats an element, "
+        f"and tol is {run.tol:g}); "
+        + ("leave out the method (the default solves linear terms together), " if alone else "")
+        + "centre and scale covariates, go on from this fit with init=fit, raise max_sweeps=, or "
+        "raise tol="
     )
 
 

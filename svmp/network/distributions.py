@@ -255,13 +255,19 @@ class Mixture(Variable):
         missing: bool | ArrayLike = False,
     ) -> None:
         text(name, "a variable's name")
+
+        def kind(given: Any) -> str:
+            return (
+                article(type(given).__name__) if isinstance(given, list | tuple) else shown(given)
+            )
+
         if not isinstance(component, Component):
             raise ModelError(
-                f"the component of '{name}' must be a density such as svmp.Normal.dist(...), "
-                f"not {shown(component)}"
+                f"the component of '{name}' must be one density such as svmp.Normal.dist(...), "
+                f"with parameters that have the dimension that z chooses, not {kind(component)}"
             )
         if not isinstance(z, Expression):
             raise ModelError(
-                f"z of '{name}' is {shown(z)}; the choice among components needs a Categorical"
+                f"z of '{name}' is {kind(z)}; the choice among components needs a Categorical"
             )
         super().__init__(name, component, dims, observed, missing, selector=z)

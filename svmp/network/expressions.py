@@ -133,7 +133,11 @@ class Term:
         if not isinstance(label, str):
             raise ModelError(f"cannot sum over {shown(label)}: an axis goes by its name")
         if label not in self.free:
-            raise ModelError(f"cannot sum over {shown(label)}: not every term has that axis")
+            there = ", ".join(sorted(self.free)) or "none"
+            raise ModelError(
+                f"cannot sum over {shown(label)}: not every term has that axis; "
+                f"the axes of one are: {there}"
+            )
         private = unused(label, self.labels)
         renamed = self.renamed(label, private)
         return replace(renamed, summed=(*renamed.summed, private))
@@ -363,8 +367,12 @@ def dot(*operands: Any, dim: str | None = None) -> Expression:
         if dim is None:
             shared = set.intersection(*(x.free for x in random))
             if len(shared) != 1:
-                axes = f"the axes {sorted(shared)}" if shared else "no axis"
-                raise ModelError(f"they share {axes}; say with dim= which one dot sums over")
+                axes = f"the axes {', '.join(sorted(shared))}" if shared else "no axis"
+                raise ModelError(
+                    f"they share {axes}; say with dim= which one dot sums over"
+                    if any(x.free for x in random)
+                    else "they are single numbers, without an axis to sum over; write x * y"
+                )
             (dim,) = shared
         product: Expression | None = None
         for x in operands:

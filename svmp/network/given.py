@@ -86,7 +86,8 @@ def numeric(value: Any) -> NDArray[np.float64]:
     """Return a copy of the finite numbers that were given, or say that they are none."""
     found = array(value)
     if found is None:
-        kind = f"{type(value).__name__} " if isinstance(value, (*LITERAL, list, tuple)) else ""
+        named = value is not None and isinstance(value, (*LITERAL, list, tuple))
+        kind = f"{type(value).__name__} " if named else ""
         raise ModelError(f"{kind}{shown(value)} is neither a number, an array nor a variable")
     with np.errstate(over="ignore"):
         copy = np.array(found, dtype=np.float64)

@@ -171,9 +171,9 @@ class Scope:
         unnamed = array.axes.count(None)
         if unnamed > len(plate.labels):
             raise ModelError(
-                f"an array has {unnamed} axes without names, and the variable {len(plate.labels)} "
-                f"plate axes, {plate.labels}; give the variable more dims, or name those of the "
-                "array with svmp.data(array, dims=...)"
+                f"an array has {counted(unnamed)} without names, and the variable "
+                f"{counted(len(plate.labels))} to line up with; give the variable more dims, or "
+                "name those of the array with svmp.data(array, dims=...)"
             )
         names = iter(plate.labels[len(plate.labels) - unnamed :])
         axes = tuple(next(names) if a is None else a for a in array.axes)
@@ -186,9 +186,10 @@ class Scope:
             if length == self.length(label):
                 kept.append(label)
             elif length != 1 or array.axes[axis] is not None:
+                other = "; if it has another axis, name it with svmp.data(array, dims=...)"
                 raise ModelError(
                     f"an array has length {length} along '{label.rstrip(PRIME)}', which has "
-                    f"{self.length(label)}"
+                    f"{self.length(label)}{other if array.axes[axis] is None else ''}"
                 )
         if len(kept) < len(axes) and not sparse.issparse(values):
             spare = tuple(i for i, a in enumerate(axes) if a not in kept)
@@ -207,6 +208,15 @@ def complement(numbers: Ints | None, size: int) -> Ints | None:
     absent = np.ones(size, dtype=bool)
     absent[numbers] = False
     return np.flatnonzero(absent)
+
+
+def counted(axes: int) -> str:
+    """Return a number of axes in words.
+
+    >>> counted(0), counted(1), counted(2)
+    ('no axis', '1 axis', '2 axes')
+    """
+    return f"{axes or 'no'} {'axes' if axes > 1 else 'axis'}"
 
 
 def ragged(starts: Ints, counts: Ints) -> tuple[Ints, Ints]:

@@ -52,7 +52,7 @@ OPERATORS: dict[str, tuple[str, str]] = {
         "mul rmul matmul rmatmul truediv rtruediv",
         "cannot be multiplied or divided",
     ),
-    "**": ("pow rpow", f"cannot be raised to a power or be one: {_NOT_LINEAR}"),
+    "**": ("pow rpow", f"cannot be raised to a power, nor be an exponent: {_NOT_LINEAR}"),
     "//, %, &, |, ^, <<, >>": (
         "floordiv rfloordiv mod rmod divmod rdivmod and rand or ror xor rxor lshift rlshift "
         "rshift rrshift",
@@ -178,10 +178,13 @@ class Refuses(ABC):
         return getattr(others[0], f"__r{name}__")(first)
 
     def __array_function__(self, function: Any, *_: Any) -> NoReturn:
-        self._refuse(function.__name__)
+        room = ".".join((function.__module__ or "").split(".")[1:])  # as of np.linalg.norm
+        self._refuse(f"{room}.{function.__name__}" if room else function.__name__)
 
     def _refuse(self, function: str) -> NoReturn:
-        raise self._error(f"cannot go through np.{function}; {INSTEAD.get(function, _NOT_LINEAR)}")
+        raise self._error(
+            f"cannot go through np.{function}; {INSTEAD.get(function.split('.')[-1], _NOT_LINEAR)}"
+        )
 
 
 def _refusal(says: str) -> Callable[..., NoReturn]:

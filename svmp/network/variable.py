@@ -168,7 +168,10 @@ class Variable(Expression):
         if isinstance(key, Expression):
             term = key.terms[0]
             if any(t.operands for t in key.terms):
-                raise ModelError(f"{where} is random; svmp.Mixture reads a parameter by a variable")
+                raise ModelError(
+                    f"{where} is random; to choose by a Categorical z, write "
+                    "svmp.Mixture(name, z, component), with the parameter as it is in the component"
+                )
             if len(key.terms) > 1 or len(term.constants) != 1 or term.scale != 1 or term.summed:
                 raise ModelError(f"{where} is a calculation; calculate the keys before svmp.data")
             axes, key = term.constants[0].axes, term.constants[0].values

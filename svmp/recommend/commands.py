@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from svmp import interrupts
-from svmp.errors import ModelError, naming, needing
+from svmp.errors import ModelError, RatingsError, naming, needing
 from svmp.interrupts import if_interrupted
 from svmp.recommend.options import Encoding, Names, Rule, Seed, TextIds, Unpacked, columns_of
 
@@ -32,7 +32,7 @@ Events = Annotated[
     bool, typer.Option("--events", help="What users took (clicks, plays) instead of ratings.")
 ]
 AtLeast = Annotated[
-    float | None, typer.Option(help="Of events: ratings so high are; by default all above 0.")
+    float | None, typer.Option(help="Of events: the least rating that is one; by default above 0.")
 ]
 Counts = Annotated[
     bool, typer.Option("--counts", help="Of events: a rating is how often one happened.")
@@ -96,6 +96,7 @@ def fit(
     }
     if isinstance(model, RatingModel):
         about |= {"sweeps": model.sweeps_, "noise": model.prior_noise_**0.5}
+        about |= {"factors": model.users_.side.factors}  # fewer than asked for if they gain nothing
     if as_json:
         print(json.dumps(about | ({"interrupted": True} if model.interrupted_ else {})))
     else:
@@ -159,6 +160,9 @@ def top(
     user: Annotated[list[str], typer.Option(help="A user's id; may be given again.")],
     n: Count = 10,
     explore: Annotated[str | None, typer.Option(help="thompson or ucb.")] = None,
+    width: Annotated[
+        float, typer.Option(min=0, max=1000, help="Standard deviations that --explore counts.")
+    ] = 1.0,
     seen: Annotated[bool, typer.Option("--seen", help="Also what the user has rated.")] = False,
     seed: Annotated[
         int | None, typer.Option(min=0, help="The same draws each time; by default they are new.")
@@ -175,6 +179,7 @@ def top(
         n,
         exclude_seen=not seen,
         explore=explore,  # type: ignore[arg-type]
+        width=width,
         seed=seed,
     )
     rows = [
@@ -202,6 +207,10 @@ def similar(
     else:
         best = found.similar_users(_ids(found.users_, "--user", [user or ""])[0], n)
     what = "item" if item is not None else "user"
+    if found.users_.side.factors == 0:
+        typer.echo(
+            f"svmp: {model} has no factors, so no {what} is more like it than others", err=True
+        )
     _table(list(_rows(*best, what=what, score="similarity")), as_json)
 
 
@@ -234,6 +243,10 @@ def fold_in(
         items.append(item)
     if isinstance(found, EventModel) and not all(0 < n <= 1e6 for n in ratings):
         raise ModelError("--rated must be ITEM or ITEM=COUNT, with counts from 1 to a million")
+    if isinstance(found, RatingModel):
+        low, high = found.range_
+        if not all(low <= rating <= high for rating in ratings):
+            raise ModelError(f"--rated must have ratings from {low:g} to {high:g}")
     person = found.fold_in(_ids(found.items_, "--rated", items), ratings)
     _table(list(_rows(*found.recommend(person, n))), as_json)
 
@@ -264,7 +277,10 @@ def update(
     table = _table_of(found, ratings, encoding, max_unpacked)
     before = len(found.history_.item), len(found.users_), len(found.items_)
     with if_interrupted(f"{model} is as it was"):
-        found.update(table)
+        try:
+            found.update(table)
+        except RatingsError as error:
+            raise RatingsError(f"{ratings}: {error}") from None
         found.save(out or model)
     after = len(found.history_.item), len(found.users_), len(found.items_)
     names = ("events" if isinstance(found, EventModel) else "ratings", "users", "items")
@@ -283,7 +299,7 @@ def serve(
     ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Films that do not exist.")] = False,
     titles: Annotated[Path | None, typer.Option(help="A CSV file: ids, and titles.")] = None,
-    encoding: Annotated[str, typer.Option(help="That of the titles, as latin-1.")] = "utf-8",
+    encoding: Annotated[str, typer.Option(help="Encoding of the titles, as latin-1.")] = "utf-8",
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     port: Annotated[
         int | None,

@@ -77,7 +77,10 @@ def check_place(path: str | os.PathLike[str]) -> Path:
         if place.is_symlink():
             raise FileError(f"{place}: a link, not a folder; give the path that it points to")
         if place.exists() and not _only_ours(place, whole):
-            raise FileError(f"{place}: there is something else here, which is left as it is")
+            raise FileError(
+                f"{place}: there is something that is not a model of svmp's, which is left as it "
+                "is; name another"
+            )
     above = next(p for p in target.absolute().parents if os.path.lexists(p))
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         raise FileError(f"{path}: the model cannot be written, because {above} cannot")

@@ -121,3 +121,42 @@ def test_a_label_twice_is_refused(labels: Any) -> None:
 @pytest.mark.parametrize("labels", [["a", "b"], [1, "1"], pd.Index([3, 4]), [[1], [2]], range(3)])
 def test_labels_that_differ_are_taken(labels: Any) -> None:
     assert svmp.Model(coords={"city": labels}).sizes["city"] == len(labels)
+
+
+def test_what_stands_in_a_message_is_what_the_reader_knows() -> None:
+    """No tuple of labels, no cut list of objects, no name that NumPy does not have."""
+    with svmp.Model(coords={"row": 3, "k": 2}):
+        a = svmp.Normal("a", mu=0, tau=1)
+        v = svmp.Normal("v", mu=0, tau=1, dims="k")
+        z = svmp.Categorical("z", p=svmp.Dirichlet("w", a=1, dims="k"), dims="row")
+        one = svmp.Normal.dist(mu=v, tau=1)
+        listed: Any = [one, one]
+        cases: list[tuple[Any, str]] = [
+            (lambda: np.linalg.norm(v), r"np\.linalg\.norm"),
+            (lambda: v**2, "raised to a power, nor be an exponent"),
+            (lambda: svmp.dot(a, a), r"write x \* y$"),
+            (lambda: v.sum("row"), "the axes of one are: k$"),
+            (lambda: v + None, "None is neither"),
+            (lambda: v[z], r"write svmp\.Mixture\(name, z, component\)"),
+            (lambda: svmp.Normal("x", mu=[0, 1], tau=1), "1 axis without names, and .* no axis"),
+            (lambda: svmp.Mixture("x", z, listed, dims="row"), "must be one density .* a list$"),
+            (lambda: svmp.Mixture("x", (z, z), one, dims="row"), "z of 'x' is a tuple;"),
+        ]
+        for declare, says in cases:
+            with pytest.raises(svmp.ModelError, match=says) as caught:
+                declare()
+            assert_sentence(str(caught.value))
+
+
+def test_numbers_of_components_are_told_to_be_named() -> None:
+    def model(mu: Any) -> svmp.Model:
+        with svmp.Model(coords={"row": 6, "k": 2}) as made:
+            z = svmp.Categorical("z", p=svmp.Dirichlet("w", a=1, dims="k"), dims="row")
+            component = svmp.Normal.dist(mu=mu, tau=1)
+            svmp.Mixture("x", z, component, dims="row", observed=[-3, -2, -3, 3, 2, 3])
+        return made
+
+    with pytest.raises(svmp.ModelError, match=r"name it with svmp\.data\(array, dims=\.\.\.\)$"):
+        model([-3.0, 3.0])
+    fit = svmp.fit(model(svmp.data([-3.0, 3.0], dims="k")), svmp.FullVB())
+    np.testing.assert_allclose(fit["w"].a, [4, 4], atol=1e-3)

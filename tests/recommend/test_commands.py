@@ -72,6 +72,24 @@ def test_top_similar_and_fold_in(model: Path) -> None:
     assert "score" in table
 
 
+def test_width_narrows_the_draws_of_an_exploration(model: Path) -> None:
+    ask = ("top", model, "--user", 4, "-n", 5, "--explore", "thompson", "--width", 0)
+    assert answer(*ask) == answer("top", model, "--user", 4, "-n", 5)
+    loaded = RatingModel.load(model)
+    wide = loaded.recommend(4, 5, explore="ucb", width=30).items.tolist()
+    found = answer("top", model, "--user", 4, "-n", 5, "--explore", "ucb", "--width", 30)
+    assert [row["item"] for row in found] == wide
+
+
+def test_a_model_without_factors_says_that_nothing_is_alike(ratings: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.svmp"
+    about = answer("fit", ratings, "-o", out, "--factors", 0, "--max-sweeps", 3)
+    assert about["factors"] == 0
+    done = run("similar", out, "--item", 14, "-n", 2)
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+    assert "has no factors, so no item is more like it than others" in done.stderr
+
+
 def test_update_writes_a_new_model(model: Path, tmp_path: Path) -> None:
     more = tmp_path / "more.csv"
     more.write_text("userId,movieId,rating\n9999,14,5\n9999,21,1\n")
@@ -166,9 +184,13 @@ def test_bad_input_is_one_sentence_and_exit_code_2(model: Path, tmp_path: Path) 
         ("similar {model} --item 4444", "--item: there is no item 4444 in the model"),
         ("similar {model}", "give an --item or a --user"),
         ("fold-in {model} --rated 14=nan", "--rated must be ITEM=RATING"),
+        ("fold-in {model} --rated 14=99", "--rated must have ratings from 1 to 5"),
+        ("top {model} --user 4 --explore ucb --width -1", "--width"),
+        ("fit {ratings} -o {latin}", "is not a model of svmp's"),
         ("fold-in {model} --rated 4444=3", "--rated: there is no item 4444"),
         ("fold-in {model} --rated 14=3 --rated 14=4", "--rated has the item 14 twice"),
         ("update {model} {latin} -o {out}", "--encoding latin-1"),
+        ("update {model} {words} -o {out}", "words: the ids are whole numbers, and 'ann' is not"),
         ("update {model} {odd} -o {out}", "--columns who,what,stars"),
         ("update {model} {ratings} --duplicates q -o {out}", "--duplicates must be one of"),
         ("serve {model} --titles {latin}", "--encoding latin-1"),
@@ -186,6 +208,7 @@ def test_errors_name_flags(
 ) -> None:
     files = {
         "twice": b"user,item,rating\n1,2,3\n1,2,4\n",
+        "words": b"user,item,rating\nann,14,3\n",
         "odd": b"who,what,stars\n1,2,3\n",
         "latin": "user,item,rating\nJosé,2,3\n".encode("latin-1"),
         "packed": gzip.compress(b"user,item,rating\n" + b"1,2,3\n4,5,6\n"),
