@@ -123,6 +123,8 @@ class Run:
         """Iterate until the run converges, runs out of budget, diverges or is interrupted."""
         status: Status = "budget"
         if self.bound_at < 0 and not self.full:
+            if not self.safe:  # short steps would keep barren elements off their prior for long
+                self.follow_parents()
             self.measure(Pass())
         while self.budget.used(self.sweeps, self.accesses) < 1:
             if interrupt.pressed:
@@ -288,6 +290,7 @@ class Run:
             self.q = self.guard.sound.copy()
             self.follow_parents()
             self.measure()
+        self.follow_parents()  # again: to measure is to optimise the variables of all groups
         return status
 
     def follow_parents(self) -> None:

@@ -25,10 +25,12 @@ from svmp.kernels.table import (
     Keyed,
     Numbers,
     Precision,
+    is_centred,
     place_of,
     plain,
     precision_of,
     side_by_side,
+    stride,
 )
 from svmp.kernels.terms import ALL, OWN, ROW, Mean, Rows
 from svmp.kernels.threads import STREAM, share, threads_for
@@ -130,8 +132,15 @@ class Plan:
 
     @cached_property
     def precision(self) -> Precision:
-        """The type in which rows are read."""
-        return precision_of(self.conditional.variable)
+        """The type in which rows are read: single precision where all of their numbers allow it."""
+        variable = self.conditional.variable
+        found = precision_of(variable)
+        if found is np.float32:
+            rows = np.arange(0, variable.size, stride(variable.size))
+            for line in self.coefficients(rows, np.float64):
+                if not (is_centred(line) or np.all(line == line[:1])):
+                    return np.float64
+        return found
 
     def packed_width(self, term: LinearTerm) -> int:
         """Return how many means the loops read of each key: K in whole eights, if not 1."""

@@ -110,10 +110,22 @@ def precision_of(variable: Variable) -> Precision:
     if variable.observed is None or variable.observed.dtype == np.float64:
         return np.float64
     values = variable.values
-    some = values[:: len(values) // SOME + 1]
-    centred = abs(some.mean(dtype=np.float64)) <= CENTRED * some.std(dtype=np.float64)
     exact = values.min(initial=0) > -(2**24) and values.max(initial=0) < 2**24
-    return np.float32 if exact and centred else np.float64
+    return np.float32 if exact and is_centred(values[:: stride(len(values))]) else np.float64
+
+
+def stride(count: int) -> int:
+    """Return the distance between values of a sample that says about as much as all of them."""
+    return count // SOME + 1
+
+
+def is_centred(values: Numbers) -> bool:
+    """Whether single precision has enough digits for the differences between values.
+
+    >>> is_centred(np.array([1.0, 2.0])), is_centred(np.array([1e9, 1e9 + 1]))
+    (True, False)
+    """
+    return bool(abs(values.mean(dtype=np.float64)) <= CENTRED * values.std(dtype=np.float64))
 
 
 def plain(numbers: Numbers) -> Numbers:

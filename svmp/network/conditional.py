@@ -204,7 +204,7 @@ class Conditional:
         if self.selector is None:
             return natural
         weights = self.selector.moments(q, rows)
-        return np.einsum("rk,rkd->rd", weights, natural.reshape(*weights.shape, -1))
+        return np.einsum("rk,rkd->rd", weights, natural.reshape(*weights.shape, natural.shape[-1]))
 
     def densities(self, q: Beliefs, rows: Ints) -> Array:
         """E[log p(x_r | pa_rk)] for every row and component, without the base measure."""

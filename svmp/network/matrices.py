@@ -50,7 +50,7 @@ class Diagonal(Slot):
         found = self.entries.moments_at(q, *self._spread(rows)).reshape(len(rows), self.size, 2)
         matrix = found[:, :, :1] * np.eye(self.size)
         return np.concatenate(
-            [matrix.reshape(len(rows), -1), found[:, :, 1].sum(axis=1)[:, None]], axis=1
+            [matrix.reshape(len(rows), self.size**2), found[:, :, 1].sum(axis=1)[:, None]], axis=1
         )
 
     def message(

@@ -200,3 +200,20 @@ def test_a_variable_that_stands_in_two_terms_goes_the_plain_way():
         s = svmp.Normal("s", mu=0, tau=1, dims="player")
         svmp.Normal("x", mu=s[[0, 1]] + s[[2, 3]], tau=1, observed=[1.0, 2.0])
     assert plans(model) <= {"s"}
+
+
+def test_whole_numbers_with_a_covariate_far_from_zero():
+    """Seconds since 1970, which single precision rounds to minutes; least squares is the truth."""
+    rng = np.random.default_rng(0)
+    seconds = rng.uniform(-4000, 4000, 20_000)
+    y = np.rint(5 + seconds / 400 + rng.normal(size=20_000)).astype(int)
+    with svmp.Model() as model:
+        a = svmp.Normal("a", mu=0, tau=1e-18)
+        b = svmp.Normal("b", mu=0, tau=1e-4)
+        tau = svmp.Gamma("tau", alpha=0.01, beta=0.01)
+        svmp.Normal("y", mu=a + b * (1e9 + seconds), tau=tau, observed=y)
+    fit = svmp.fit(model)
+    slope, intercept = np.polyfit(seconds, y, 1)
+    assert fit.mean("b") == pytest.approx(slope, rel=1e-6)
+    noise = np.var(y - intercept - slope * seconds)
+    assert 1 / fit.mean("tau") == pytest.approx(noise, rel=5e-4)

@@ -247,3 +247,62 @@ def test_the_bound_rises_to_the_evidence_of_the_observed_rows() -> None:
     )
     assert fit.bound == pytest.approx(evidence, rel=1e-12)
     assert fit["mu"].tau == pytest.approx(4)
+
+
+@pytest.mark.parametrize("kernels", [True, False])
+def test_predictions_of_groups_follow_the_q_that_is_returned(kernels):
+    """Batches of groups optimise all groups for the last bound: what hangs on them moves too."""
+    rng = np.random.default_rng(4)
+    key = rng.integers(4, size=60)  # groups 4 and 5 have no rows
+    with svmp.Model(coords={"g": 6, "row": 60}) as model:
+        tau = svmp.Gamma("tau", alpha=1, beta=1)
+        u = svmp.Normal("u", mu=svmp.Normal("m", mu=0, tau=0.1), tau=1, dims="g")
+        svmp.Normal("new", mu=u, tau=tau, dims="g")
+        svmp.Normal("y", mu=u[key], tau=tau, dims="row", observed=rng.normal(5, 1, 60))
+    fit = svmp.fit(model, svmp.Batch(2, over="g"), max_sweeps=3, kernels=kernels)
+    np.testing.assert_allclose(fit["new"].mu, fit.mean("u"), rtol=1e-12)
+    np.testing.assert_allclose(fit["new"].tau, fit.mean("tau"), rtol=1e-12)
+    np.testing.assert_allclose(fit.mean("u")[4:], fit.mean("m"), rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", [svmp.Children(2), svmp.Batch(5)], ids=["children", "batch"])
+def test_the_bound_with_short_steps_is_that_of_the_model_without_empty_groups(method):
+    """Elements without rows have their prior, and add nothing, however short the steps are."""
+    rng = np.random.default_rng(5)
+    key, y = rng.integers(3, size=50), rng.normal(size=50)
+
+    def declare(groups: int) -> svmp.Model:
+        with svmp.Model(coords={"g": groups, "row": 50}) as model:
+            u = svmp.Normal("u", mu=1, tau=2, dims="g")
+            tau = svmp.Gamma("tau", alpha=2, beta=1, dims="g")
+            svmp.Normal("y", mu=u[key], tau=tau[key], dims="row", observed=y)
+        return model
+
+    fit = svmp.fit(declare(6), method, steps=svmp.Constant(0.1), max_sweeps=2, bound_every=1)
+    init = {
+        "u": {"mu": fit["u"].mu[:3], "tau": fit["u"].tau[:3]},
+        "tau": {"alpha": fit["tau"].alpha[:3], "beta": fit["tau"].beta[:3]},
+    }
+    reduced = svmp.fit(declare(3), svmp.Children(1), init=init, max_sweeps=1)
+    assert reduced.trace["bound"][0] == pytest.approx(fit.bound, rel=1e-12)
+    assert fit.trace["bound"][-1] == fit.bound
+
+
+@pytest.mark.parametrize("kernels", [True, False])
+def test_batches_of_groups_without_observed_descendants(kernels):
+    """Some draws have groups only of which nothing was observed."""
+    rng = np.random.default_rng(6)
+    with svmp.Model(coords={"k": 2, "g": 9, "d": 2, "row": 30}) as model:
+        z = svmp.Categorical("z", p=svmp.Dirichlet("w", a=1, dims="k"), dims="g")
+        mu = svmp.Normal("mu", mu=0, tau=0.1, dims="k")
+        e = svmp.Mixture("e", z, svmp.Normal.dist(mu=mu, tau=1), dims="g")
+        s = svmp.Gamma("s", alpha=2, beta=1, dims="d")
+        x = svmp.MvNormal(
+            "x", mu=svmp.data(np.zeros(2), dims="d"), tau=svmp.diag(s), dims=("g", "d")
+        )
+        key = rng.integers(2, size=30)
+        svmp.Normal("y", mu=e[key], tau=1, dims="row", observed=rng.normal(size=30))
+        svmp.MvNormal("v", x[key], np.eye(2), dims=("row", "d"), observed=rng.normal(size=(30, 2)))
+    fit = svmp.fit(model, svmp.Batch(1, over="g"), max_sweeps=20, kernels=kernels)
+    np.testing.assert_allclose(fit.mean("z")[2:], fit.mean("z")[2:3].repeat(7, axis=0))
+    np.testing.assert_allclose(fit.mean("e")[2:], fit.mean("z")[2:] @ fit.mean("mu"))
