@@ -1,4 +1,4 @@
-"""Where topics start: documents are dealt out to them."""
+"""Where topics and the components of mixtures start."""
 
 from __future__ import annotations
 
@@ -81,3 +81,50 @@ def test_topics_that_begin_at_the_data_end_better() -> None:
         svmp.fit(model, svmp.FullVB(), init=init, max_sweeps=30).bound for init in (None, alike)
     ]
     assert bounds[0] > bounds[1] + 300
+
+
+def random_effects() -> tuple[svmp.Model, np.ndarray]:
+    """Declare groups of two kinds whose effects are hidden; return the kind of each too."""
+    rng = np.random.default_rng(0)
+    kind = (rng.random(60) < 0.4).astype(int)
+    effect = np.array([-3.0, 3.0])[kind] + 0.5 * rng.normal(size=60)
+    group = rng.integers(0, 60, 400)
+    y = effect[group] + rng.normal(size=400)
+    with svmp.Model(coords={"kind": 2, "group": 60}) as model:
+        weight = svmp.Dirichlet("weight", a=1, dims="kind")
+        mu = svmp.Normal("mu", mu=0, tau=0.01, dims="kind")
+        tau = svmp.Gamma("tau", alpha=1, beta=1, dims="kind")
+        z = svmp.Categorical("z", p=weight, dims="group")
+        e = svmp.Mixture("e", z, svmp.Normal.dist(mu=mu, tau=tau), dims="group")
+        svmp.Normal("y", mu=e[group], tau=svmp.Gamma("noise", alpha=1, beta=1), observed=y)
+    return model, kind
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_components_of_a_hidden_mixture_start_apart(seed: int) -> None:
+    model, kind = random_effects()
+    fit = svmp.fit(model, seed=seed)
+    np.testing.assert_allclose(np.sort(fit.mean("mu")), [-3, 3], atol=0.3)
+    first = np.argsort(fit.mean("mu"))
+    assert (np.argmax(fit["z"].p[:, first], axis=1) == kind).all()
+
+
+@pytest.mark.parametrize("kernels", [True, False], ids=["compiled", "plain"])
+@pytest.mark.parametrize(
+    "method", [None, svmp.FullVB(), svmp.Children(20), svmp.Batch(100)], ids=str
+)
+def test_components_start_with_the_rows_that_were_chosen_for_them(
+    method: Any, kernels: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 3, 300)
+    x = rng.normal(np.array([-4.0, 0.0, 4.0])[kind], 1)
+    with svmp.Model(coords={"kind": 3, "row": 300}) as model:
+        weight = svmp.Dirichlet("weight", a=1, dims="kind")
+        mu = svmp.Normal("mu", mu=0, tau=0.01, dims="kind")
+        z = svmp.Categorical("z", p=weight, dims="row")
+        svmp.Mixture("x", z, svmp.Normal.dist(mu=mu, tau=1), dims="row", observed=x)
+    place = np.array([2, 0, 1])  # the component of each kind
+    start = {"z": np.eye(3)[place[kind]]}
+    fit = svmp.fit(model, method, init=start, max_sweeps=20, kernels=kernels)
+    np.testing.assert_allclose(fit.mean("mu")[place], [-4, 0, 4], atol=0.4)
