@@ -78,7 +78,7 @@ def check_place(path: str | os.PathLike[str]) -> Path:
             raise FileError(f"{place}: a link, not a folder; give the path that it points to")
         if place.exists() and not _only_ours(place, whole):
             raise FileError(
-                f"{place}: there is something that is not a model of svmp's, which is left as it "
+                f"{place}: there is something else than a model of svmp's, which is left as it "
                 "is; name another"
             )
     above = next(p for p in target.absolute().parents if os.path.lexists(p))
