@@ -10,7 +10,7 @@ BUILD  := hatchling editables setuptools setuptools-scm
 # The arguments of every pytest run; more with `make test ARGS="-k gamma"`.
 # BLAS gets one thread: two workers with two BLAS threads each would only be in each other's way.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg \
-          $(BIN)/python -m pytest -n 2 --dist worksteal
+          $(BIN)/python -m pytest -n 2 --dist worksteal --durations=25
 ARGS   ?=
 
 .DEFAULT_GOAL := help
