@@ -78,8 +78,8 @@ def check_place(path: str | os.PathLike[str]) -> Path:
             raise FileError(f"{place}: a link, not a folder; give the path that it points to")
         if place.exists() and not _only_ours(place, whole):
             raise FileError(
-                f"{place}: there is something else than a model of svmp's, which is left as it "
-                "is; name another"
+                f"{place}: there is something else, which is not a model of svmp's and is left as "
+                "it is; name another"
             )
     above = next(p for p in target.absolute().parents if os.path.lexists(p))
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
