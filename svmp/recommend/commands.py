@@ -161,8 +161,13 @@ def top(
     n: Count = 10,
     explore: Annotated[str | None, typer.Option(help="thompson or ucb.")] = None,
     width: Annotated[
-        float, typer.Option(min=0, max=1000, help="Standard deviations that --explore counts.")
-    ] = 1.0,
+        float | None,
+        typer.Option(
+            min=0,
+            max=1000,
+            help="Standard deviations that --explore counts: 1, or 0.5 for thompson on events.",
+        ),
+    ] = None,
     seen: Annotated[bool, typer.Option("--seen", help="Also what the user has rated.")] = False,
     seed: Annotated[
         int | None, typer.Option(min=0, help="The same draws each time; by default they are new.")

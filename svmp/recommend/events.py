@@ -93,6 +93,7 @@ class EventModel(FactorModel):
     True
     """
 
+    WIDTHS: ClassVar = {"thompson": 0.5}
     ARRAYS: ClassVar = {
         "odds": Kind(np.float64, ("items",), 1e-300, 1.0),
         "learned": Kind(np.int64, ("items",), 0, np.inf),

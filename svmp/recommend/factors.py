@@ -20,7 +20,7 @@ from svmp.errors import FileError, ModelError, naming
 from svmp.inference.seeds import Seed, whole_seed
 from svmp.ratings import Ratings, read_ratings
 from svmp.recommend import files
-from svmp.recommend.estimator import Estimator, check_whole
+from svmp.recommend.estimator import Estimator, check_number, check_whole
 from svmp.recommend.fold import Array, Explanation
 from svmp.recommend.history import History
 from svmp.recommend.side import Floats, Keys, Known, Side, score
@@ -90,6 +90,8 @@ class FactorModel(Estimator, ABC):
         Whether Ctrl-C ended the fit, so that the model is of what was learned by then.
     """
 
+    WIDTHS: ClassVar[dict[str, float]] = {}
+    """By kind of exploring, how many times the spread of q counts, if that is not once."""
     ARRAYS: ClassVar[dict[str, Kind]] = {}
     """What arrays a model has beside those of users, items and their history."""
     users_: Known
@@ -109,7 +111,7 @@ class FactorModel(Estimator, ABC):
         candidates: Any = None,
         exclude: Any = None,
         explore: Explore = None,
-        width: float = 1.0,
+        width: float | None = None,
         unknown: str = "error",
         seed: Seed = None,
         progress: bool | None = None,
@@ -130,6 +132,9 @@ class FactorModel(Estimator, ABC):
             None ranks by the expected score; "ucb" by that plus `width` standard deviations;
             "thompson" by the score under one draw from q, anew for each user, with `width` times
             the spread of q.
+        width
+            By default 1, but 0.5 for "thompson" on events: with the whole spread, lists lose more
+            relevant items than exploring is worth.
         unknown
             What to do about a user that is not in the model: "error", or "prior".
         seed
@@ -155,6 +160,8 @@ class FactorModel(Estimator, ABC):
         places = np.full((len(keys), n), -1, np.int64)
         stds, scores = np.empty((2, len(keys), n), np.float32)
         size = max(1, min(BLOCK, CELLS // max(len(items), 1)))
+        width = self.WIDTHS.get(str(explore), 1.0) if width is None else width
+        check_number("width", width, 0)
         of_block = self._scorer(items, explore, width, seed)
         blocks = range(0, len(keys), size)
         for block, start in enumerate(shown(blocks, progress)):

@@ -61,7 +61,7 @@ class Ranking(Asked):
     candidates: Annotated[Ids | None, Field(description="The only items to choose from.")] = None
     exclude: Annotated[Ids | None, Field(description="Items to leave out.")] = None
     explore: Literal["thompson", "ucb"] | None = None
-    width: Annotated[Number, Field(ge=0, le=1000)] = 1.0
+    width: Annotated[Number, Field(ge=0, le=1000)] | None = None
     seed: Annotated[
         int | None,
         Field(
