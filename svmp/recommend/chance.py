@@ -16,6 +16,10 @@ POINTS = 24
 """Of Gauss-Hermite quadrature: errors are below 0.002 of mean and deviation up to s = 3."""
 
 
+FARTHEST = 40.0
+"""Standard deviations beyond which a Normal has no mass in double precision."""
+
+
 def probability(mean: Floats, var: Floats) -> Floats:
     """Return the expected probability."""
     return moments(mean, var)[0]
@@ -50,6 +54,7 @@ def interval(mean: Floats, var: Floats, level: float) -> tuple[Floats, Floats]:
     low = np.where(
         place > reach, ndtri(np.maximum(ndtr(place) - level, 0)), np.minimum(-reach, place)
     )
+    low, high = np.clip(low, -FARTHEST, FARTHEST), np.clip(high, -FARTHEST, FARTHEST)
     ends = (expit(mean + x * std).astype(np.result_type(mean)) for x in (low, high))
     below, above = ends
     return np.minimum(below, expected), np.maximum(above, expected)

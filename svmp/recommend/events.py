@@ -33,6 +33,8 @@ from svmp.recommend.side import Floats, Keys, Known, Side, score, score_all, var
 from svmp.recommend.state import Kind
 from svmp.recommend.top import Explore, scorer, shown
 
+MOST = 10**6
+"""No model has more factors, and no fit takes more iterations."""
 Rule = Literal["z", "z + 1/2 log pi", "probability"]
 MOST_EVENTS = 2**31
 """No model has learned from more."""
@@ -260,6 +262,7 @@ class EventModel(FactorModel):
     def _check_parameters(self) -> None:
         for name, least in (("factors", 1), ("iterations", 1), ("hold", 0)):
             check_whole(name, getattr(self, name), least)
+            check_number(name, getattr(self, name), least, MOST)
         for name in ("ratio", "power", "kappa", "precision"):
             value = getattr(self, name)
             learned = name == "precision" and value is None

@@ -70,5 +70,6 @@ def _excess(mean: Floats, var: Floats, prior: Floats) -> Floats:
     precision = start
     for _ in range(STEPS):
         told = 1 / (precision + data)
-        precision = 1 / np.mean(told + (told * pull) ** 2, axis=0)
+        # No less than the prior's: where numbers are so far apart that the mean overflows, it is 0.
+        precision = np.maximum(1 / np.mean(told + (told * pull) ** 2, axis=0), start)
     return np.maximum(precision - start, 0).astype(np.float32)
