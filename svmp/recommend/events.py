@@ -33,6 +33,8 @@ from svmp.recommend.side import Floats, Keys, Known, Side, score, score_all, var
 from svmp.recommend.state import Kind
 from svmp.recommend.top import Explore, scorer, shown
 
+LARGEST = 1e9
+"""Of ratios, powers and precisions: a larger one has no use, and may overflow."""
 MOST = 10**6
 """No model has more factors, and no fit takes more iterations."""
 Rule = Literal["z", "z + 1/2 log pi", "probability"]
@@ -266,8 +268,10 @@ class EventModel(FactorModel):
         for name in ("ratio", "power", "kappa", "precision"):
             value = getattr(self, name)
             learned = name == "precision" and value is None
-            if not learned and not (isinstance(value, Real) and 0 <= float(value) < np.inf):
-                raise ModelError(f"{name} must be a positive number, not {value!r:.60}")
+            if not learned and not (isinstance(value, Real) and 0 <= float(value) <= LARGEST):
+                raise ModelError(
+                    f"{name} must be a positive number of at most {LARGEST:g}, not {value!r:.60}"
+                )
             if value == 0 and name != "power":
                 raise ModelError(f"{name} must be a positive number, not 0")
         check_choice("score", self.score, get_args(Rule))
