@@ -96,10 +96,10 @@ class Kinds:
         return np.bincount(self.of(cells), minlength=self.grid.size)
 
     def mean_without(self, values: NDArray[Any], cells: Ints) -> tuple[Ints, NDArray[Any]]:
-        """Return how many cells of each kind there are beside some, and the mean of their lines.
+        """Return the number of cells of each kind, leaving some out, and the mean of their lines.
 
-        A kind without any has a mean of 0. Those cells are few most often, so that it is their
-        lines that are looked up, and subtracted.
+        A kind with no cells left has a mean of 0. The cells left out are usually few, so their
+        lines are subtracted from the sum over all cells.
         """
         count, kinds = self.each - self.count(cells), self.of(cells)
         total = self.each * self.mean(values)

@@ -91,7 +91,7 @@ class FactorModel(Estimator, ABC):
     """
 
     WIDTHS: ClassVar[dict[str, float]] = {}
-    """By kind of exploring, how many times the spread of q counts, if that is not once."""
+    """Default `width` of each kind of exploration, where it is not 1."""
     ARRAYS: ClassVar[dict[str, Kind]] = {}
     """What arrays a model has beside those of users, items and their history."""
     users_: Known

@@ -70,6 +70,6 @@ def _excess(mean: Floats, var: Floats, prior: Floats) -> Floats:
     precision = start
     for _ in range(STEPS):
         told = 1 / (precision + data)
-        # No less than the prior's: where numbers are so far apart that the mean overflows, it is 0.
+        # At least the prior's precision: with extreme numbers the mean overflows to infinity.
         precision = np.maximum(1 / np.mean(told + (told * pull) ** 2, axis=0), start)
     return np.maximum(precision - start, 0).astype(np.float32)
