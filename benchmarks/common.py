@@ -95,7 +95,7 @@ class Clock:
         self.steps = steps
         self.began: dict[int, float] = {}
 
-    def __call__(self, look: svmp.Look) -> Any:
+    def __call__(self, look: svmp.StepContext) -> Any:
         self.began.setdefault(look.iteration, time.perf_counter())
         return self.steps(look)
 

@@ -16,7 +16,7 @@ from svmp.errors import (
 from svmp.inference.fit import fit
 from svmp.inference.result import Fit, load
 from svmp.inference.selection import Batch, Children, FullVB, Growing
-from svmp.inference.steps import Constant, Grow, HoldThenDecay, Look, Nodewise, RobbinsMonro
+from svmp.inference.steps import Constant, Grow, HoldThenDecay, Nodewise, RobbinsMonro, StepContext
 from svmp.network.distributions import (
     Bernoulli,
     Beta,
@@ -57,7 +57,6 @@ __all__ = [
     "Growing",
     "HoldThenDecay",
     "ImproperError",
-    "Look",
     "Mixture",
     "Model",
     "ModelError",
@@ -68,6 +67,7 @@ __all__ = [
     "Poisson",
     "RatingsError",
     "RobbinsMonro",
+    "StepContext",
     "SvmpError",
     "Variable",
     "Wishart",

@@ -24,7 +24,7 @@ MODULE = ["-m", "svmp"]
 WAITING = """
 import sys, time
 from svmp.inference import stopping
-from svmp.inference.carried import Carried
+from svmp.inference.online import Online
 from svmp.inference.run import Run
 from svmp.cli import main
 
@@ -43,7 +43,7 @@ def waiting(kind):
         return done
     kind.advance = advance
 
-waiting(Carried)
+waiting(Online)
 waiting(Run)
 main()
 """
@@ -158,7 +158,7 @@ def test_where_svmp_is_imported_by_another_program_nothing_changes() -> None:
 def test_a_fit_saves_what_was_learned(ratings: Path, events: list[str], tmp_path: Path) -> None:
     out = tmp_path / "model"
     fit = ["recommend", "fit", ratings, "-o", out, "--factors", 2, *events]
-    said, last = during("Carried 2", *fit)
+    said, last = during("Online 2", *fit)
     assert last.endswith(": the model that is saved is of what was learned by then")
     assert "users" in said
     model = load(out)
@@ -169,14 +169,14 @@ def test_a_fit_saves_what_was_learned(ratings: Path, events: list[str], tmp_path
 @pytest.mark.slow
 def test_json_says_so_too(ratings: Path, tmp_path: Path) -> None:
     fit = ["recommend", "fit", ratings, "-o", tmp_path / "m", "--factors", 2, "--json"]
-    said, _ = during("Carried 2", *fit)
+    said, _ = during("Online 2", *fit)
     assert '"interrupted": true' in said
 
 
 @pytest.mark.slow
 def test_an_evaluation_shows_what_was_learned(ratings: Path) -> None:
     arguments = ["recommend", "evaluate", ratings, "--factors", 2]
-    said, last = during("Carried 2", *arguments)
+    said, last = during("Online 2", *arguments)
     assert last.endswith(": the scores are those of what was learned by then")
     assert "popularity" in said
 
@@ -190,7 +190,7 @@ def test_an_update_leaves_the_model_as_it_was(ratings: Path, kind: Any, tmp_path
     before = {file.name: file.read_bytes() for file in out.iterdir()}
     more = tmp_path / "more.csv"
     more.write_text("user,item,rating\n9999,14,5\n9999,21,1\n4,21,2\n")
-    sweep = "Carried 1" if kind is EventModel else "Run 1"
+    sweep = "Online 1" if kind is EventModel else "Run 1"
     update = ["recommend", "update", out, more, "--duplicates", "last"]
     said, last = during(sweep, *update)
     assert (said, last) == ("", f"svmp: interrupted: {out} is as it was")

@@ -7,9 +7,9 @@ from numbers import Integral, Real
 from typing import Any
 
 from svmp.errors import ModelError
-from svmp.network.given import array
-from svmp.network.given import shown as _short
 from svmp.network.model import Model
+from svmp.network.validation import array
+from svmp.network.validation import shown as _short
 
 
 def check_model_and_method(model: Any, method: Any, steps: Any, watch: Any = None) -> None:

@@ -82,7 +82,7 @@ def diagnose(run: Run, probe: Callable[[], float | None]) -> Diagnosis:
 
 
 def safe_first_step(run: Run, begin: Callable[[], Beliefs]) -> float | None:
-    """Look for a first step from which a run stays sound; `begin` makes its start anew."""
+    """StepContext for a first step from which a run stays sound; `begin` makes its start anew."""
     kappa = getattr(run.steps, "kappa", 0.6)
     length = min(max(20, 3 * run.iteration), MOST_ITERATIONS)
     for halvings in range(1, SMALLEST + 1):

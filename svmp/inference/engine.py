@@ -28,7 +28,7 @@ from svmp.inference.messages import Pass, in_turn, message_sum
 from svmp.inference.rows import AllRows, Draw, Sampled, by_colour
 from svmp.inference.selection import Selection
 from svmp.inference.settled import settle_documents, take_turn
-from svmp.inference.steps import Look, Steps
+from svmp.inference.steps import StepContext, Steps
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.network import Network
@@ -116,10 +116,10 @@ def settle_groups(network: Network, q: Beliefs, draw: Draw, done: Pass) -> None:
     """
     if not isinstance(draw, DrawnGroups):
         return
-    division, active = draw.division, draw.drawn
+    grouping, active = draw.grouping, draw.drawn
     for number, (name, variable) in enumerate(network.hidden.items()):
-        if name in division.group and name not in q.settled:
-            elements = division.rows(name, active)
+        if name in grouping.group and name not in q.settled:
+            elements = grouping.rows(name, active)
             prior = np.array(network.prior(q, name, elements))
             natural = variable.family.at(elements).start(prior, np.random.default_rng([number, 5]))
             network.move(q, name, elements, natural)
@@ -127,13 +127,13 @@ def settle_groups(network: Network, q: Beliefs, draw: Draw, done: Pass) -> None:
         done.accesses += settle_documents(network, q, draw, REST, MOST_PASSES)
         return
     for _ in range(MOST_PASSES):
-        moved = np.zeros(division.count)
-        for name in division.locals:
-            groups = by_colour(network, name, division.rows(name, active))
+        moved = np.zeros(grouping.count)
+        for name in grouping.locals:
+            groups = by_colour(network, name, grouping.rows(name, active))
             for elements in in_turn(network, q, draw, name, groups):
                 change = optimise(network, q, draw, name, elements, done)
-                moved += np.bincount(division.group[name][elements], change, division.count)
-        active = active[moved[active] > REST * division.sizes[active]]
+                moved += np.bincount(grouping.group[name][elements], change, grouping.count)
+        active = active[moved[active] > REST * grouping.sizes[active]]
         if not len(active):
             return
 
@@ -177,7 +177,7 @@ class Rule:
         gradient = square = None
         if target is not None and getattr(self.steps, "statistics", False):
             gradient, square = self.q.remember_gradient(name, elements, target, MEMORY)
-        look = Look(
+        look = StepContext(
             name,
             self.iteration,
             self.draw.children(name, elements) if children is None else children,

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.inference.aside import NONE, aside, locals_of, settle
+from svmp.inference.scratch import NONE, aside, locals_of, settle
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.network import Network

@@ -30,7 +30,7 @@ from svmp.inference.settled import find_settled
 from svmp.inference.start import Init, check_finite, start
 from svmp.inference.steps import Steps
 from svmp.inference.stopping import Budget, catch_interrupt
-from svmp.kernels.threads import use_threads
+from svmp.kernels.machine.threads import use_threads
 from svmp.network.beliefs import Beliefs
 from svmp.network.model import Model
 from svmp.network.network import Network
@@ -73,7 +73,7 @@ def fit(
         minibatches of documents or other groups, or `Growing(...)`. By default it is chosen from
         the child counts, see docs/steps.md.
     steps
-        How far an update moves: a step policy, as `RobbinsMonro(...)`, or a function from a `Look`
+        How far an update moves: a step policy, as `RobbinsMonro(...)`, or a function from a `StepContext`
         to steps. By default unit steps under `FullVB` and `Growing`, and `Nodewise()` elsewhere.
     seed
         Decides the start and the rows that are drawn: a whole number, which gives the same bits

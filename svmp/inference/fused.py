@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.inference.draws import sample_each
 from svmp.inference.grouped import DrawnGroups
 from svmp.inference.guard import check_domain
 from svmp.inference.rows import AllRows, Draw, DrawnBatch, DrawnChildren, Sampled
 from svmp.inference.settled import settled_update
-from svmp.kernels.plan import Plan
-from svmp.kernels.prior import Prior
-from svmp.kernels.vectors_plan import VectorPlan
-from svmp.kernels.work import Drawn, Work
+from svmp.kernels.machine.streams import sample_each
+from svmp.kernels.multilinear.prior import Prior
+from svmp.kernels.multilinear.updater import Plan
+from svmp.kernels.multilinear.work import Drawn, Work
+from svmp.kernels.vectors.updater import VectorPlan
 from svmp.network.beliefs import Beliefs, Loop
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints

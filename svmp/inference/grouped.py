@@ -14,9 +14,9 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference.rows import Draw, Pairs, Rows, among
-from svmp.network.division import Division
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
+from svmp.network.grouping import Grouping
 from svmp.network.network import Network
 
 
@@ -45,41 +45,41 @@ class DrawnGroups(Draw):
     """
 
     network: Network
-    division: Division
+    grouping: Grouping
     drawn: Ints
 
     @classmethod
     def all(cls, network: Network, dim: str) -> DrawnGroups:
         """Return every group of a dim."""
-        division = network.divided(dim)
-        return cls(network, division, np.arange(division.count))
+        grouping = network.grouped(dim)
+        return cls(network, grouping, np.arange(grouping.count))
 
     @cached_property
     def locals(self) -> Collection[str]:
-        return {*self.network.locals, *self.division.locals}
+        return {*self.network.locals, *self.grouping.locals}
 
     @property
     def coupling(self) -> dict[str, int]:
-        return self.division.coupling
+        return self.grouping.coupling
 
     @property
     def fresh(self) -> dict[str, Ints]:
-        observed = [name for name in self.network.observed if name in self.division.group]
-        return {name: self.division.rows(name, self.drawn) for name in observed}
+        observed = [name for name in self.network.observed if name in self.grouping.group]
+        return {name: self.grouping.rows(name, self.drawn) for name in observed}
 
     def groups(self, name: str) -> list[Ints]:
-        return [] if name in self.division.group else self.network.groups[name]
+        return [] if name in self.grouping.group else self.network.groups[name]
 
     @cached_property
     def _pairs(self) -> Pairs:
         """For each edge from a global variable to a divided table, its (element, row) pairs."""
         return Pairs(
-            {table: self.division.rows(table, self.drawn) for table in self.division.group}
+            {table: self.grouping.rows(table, self.drawn) for table in self.grouping.group}
         )
 
     def _is_drawn(self, edge: Edge) -> bool:
         """Whether an edge leads from a global variable to a divided table."""
-        group = self.division.group
+        group = self.grouping.group
         return edge.parent.name not in group and edge.conditional.variable.name in group
 
     def rows(self, edge: Edge, elements: Ints) -> Rows:
@@ -89,14 +89,14 @@ class DrawnGroups(Draw):
         return Rows(*among(self._pairs[edge], elements), scale)
 
     def drawn_rows(self, table: str) -> Ints | None:
-        return self.division.rows(table, self.drawn) if table in self.division.group else None
+        return self.grouping.rows(table, self.drawn) if table in self.grouping.group else None
 
     def scale(self, name: str, elements: Ints) -> Array:
-        return np.full(len(elements), self.division.count / len(self.drawn))
+        return np.full(len(elements), self.grouping.count / len(self.drawn))
 
     def children(self, name: str, elements: Ints) -> Ints:
         """Return how many groups there are, for elements with a child in any: those are drawn."""
-        return self._counts(name, elements, self.division.count)
+        return self._counts(name, elements, self.grouping.count)
 
     def read(self, name: str, elements: Ints) -> Ints:
         return self._counts(name, elements, len(self.drawn))

@@ -20,13 +20,13 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.inference.arguments import check_model_and_method
-from svmp.inference.aside import Only, aside, locals_of, settle
 from svmp.inference.fingerprint import fingerprint
+from svmp.inference.scratch import Only, aside, locals_of, settle
 from svmp.inference.start import start
 from svmp.network.beliefs import Beliefs
-from svmp.network.given import shown
 from svmp.network.grid import Ints
 from svmp.network.network import Network
+from svmp.network.validation import shown
 from svmp.network.variable import Variable
 
 if TYPE_CHECKING:

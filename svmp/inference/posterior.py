@@ -11,7 +11,7 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families.family import Array, Family
 from svmp.inference.seeds import Seed, generator
-from svmp.network.given import shown
+from svmp.network.validation import shown
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.inference.draws import sample_each
+from svmp.kernels.machine.streams import sample_each
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints, ragged
 from svmp.network.network import Network, by_value

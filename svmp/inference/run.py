@@ -18,7 +18,7 @@ from svmp.inference.guard import Alarm, Guard, fell
 from svmp.inference.held_out import HeldOut
 from svmp.inference.messages import Pass
 from svmp.inference.selection import FullVB, Growing, Selection
-from svmp.inference.steps import Look, Steps
+from svmp.inference.steps import StepContext, Steps
 from svmp.inference.stopping import Budget, Interrupt, Window
 from svmp.inference.trace import Trace
 from svmp.network.beliefs import Beliefs
@@ -44,7 +44,7 @@ class Damped:
         """Whether the policy asks for the gradient's running statistics."""
         return getattr(self.steps, "statistics", False)
 
-    def __call__(self, look: Look) -> np.ndarray:
+    def __call__(self, look: StepContext) -> np.ndarray:
         return self.factor * np.asarray(self.steps(look))
 
 
@@ -311,7 +311,7 @@ def is_safe(method: Selection) -> bool:
 def global_names(network: Network, method: Selection, names: Iterable[str]) -> list[str]:
     """Return those variables that belong neither to a row nor to a group that is drawn."""
     over = getattr(method, "over", None)
-    groups = {} if over is None else network.divided(over).group
+    groups = {} if over is None else network.grouped(over).group
     return [name for name in names if name not in {*network.locals, *groups}]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator, SeedSequence
 
 from svmp.errors import ModelError
-from svmp.network.given import shown
+from svmp.network.validation import shown
 
 Seed: TypeAlias = int | Generator | None
 LARGEST = 2**63

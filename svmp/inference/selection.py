@@ -14,9 +14,9 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.inference.grouped import DrawnGroups, draw_groups
 from svmp.inference.rows import AllRows, Draw, DrawnBatch, DrawnChildren, Sampled
-from svmp.network.given import check_real, shown, text
 from svmp.network.grid import Ints
 from svmp.network.network import Network
+from svmp.network.validation import check_real, shown, text
 
 Option = Literal["a", "b"]
 MOST = 2**40
@@ -155,9 +155,9 @@ class Batch(Selection):
 
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
         if self.over is not None:
-            division = network.divided(self.over)
-            drawn = draw_groups(division.count, min(self.size, MOST), seed, iteration)
-            return DrawnGroups(network, division, drawn)
+            grouping = network.grouped(self.over)
+            drawn = draw_groups(grouping.count, min(self.size, MOST), seed, iteration)
+            return DrawnGroups(network, grouping, drawn)
         return DrawnBatch(network, min(self.size, MOST), seed, iteration)
 
 

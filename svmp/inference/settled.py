@@ -17,8 +17,8 @@ from svmp.inference.guard import check_domain
 from svmp.inference.posterior import Posterior, Posteriors
 from svmp.inference.rows import AllRows, Draw, DrawnBatch, Sampled
 from svmp.inference.selection import Batch, FullVB, Growing, Selection
-from svmp.kernels.mixture_plan import Mixtures
-from svmp.kernels.topics_plan import Topics
+from svmp.kernels.categorical.mixture_plan import Mixtures
+from svmp.kernels.categorical.topics_plan import Topics
 from svmp.network.beliefs import Beliefs, Settled, Tally
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
@@ -49,7 +49,7 @@ def find_settled(network: Network, method: Selection, init: Any = None) -> dict[
     if over is None:
         return found
     divided = all(
-        isinstance(p, Topics) and p.divides(network.divided(over)) for p in found.values()
+        isinstance(p, Topics) and p.divides(network.grouped(over)) for p in found.values()
     )
     return found if divided else {}
 
@@ -111,8 +111,8 @@ def settle_documents(
     for local, plan in q.settled.items():
         assert isinstance(plan, Topics)
         weights = plan.weights
-        if weights is not None and weights.name in draw.division.group:
-            documents = draw.division.rows(weights.name, draw.drawn)
+        if weights is not None and weights.name in draw.grouping.group:
+            documents = draw.grouping.rows(weights.name, draw.drawn)
             prior = network.prior(q, weights.name, documents)
             natural, counts, rows = plan.settle(q, documents, prior, rest, most)
             network.move(q, weights.name, documents, natural)

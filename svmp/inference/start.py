@@ -14,9 +14,9 @@ from svmp.inference.guard import check_domain
 from svmp.inference.posterior import Posterior
 from svmp.inference.seeding import read_rows, seed_components
 from svmp.network.beliefs import Beliefs, Settled
-from svmp.network.given import shown
 from svmp.network.grid import Ints
 from svmp.network.network import Network
+from svmp.network.validation import shown
 from svmp.network.variable import Variable
 
 if TYPE_CHECKING:

@@ -1,12 +1,12 @@
 """Step sizes: how far lambda_i moves towards what the rows that were read say it should be.
 
-A policy is any function from a `Look` at some elements to their steps, between 0 and 1; one of
+A policy is any function from a `StepContext` at some elements to their steps, between 0 and 1; one of
 your own is a few lines:
 
 >>> def cautious(look):
 ...     return 0.5 * look.read / look.children
->>> from svmp import Look
->>> cautious(Look("u", 1, children=np.array([100]), read=np.array([4])))
+>>> from svmp import StepContext
+>>> cautious(StepContext("u", 1, children=np.array([100]), read=np.array([4])))
 array([0.02])
 """
 
@@ -22,12 +22,12 @@ from numpy.typing import ArrayLike
 from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.selection import MOST, Children, Selection
-from svmp.network.given import check_real, shown
 from svmp.network.grid import Ints
+from svmp.network.validation import check_real, shown
 
 
 @dataclass(frozen=True)
-class Look:
+class StepContext:
     """What a policy may look at, for some elements of one variable.
 
     Attributes
@@ -71,7 +71,7 @@ READINGS = 2.0
 CROWD = 10
 """Elements in a row up to which c holds as it is: K = 5 in a matrix factorization."""
 
-Steps = Callable[[Look], ArrayLike]
+Steps = Callable[[StepContext], ArrayLike]
 
 
 def refuse(trouble: str, force: object) -> None:
@@ -131,7 +131,7 @@ class RobbinsMonro:
         elif not self.tau >= 0:
             refuse(f"tau is {shown(self.tau)}, but a delay must not be negative", self.force)
 
-    def __call__(self, look: Look) -> float:
+    def __call__(self, look: StepContext) -> float:
         return decayed(look.iteration + (self.tau or 0.0), self.kappa)
 
 
@@ -150,7 +150,7 @@ class HoldThenDecay:
             raise ModelError(f"hold must not be negative, not {shown(self.hold)}")
         RobbinsMonro(self.kappa, self.tau, force=self.force)
 
-    def __call__(self, look: Look) -> float:
+    def __call__(self, look: StepContext) -> float:
         after = look.iteration - self.hold
         return 1.0 if after <= 0 else min(1.0, decayed(after + self.tau, self.kappa))
 
@@ -167,7 +167,7 @@ class Constant:
         if not 0 < self.rho <= 1:
             refuse(f"rho is {shown(self.rho)}, but a step must be in (0, 1]", self.force)
 
-    def __call__(self, look: Look) -> float:
+    def __call__(self, look: StepContext) -> float:
         return self.rho
 
 
@@ -195,7 +195,7 @@ class Nodewise:
             raise ModelError(f"c must be in (0, 1], not {shown(self.c)}")
         RobbinsMonro(self.kappa)
 
-    def __call__(self, look: Look) -> Array:
+    def __call__(self, look: StepContext) -> Array:
         grown = self.c + (1 - self.c) * np.minimum(look.readings / READINGS, 1)
         rho = wiener(grown, look)
         decayed = (look.iteration + delay(rho, self.kappa)) ** -self.kappa
@@ -227,7 +227,7 @@ class Grow:
         growth = self.rate ** min(iteration - 1, 60 / np.log2(self.rate))
         return replace(method, C=int(min(self.start * growth, MOST)))
 
-    def __call__(self, look: Look) -> Array:
+    def __call__(self, look: StepContext) -> Array:
         return np.minimum(wiener(self.c, look), bearable(look))
 
 
@@ -244,13 +244,13 @@ def delay(rho1: Any, kappa: float) -> Any:
     return rho1 ** (-1 / kappa) - 1
 
 
-def wiener(c: float | Array, look: Look) -> Array:
+def wiener(c: float | Array, look: StepContext) -> Array:
     """Return c C / (c C + N - C): 1 where all children are read. c falls where a row is crowded."""
     unread = np.maximum(look.children - look.read, 0)
     known = c * min(1, CROWD / (1 + look.coupling)) * np.maximum(look.read, 1)
     return known / (known + unread)
 
 
-def bearable(look: Look) -> float:
+def bearable(look: StepContext) -> float:
     """Return the largest step at which elements that move together do not overshoot together."""
     return 2 / (1 + look.coupling) if look.together and look.coupling else 1.0

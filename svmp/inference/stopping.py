@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 
 from svmp.families.family import Array
-from svmp.kernels.elements import follow
+from svmp.kernels.machine.elements import follow
 from svmp.network.beliefs import Beliefs
 from svmp.network.variable import Variable
 

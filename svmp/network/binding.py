@@ -23,12 +23,12 @@ from svmp.network.expressions import (
     lift,
     unused,
 )
-from svmp.network.given import LARGEST, article, shown
 from svmp.network.grid import Grid, Scope, StrayAxisError
 from svmp.network.linear import Linear, LinearTerm
 from svmp.network.matrices import Diagonal, Multiple
 from svmp.network.reader import Reader
 from svmp.network.slot import Fixed, Product, Single, Slot
+from svmp.network.validation import LARGEST, article, shown
 
 if TYPE_CHECKING:
     from svmp.network.model import Model

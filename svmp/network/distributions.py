@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from svmp import factors
 from svmp.errors import ModelError
 from svmp.network.expressions import Expression
-from svmp.network.given import article, shown, text
+from svmp.network.validation import article, shown, text
 from svmp.network.variable import Component, Dims, Variable
 
 HINTS = {

@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from svmp.errors import ModelError
-from svmp.network.given import PRIME, array, dim_names, numeric, shown, sound_sparse
 from svmp.network.refusals import Refuses
+from svmp.network.validation import PRIME, array, dim_names, numeric, shown, sound_sparse
 
 if TYPE_CHECKING:
     from svmp.network.variable import Variable

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from svmp.errors import ModelError
 from svmp.network.expressions import Labelled
-from svmp.network.given import PRIME
+from svmp.network.validation import PRIME
 
 Ints = NDArray[np.int64]
 WIDE = 128

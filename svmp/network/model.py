@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import ModelError
-from svmp.network.given import dim_name, shown, text
+from svmp.network.validation import dim_name, shown, text
 
 if TYPE_CHECKING:
     from svmp.network.drawing import Drawing
@@ -101,7 +101,7 @@ class Model:
     def shape(
         self, name: str, dims: tuple[str, ...], observed: tuple[int, ...] | None
     ) -> tuple[int, ...]:
-        """Look up the sizes of dims; an observed array gives those not known so far."""
+        """StepContext up the sizes of dims; an observed array gives those not known so far."""
         if observed is not None and len(observed) != len(dims):
             raise ModelError(
                 f"'{name}' has dims {dims} but its observed values have shape {observed}"

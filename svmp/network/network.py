@@ -16,9 +16,9 @@ from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs, Loop
 from svmp.network.conditional import CHUNK
-from svmp.network.division import Division, divide
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints, complement
+from svmp.network.grouping import Grouping, group_by
 from svmp.network.linear import Linear
 from svmp.network.model import Model
 from svmp.network.variable import Variable
@@ -35,7 +35,7 @@ def by_value(numbers: Ints) -> list[Ints]:
     return np.split(order, cuts) if len(numbers) else []
 
 
-class WhenAsked(dict[str, Any]):
+class LazyDict(dict[str, Any]):
     """What is worked out for a variable the first time that it is asked for."""
 
     def __init__(self, make: Callable[[str], Any]) -> None:
@@ -72,7 +72,7 @@ class Network:
         self.samples: dict[tuple[int, float], Any] = {}
         self.loops: dict[str, Loop] = {}
         self.blocks: dict[str, Any] | None = None
-        self._divisions: dict[str, Division] = {}
+        self._groupings: dict[str, Grouping] = {}
         self.hidden = {v.name: v for v in variables if v.hidden}
         self.observed = {v.name: v for v in variables if not v.hidden}
         self.edges: dict[str, list[Edge]] = {name: [] for name in self.hidden}
@@ -134,7 +134,7 @@ class Network:
     @cached_property
     def child_counts(self) -> Mapping[str, Ints]:
         """N_i of the paper: how many children each element of each hidden variable has."""
-        return WhenAsked(self._child_counts)
+        return LazyDict(self._child_counts)
 
     def _child_counts(self, name: str) -> Ints:
         nobody = np.zeros(self.hidden[name].size, dtype=np.int64)
@@ -151,7 +151,7 @@ class Network:
 
         They are in none of each other's Markov blankets, so they can be updated together.
         """
-        return WhenAsked(self._colours)
+        return LazyDict(self._colours)
 
     def _colours(self, name: str) -> Ints:
         colour = np.zeros(self.hidden[name].size, dtype=np.int64)
@@ -164,7 +164,7 @@ class Network:
     @cached_property
     def groups(self) -> Mapping[str, list[Ints]]:
         """For each variable, the sets of elements that can be updated together."""
-        return WhenAsked(lambda name: by_value(self.colours[name]))
+        return LazyDict(lambda name: by_value(self.colours[name]))
 
     @cached_property
     def coupling(self) -> dict[str, int]:
@@ -191,11 +191,11 @@ class Network:
             coupling[name] = max([w - 1 for w in widths], default=0)
         return coupling
 
-    def divided(self, dim: str) -> Division:
+    def grouped(self, dim: str) -> Grouping:
         """Return what belongs to each element of a dim."""
-        if dim not in self._divisions:
-            self._divisions[dim] = divide(self, dim)
-        return self._divisions[dim]
+        if dim not in self._groupings:
+            self._groupings[dim] = group_by(self, dim)
+        return self._groupings[dim]
 
     def draw_keys(self, name: str) -> Ints:
         """Return for each element the first one that has the same children by its place in a sum.

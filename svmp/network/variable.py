@@ -17,10 +17,10 @@ from svmp.families.family import Family
 from svmp.network import model as models
 from svmp.network.conditional import Conditional
 from svmp.network.expressions import Expression, Index, Labelled, Operand, Sum, Term
-from svmp.network.given import LARGEST, array, dim_names, shown, whole
 from svmp.network.grid import Grid
 from svmp.network.lookup import Lookup
 from svmp.network.refusals import Refuses
+from svmp.network.validation import LARGEST, array, dim_names, shown, whole
 
 Dims = str | tuple[str, ...] | list[str] | None
 

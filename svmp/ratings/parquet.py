@@ -49,7 +49,7 @@ def read(path: Path, most: int, columns: Iterable[str] | None = None) -> pl.Data
 
 
 def _look(path: Path, most: int, wanted: Iterable[str] | None) -> None:
-    """Look through a file on the disk."""
+    """StepContext through a file on the disk."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as raw:
         check(raw, most, wanted)
 

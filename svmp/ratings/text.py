@@ -85,7 +85,7 @@ def read(file: TextFile, choice: Choice, header: bool | None) -> Found:
 
 
 def look(file: TextFile, header: bool | None = None) -> Layout:
-    """Look at the first lines of a file."""
+    """StepContext at the first lines of a file."""
     path, first = file.path, list(islice(file.lines(), LOOK))
     text = [line for line in first if line.strip()]
     if not text:

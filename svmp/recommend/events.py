@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import ModelError, RatingsError, argument
-from svmp.inference.carried import Carried
+from svmp.inference.online import Online
 from svmp.inference.posterior import Posterior
 from svmp.inference.seeds import Seed, whole_seed
 from svmp.inference.steps import HoldThenDecay
 from svmp.inference.stopping import catch_interrupt
-from svmp.kernels.threads import use_threads
+from svmp.kernels.machine.threads import use_threads
 from svmp.ratings import Ratings, read_ratings
 from svmp.ratings.columns import Columns
 from svmp.ratings.table import Duplicates
@@ -163,7 +163,7 @@ class EventModel(FactorModel):
         self.odds_ = events.weights
         steps = HoldThenDecay(self.hold, self.kappa, tau=1.0)
         tell = self.progress is not False
-        run = Carried(steps, self.seed_, threads=self.threads, tell=tell)
+        run = Online(steps, self.seed_, threads=self.threads, tell=tell)
         with use_threads(self.threads, tell), catch_interrupt(tell) as interrupt:
             for t in shown(range(1, self.iterations + 1), self.progress, "drawing graphs", few=1):
                 item = events.draw(self.seed_, t)

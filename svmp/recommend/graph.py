@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from svmp.families.family import Array
 from svmp.inference.posterior import Posterior
-from svmp.kernels.graph import Odds, draw_graph, odds
-from svmp.kernels.threads import share
+from svmp.kernels.machine.threads import share
 from svmp.network.distributions import Bernoulli, Gamma, Normal
 from svmp.network.expressions import dot
 from svmp.network.model import Model
+from svmp.recommend.draw_graph import Odds, draw_graph, odds
 from svmp.recommend.side import Keys, Side
 
 LEAST = 0.5

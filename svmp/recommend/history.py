@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.kernels.sorting import by_key
+from svmp.kernels.machine.sorting import by_key
 from svmp.ratings import Ratings
 from svmp.recommend.side import Keys
 

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.inference.carried import Carried
 from svmp.inference.fit import fit
+from svmp.inference.online import Online
 from svmp.inference.posterior import Posterior
 from svmp.inference.result import Fit
 from svmp.inference.selection import FullVB
@@ -96,7 +96,7 @@ class Stage(NamedTuple):
         By how much the ratings that were held out differ from their predictions, and should.
     """
 
-    run: Carried
+    run: Online
     factors: int
     weight: float
     errors: NDArray[Any]
@@ -146,7 +146,7 @@ def learn(
         parts = table.take(np.flatnonzero(~held)), table.take(np.flatnonzero(held))
         search = Search(declare, *parts, tol, progress)
         with catch_interrupt() as interrupt:
-            run = Carried(Constant(1.0), seed, {}, threads, tell=progress is not False)
+            run = Online(Constant(1.0), seed, {}, threads, tell=progress is not False)
             share = FOR_BIASES if factors else 1.0
             few = max(1, int(share * (most - last)))
             best, sweeps = stages(search, run, 0, few, None, interrupt)
@@ -179,7 +179,7 @@ class Search(NamedTuple):
 
 def stages(
     search: Search,
-    run: Carried,
+    run: Online,
     factors: int,
     most: int,
     best: Stage | None,
@@ -193,7 +193,7 @@ def stages(
     there is by then is as sound as what would come.
     """
 
-    def sweep(run: Carried, weight: float, sweeps: int) -> Stage:
+    def sweep(run: Online, weight: float, sweeps: int) -> Stage:
         rows = search.kept if run.q is None else cut(search.kept, run.posteriors)
         model = search.declare(rows, factors, weight)
         for _ in range(sweeps):

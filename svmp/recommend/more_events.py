@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.inference.carried import Carried
-from svmp.inference.steps import HoldThenDecay, Look, Steps
-from svmp.kernels.threads import use_threads
+from svmp.inference.online import Online
+from svmp.inference.steps import HoldThenDecay, StepContext, Steps
+from svmp.kernels.machine.threads import use_threads
 from svmp.network.distributions import Bernoulli, Normal
 from svmp.network.expressions import dot
 from svmp.network.model import Model
@@ -59,7 +59,7 @@ def taken_in(model: EventModel, ratings: Ratings) -> None:
     nobody = np.zeros(len(users), bool)
     who = Part.of(users, len(model.users_), nobody, [user, *(rows[0] for rows in drawn)], rng)
     what = Part.of(items, len(model.items_), afresh, [item, *(rows[1] for rows in drawn)], rng)
-    run = Carried(
+    run = Online(
         Held(HoldThenDecay(model.hold, model.kappa, tau=1.0), who.learns, what.learns),
         model.seed_,
         _start(who.start, what.start),
@@ -161,7 +161,7 @@ class Held:
     users: NDArray[np.bool_]
     items: NDArray[np.bool_]
 
-    def __call__(self, look: Look) -> Any:
+    def __call__(self, look: StepContext) -> Any:
         learns = self.users if look.variable == "u" else self.items
         return np.where(learns, self.steps(look), STILL)
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.kernels.graph import Odds, draw_graph, odds
-from svmp.kernels.threads import share
+from svmp.kernels.machine.threads import share
+from svmp.recommend.draw_graph import Odds, draw_graph, odds
 from svmp.recommend.history import History
 from svmp.recommend.side import Floats, Keys
 

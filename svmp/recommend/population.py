@@ -43,7 +43,7 @@ class Population:
 
     @classmethod
     def of(cls, known: Known) -> Population:
-        """Look at a sample of users, or of items."""
+        """StepContext at a sample of users, or of items."""
         count = min(len(known), MOST)
         some = known.side.at(np.linspace(0, len(known) - 1, count).astype(np.int64))
         prior = known.prior

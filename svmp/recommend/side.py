@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import ModelError, RatingsError, UnknownError
-from svmp.kernels.compiling import jit
+from svmp.kernels.machine.compiling import jit
 from svmp.ratings.table import Ids, keys_of
 
 Floats = NDArray[np.floating[Any]]

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.progress import track
 
 from svmp.inference.seeds import Seed, generator
-from svmp.kernels.compiling import CHUNK, claim, jit, shared
-from svmp.kernels.threads import share
+from svmp.kernels.machine.compiling import CHUNK, claim, jit, shared
+from svmp.kernels.machine.threads import share
 from svmp.recommend.side import Floats, Keys, Side, score_all, variance_all
 
 CELLS = 8_000_000

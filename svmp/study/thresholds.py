@@ -105,7 +105,7 @@ def found(cell: dict[str, Any]) -> str:
 
 
 def run(bench: Bench) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Look for all of them side by side."""
+    """StepContext for all of them side by side."""
     (full,) = bench.results([bench.spec("full", 0, policy="unit")])
     made = bench.carry_out([search(bench, full, *cell) for cell in cells(bench)])
     columns = {name: [cell[name] for cell in made] for name in SCHEMA}

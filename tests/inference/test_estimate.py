@@ -233,7 +233,7 @@ class Stops:
     def __init__(self, last: int | None = None) -> None:
         self.last = last
 
-    def __call__(self, look: svmp.Look) -> float:
+    def __call__(self, look: svmp.StepContext) -> float:
         if look.iteration == self.last:
             raise ZeroDivisionError
         return 0.5

@@ -335,7 +335,7 @@ def test_a_growing_sample_ends_at_least_squares(kernels):
 def test_a_policy_that_asks_for_statistics_is_given_them():
     seen = []
 
-    def half(look: svmp.Look) -> float:
+    def half(look: svmp.StepContext) -> float:
         seen.append(look.gradient)
         return 0.5
 

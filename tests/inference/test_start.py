@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.kernels.threads import CORES
+from svmp.kernels.machine.threads import CORES
 from svmp.network.network import Network
 
 from .models import every_family, mixture, rates, ratings, regression

@@ -201,7 +201,7 @@ class Presses:
     def __init__(self, *iterations: int) -> None:
         self.iterations = list(iterations)
 
-    def __call__(self, look: svmp.Look) -> float:
+    def __call__(self, look: svmp.StepContext) -> float:
         while self.iterations and look.iteration == self.iterations[0]:
             self.iterations.pop(0)
             signal.raise_signal(signal.SIGINT)
@@ -230,7 +230,7 @@ def test_a_second_ctrl_c_ends_the_run_at_once() -> None:
 def test_an_error_gives_ctrl_c_back() -> None:
     handler = signal.getsignal(signal.SIGINT)
 
-    def fail(look: svmp.Look) -> float:
+    def fail(look: svmp.StepContext) -> float:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

@@ -244,7 +244,7 @@ def check_methods(seed: int, place: str, kernels: bool) -> None:
     keyed, keyless = twins(seed, place)
     methods = [None, svmp.FullVB(), svmp.Children(2), svmp.Batch(4)]
     with contextlib.suppress(svmp.ModelError):  # not every network falls into groups
-        keyed.divided("q")
+        keyed.grouped("q")
         methods.append(svmp.Batch(1, over="q"))
     for method in methods:
         fit = svmp.fit(keyed.model, method, max_sweeps=3, kernels=kernels, seed=seed)

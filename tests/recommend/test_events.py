@@ -10,7 +10,7 @@ from scipy import integrate, sparse, stats
 from scipy.special import expit
 
 import svmp
-from svmp.inference.carried import Carried
+from svmp.inference.online import Online
 from svmp.ratings import Ratings
 from svmp.recommend import EventModel, evaluate, split
 from svmp.recommend.chance import probability
@@ -61,7 +61,7 @@ def coin(values: Any) -> svmp.Model:
 def test_natural_parameters_are_the_average_over_networks() -> None:
     """With steps 1/t, q is the mean over draws of the posterior's natural parameters."""
     rows = np.random.default_rng(0).normal(size=(6, 4))
-    run = Carried(lambda look: 1 / look.iteration, tell=False)
+    run = Online(lambda look: 1 / look.iteration, tell=False)
     for values in rows:
         run.advance(coin(values))
     q = run.posteriors["mu"]
@@ -71,7 +71,7 @@ def test_natural_parameters_are_the_average_over_networks() -> None:
 
 def test_on_one_network_it_is_full_vb() -> None:
     network = coin([1.0, 2.0])
-    run = Carried(svmp.Constant(1.0), tell=False)
+    run = Online(svmp.Constant(1.0), tell=False)
     run.advance(network)
     assert run.posteriors["mu"].mean == svmp.fit(network, svmp.FullVB()).mean("mu")
 

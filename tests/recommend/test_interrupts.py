@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from svmp.inference import run
-from svmp.inference.carried import Carried
+from svmp.inference.online import Online
 from svmp.inference.stopping import catch_interrupt
 from svmp.recommend import EventModel, RatingModel
 from tests.recommend.tools import drawn, parts
@@ -39,7 +39,7 @@ def press(monkeypatch: pytest.MonkeyPatch, kind: Any, at: int, times: int = 1) -
 def test_events_learned_so_far_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     short = EventModel(2, iterations=2, progress=False, threads=1).fit(drawn(0))
     assert not short.interrupted_
-    press(monkeypatch, Carried, 2)
+    press(monkeypatch, Online, 2)
     model = small(EventModel).fit(drawn(0))
     assert model.interrupted_
     assert np.array_equal(model.items_.side.mean, short.items_.side.mean)
@@ -53,7 +53,7 @@ def test_a_second_one_raises_and_leaves_the_model_as_it_was(
 ) -> None:
     model = small(kind).fit(parts().train)
     before = dict(model.__dict__)
-    press(monkeypatch, Carried, 1, times=2)
+    press(monkeypatch, Online, 1, times=2)
     with pytest.raises(KeyboardInterrupt):
         model.fit(drawn(1))
     assert model.__dict__ == before
@@ -84,7 +84,7 @@ def test_an_update_that_is_interrupted_changes_nothing(
 ) -> None:
     model = small(kind).fit(drawn(0))
     before = dict(model.__dict__)
-    press(monkeypatch, run.Run if kind is RatingModel else Carried, 1)
+    press(monkeypatch, run.Run if kind is RatingModel else Online, 1)
     with pytest.raises(KeyboardInterrupt):
         model.update(([9999, 9999], [14, 21], [5.0, 1.0]))
     assert model.__dict__ == before

@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 
 import svmp
-from svmp.inference.carried import Carried
+from svmp.inference.online import Online
 from svmp.ratings import Ratings
 from svmp.recommend import RatingModel
 from svmp.recommend.learn import LAST
@@ -69,14 +69,14 @@ def test_the_same_seed_gives_the_same_bits_on_any_threads() -> None:
 @pytest.mark.parametrize("at", [1, 4])
 def test_ctrl_c_ends_the_sweeps_and_leaves_a_model(monkeypatch: Any, at: int) -> None:
     """Of the stages with ratings held out; the few sweeps over all ratings follow."""
-    advance = Carried.advance
+    advance = Online.advance
 
-    def pressed(self: Carried, model: Any) -> None:
+    def pressed(self: Online, model: Any) -> None:
         advance(self, model)
         if self.iteration == at:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(Carried, "advance", pressed)
+    monkeypatch.setattr(Online, "advance", pressed)
     model = RatingModel(2, progress=False, threads=1, max_sweeps=20).fit(parts().train)
     assert model.sweeps_ == at + LAST
     assert model.fit_ is not None

@@ -116,7 +116,7 @@ def updated(network: Network, q, over: str, option: str):
     settle_locals(network, q, DrawnGroups.all(network, over))
     seen = q if option == "a" else copy(q)
     for name in network.default_order:
-        if name not in network.divided(over).group:
+        if name not in network.grouped(over).group:
             for elements in network.groups[name]:
                 q.natural[name][elements] = optimum(network, seen, name, elements)
                 family = network.hidden[name].family.at(elements)
@@ -130,18 +130,18 @@ def updated(network: Network, q, over: str, option: str):
 @on_networks
 def test_the_locals_are_what_belongs_to_the_groups_alone(name):
     model, over, own = NETWORKS[name]
-    assert Network(model()).divided(over).locals == own
+    assert Network(model()).grouped(over).locals == own
 
 
 def test_every_row_belongs_to_the_document_of_its_key():
     network = Network(topics())
     theta = network.edges["theta"][0]
-    division = network.divided("doc")
+    grouping = network.grouped("doc")
     for group in range(D):
         _, tokens = theta.rows_of(np.array([group]))
         for table in ("z", "w"):
-            assert division.rows(table, np.array([group])).tolist() == sorted(tokens)
-        assert division.sizes[group] == 1 + len(tokens)
+            assert grouping.rows(table, np.array([group])).tolist() == sorted(tokens)
+        assert grouping.sizes[group] == 1 + len(tokens)
 
 
 def test_what_belongs_by_two_levels_of_keys_and_by_a_row():
@@ -154,7 +154,7 @@ def test_what_belongs_by_two_levels_of_keys_and_by_a_row():
         weight = svmp.Gamma("weight", alpha=2, beta=2, dims="pupil")
         svmp.Normal("mark", mu=s[school], tau=weight, dims="pupil", observed=rng.normal(size=30))
     network = Network(model)
-    by_district, by_school = network.divided("district"), network.divided("school")
+    by_district, by_school = network.grouped("district"), network.grouped("school")
     assert by_district.group["mark"].tolist() == district[school].tolist()
     assert by_district.group["weight"].tolist() == district[school].tolist()
     assert set(by_district.locals) == {"d", "s", "weight"}
@@ -220,7 +220,7 @@ def test_so_it_is_on_the_gallery_by_every_dim_that_divides_it():
         for over in model.sizes:
             network = Network(model)
             try:
-                network.divided(over)
+                network.grouped(over)
             except svmp.ModelError:
                 continue
             divided += 1
@@ -239,14 +239,14 @@ def test_the_mean_over_all_draws_of_groups_is_the_optimum(name, size):
     network = Network(model())
     q = anywhere(network, 3)
     settle_locals(network, q, DrawnGroups.all(network, over))
-    division = network.divided(over)
-    subsets = [np.array(s) for s in combinations(range(division.count), size)]
+    grouping = network.grouped(over)
+    subsets = [np.array(s) for s in combinations(range(grouping.count), size)]
     for variable in network.hidden:
-        if variable in division.group:
+        if variable in grouping.group:
             continue
         everyone = np.arange(network.hidden[variable].size)
         found = [
-            message_sum(network, q, DrawnGroups(network, division, s), variable, everyone, Pass())
+            message_sum(network, q, DrawnGroups(network, grouping, s), variable, everyone, Pass())
             for s in subsets
         ]
         star = optimum(network, q, variable)
@@ -272,9 +272,9 @@ def test_the_mean_over_all_draws_of_whole_iterations_is_the_optimum(option, exac
 def hoffman(model: svmp.Model, start: np.ndarray, steps, iterations: int, size: int) -> np.ndarray:
     """Hoffman et al.'s algorithm for topic models, written out; lambda of each topic and word."""
     network = Network(model)
-    doc = network.divided("doc").group["w"]
+    doc = network.grouped("doc").group["w"]
     word = model["w"].observed.astype(int)
-    lam, count, topics = start.copy(), network.divided("doc").count, len(start)
+    lam, count, topics = start.copy(), network.grouped("doc").count, len(start)
     for t in range(1, iterations + 1):
         batch = draw_groups(count, size, 0, t)
         log_phi = digamma(lam) - digamma(lam.sum(1, keepdims=True))
@@ -292,7 +292,7 @@ def hoffman(model: svmp.Model, start: np.ndarray, steps, iterations: int, size: 
                     break
             for n, w in enumerate(words):
                 total[:, w] += share[:, n]
-        rho = steps(svmp.Look("phi", t, np.array([count]), np.array([size])))
+        rho = steps(svmp.StepContext("phi", t, np.array([count]), np.array([size])))
         lam = (1 - rho) * lam + rho * (0.4 + count / size * total)
     return lam
 
@@ -332,7 +332,7 @@ def test_every_pass_counts_its_accesses(monkeypatch):
     network = Network(topics())
     method = svmp.Batch(2, over="doc")
     done = iterate(network, begin(network), method, svmp.Constant(0.1), 0, 1)
-    tokens = len(network.divided("doc").rows("w", method.draw(network, 0, 1).drawn))
+    tokens = len(network.grouped("doc").rows("w", method.draw(network, 0, 1).drawn))
     assert done.accesses == (3 * 2 + K) * tokens
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import svmp
 from svmp.inference.engine import iterate
-from svmp.kernels.threads import CORES
+from svmp.kernels.machine.threads import CORES
 from svmp.network.network import Network
 from svmp.ratings import Ratings
 from svmp.study.netflix import matrix_factorization, netflix_shaped

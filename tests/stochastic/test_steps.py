@@ -16,8 +16,8 @@ from svmp.network.network import Network
 from .tools import gallery
 
 
-def look(iteration=1, children=(100,), read=(5,), coupling=0, together=False) -> svmp.Look:
-    return svmp.Look("u", iteration, np.array(children), np.array(read), coupling, together)
+def look(iteration=1, children=(100,), read=(5,), coupling=0, together=False) -> svmp.StepContext:
+    return svmp.StepContext("u", iteration, np.array(children), np.array(read), coupling, together)
 
 
 # --- one schedule for all -------------------------------------------------------------------
@@ -135,7 +135,7 @@ def test_readings_are_counted_by_element_or_by_what_a_batch_is_of_all():
     network = gallery()["04 paper"]
     count = Network(network).observed["r"].count
 
-    def spy(at: svmp.Look) -> float:
+    def spy(at: svmp.StepContext) -> float:
         seen.append((at.iteration, at.readings))
         return 0.1
 
@@ -181,7 +181,7 @@ def test_the_engine_tells_the_coupling_and_whether_all_move_together():
     seen = {}
     for option in "ab":
 
-        def spy(at: svmp.Look, option=option) -> float:
+        def spy(at: svmp.StepContext, option=option) -> float:
             seen.setdefault(option, set()).add((at.coupling, at.together))
             return 0.1
 
@@ -214,7 +214,7 @@ def test_grow_does_not_overflow_in_a_long_run():
 # --- a policy of one's own ------------------------------------------------------------------
 
 
-def cautious(at: svmp.Look) -> np.ndarray:
+def cautious(at: svmp.StepContext) -> np.ndarray:
     return 0.5 * at.read / np.maximum(at.children, 1)
 
 
@@ -224,9 +224,9 @@ class Adaptive:
     statistics = True
 
     def __init__(self) -> None:
-        self.seen: list[svmp.Look] = []
+        self.seen: list[svmp.StepContext] = []
 
-    def __call__(self, at: svmp.Look) -> np.ndarray:
+    def __call__(self, at: svmp.StepContext) -> np.ndarray:
         self.seen.append(at)
         ratio = (at.gradient**2).sum(axis=1) / (at.square.sum(axis=1) + 1e-300)
         return np.clip(ratio, 0.001, 0.2)
@@ -269,7 +269,7 @@ def test_the_statistics_are_running_means_of_the_natural_gradient():
 
 
 def test_without_statistics_none_are_kept():
-    def spy(at: svmp.Look) -> float:
+    def spy(at: svmp.StepContext) -> float:
         assert at.gradient is None
         assert at.square is None
         return 0.5

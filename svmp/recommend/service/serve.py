@@ -22,7 +22,7 @@ from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from svmp.errors import SvmpError
 from svmp.interrupts import ignored
-from svmp.kernels.threads import number_of_threads
+from svmp.kernels.machine.threads import number_of_threads
 from svmp.recommend.service.app import make_app
 from svmp.recommend.service.current import Current
 from svmp.recommend.service.demo import MODEL, TITLES

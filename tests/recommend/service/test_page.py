@@ -35,7 +35,7 @@ def taken(folder: Path) -> Iterator[str]:
 
 
 def search(page: Any, expect: Any, words: str, first: str) -> Any:
-    """Look for something; return the first that is found."""
+    """StepContext for something; return the first that is found."""
     page.get_by_role("searchbox", name="Find something you know").fill(words)
     found = page.locator("#found .item").first
     expect(found).to_contain_text(first)

@@ -1,0 +1,1 @@
+"""Loops for Categoricals of the rows: topics and mixtures."""

@@ -1,0 +1,244 @@
+"""The loops of topics: z_t ~ Categorical(theta_d), w_t ~ Categorical(phi_z), with z worked out.
+
+Tokens of one document with the same word have the same q(z), so that they are one pair (d, w)
+with a count. With a = exp E[log theta_d] and b = exp E[log phi_w], its topics have the shares
+
+    q(z = k) = a_k b_k / s,    s = sum_k a_k b_k,
+
+and all that the rest of the network needs is the weight n_dw / s of the pair: what the document
+says to theta_d is a_k sum_w (n_dw / s) b_k, and what the word says to phi is
+b_k sum_d (n_dw / s) a_k. Both are sums over a document's or a word's pairs, in their order, so
+that they have the same bits on any number of threads. There is no array of tokens by topics. The
+plain twin is network/lookup.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmp.families.family import Array
+from svmp.kernels.machine.compiling import claim, jit, shared
+from svmp.kernels.machine.special import digamma, exp, log
+from svmp.kernels.machine.threads import share
+from svmp.network.grid import Ints
+
+Small = NDArray[np.int32]
+TINY = 1e-200
+"""A smaller s has lost digits to underflow, and the pair's shares are taken in logarithms."""
+LINES = 64
+"""So many words at a time, what they say stays in the cache while it is read topic by topic."""
+
+
+@jit
+def exponential(logs: Array, out: Array) -> float:
+    """Write exp(log - largest), and return the largest."""
+    largest = -np.inf
+    for k in range(len(logs)):
+        largest = max(largest, logs[k])
+    for k in range(len(logs)):
+        out[k] = exp(logs[k] - largest)
+    return largest
+
+
+@shared
+def by_word(
+    taken: Ints, moments: Array, elements: Ints, words: Ints, logs: Array, out: Array, top: Array
+) -> None:
+    """Write E[log phi] by word and topic, exp(log - largest) of each word, and the largest."""
+    first = claim(taken, LINES)
+    while first < len(words):
+        for i in range(first, min(first + LINES, len(words))):
+            for k in range(len(elements)):
+                logs[i, k] = moments[elements[k], words[i]]
+            top[i] = exponential(logs[i], out[i])
+        first = claim(taken, LINES)
+
+
+@shared
+def exponentials(taken: Ints, logs: Array, out: Array, top: Array) -> None:
+    """Write exp(log - largest) of each line, and the largest of it."""
+    first = claim(taken, LINES)
+    while first < len(logs):
+        for i in range(first, min(first + LINES, len(logs))):
+            top[i] = exponential(logs[i], out[i])
+        first = claim(taken, LINES)
+
+
+@jit
+def log_shares(a: Array, b: Array, out: Array) -> float:
+    """Write q(z) of a pair from E[log theta_d] and E[log phi_w]; return the log of s."""
+    top, total = -np.inf, 0.0
+    for k in range(len(a)):
+        top = max(top, a[k] + b[k])
+    for k in range(len(a)):
+        out[k] = exp(a[k] + b[k] - top)
+        total += out[k]
+    for k in range(len(a)):
+        out[k] /= total
+    return top + log(total)
+
+
+@shared
+def read_documents(
+    taken: Ints,
+    cuts: Ints,
+    starts: Ints,
+    word: Ints,
+    count: Array,
+    log_theta: Array,
+    theta: Array,
+    theta_top: Array,
+    log_phi: Array,
+    phi: Array,
+    phi_top: Array,
+    weight: Array,
+    to_theta: Array,
+    evidence: Array,
+) -> None:
+    """Weigh every pair, and add up what each document's pairs say to its theta, and log s.
+
+    A negative weight marks a pair whose shares are taken in logarithms.
+    """
+    topics = theta.shape[1]
+    shares = np.empty(topics)
+    block = claim(taken, 1)
+    while block < len(cuts) - 1:
+        for d in range(cuts[block], cuts[block + 1]):
+            a, out = theta[d], to_theta[d]
+            out[:] = 0.0
+            total = 0.0
+            for e in range(starts[d], starts[d + 1]):
+                b = phi[word[e]]
+                s = 0.0
+                for k in range(topics):
+                    s += a[k] * b[k]
+                if s > TINY:
+                    weight[e] = count[e] / s
+                    for k in range(topics):
+                        out[k] += weight[e] * b[k]
+                    total += count[e] * (log(s) + phi_top[word[e]] + theta_top[d])
+                else:
+                    weight[e] = -1.0
+            for k in range(topics):
+                out[k] *= a[k]
+            for e in range(starts[d], starts[d + 1]):
+                if weight[e] < 0:
+                    total += count[e] * log_shares(log_theta[d], log_phi[word[e]], shares)
+                    for k in range(topics):
+                        out[k] += count[e] * shares[k]
+            evidence[d] = total
+        block = claim(taken, 1)
+
+
+@shared
+def read_words(
+    taken: Ints,
+    cuts: Ints,
+    starts: Ints,
+    pair: Ints,
+    document: Ints,
+    count: Array,
+    log_theta: Array,
+    theta: Array,
+    log_phi: Array,
+    phi: Array,
+    weight: Array,
+    to_phi: Array,
+) -> None:
+    """Add up what the pairs of each word say to its entries of phi."""
+    topics = theta.shape[1]
+    shares = np.empty(topics)
+    block = claim(taken, 1)
+    while block < len(cuts) - 1:
+        for w in range(cuts[block], cuts[block + 1]):
+            out = to_phi[w]
+            out[:] = 0.0
+            lost = 0
+            for i in range(starts[w], starts[w + 1]):
+                e = pair[i]
+                a = theta[document[e]]
+                if weight[e] < 0:
+                    lost += 1
+                else:
+                    for k in range(topics):
+                        out[k] += weight[e] * a[k]
+            for k in range(topics):
+                out[k] *= phi[w, k]
+            if lost > 0:
+                for i in range(starts[w], starts[w + 1]):
+                    e = pair[i]
+                    if weight[e] < 0:
+                        log_shares(log_theta[document[e]], log_phi[w], shares)
+                        for k in range(topics):
+                            out[k] += count[e] * shares[k]
+        block = claim(taken, 1)
+
+
+@jit
+def mean_logs(natural: Array, out: Array) -> float:
+    """Write psi of each concentration, and return their sum."""
+    total = 0.0
+    for w in range(len(natural)):
+        total += natural[w] + 1
+        out[w] = digamma(natural[w] + 1)
+    return total
+
+
+def update_topics(
+    elements: Ints,
+    place: Small,
+    to_phi: Array,
+    scale: Array,
+    rho: Array,
+    prior: Array,
+    natural: Array,
+    moments: Array,
+) -> None:
+    """Move phi by a step towards what the words say, with its moments; in place.
+
+    `place` has the line of `to_phi` for each word, or -1. Sums of concentrations are added up
+    block by block, so that they have the same bits on any number of threads.
+    """
+    sums = np.empty((-(-natural.shape[1] // LINES), len(elements)))
+    share(move_topics, elements, place, to_phi, scale, rho, prior, natural, moments, sums)
+    share(shift_topics, elements, sums.sum(axis=0), moments)
+
+
+@shared
+def move_topics(
+    taken: Ints,
+    elements: Ints,
+    place: Small,
+    to_phi: Array,
+    scale: Array,
+    rho: Array,
+    prior: Array,
+    natural: Array,
+    moments: Array,
+    sums: Array,
+) -> None:
+    """Move phi, and write psi of its concentrations and their sums, block by block of words."""
+    words = natural.shape[1]
+    block = claim(taken, 1)
+    while block < len(sums):
+        first, last = block * LINES, min(words, (block + 1) * LINES)
+        for k in range(len(elements)):
+            lam, mean_log = natural[elements[k], first:last], moments[elements[k], first:last]
+            own, told = 1 - rho[k], rho[k] * scale[k]
+            for w in range(first, last):
+                said = to_phi[place[w], k] if place[w] >= 0 else 0.0
+                lam[w - first] = own * lam[w - first] + rho[k] * prior[k, w] + told * said
+            sums[block, k] = mean_logs(lam, mean_log)
+        block = claim(taken, 1)
+
+
+@shared
+def shift_topics(taken: Ints, elements: Ints, totals: Array, moments: Array) -> None:
+    """Turn psi of each concentration into E[log phi], by psi of their sum."""
+    k = claim(taken, 1)
+    while k < len(elements):
+        shift = digamma(totals[k])
+        for w in range(moments.shape[1]):
+            moments[elements[k], w] -= shift
+        k = claim(taken, 1)

@@ -1,0 +1,106 @@
+"""One pass over all elements of a variable: how far they moved, and their bound.
+
+Sums are made block by block, so that the bits are the same on any number of threads. The plain
+twins are in families/ and factors/.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from svmp.families.family import Array
+from svmp.families.normal import LOG_2PI
+from svmp.kernels.machine.compiling import bare, claim, shared
+from svmp.kernels.machine.special import log
+from svmp.kernels.machine.threads import STREAM, share, threads_for
+from svmp.network.grid import Ints
+
+BLOCK = 4096
+
+
+def follow(natural: Array, moments: Array, last: Array, last_moments: Array) -> float:
+    """Return the symmetrised KL between q and a former one, which becomes the same as q."""
+    with threads_for(natural.size // STREAM):
+        flat = (a.reshape(-1) for a in (natural, moments, last, last_moments))
+        out = np.empty(-(-natural.size // BLOCK))
+        share(_follow, *flat, out)
+        return float(out.sum())
+
+
+@shared
+def _follow(
+    taken: Ints, natural: Array, moments: Array, last: Array, last_moments: Array, out: Array
+) -> None:
+    b = claim(taken, 1)
+    while b < len(out):
+        here = slice(b * BLOCK, (b + 1) * BLOCK)
+        out[b] = _follow_block(natural[here], moments[here], last[here], last_moments[here])
+        b = claim(taken, 1)
+
+
+@bare
+def _follow_block(natural: Array, moments: Array, last: Array, last_moments: Array) -> float:
+    """(lambda - lambda') . (m - m'), and then lambda' = lambda, m' = m."""
+    total = 0.0
+    for i in range(len(natural)):
+        total += (natural[i] - last[i]) * (moments[i] - last_moments[i])
+        last[i] = natural[i]
+        last_moments[i] = moments[i]
+    return total
+
+
+def normal_entropy(natural: Array) -> float:
+    """-E[log q(x)] of Normals, added up."""
+    with threads_for(natural.size // STREAM):
+        out = np.empty(-(-len(natural) // BLOCK))
+        share(_normal_entropy, natural, out)
+        return float(out.sum())
+
+
+@shared
+def _normal_entropy(taken: Ints, natural: Array, out: Array) -> None:
+    b = claim(taken, 1)
+    while b < len(out):
+        out[b] = _normal_entropy_block(natural[b * BLOCK : (b + 1) * BLOCK])
+        b = claim(taken, 1)
+
+
+@bare
+def _normal_entropy_block(natural: Array) -> float:
+    """Half of log(2 pi) + 1 - log(precision)."""
+    total = 0.0
+    for i in range(len(natural)):
+        total += LOG_2PI + 1 - log(-2 * natural[i, 1])
+    return 0.5 * total
+
+
+def normal_bound(natural: Array, moments: Array, mu: Array, tau: Array) -> float:
+    """E[log p(x)] - E[log q(x)] of Normals, added up."""
+    with threads_for(natural.size // STREAM):
+        out = np.empty(-(-len(natural) // BLOCK))
+        share(_normal_bound, natural, moments, mu, tau, out)
+        return float(out.sum())
+
+
+@shared
+def _normal_bound(
+    taken: Ints, natural: Array, moments: Array, mu: Array, tau: Array, out: Array
+) -> None:
+    b = claim(taken, 1)
+    while b < len(out):
+        here = slice(b * BLOCK, (b + 1) * BLOCK)
+        out[b] = _normal_energy_block(natural[here], moments[here], mu[here], tau[here])
+        out[b] += _normal_entropy_block(natural[here])
+        b = claim(taken, 1)
+
+
+@bare
+def _normal_energy_block(natural: Array, moments: Array, mu: Array, tau: Array) -> float:
+    """Half of E[log tau] - log(2 pi) - E[tau] E[(x - mu)^2]."""
+    total = 0.0
+    for i in range(len(natural)):
+        m, t = mu[i], tau[i]
+        gap = moments[i, 0] - m[0]
+        spread = -0.5 / natural[i, 1] + (m[1] - m[0] * m[0])
+        total += t[1] - LOG_2PI - t[0] * (gap * gap + spread)
+    return 0.5 * total

@@ -1,0 +1,128 @@
+"""How many threads the compiled loops use, how they share the work, and a word on compilation.
+
+The bits are the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numba.core import event
+
+from svmp.errors import ModelError
+from svmp.network.validation import shown
+
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+"""How many cores this process may use: more threads are never run."""
+VARIABLE = "SVMP_THREADS"
+"""The environment variable with the number of threads, where `fit` is not given one."""
+SMALL = 20_000
+"""Below so many accesses, waking other threads costs more than they save."""
+STREAM = 10
+"""Numbers that are read one after the other in the time of an access to just any."""
+NOTICE = "svmp: compiling loops for this machine, which happens once; later runs start at once"
+
+_told = False
+_in_use: ContextVar[int | None] = ContextVar("threads", default=None)
+
+
+def number_of_threads(wanted: Any = None) -> int:
+    """Return the threads to use: as asked, as the environment says, or as many as there are cores.
+
+    >>> number_of_threads(1)
+    1
+    >>> number_of_threads(0)
+    Traceback (most recent call last):
+    svmp.errors.ModelError: threads must be a whole number of at least 1, not 0
+    """
+    name: str = "threads"
+    if wanted is None:
+        if not (text := os.environ.get(VARIABLE, "").strip()):
+            return CORES
+        name, wanted = VARIABLE, int(text) if text.isdecimal() else text
+    if isinstance(wanted, bool) or not isinstance(wanted, Integral) or int(wanted) < 1:
+        raise ModelError(f"{name} must be a whole number of at least 1, not {shown(wanted)}")
+    return min(int(wanted), CORES)
+
+
+def threads_in_use() -> int:
+    """Return how many threads loops run on here; a fit on another thread may use more or fewer.
+
+    >>> with use_threads(1, tell=False):
+    ...     threads_in_use()
+    1
+    """
+    return _in_use.get() or number_of_threads()
+
+
+@contextmanager
+def use_threads(wanted: Any, tell: bool) -> Iterator[None]:
+    """Run loops on so many threads; `tell` on stderr when they have to be compiled first."""
+    before = _in_use.set(number_of_threads(wanted))
+    try:
+        with event.install_listener("numba:compile", _Announce(tell)):
+            yield
+    finally:
+        _in_use.reset(before)
+
+
+class threads_for:
+    """Run small work on this thread alone; the bits are the same."""
+
+    def __init__(self, accesses: int) -> None:
+        self.wanted = 1 if accesses < SMALL else threads_in_use()
+
+    def __enter__(self) -> None:
+        self.before = _in_use.set(self.wanted)
+
+    def __exit__(self, *why: object) -> None:
+        _in_use.reset(self.before)
+
+
+def share(loop: Callable[..., None], *arguments: Any) -> None:
+    """Run a loop on every thread; its first argument counts the keys that they have taken."""
+    taken = np.zeros(1, dtype=np.int64)
+    if threads_in_use() == 1:
+        loop(taken, *arguments)
+        return
+    others = [_pool().submit(loop, taken, *arguments) for _ in range(threads_in_use() - 1)]
+    try:
+        loop(taken, *arguments)
+    finally:
+        for other in others:
+            if not other.cancel():  # none is waited for that has not begun
+                other.result()
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(CORES)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of these threads
+
+
+class _Announce(event.Listener):
+    """Says once that a compilation has begun."""
+
+    def __init__(self, tell: bool) -> None:
+        self.tell = tell
+
+    def on_start(self, event: Any) -> None:
+        global _told
+        if self.tell and not _told:
+            _told = True
+            print(NOTICE, file=sys.stderr)
+
+    def on_end(self, event: Any) -> None:
+        pass

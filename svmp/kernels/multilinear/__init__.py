@@ -1,0 +1,1 @@
+"""Loops for means and logits that are linear in each parent: biases, dot products, tensors."""

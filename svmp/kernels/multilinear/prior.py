@@ -1,0 +1,58 @@
+"""The bound of hidden Normals, in one pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from svmp import factors
+from svmp.families.family import Array
+from svmp.kernels.machine.elements import normal_bound, normal_entropy
+from svmp.kernels.multilinear.table import plain
+from svmp.network.beliefs import Beliefs, Loop
+from svmp.network.conditional import Conditional
+from svmp.network.grid import Ints, complement
+
+
+@dataclass(frozen=True, eq=False)
+class Prior(Loop):
+    """A density of hidden Normals. The plain twin is `Network.bound`."""
+
+    conditional: Conditional
+    present: Ints | None
+    linear: None = None
+
+    @classmethod
+    def of(cls, conditional: Conditional, present: Ints | None) -> Prior | None:
+        """Return the prior of a variable, or None where it is not of this kind."""
+        mixture = conditional.selector is not None
+        plain = mixture or not isinstance(conditional.factor, factors.Normal)
+        hidden = conditional.variable.observed is None
+        return cls(conditional, present) if hidden and not plain else None
+
+    @cached_property
+    def _absent(self) -> Ints | None:
+        return complement(self.present, self.conditional.variable.size)
+
+    def moments(self, q: Beliefs, rows: Ints) -> Array:
+        return self.conditional.slots["mu"].moments(q, rows)
+
+    def bound_term(self, q: Beliefs) -> float:
+        variable, slots = self.conditional.variable, self.conditional.slots
+        natural, moments = q.natural[variable.name], q.moments[variable.name]
+        if self.present is not None:
+            natural = natural[self.present]
+        if self.conditional.pools:
+            return self.conditional.pooled_density(q, self._absent) + normal_entropy(natural)
+        if self.present is not None:
+            moments = moments[self.present]
+        step, total = self.conditional.chunk(2), 0.0
+        for start in range(0, len(natural), step):
+            part = slice(start, start + step)
+            rows = np.arange(start, min(start + step, len(natural)))
+            rows = rows if self.present is None else self.present[part]
+            mu, tau = (plain(slots[name].moments(q, rows)) for name in ("mu", "tau"))
+            total += normal_bound(natural[part], moments[part], mu, tau)
+        return total

@@ -1,0 +1,419 @@
+"""What the multilinear loops serve, and what they need to know of it.
+
+A plan holds for one conditional, a Normal or a Bernoulli with a logit, whose mean or logit is a sum
+of products, each variable in one of them. All else goes the plain way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from svmp import factors
+from svmp.families.family import Array, stack
+from svmp.families.normal import LOG_2PI
+from svmp.kernels.machine.simd import EIGHT
+from svmp.kernels.machine.sorting import by_key, take
+from svmp.kernels.machine.threads import STREAM, share, threads_for
+from svmp.kernels.multilinear import residuals, terms
+from svmp.kernels.multilinear import update as loops
+from svmp.kernels.multilinear.drawn import update_drawn
+from svmp.kernels.multilinear.table import (
+    Column,
+    Keyed,
+    Numbers,
+    Precision,
+    is_centred,
+    place_of,
+    plain,
+    precision_of,
+    side_by_side,
+    stride,
+)
+from svmp.kernels.multilinear.terms import ALL, OWN, ROW, Mean, Rows
+from svmp.kernels.multilinear.update import LONG, Receiver
+from svmp.kernels.multilinear.work import Work
+from svmp.network.beliefs import Beliefs
+from svmp.network.conditional import Conditional
+from svmp.network.grid import Ints
+from svmp.network.linear import Linear, LinearTerm, dimension
+from svmp.network.reader import Reader
+from svmp.network.slot import Single
+
+FEW = 8
+"""Where keys are so many times as many as rows, only those that the rows read are looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """A variable in a term: element key * width + k belongs to slot k of a key."""
+
+    reader: Reader
+    term: int
+    width: int
+    column: int
+
+    @property
+    def name(self) -> str:
+        return self.reader.variable.name
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A conditional that the loops serve.
+
+    Attributes
+    ----------
+    operands
+        The variables of all terms, one term's after another's.
+    columns
+        The different keys of the table's rows.
+    present
+        The rows of the table that count; None for all.
+    """
+
+    conditional: Conditional
+    present: Ints | None
+    linear: Linear
+    terms: tuple[LinearTerm, ...]
+    operands: tuple[Operand, ...]
+    columns: tuple[Column, ...]
+    intercept: float
+
+    @classmethod
+    def of(cls, conditional: Conditional, present: Ints | None) -> Plan | None:
+        """Return the plan for a conditional, or None where the loops do not serve it."""
+        linear, known = conditional.linear, (factors.Normal, factors.BernoulliLogit)
+        plain = conditional.selector is not None or not isinstance(conditional.factor, known)
+        if plain or conditional.pools or linear is None or conditional.variable.size >= 2**31:
+            return None
+        terms = tuple(t for t in linear.terms if not is_number(t))
+        names = [r.variable.name for t in terms for r in t.readers]
+        if not terms or len(set(names)) < len(names) or not all(map(cls.serves, terms)):
+            return None
+        columns: list[Column] = []
+        operands = []
+        for number, term in enumerate(terms):
+            for reader in term.readers:
+                width = term.scope.slots.size if reader.carried else 1
+                column = place_of(Column.of(reader, width), columns)
+                operands.append(Operand(reader, number, width, column))
+        intercept = sum((t.scale for t in linear.terms if is_number(t)), 0.0)
+        found = (linear, terms, tuple(operands), tuple(columns), intercept)
+        return cls(conditional, present, *found)
+
+    @classmethod
+    def serves(cls, term: LinearTerm) -> bool:
+        """Whether a term is a product, perhaps with a coefficient, over one axis at most."""
+        slots = term.scope.slots.labels
+        if term.design is not None or len(slots) > 1 or not term.scope.slots.size:
+            return False
+        if any(set(slots) & set(map(str, c.axes)) for c in term.constants):
+            return False
+        plain = bool(term.readers) and not any(r.keyed_by_slots for r in term.readers)
+        return plain and all(cls.reads(r, slots) for r in term.readers)
+
+    @staticmethod
+    def reads(reader: Reader, slots: tuple[str, ...]) -> bool:
+        """Whether an operand is Normals, one for each slot."""
+        every = reader.carried == set(slots) and (not slots or reader.index[-1] == slots[0])
+        return dimension(reader.variable) == 1 and every
+
+    @cached_property
+    def logit(self) -> bool:
+        """Whether the rows are Bernoullis, and the mean is their logit."""
+        return isinstance(self.conditional.factor, factors.BernoulliLogit)
+
+    def operand(self, name: str) -> Operand:
+        """Return the operand of that name."""
+        return next(o for o in self.operands if o.name == name)
+
+    @cached_property
+    def precision(self) -> Precision:
+        """The type in which rows are read: single precision where all of their numbers allow it."""
+        variable = self.conditional.variable
+        found = precision_of(variable)
+        if found is np.float32:
+            rows = np.arange(0, variable.size, stride(variable.size))
+            for line in self.coefficients(rows, np.float64):
+                if not (is_centred(line) or np.all(line == line[:1])):
+                    return np.float64
+        return found
+
+    def packed_width(self, term: LinearTerm) -> int:
+        """Return how many means the loops read of each key: K in whole eights, if not 1."""
+        width = term.scope.slots.size
+        return width if width == 1 else -(-width // EIGHT) * EIGHT
+
+    def packed_size(self, term: LinearTerm) -> int:
+        """Return how many numbers they read of each key of a term's operands."""
+        return 2 * self.packed_width(term)
+
+    def pack(self, moments: Array, operand: Operand, out: Numbers) -> None:
+        """Write K means and then K second moments of each key of an operand."""
+        padded = self.packed_width(self.terms[operand.term])
+        with threads_for(out.size // (4 * STREAM)):  # eight at a time
+            share(terms.pack, moments, operand.width, padded, out)
+
+    def mean(
+        self,
+        q: Beliefs,
+        own: int | None,
+        dtype: Precision,
+        without: str | None = None,
+        only: list[Ints] | None = None,
+    ) -> Mean:
+        """Return the mean as the loops read it, for rows by the key of one column.
+
+        One operand can be left out: that which is updated has no need of its own moments. And there
+        can be `only` some keys of each column, which then count from 0.
+        """
+        keys = [c.size for c in self.columns] if only is None else list(map(len, only))
+        sizes = [
+            0 if o.name == without else self.packed_size(self.terms[o.term]) * keys[o.column]
+            for o in self.operands
+        ]
+        packed, starts = side_by_side(sizes, dtype)
+        for operand, size, start in zip(self.operands, sizes, starts, strict=True):
+            if size:
+                moments = q.moments[operand.name]
+                if only is not None:
+                    lines = moments.reshape(self.columns[operand.column].size, -1)
+                    moments = lines[only[operand.column]].reshape(-1, moments.shape[1])
+                self.pack(moments, operand, packed[start : start + size])
+        if (own, dtype) not in self._layouts:
+            self._layouts[own, dtype] = self.layout(own, dtype)
+        return Mean(packed, starts, *self._layouts[own, dtype])
+
+    @cached_property
+    def _layouts(self) -> dict[tuple[int | None, Precision], tuple[Any, ...]]:
+        return {}
+
+    def layout(self, own: int | None, dtype: Precision) -> tuple[Any, ...]:
+        """Return all of a mean but the moments, for rows by the key of one column."""
+        scaled = np.array([bool(t.constants) for t in self.terms])
+        return (
+            np.array([self.line(o.column, own) for o in self.operands]),
+            np.searchsorted([o.term for o in self.operands], np.arange(len(self.terms) + 1)),
+            np.array([self.packed_width(t) for t in self.terms]),
+            np.array([self.packed_size(t) for t in self.terms]),
+            np.where(scaled, np.cumsum(scaled) - 1, -1),
+            np.array([1.0 if t.constants else t.scale for t in self.terms], dtype=dtype),
+            self.intercept,
+        )
+
+    def keyed(self, column: int, rows: Ints | None = None) -> Keyed:
+        """Sort rows, or all of the table, by the key of a column."""
+        variable = self.conditional.variable
+        if rows is None:
+            rows = self.present
+        key = take(self.columns[column].key, rows)
+        pointers, order = by_key(key, self.columns[column].size)
+        if order is not None:
+            rows = order if rows is None else rows[order]
+        target = None
+        if variable.observed is not None:
+            target = take(variable.observed, rows, self.precision)
+        others = [c for i, c in enumerate(self.columns) if i != column]
+        lines = np.empty((len(others), len(key)), dtype=np.int32)
+        for line, other in zip(lines, others, strict=True):
+            line[:] = take(other.key, rows)
+        numbers = np.arange(variable.size) if rows is None else rows
+        coefficients = self.coefficients(numbers, self.precision)
+        return Keyed(rows, pointers[:-1], pointers[1:], lines, target, coefficients)
+
+    def coefficients(self, rows: Ints, dtype: Precision) -> Numbers:
+        """Return what the terms that have coefficients are multiplied by, a line each."""
+        terms = [t for t in self.terms if t.constants]
+        lines = np.empty((len(terms), len(rows)), dtype=dtype)
+        for line, term in zip(lines, terms, strict=True):
+            line[:] = term.scale
+            for array in term.constants:
+                line *= term.scope.look_up(array, rows, np.zeros_like(rows))
+        return lines
+
+    @cached_property
+    def _sorted(self) -> dict[int, Keyed]:
+        return {}
+
+    def all_rows(self, column: int) -> Keyed:
+        """Return all rows by the key of a column, sorted once."""
+        if column not in self._sorted:
+            self._sorted[column] = self.keyed(column)
+        return self._sorted[column]
+
+    def rows(self, q: Beliefs, keyed: Keyed, keys: Ints, column: int) -> Rows:
+        """Return the rows of some keys of a column as the loops read them."""
+        target, variable = keyed.target, self.conditional.variable
+        every = slice(None) if keyed.rows is None else keyed.rows
+        if target is None:
+            target = np.ascontiguousarray(q.moments[variable.name][every, 0])
+        places = keyed.begin, keyed.end
+        if len(keys) < len(keyed.begin):
+            places = keyed.begin[keys], keyed.end[keys]
+        weights = self.weights(q, keyed, column)
+        return Rows(*places, keyed.columns, target, keyed.coefficients, *weights, self.logit)
+
+    def weights(self, q: Beliefs, keyed: Keyed, column: int) -> tuple[Numbers, int]:
+        """Return precisions, and by what they go; the loops find those of logits."""
+        slot = self.conditional.slots.get("tau")
+        if slot is None:
+            return np.ones(1, dtype=self.precision), ALL
+        if not (slot.varies or slot.variables):
+            return self._weight, ALL
+        if not slot.varies:
+            tau, weigher = slot.moments(q, np.zeros(1, dtype=np.int64)), ALL
+        elif isinstance(slot, Single) and self.noise is not None:
+            tau, weigher = q.moments[slot.reader.variable.name], self.line(self.noise, column)
+        else:
+            rows = np.arange(self.conditional.variable.size) if keyed.rows is None else keyed.rows
+            tau, weigher = slot.moments(q, rows), ROW
+        return tau[:, 0].astype(self.precision), weigher
+
+    @cached_property
+    def _weight(self) -> Numbers:
+        """The precision that all rows have, where it is given."""
+        tau = self.conditional.slots["tau"].moments(Beliefs(), np.zeros(1, dtype=np.int64))
+        return tau[:, 0].astype(self.precision)
+
+    @staticmethod
+    def line(column: int, own: int | None) -> int:
+        """Return which line of keys is a column's, where rows stand by the key of one."""
+        if column == own:
+            return OWN
+        return column if own is None or column < own else column - 1
+
+    def moments(self, q: Beliefs, rows: Ints) -> Array:
+        """E[mu] and E[mu^2] of each row; rows that cannot be written to are looked up once."""
+        known = self._watched.get("rows")
+        if known is None or known[0] is not rows:
+            known = rows, *self.look_up(rows)
+            if not rows.flags.writeable:
+                self._watched["rows"] = known
+        _, table, only = known
+        with threads_for(len(rows)):
+            return self.row_moments(table, self.mean(q, None, np.float64, only=only))
+
+    @cached_property
+    def _watched(self) -> dict[str, tuple[Ints, Rows, list[Ints] | None]]:
+        return {}
+
+    def look_up(self, rows: Ints) -> tuple[Rows, list[Ints] | None]:
+        """Return some rows as the loops read them, and which keys they have, if those are few."""
+        columns, only = np.stack([c.key[rows] for c in self.columns]), None
+        if FEW * len(rows) < max(c.size for c in self.columns):
+            found = [np.unique(line, return_inverse=True) for line in columns]
+            only = [keys for keys, _ in found]
+            columns = np.stack([places.astype(np.int32) for _, places in found])
+        lines = self.coefficients(rows, np.float64)
+        nobody, nothing = np.zeros(0, dtype=np.int64), np.zeros(1)
+        return Rows(nobody, nobody, columns, nothing, lines, nothing, ALL, self.logit), only
+
+    def row_moments(self, rows: Rows, mean: Mean) -> Array:
+        """Return the same of rows as the loops read them."""
+        out = np.empty((rows.columns.shape[1], 2))
+        share(residuals.row_moments, rows, mean, out)
+        return out
+
+    def losses(self, q: Beliefs, keyed: Keyed, column: int) -> Array:
+        """Sum over the rows of each key of E[(y - mu)^2], or of minus the log density, observed."""
+        keys = np.arange(len(keyed.begin))
+        rows, mean = self.rows(q, keyed, keys, column), self.mean(q, column, np.float64)
+        with threads_for(rows.columns.shape[1] * len(self.operands)):
+            return self.row_losses(rows, mean, keys)
+
+    def row_losses(self, rows: Rows, mean: Mean, keys: Ints) -> Array:
+        """Return the same of rows as the loops read them."""
+        out = np.empty(len(keys))
+        share(residuals.losses, rows, mean, keys, out)
+        return out
+
+    @cached_property
+    def noise(self) -> int | None:
+        """The column by which the noise differs, any if it does not, or None if none is."""
+        slot = self.conditional.slots.get("tau")
+        if self.conditional.variable.observed is None:
+            return None
+        if slot is None or not slot.varies:
+            return int(np.argmax([c.size for c in self.columns]))
+        if not isinstance(slot, Single):
+            return None
+        columns = [*self.columns]
+        found = place_of(Column.of(slot.reader, 1), columns)
+        return found if found < len(self.columns) else None
+
+    def bound_term(self, q: Beliefs) -> float | None:
+        """E[log p(y | parents)] of all rows, where the noise is one number or goes by a key."""
+        if self.noise is None:
+            return None
+        keyed = self.all_rows(self.noise)
+        losses, counts = self.losses(q, keyed, self.noise), keyed.end - keyed.begin
+        if self.logit:
+            return -float(losses.sum())
+        slot = self.conditional.slots["tau"]
+        if isinstance(slot, Single) and slot.varies:
+            tau = q.moments[slot.reader.variable.name]
+        else:
+            tau = slot.moments(q, np.zeros(1, dtype=np.int64))
+        each = counts * (tau[:, 1] - LOG_2PI) - tau[:, 0] * losses
+        return 0.5 * float(each.sum())
+
+    def noise_messages(self, q: Beliefs, keyed: Keyed) -> Array:
+        """Return what the rows say about their precision: to one number, or to each key's."""
+        assert self.noise is not None
+        squares = self.losses(q, keyed, self.noise)
+        message = stack(-0.5 * squares, 0.5 * (keyed.end - keyed.begin))
+        return message if self.conditional.slots["tau"].varies else message.sum(axis=0)[None]
+
+    def accesses(self, operand: Operand, work: Work) -> int:
+        """Return about how many an update takes, in the time of one to just any row.
+
+        All of a key's elements read a row that they do not draw, once, with its other operands.
+        """
+        alone = work.drawn is not None
+        each = operand.width if alone else len(self.operands) - 1 + operand.width // STREAM
+        return int(work.read.sum()) * max(each, 1)
+
+    def update(
+        self,
+        q: Beliefs,
+        name: str,
+        work: Work,
+        prior: Array,
+        rho: Array,
+        at_once: bool,
+        joint: bool,
+    ) -> tuple[Array, bool]:
+        """Blend in what the rows say; return the naturals, and whether all are sound.
+
+        They are q's own if a new value is seen at once.
+        """
+        operand = self.operand(name)
+        natural = q.natural[name] if at_once else q.natural[name].copy()
+        without = None if self.logit else name
+        mean = self.mean(q, operand.column, self.precision, without)
+        term = (operand.term, self.operands.index(operand), operand.width)
+        to = Receiver(*term, work.keys, work.scale, rho, plain(prior), at_once, joint)
+        rows = self.rows(q, work.keyed, work.keys, operand.column)
+        sound = np.ones(len(work.keys), dtype=bool)
+        with threads_for(self.accesses(operand, work)):
+            loop = (rows, mean, natural, q.moments[name], sound)
+            if work.drawn is not None:
+                share(update_drawn, to, *work.drawn, *loop)
+            else:
+                share(loops.update_whole, to, *loop)
+        if work.keyed.longest > LONG:
+            long = rows.end - rows.begin > LONG
+            if work.drawn is not None:
+                long &= rows.end - rows.begin <= work.drawn.most
+            for m in np.flatnonzero(long):
+                sound[m] = loops.update_long(to, int(m), rows, mean, natural, q.moments[name])
+        return natural, bool(sound.all())
+
+
+def is_number(term: LinearTerm) -> bool:
+    """Whether a term is the same number in every row."""
+    return not term.readers and not term.constants and term.design is None

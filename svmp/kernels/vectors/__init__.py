@@ -1,0 +1,1 @@
+"""Loops for means and logits with a dot product of MvNormals."""

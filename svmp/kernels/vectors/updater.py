@@ -1,0 +1,86 @@
+"""What the loops of vectors serve: means and logits with a dot product of MvNormals in them.
+
+All else about their rows is as for the multilinear loops, so that the plan is one of those.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from svmp.families.family import Array
+from svmp.families.mvnormal import MvNormal
+from svmp.families.normal import Normal
+from svmp.kernels.machine.simd import EIGHT
+from svmp.kernels.machine.threads import STREAM, share, threads_for
+from svmp.kernels.multilinear.table import Numbers, plain
+from svmp.kernels.multilinear.terms import Mean, Rows
+from svmp.kernels.multilinear.updater import Operand, Plan
+from svmp.kernels.multilinear.work import Work
+from svmp.kernels.vectors import terms
+from svmp.kernels.vectors import update as loops
+from svmp.kernels.vectors.update import LONG, Receiver
+from svmp.network.beliefs import Beliefs
+from svmp.network.grid import Ints
+from svmp.network.linear import LinearTerm, dimension
+from svmp.network.reader import Reader
+
+
+@dataclass(frozen=True, eq=False)
+class VectorPlan(Plan):
+    """A conditional that the loops of vectors serve: every operand is read one element a row."""
+
+    @staticmethod
+    def reads(reader: Reader, slots: tuple[str, ...]) -> bool:
+        """Whether an operand is a vector that is read whole, or a bias."""
+        if not slots:
+            return isinstance(reader.variable.family, Normal)
+        whole = reader.index[-1] == slots[0] and not reader.carried
+        return isinstance(reader.variable.family, MvNormal) and whole
+
+    def packed_size(self, term: LinearTerm) -> int:
+        """Return the same with cross moments, of which there are K (K - 1) / 2, in eights."""
+        width = term.scope.slots.size
+        return super().packed_size(term) + -(-width * (width - 1) // 2 // EIGHT) * EIGHT
+
+    def pack(self, moments: Array, operand: Operand, out: Numbers) -> None:
+        padded = self.packed_width(self.terms[operand.term])
+        with threads_for(out.size // STREAM):
+            width = dimension(operand.reader.variable)
+            share(terms.pack, moments, width, padded, out)
+
+    def row_moments(self, rows: Rows, mean: Mean) -> Array:
+        out = np.empty((rows.columns.shape[1], 2))
+        share(terms.row_moments, rows, mean, out)
+        return out
+
+    def row_losses(self, rows: Rows, mean: Mean, keys: Ints) -> Array:
+        out = np.empty(len(keys))
+        share(terms.losses, rows, mean, keys, out)
+        return out
+
+    def update(
+        self,
+        q: Beliefs,
+        name: str,
+        work: Work,
+        prior: Array,
+        rho: Array,
+        at_once: bool,
+        joint: bool,
+    ) -> tuple[Array, bool]:
+        """Blend in what the rows say, as `Plan.update`; the entries of a vector are one anyway."""
+        operand = self.operand(name)
+        natural = q.natural[name] if at_once else q.natural[name].copy()
+        without = None if self.logit else name
+        mean = self.mean(q, operand.column, self.precision, without)
+        place = (operand.term, self.operands.index(operand), dimension(operand.reader.variable))
+        to = Receiver(*place, work.keys, work.scale, rho, plain(prior), at_once)
+        rows = self.rows(q, work.keyed, work.keys, operand.column)
+        sound = np.ones(len(work.keys), dtype=bool)
+        with threads_for(int(work.read.sum()) * prior.shape[1] // STREAM):
+            share(loops.update, to, rows, mean, natural, q.moments[name], sound)
+        for m in np.flatnonzero(rows.end - rows.begin > LONG):
+            sound[m] = loops.update_long(to, int(m), rows, mean, natural, q.moments[name])
+        return natural, bool(sound.all())

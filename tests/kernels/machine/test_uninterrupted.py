@@ -1,0 +1,53 @@
+"""Ctrl-C while Numba compiles."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import pytest
+
+from svmp.kernels.machine.compiling import njit
+
+
+def test_it_is_raised_at_the_end_of_a_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
+    from numba.core.codegen import CPUCodeLibrary
+
+    usual, said = CPUCodeLibrary.finalize, []
+
+    def finalize(self: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        usual(self)
+        said.append("done")
+
+    def twice(x):  # type: ignore[no-untyped-def]
+        return 2 * x
+
+    monkeypatch.setattr(CPUCodeLibrary, "finalize", finalize)
+    with pytest.raises(KeyboardInterrupt):
+        njit(twice)(1)
+    assert said
+    monkeypatch.undo()
+    assert njit(twice)(1) == 2
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_handler_that_does_not_raise_is_left_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    from numba.core.codegen import CPUCodeLibrary
+
+    usual, heard = CPUCodeLibrary.finalize, []
+
+    def finalize(self: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        usual(self)
+
+    def thrice(x):  # type: ignore[no-untyped-def]
+        return 3 * x
+
+    monkeypatch.setattr(CPUCodeLibrary, "finalize", finalize)
+    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    try:
+        assert njit(thrice)(1) == 3
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heard
