@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.inference.engine import iterate
 from svmp.kernels.machine.threads import CORES
 from svmp.network.network import Network
 from svmp.ratings import Ratings
 from svmp.study.netflix import matrix_factorization, netflix_shaped
+from tests.programs import iterate
 
 from .tools import begin, gallery
 
