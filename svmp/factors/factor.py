@@ -77,10 +77,6 @@ class Factor(Protocol):
         """E[log p(child | parents)] of every row, without the base measure f(child)."""
         return dot(self.to_child(given), child) - self.log_normaliser(given)
 
-    def example(self, rng: np.random.Generator, length: int, count: int) -> dict[str, Array]:
-        """Return constants for `count` rows, for the generic checks."""
-        return {}
-
 
 def positive(x: ArrayLike) -> bool:
     """Whether every number is positive and finite.
@@ -92,11 +88,12 @@ def positive(x: ArrayLike) -> bool:
     return bool(np.all((x > 0) & (x < np.inf)))
 
 
-def counts(x: ArrayLike) -> bool:
-    """Whether every number is 0, 1, 2, ..., up to 2^53, where floats are exact no more.
+def check_trials(n: ArrayLike) -> str | None:
+    """Say what is wrong with numbers of trials; beyond 2^53, floats are no longer exact integers.
 
-    >>> counts([0, 3]), counts(2.5), counts(-1), counts(1e300)
-    (True, False, False, False)
+    >>> check_trials([0, 3]), check_trials(2.5)
+    (None, 'n must be whole numbers, zero or more, and at most 2^53')
     """
-    x = np.asarray(x, dtype=np.float64)
-    return bool(np.all((x >= 0) & (x <= 2**53) & (x == np.floor(x))))
+    n = np.asarray(n, dtype=np.float64)
+    sound = np.all((n >= 0) & (n <= 2**53) & (n == np.floor(n)))
+    return None if sound else "n must be whole numbers, zero or more, and at most 2^53"

@@ -50,9 +50,6 @@ class Categorical(Family):
     def moments(self, natural: Array) -> Array:
         return self.mean(natural)
 
-    def from_moments(self, moments: Array) -> Array:
-        return np.log(moments)
-
     def log_partition(self, natural: Array) -> Array:
         return np.asarray(logsumexp(natural, axis=-1))
 
@@ -63,9 +60,6 @@ class Categorical(Family):
         return np.asarray(
             (np.asarray(x)[..., None] == np.arange(self.categories)).astype(np.float64)
         )
-
-    def log_base(self, x: ArrayLike) -> Array:
-        return np.zeros(np.shape(x))
 
     def in_domain(self, natural: Array) -> Bools:
         return np.asarray(np.isfinite(natural).all(axis=-1))
@@ -88,6 +82,3 @@ class Categorical(Family):
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         return natural + 0.3 * rng.standard_normal(natural.shape)
-
-    def example(self, rng: np.random.Generator, count: int) -> Array:
-        return rng.normal(size=(count, self.categories))

@@ -1,18 +1,41 @@
-"""Expectations over counts, which have no closed form: sums over the integers near the mean."""
+"""What the families of counts share: numbers of trials, and expectations without a closed form.
+
+These are sums over the integers near the mean.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import factorial
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, polygamma, xlogy
 
 from svmp.families.family import Array
 
 MANY = 1e4
 BLOCK = 1 << 20
+
+
+def trials_at(trials: ArrayLike, elements: Any) -> NDArray[Any]:
+    """Return the trials of some elements, by flat index.
+
+    Broadcasting repeats the trials along leading axes, so flat indices wrap around.
+
+    >>> trials_at([2, 5, 9], [3, 1])
+    array([2, 5])
+    """
+    return np.take(trials, elements, mode="wrap")
+
+
+def check_trials(trials: ArrayLike, n: ArrayLike | None) -> None:
+    """Refuse a number of trials n that differs from the family's; None stands for the same."""
+    if n is not None and np.any(np.asarray(n) != trials):
+        raise ValueError(
+            f"n is {np.asarray(n)}, but this family counts {np.asarray(trials)} trials"
+        )
 
 
 def expect(

@@ -54,25 +54,21 @@ class Family(Protocol):
         """E[phi(x)], the gradient of the log-partition."""
         ...
 
-    def from_moments(self, moments: Array) -> Array:
-        """Return the natural parameter that has these moments."""
-        ...
-
     def log_partition(self, natural: Array) -> Array:
         """A(lam)."""
         ...
 
     def entropy(self, natural: Array) -> Array:
-        """-E[log q(x)] in nats (differential for densities)."""
-        ...
+        """-E[log q(x)] in nats (differential for densities): A(lam) - lam . E[phi(x)] if f = 0."""
+        return self.free_entropy(natural)
 
     def statistics(self, x: ArrayLike) -> Array:
         """phi(x)."""
         ...
 
     def log_base(self, x: ArrayLike) -> Array:
-        """f(x)."""
-        ...
+        """f(x), which is zero in most families."""
+        return np.zeros(np.shape(x)[: np.ndim(x) - self.event_ndim])
 
     def in_domain(self, natural: Array) -> Bools:
         """Where the natural parameter is that of a proper, finite distribution."""
@@ -98,10 +94,6 @@ class Family(Protocol):
         """Return a starting point near this prior, moved at random so that no two are alike."""
         ...
 
-    def example(self, rng: np.random.Generator, count: int) -> Array:
-        """Return `count` natural parameters well inside the domain, for the generic checks."""
-        ...
-
     def at(self, elements: Any) -> Self:
         """Return the family of some elements of a plate; differs only where trials do."""
         return self
@@ -109,14 +101,6 @@ class Family(Protocol):
     def free_entropy(self, natural: Array) -> Array:
         """A(lam) - lam . E[phi(x)]: the entropy, but for the base measure."""
         return self.log_partition(natural) - dot(natural, self.moments(natural))
-
-    def kl(self, natural: Array, other: Array) -> Array:
-        """KL(q || p) from q = `natural` to p = `other`, in closed form."""
-        return (
-            dot(natural - other, self.moments(natural))
-            - self.log_partition(natural)
-            + self.log_partition(other)
-        )
 
 
 def dot(a: Array, b: Array) -> Array:

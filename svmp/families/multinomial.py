@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln, gammaln, log_softmax, logsumexp, softmax, xlog1py
 
-from svmp.families.counts import MANY, expect, log_factorial_series, stirling_rest
+from svmp.families.counts import (
+    MANY,
+    check_trials,
+    expect,
+    log_factorial_series,
+    stirling_rest,
+    trials_at,
+)
 from svmp.families.family import Array, Bools, Family
 
 
@@ -43,14 +50,12 @@ class Multinomial(Family):
         return self.categories
 
     def at(self, elements: Any) -> Self:
-        # Broadcasting repeats the trials along leading axes, so flat indices wrap around.
         if np.size(self.trials) == 1:
             return self
-        return replace(self, trials=np.take(self.trials, elements, mode="wrap"))
+        return replace(self, trials=trials_at(self.trials, elements))
 
     def natural(self, p: ArrayLike, n: ArrayLike | None = None) -> Array:
-        if n is not None and np.any(np.asarray(n) != self.trials):
-            raise ValueError(f"n is {n}, but this Multinomial counts {self.trials} trials")
+        check_trials(self.trials, n)
         return np.log(np.asarray(p, dtype=np.float64))
 
     def standard(self, natural: Array) -> dict[str, Array]:
@@ -59,9 +64,6 @@ class Multinomial(Family):
 
     def moments(self, natural: Array) -> Array:
         return self.mean(natural)
-
-    def from_moments(self, moments: Array) -> Array:
-        return np.log(moments) - np.log(self._n[..., None])
 
     def log_partition(self, natural: Array) -> Array:
         return np.asarray(self._n * logsumexp(natural, axis=-1))
@@ -119,9 +121,6 @@ class Multinomial(Family):
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         return natural + 0.3 * rng.standard_normal(natural.shape)
-
-    def example(self, rng: np.random.Generator, count: int) -> Array:
-        return rng.normal(size=(count, self.categories))
 
     @property
     def _n(self) -> Array:

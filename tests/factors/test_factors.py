@@ -20,6 +20,7 @@ from scipy.special import expit
 from svmp import factors
 from svmp.factors.factor import Factor
 from svmp.families.family import Array, Family, dot
+from tests.examples import constants_of, natural_of
 
 COUNT = 5
 LENGTH = 3
@@ -61,12 +62,12 @@ class Case:
     def __init__(self, factor: Factor, seed: int = 0) -> None:
         self.rng = np.random.default_rng(seed)
         self.factor = factor
-        self.constants = factor.example(self.rng, LENGTH, COUNT)
+        self.constants = constants_of(factor, self.rng, LENGTH, COUNT)
         self.child = factor.family(LENGTH, self.constants)
         self.slots = {name: family.sized(LENGTH) for name, family in factor.slots.items()}
 
     def moments(self, family: Family) -> Array:
-        return family.moments(family.example(self.rng, COUNT))
+        return family.moments(natural_of(family, self.rng, COUNT))
 
     def given(self) -> dict[str, Array]:
         slots = {name: self.moments(family) for name, family in self.slots.items()}
@@ -77,7 +78,7 @@ class Case:
         values = dict(self.constants)
         given = dict(self.constants)
         for name, family in self.slots.items():
-            values[name] = family.draw(family.example(self.rng, COUNT), self.rng)[0]
+            values[name] = family.draw(natural_of(family, self.rng, COUNT), self.rng)[0]
             given[name] = family.statistics(values[name])
         natural = np.broadcast_to(self.factor.to_child(given), (COUNT, self.child.size))
         return self.child.draw(natural, self.rng)[0], values, given
@@ -149,7 +150,7 @@ def test_a_convex_bound_lies_below_the_expected_log_density(factor: Factor) -> N
     case = Case(factor)
     ((slot, family),) = case.slots.items()
     x, _, _ = case.values()
-    child, natural = case.child.statistics(x), family.example(case.rng, COUNT)
+    child, natural = case.child.statistics(x), natural_of(family, case.rng, COUNT)
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
     mean, sd = family.mean(natural), np.sqrt(family.var(natural))
     exact = sum(
@@ -202,7 +203,7 @@ def test_posterior_is_prior_times_likelihood(factor_and_slot: tuple[Factor, str]
     case = Case(factor)
     x, _, given = case.values()
     child, family = case.child.statistics(x), case.slots[slot]
-    prior = family.example(case.rng, COUNT)
+    prior = natural_of(family, case.rng, COUNT)
     posterior = prior + factor.to_parent(slot, child, given)
     assert family.in_domain(posterior).all()
     parents = [given[slot], *(family.statistics(p) for p in family.draw(prior, case.rng, 3))]

@@ -9,6 +9,7 @@ import pytest
 
 from svmp import families
 from svmp.families.family import Family
+from tests.examples import natural_of
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def test_another_number_of_trials_is_refused() -> None:
 
 def test_matrices_that_are_not_positive_definite_do_not_spoil_their_neighbours() -> None:
     family = families.MvNormal(2)
-    natural = family.example(np.random.default_rng(0), 3)
+    natural = natural_of(family, np.random.default_rng(0), 3)
     broken = natural.copy()
     broken[1, 2:] *= -1
     with np.errstate(invalid="ignore"):

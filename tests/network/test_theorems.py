@@ -16,6 +16,7 @@ import svmp
 from svmp.network.beliefs import Beliefs
 from svmp.network.matrices import Diagonal
 from svmp.network.network import Network
+from tests.examples import natural_of
 
 from .networks import KINDS, of_kind
 from .tools import (
@@ -63,7 +64,7 @@ def test_the_bound_rises_by_what_the_messages_say(kind: str) -> None:
         for name, variable in network.hidden.items():
             star = optimum(network, q, name)
             for element in reached(network, name):
-                to = variable.family.example(rng, variable.size)[element]
+                to = natural_of(variable.family, rng, variable.size)[element]
                 there = placed(network, q, name, element, to)
                 change = there.moments[name][element] - q.moments[name][element]
                 before, after = (

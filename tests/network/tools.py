@@ -14,6 +14,7 @@ import svmp
 from svmp.families.family import Array, dot
 from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
+from tests.examples import natural_of
 
 Ints = NDArray[np.int64]
 
@@ -26,7 +27,7 @@ def anywhere(network: Network, seed: int, spread: float = 1.0) -> Beliefs:
         if len(variable.rows) == variable.size:
             q.moments[name] = variable.conditional.child(q, variable.rows)
     for name, variable in network.hidden.items():
-        q.natural[name] = spread * variable.family.example(rng, variable.size)
+        q.natural[name] = spread * natural_of(variable.family, rng, variable.size)
         q.moments[name] = variable.family.moments(q.natural[name])
     return q
 

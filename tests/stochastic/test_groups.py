@@ -15,6 +15,7 @@ from svmp.inference.engine import iterate, settle_locals
 from svmp.inference.grouped import DrawnGroups, draw_groups
 from svmp.inference.messages import Pass, message_sum
 from svmp.network.network import Network
+from tests.examples import natural_of
 from tests.network.tools import anywhere, copy, optimum
 
 from .tools import ALL, advance, assert_same, begin, gallery
@@ -316,7 +317,7 @@ def test_the_groups_variables_are_found_anew(name):
     other = copy(one)
     for local in own:
         family = network.hidden[local].family
-        other.natural[local] = family.example(np.random.default_rng(0), len(one.natural[local]))
+        other.natural[local] = natural_of(family, np.random.default_rng(0), len(one.natural[local]))
         other.moments[local] = family.moments(other.natural[local])
     for q in (one, other):
         advance(network, q, svmp.Batch(2, over=over), 2, svmp.Constant(0.3))
