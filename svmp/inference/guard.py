@@ -18,6 +18,7 @@ from svmp.errors import ImproperError
 from svmp.families.categorical import Categorical
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
+from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints
 from svmp.network.network import Network
 from svmp.network.variable import Variable
@@ -137,7 +138,7 @@ def outliers(variable: Variable) -> Ints:
     return np.sort(np.argpartition(apart, -FARTHEST)[-FARTHEST:])
 
 
-def check_domain(variable: Variable, elements: Ints, natural: Array) -> None:
+def check_domain(variable: Symbol, elements: Ints, natural: Array) -> None:
     """Refuse a natural parameter outside its domain, by variable and index."""
     sound = variable.family.at(elements).in_domain(natural)
     if not sound.all():

@@ -32,6 +32,7 @@ from svmp.inference.rows import Draw, Sampled
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.edge import Edge
+from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints
 from svmp.network.linear import Linear, LinearTerm, dimension
 from svmp.network.network import Network
@@ -84,7 +85,7 @@ class LinearBlock:
         tables |= {v.conditional: None for v in variables if dimension(v) == 1}
         return cls(network, tuple(variables), starts, size, tuple(tables))
 
-    def places(self, variable: Variable) -> Ints:
+    def places(self, variable: Symbol) -> Ints:
         """Return the numbers of a variable's unknowns, a line for each element."""
         start = self.starts[variable.name]
         return start + np.arange(unknowns(variable)).reshape(-1, dimension(variable))
@@ -186,7 +187,7 @@ def find_blocks(network: Network) -> dict[str, LinearBlock]:
     return network.blocks
 
 
-def unknowns(variable: Variable) -> int:
+def unknowns(variable: Symbol) -> int:
     """Return how many means a variable has."""
     return variable.size * dimension(variable)
 

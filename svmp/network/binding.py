@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -14,24 +14,21 @@ from scipy import sparse
 from svmp import families
 from svmp.errors import ModelError
 from svmp.families.family import Family
+from svmp.network.coords import Coords
 from svmp.network.expressions import (
     DiagonalMatrix,
     Expression,
-    Labelled,
     Sum,
     Term,
     lift,
     unused,
 )
-from svmp.network.grid import Grid, Scope, StrayAxisError
+from svmp.network.grid import Grid, Labelled, Scope, StrayAxisError
 from svmp.network.linear import Linear, LinearTerm
 from svmp.network.matrices import Diagonal, Multiple
 from svmp.network.reader import Reader
 from svmp.network.slot import Fixed, Product, Single, Slot
 from svmp.network.validation import LARGEST, article, shown
-
-if TYPE_CHECKING:
-    from svmp.network.model import Model
 
 NO_SLOTS = Grid((), ())
 
@@ -59,8 +56,8 @@ class Binder:
 
     Attributes
     ----------
-    model, name
-        The variable's.
+    coords, name
+        Those of the variable.
     plate
         Its plate, to which plain arrays are lined up.
     rows
@@ -73,7 +70,7 @@ class Binder:
         All of its dims.
     """
 
-    model: Model
+    coords: Coords
     name: str
     plate: Grid
     rows: Grid
@@ -119,7 +116,7 @@ class Binder:
                 matrix = isinstance(value, DiagonalMatrix)
                 expression = value.entries if matrix else lift(value)
                 for operand in (o for t in expression.terms for o in t.operands):
-                    if operand.variable.model is not self.model:
+                    if operand.variable.coords is not self.coords:
                         raise ModelError(f"'{operand.variable.name}' belongs to another model")
                 found[parameter] = value if matrix else expression
         return found

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from svmp import factors
 from svmp.errors import ModelError
 from svmp.network.expressions import Expression
+from svmp.network.model import current
 from svmp.network.validation import article, shown, text
 from svmp.network.variable import Component, Dims, Variable
 
@@ -67,7 +68,9 @@ class Distribution(Variable):
             component = self.dist(*args, **parameters)
         except ModelError as error:
             raise ModelError(f"'{name}': {error}") from None
-        super().__init__(name, component, dims, observed, missing)
+        model = current(name)
+        super().__init__(model.coords, model.free_name(name), component, dims, observed, missing)
+        model.add(self)
 
     def __init_subclass__(cls) -> None:
         """Show the parameters of `dist` where help is asked for."""
@@ -270,4 +273,8 @@ class Mixture(Variable):
             raise ModelError(
                 f"z of '{name}' is {kind(z)}; the choice among components needs a Categorical"
             )
-        super().__init__(name, component, dims, observed, missing, selector=z)
+        model = current(name)
+        super().__init__(
+            model.coords, model.free_name(name), component, dims, observed, missing, selector=z
+        )
+        model.add(self)

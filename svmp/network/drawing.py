@@ -7,14 +7,10 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
 
 from svmp.errors import SvmpError
+from svmp.network.variable import Variable
 from svmp.writing import as_path, check_picture, written_beside
-
-if TYPE_CHECKING:
-    from svmp.network.model import Model
-    from svmp.network.variable import Variable
 
 
 @dataclass(frozen=True)
@@ -75,9 +71,8 @@ class Drawing:
         return self.mermaid
 
 
-def draw(model: Model) -> Drawing:
-    """Draw a model: a node a variable, shaded if observed, in a box for each plate."""
-    variables = list(model.variables.values())
+def draw(variables: list[Variable]) -> Drawing:
+    """Draw a network: one node per variable, shaded if observed, in one box per plate."""
     number = {v.name: f"v{i}" for i, v in enumerate(variables)}
     plates: dict[tuple[str, ...], list[Variable]] = {}
     for variable in variables:
@@ -101,7 +96,7 @@ def _html(text: str) -> str:
     return escape(text).replace("\\", "&#92;")
 
 
-Plates = dict[tuple[str, ...], "list[Variable]"]
+Plates = dict[tuple[str, ...], list[Variable]]
 
 
 def _title(variable: Variable) -> str:

@@ -15,33 +15,18 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from svmp.errors import ModelError
+from svmp.families.family import Family
+from svmp.network.coords import Coords
+from svmp.network.grid import Grid, Labelled
 from svmp.network.refusals import Refuses
 from svmp.network.validation import PRIME, array, dim_names, numeric, shown, sound_sparse
-
-if TYPE_CHECKING:
-    from svmp.network.variable import Variable
-
-
-@dataclass(frozen=True, eq=False)
-class Labelled:
-    """An array whose leading axes have names; None lines up with the declared variable's plate.
-
-    Axes past the named ones belong to each value.
-    """
-
-    values: NDArray[Any]
-    axes: tuple[str | None, ...]
-
-    def renamed(self, old: str, new: str) -> Labelled:
-        return replace(self, axes=tuple(new if a == old else a for a in self.axes))
-
 
 Index = str | int | Labelled
 """How one axis of a variable is read: in full under a name, at one place, or through a key."""
@@ -51,7 +36,7 @@ Index = str | int | Labelled
 class Operand:
     """A variable as it stands in a product, with an index for each of its axes."""
 
-    variable: Variable
+    variable: Symbol
     index: tuple[Index, ...]
 
     def renamed(self, old: str, new: str) -> Operand:
@@ -221,6 +206,69 @@ class Expression(Refuses):
                 axes = f"one of {sorted(self.free)}" if self.free else "but it has none"
                 raise ModelError(f"say which axis to sum over, {axes}")
             return Sum(tuple(t.sum_over(dim) for t in self.terms))
+
+
+class Symbol(Expression):
+    """A variable as expressions and parameters see it; `variable.Variable` adds its density.
+
+    Attributes
+    ----------
+    name, family, dims, coords
+        As declared. Dims count the axes of one value (of a vector, say) as the last ones.
+    shape
+        Sizes of the dims.
+    plate
+        The axes over which the elements repeat.
+    event_dims
+        The dims of one value.
+    observed
+        The values, or None where the variable is hidden.
+    present
+        Flat indices of the elements that are not missing, or None where none is missing.
+    category_axis
+        Of a Categorical: name, if it has one, and length of the axis of its probabilities.
+    """
+
+    name: str
+    coords: Coords
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    plate: Grid
+    event_dims: tuple[str, ...]
+    family: Family
+    observed: NDArray[Any] | None
+    present: NDArray[np.int64] | None
+    category_axis: tuple[str | None, int] | None
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        return (Term(operands=(Operand(self, self.dims),)),)
+
+    @property
+    def hidden(self) -> bool:
+        return self.observed is None
+
+    @property
+    def size(self) -> int:
+        """Number of elements, missing ones included."""
+        return self.plate.size
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Flat indices of the elements that are not missing."""
+        return np.arange(self.size) if self.present is None else self.present
+
+    @property
+    def count(self) -> int:
+        """Number of elements that are not missing."""
+        return self.size if self.present is None else len(self.present)
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The observed values that are not missing."""
+        if self.observed is None:
+            raise AttributeError("values")  # __getattr__ says what to write instead
+        return self.observed if self.present is None else self.observed[self.present]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

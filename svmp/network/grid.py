@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -11,12 +11,25 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from svmp.errors import ModelError
-from svmp.network.expressions import Labelled
 from svmp.network.validation import PRIME
 
 Ints = NDArray[np.int64]
 WIDE = 128
 """Numbers of a line that are added up fast."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """An array whose leading axes have names; None lines up with the declared variable's plate.
+
+    Axes past the named ones belong to each value.
+    """
+
+    values: NDArray[Any]
+    axes: tuple[str | None, ...]
+
+    def renamed(self, old: str, new: str) -> Labelled:
+        return replace(self, axes=tuple(new if a == old else a for a in self.axes))
 
 
 @dataclass(frozen=True)

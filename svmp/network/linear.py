@@ -14,20 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from svmp.families.family import Array, stack
 from svmp.network.beliefs import Beliefs
 from svmp.network.colouring import greedy_colours
-from svmp.network.expressions import Labelled
-from svmp.network.grid import Ints, Scope, ragged
+from svmp.network.expressions import Symbol
+from svmp.network.grid import Ints, Labelled, Scope, ragged
 from svmp.network.reader import Reader
 from svmp.network.slot import Slot
-
-if TYPE_CHECKING:
-    from svmp.network.variable import Variable
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +58,7 @@ class LinearTerm:
         slots = set(self.scope.slots.labels)
         return all(dimension(r.variable) == 1 and r.carried == slots for r in self.readers)
 
-    def reader(self, variable: Variable) -> Reader | None:
+    def reader(self, variable: Symbol) -> Reader | None:
         return next((r for r in self.readers if r.variable is variable), None)
 
     def entries(self, rows: Ints) -> Entries:
@@ -96,7 +93,7 @@ class LinearTerm:
         here = reader.element(found.rows, found.slots) == elements[found.owner]
         return found if here.all() else found[np.flatnonzero(here)]
 
-    def mean(self, q: Beliefs, at: Entries, skip: Variable | None = None) -> Array:
+    def mean(self, q: Beliefs, at: Entries, skip: Symbol | None = None) -> Array:
         """E[c prod x_f] of each entry, leaving one variable out."""
         value = at.coefficient
         for reader in self.readers:
@@ -117,7 +114,7 @@ class Linear(Slot):
         return True
 
     @property
-    def variables(self) -> list[Variable]:
+    def variables(self) -> list[Symbol]:
         seen = {r.variable.name: r.variable for t in self.terms for r in t.readers}
         return list(seen.values())
 
@@ -164,7 +161,7 @@ class Linear(Slot):
         return total
 
     def message(
-        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
+        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, incoming: Array
     ) -> Array:
         size, count = dimension(variable), len(rows)
         linear, square = incoming[:, 0], incoming[:, 1]
@@ -181,7 +178,7 @@ class Linear(Slot):
         return np.concatenate([vector, matrix], axis=1)
 
     def _touched(
-        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints
+        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints
     ) -> Iterator[Touched]:
         """Yield the entries of every row that read the element, with E[c prod of the others]."""
         for term in self.terms:
@@ -191,7 +188,7 @@ class Linear(Slot):
                 yield term, reader, at, term.mean(q, at, skip=variable)
 
     def _squared_slope(
-        self, q: Beliefs, variable: Variable, count: int, touched: list[Touched]
+        self, q: Beliefs, variable: Symbol, count: int, touched: list[Touched]
     ) -> Array:
         """E[a a^T] of each row, flattened."""
         size = dimension(variable)
@@ -211,7 +208,7 @@ class Linear(Slot):
     def _shared_with_rest(
         self,
         q: Beliefs,
-        variable: Variable,
+        variable: Symbol,
         elements: Ints,
         rows: Ints,
         touched: list[Touched],
@@ -233,7 +230,7 @@ class Linear(Slot):
                 total += scatter(value, a.owner, component, total.shape)
         return total
 
-    def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+    def pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
         found = []
         for term in self.terms:
             reader = term.reader(variable)
@@ -243,7 +240,7 @@ class Linear(Slot):
         elements, where = (np.concatenate(part) for part in zip(*found, strict=True))
         return elements, where
 
-    def labels(self, variable: Variable) -> set[str]:
+    def labels(self, variable: Symbol) -> set[str]:
         found: set[str] = set()
         for term in self.terms:
             reader = term.reader(variable)
@@ -252,7 +249,7 @@ class Linear(Slot):
                 found |= reader.labels | {str(axis) for axis in design}
         return found
 
-    def width(self, variable: Variable) -> int:
+    def width(self, variable: Symbol) -> int:
         widths = []
         for term in self.terms:
             reader = term.reader(variable)
@@ -263,25 +260,25 @@ class Linear(Slot):
                 widths.append(reader.width)
         return sum(widths)
 
-    def shares_rows(self, variable: Variable) -> bool:
+    def shares_rows(self, variable: Symbol) -> bool:
         reads = [(t, r) for t in self.terms if (r := t.reader(variable)) is not None]
         term, reader = reads[0]
         every = reader.carried == set(term.scope.slots.labels) and term.scope.slots.size > 0
         return len(reads) == 1 and term.design is None and every and not reader.keyed_by_slots
 
-    def first_pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+    def first_pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
         reader = next(r for t in self.terms if (r := t.reader(variable)) is not None)
         return reader.element(rows, np.zeros_like(rows)), rows
 
-    def firsts(self, variable: Variable) -> Ints | None:
+    def firsts(self, variable: Symbol) -> Ints | None:
         reader = next(r for t in self.terms if (r := t.reader(variable)) is not None)
         return reader.everywhere() if self.shares_rows(variable) else None
 
-    def base(self, variable: Variable, elements: Ints) -> Ints:
+    def base(self, variable: Symbol, elements: Ints) -> Ints:
         reads = [r for t in self.terms if (r := t.reader(variable)) is not None]
         return reads[0].base_of(elements) if len(reads) == 1 else elements
 
-    def colours(self, variable: Variable, rows: Callable[[], Ints]) -> Ints | None:
+    def colours(self, variable: Symbol, rows: Callable[[], Ints]) -> Ints | None:
         """Elements that stand in one sum are co-parents and must not be updated together."""
         reads = [(t, r) for t in self.terms if (r := t.reader(variable)) is not None]
         if len(reads) == 1:
@@ -292,7 +289,7 @@ class Linear(Slot):
         return greedy_colours(elements, where, variable.size)
 
     def shift(
-        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, change: Array
+        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, change: Array
     ) -> Array:
         """Return by how much E[mu] of each row moves when the element's mean moves by `change`."""
         total = np.zeros(len(rows))
@@ -305,7 +302,7 @@ class Linear(Slot):
 Touched = tuple[LinearTerm, Reader, Entries, Array]
 
 
-def dimension(variable: Variable) -> int:
+def dimension(variable: Symbol) -> int:
     """Return the number of entries of one element: 1 for a Normal."""
     return variable.shape[-1] if variable.event_dims else 1
 
@@ -323,7 +320,7 @@ def first(q: Beliefs, reader: Reader, at: Entries) -> Array:
     return moments[reader.element(at.rows, at.slots), reader.component(at.rows, at.slots)]
 
 
-def shares(left: LinearTerm, right: LinearTerm, skip: Variable | None = None) -> bool:
+def shares(left: LinearTerm, right: LinearTerm, skip: Symbol | None = None) -> bool:
     """Whether two terms have a variable in common, apart from one."""
     return any(right.reader(r.variable) is not None for r in left.readers if r.variable is not skip)
 
@@ -342,8 +339,8 @@ def second(
     a: Entries,
     right: LinearTerm,
     b: Entries,
-    skip: Variable | None = None,
-    skip_left: Variable | None = None,
+    skip: Symbol | None = None,
+    skip_left: Symbol | None = None,
 ) -> Array:
     """E[entry a * entry b]: second moments where both read one element, means elsewhere."""
     value = a.coefficient * b.coefficient

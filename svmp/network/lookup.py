@@ -6,19 +6,15 @@ is a one at x_r. Words of a text have tens of thousands of categories, so neithe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
+from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints
 from svmp.network.linear import scatter
 from svmp.network.slot import Fixed, Single
-
-if TYPE_CHECKING:
-    from svmp.network.variable import Variable
 
 
 class Lookup(Conditional):
@@ -37,7 +33,7 @@ class Lookup(Conditional):
         return slot.entry(q, self.subrows(rows), category).reshape(len(rows), self.components)
 
     def message_sum(
-        self, q: Beliefs, parent: Variable, elements: Ints, owner: Ints, rows: Ints
+        self, q: Beliefs, parent: Symbol, elements: Ints, owner: Ints, rows: Ints
     ) -> Array:
         _, slot = self.slot_of(parent)
         if slot is self.selector:

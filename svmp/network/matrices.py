@@ -8,19 +8,15 @@ d (log c + E[log g]) + E[log |W|]. Both are linear in the moments of each part.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from svmp.families.family import Array, stack
 from svmp.network.beliefs import Beliefs
-from svmp.network.grid import Ints
+from svmp.network.expressions import Symbol
+from svmp.network.grid import Ints, Labelled
 from svmp.network.reader import Reader
 from svmp.network.slot import Product, Slot
-
-if TYPE_CHECKING:
-    from svmp.network.expressions import Labelled
-    from svmp.network.variable import Variable
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +31,7 @@ class Diagonal(Slot):
         return True
 
     @property
-    def variables(self) -> list[Variable]:
+    def variables(self) -> list[Symbol]:
         return self.entries.variables
 
     @property
@@ -54,7 +50,7 @@ class Diagonal(Slot):
         )
 
     def message(
-        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
+        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, incoming: Array
     ) -> Array:
         places, slots = self._spread(rows)
         here = self.entries.reader(variable).element(places, slots) == np.repeat(
@@ -67,14 +63,14 @@ class Diagonal(Slot):
         times = here.reshape(-1, self.size).sum(axis=1)
         return stack(linear, incoming[:, -1] * times)
 
-    def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+    def pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
         places, slots = self._spread(rows)
         return self.entries.reader(variable).element(places, slots), places
 
-    def labels(self, variable: Variable) -> set[str]:
+    def labels(self, variable: Symbol) -> set[str]:
         return self.entries.labels(variable)
 
-    def width(self, variable: Variable) -> int:
+    def width(self, variable: Symbol) -> int:
         reader = self.entries.reader(variable)
         return self.size if reader.carried or reader.keyed_by_slots else 1
 
@@ -92,7 +88,7 @@ class Multiple(Slot):
         return True
 
     @property
-    def variables(self) -> list[Variable]:
+    def variables(self) -> list[Symbol]:
         return [self.wishart.variable, *self.factor.variables]
 
     @property
@@ -109,7 +105,7 @@ class Multiple(Slot):
         return matrix
 
     def message(
-        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
+        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, incoming: Array
     ) -> Array:
         if variable is self.wishart.variable:
             scale = self.factor.moments(q, rows)[:, :1]
@@ -118,12 +114,12 @@ class Multiple(Slot):
         through = stack(trace, self.size * incoming[:, -1])
         return self.factor.message(q, variable, elements, rows, through)
 
-    def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+    def pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
         if variable is self.wishart.variable:
             return self.wishart.element(rows, rows), rows
         return self.factor.pairs(variable, rows)
 
-    def labels(self, variable: Variable) -> set[str]:
+    def labels(self, variable: Symbol) -> set[str]:
         if variable is self.wishart.variable:
             return self.wishart.labels
         return self.factor.labels(variable)

@@ -17,6 +17,7 @@ from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs, Loop
 from svmp.network.conditional import CHUNK
 from svmp.network.edge import Edge
+from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints, complement
 from svmp.network.grouping import Grouping, group_by
 from svmp.network.linear import Linear
@@ -76,7 +77,7 @@ class Network:
         self.hidden = {v.name: v for v in variables if v.hidden}
         self.observed = {v.name: v for v in variables if not v.hidden}
         self.edges: dict[str, list[Edge]] = {name: [] for name in self.hidden}
-        self.observed_parents: dict[str, Variable] = {}
+        self.observed_parents: dict[str, Symbol] = {}
         self.present: dict[str, Ints | None] = {}
         children: dict[str, list[Variable]] = {name: [] for name in self.hidden}
         for variable in variables:
@@ -126,7 +127,7 @@ class Network:
         if not self.observed:
             raise ModelError("the model has nothing observed; give some variable observed=")
 
-    def rows(self, variable: Variable) -> Ints:
+    def rows(self, variable: Symbol) -> Ints:
         """Return the rows of a table that count."""
         present = self.present[variable.name]
         return np.arange(variable.size) if present is None else present
@@ -194,7 +195,12 @@ class Network:
     def grouped(self, dim: str) -> Grouping:
         """Return what belongs to each element of a dim."""
         if dim not in self._groupings:
-            self._groupings[dim] = group_by(self, dim)
+            group = group_by(self.model, self.edges, self.locals, dim)
+            own = [name for name in self.default_order if name in group]
+            coupling = self.coupling_beside({*self.locals, *own})
+            self._groupings[dim] = Grouping(
+                dim, self.model.sizes[dim], group, own, coupling, self.edges, self.present
+            )
         return self._groupings[dim]
 
     def draw_keys(self, name: str) -> Ints:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import ModelError
-from svmp.network.expressions import Index, Labelled, Operand
-from svmp.network.grid import Grid, Ints, Scope, StrayAxisError
-
-if TYPE_CHECKING:
-    from svmp.network.variable import Variable
+from svmp.network.expressions import Index, Operand, Symbol
+from svmp.network.grid import Grid, Ints, Labelled, Scope, StrayAxisError
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +25,7 @@ class Reader:
         different elements of it.
     """
 
-    variable: Variable
+    variable: Symbol
     scope: Scope
     index: tuple[Index, ...]
 

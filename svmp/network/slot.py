@@ -8,25 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from svmp.families.family import Array, stack
 from svmp.network.beliefs import Beliefs
-from svmp.network.expressions import Labelled
-from svmp.network.grid import Ints, Scope
+from svmp.network.expressions import Symbol
+from svmp.network.grid import Ints, Labelled, Scope
 from svmp.network.reader import Reader
-
-if TYPE_CHECKING:
-    from svmp.network.variable import Variable
 
 
 class Slot(Protocol):
     """A parameter as seen by the rows of one table."""
 
     @property
-    def variables(self) -> list[Variable]:
+    def variables(self) -> list[Symbol]:
         """Return the hidden variables in it."""
         ...
 
@@ -51,43 +48,43 @@ class Slot(Protocol):
         ...
 
     def message(
-        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
+        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, incoming: Array
     ) -> Array:
         """Turn the density's message at each row into one to the element beside it."""
         ...
 
-    def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+    def pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
         """List every (element, row) where the row depends on that element of the variable."""
         ...
 
-    def labels(self, variable: Variable) -> set[str]:
+    def labels(self, variable: Symbol) -> set[str]:
         """Return the names of the axes along which the variable is read."""
         ...
 
-    def width(self, variable: Variable) -> int:
+    def width(self, variable: Symbol) -> int:
         """Return how many of the variable's elements one row depends on, at most."""
         return 1
 
-    def base(self, variable: Variable, elements: Ints) -> Ints:
+    def base(self, variable: Symbol, elements: Ints) -> Ints:
         """Return for each element the first one that is read by the same rows at another slot."""
         return elements
 
-    def shares_rows(self, variable: Variable) -> bool:
+    def shares_rows(self, variable: Symbol) -> bool:
         """Whether every row that reads an element reads those at the other slots of its sum."""
         return False
 
-    def first_pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+    def first_pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
         """List (element, row) at the first slot only, where the rows are shared."""
         return self.pairs(variable, rows)
 
-    def firsts(self, variable: Variable) -> Ints | None:
+    def firsts(self, variable: Symbol) -> Ints | None:
         """Return the element of every row at its first slot, where a row reads no others besides.
 
         None where it does, and the pairs have to be listed.
         """
         return None
 
-    def colours(self, variable: Variable, rows: Callable[[], Ints]) -> Ints | None:
+    def colours(self, variable: Symbol, rows: Callable[[], Ints]) -> Ints | None:
         """Number the elements so that no two of one number meet in a row; None: none ever meet."""
         return None
 
@@ -104,7 +101,7 @@ class Fixed(Slot):
         return bool(self.statistics.axes)
 
     @property
-    def variables(self) -> list[Variable]:
+    def variables(self) -> list[Symbol]:
         return []
 
     @property
@@ -122,14 +119,14 @@ class Fixed(Slot):
         return np.asarray(self.statistics.values[(*places, column)])
 
     def message(
-        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
+        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, incoming: Array
     ) -> Array:
         raise AssertionError("a fixed parameter has no variables")
 
-    def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+    def pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
         raise AssertionError("a fixed parameter has no variables")
 
-    def labels(self, variable: Variable) -> set[str]:
+    def labels(self, variable: Symbol) -> set[str]:
         raise AssertionError("a fixed parameter has no variables")
 
 
@@ -144,7 +141,7 @@ class Single(Slot):
         return bool(self.reader.labels)
 
     @property
-    def variables(self) -> list[Variable]:
+    def variables(self) -> list[Symbol]:
         return [self.reader.variable]
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
@@ -155,17 +152,17 @@ class Single(Slot):
         return q.moments[self.reader.variable.name][self.reader.element(rows, rows), column]
 
     def message(
-        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
+        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, incoming: Array
     ) -> Array:
         return incoming
 
-    def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+    def pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
         return self.reader.element(rows, rows), rows
 
-    def firsts(self, variable: Variable) -> Ints | None:
+    def firsts(self, variable: Symbol) -> Ints | None:
         return self.reader.everywhere()
 
-    def labels(self, variable: Variable) -> set[str]:
+    def labels(self, variable: Symbol) -> set[str]:
         return self.reader.labels
 
 
@@ -186,7 +183,7 @@ class Product(Slot):
         return any(c.axes for c in self.constants) or any(r.labels for r in self.readers)
 
     @property
-    def variables(self) -> list[Variable]:
+    def variables(self) -> list[Symbol]:
         return [r.variable for r in self.readers]
 
     @property
@@ -216,7 +213,7 @@ class Product(Slot):
             mean, mean_log = mean * moments[:, 0], mean_log + moments[:, 1]
         return stack(mean, mean_log)
 
-    def others(self, q: Beliefs, variable: Variable, rows: Ints, slots: Ints) -> Array:
+    def others(self, q: Beliefs, variable: Symbol, rows: Ints, slots: Ints) -> Array:
         """Return the expected product of all but one variable."""
         value = self._constant(rows, slots)
         for reader in self.readers:
@@ -225,17 +222,17 @@ class Product(Slot):
         return value
 
     def message(
-        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
+        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, incoming: Array
     ) -> Array:
         others = self.others(q, variable, rows, rows)
         return stack(incoming[:, 0] * others, incoming[:, 1])
 
-    def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+    def pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
         return self.reader(variable).element(rows, rows), rows
 
-    def labels(self, variable: Variable) -> set[str]:
+    def labels(self, variable: Symbol) -> set[str]:
         return self.reader(variable).labels
 
-    def reader(self, variable: Variable) -> Reader:
+    def reader(self, variable: Symbol) -> Reader:
         """Return the operand that reads a variable."""
         return next(r for r in self.readers if r.variable is variable)

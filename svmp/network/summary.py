@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from svmp.network.model import Model
 from svmp.network.network import Network
-
-if TYPE_CHECKING:
-    from svmp.network.model import Model
 
 HEADS = ("variable", "family", "", "dims", "parents", "children", "children of an element")
 

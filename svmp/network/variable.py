@@ -14,10 +14,10 @@ from svmp.errors import ModelError
 from svmp.factors.factor import Factor
 from svmp.families import Categorical, Multinomial, MvNormal, Normal
 from svmp.families.family import Family
-from svmp.network import model as models
 from svmp.network.conditional import Conditional
-from svmp.network.expressions import Expression, Index, Labelled, Operand, Sum, Term
-from svmp.network.grid import Grid
+from svmp.network.coords import Coords
+from svmp.network.expressions import Expression, Index, Operand, Sum, Symbol, Term
+from svmp.network.grid import Grid, Labelled
 from svmp.network.lookup import Lookup
 from svmp.network.refusals import Refuses
 from svmp.network.validation import LARGEST, array, dim_names, shown, whole
@@ -41,23 +41,18 @@ class Component(Refuses):
         return f"the Component of svmp.{type(self.factor).__name__}.dist"
 
 
-class Variable(Expression):
+class Variable(Symbol):
     """An array of hidden or observed variables that share a family and a density.
 
     Attributes
     ----------
-    model, name, family, dims
-        As declared. Dims count the axes of one value (of a vector, say) as the last ones.
-    plate
-        The axes over which the elements repeat.
-    observed
-        The values, or None where the variable is hidden.
-    present
-        Flat numbers of the elements that are not missing, or None where none is.
+    conditional
+        Its density given its parents.
     """
 
     def __init__(
         self,
+        coords: Coords,
         name: str,
         component: Component,
         dims: Dims = None,
@@ -65,12 +60,11 @@ class Variable(Expression):
         missing: bool | ArrayLike = False,
         selector: Any = None,
     ) -> None:
-        self.model = model = models.current(name)
-        self.name = model.free_name(name)
+        self.coords, self.name = coords, name
         factor = component.factor
         values, absent = _values(name, factor, observed, missing)
         self.dims = _dims(name, dims, values, factor)
-        shape = model.shape(name, self.dims, None if values is None else values.shape)
+        shape = coords.shape(name, self.dims, None if values is None else values.shape)
         events = factor.child.event_ndim
         cut = len(self.dims) - events
         if cut < 0:
@@ -90,12 +84,12 @@ class Variable(Expression):
         self.conditional = density(
             self, factor, component.parameters, shape[-1] if events else None, selector
         )
-        self.family: Family = self.conditional.family
+        self.family = self.conditional.family
+        self.category_axis = self.conditional.category_axis
         self.observed = values
         self.present = self._present(absent)
         if isinstance(self.family, Normal | MvNormal) and values is not None:
             self._check_distance()
-        model.add(self)
 
     def observing(self, values: Any) -> Variable:
         """Return this variable with other values, missing where they are NaN or masked.
@@ -114,36 +108,6 @@ class Variable(Expression):
         other.observed = given
         other.present = other._present(absent)
         return other
-
-    @property
-    def hidden(self) -> bool:
-        return self.observed is None
-
-    @property
-    def size(self) -> int:
-        """How many elements there are, missing ones included."""
-        return self.plate.size
-
-    @property
-    def rows(self) -> NDArray[np.int64]:
-        """Flat numbers of the elements that are not missing."""
-        return np.arange(self.size) if self.present is None else self.present
-
-    @property
-    def count(self) -> int:
-        """How many elements are not missing."""
-        return self.size if self.present is None else len(self.present)
-
-    @property
-    def values(self) -> NDArray[Any]:
-        """The observed values that are not missing."""
-        if self.observed is None:
-            raise AttributeError("values")  # which says what to write instead
-        return self.observed if self.present is None else self.observed[self.present]
-
-    @property
-    def terms(self) -> tuple[Term, ...]:
-        return (Term(operands=(Operand(self, self.dims),)),)
 
     def __getitem__(self, key: Any) -> Expression:
         """Index by integers, arrays of integers (foreign keys) or `:`, the first axes first."""
@@ -178,7 +142,7 @@ class Variable(Expression):
         key = whole(key, length, where)
         if key.ndim == 0:
             return int(key)
-        return Labelled(self.model.kept(key), axes or (None,) * key.ndim)
+        return Labelled(self.coords.kept(key), axes or (None,) * key.ndim)
 
     def _present(self, absent: NDArray[np.bool_] | None) -> NDArray[np.int64] | None:
         """Check the observed values and number the rows that are there; None if all are."""
