@@ -41,7 +41,7 @@ class Bernoulli(Family):
         return np.logaddexp(0.0, natural[..., 0])
 
     def entropy(self, natural: Array) -> Array:
-        # Even in the logit; for the negative one no two terms cancel.
+        # The entropy is even in the logit; at the negative one no two terms cancel.
         size = np.abs(natural[..., 0])
         return np.asarray(np.log1p(np.exp(-size)) + size * expit(-size))
 

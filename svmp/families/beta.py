@@ -66,10 +66,10 @@ class Beta(Family):
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         alpha, beta = self.standard(natural).values()
-        # Small shapes draw numbers that round to 0 or 1, whose logarithms are no statistics.
+        # Draws of small shapes round to 0 or 1, where the statistics are infinite.
         return np.clip(rng.beta(alpha, beta, (size, *alpha.shape)), TINY, BELOW_ONE)
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
-        """Add pretended counts: about one each, or more if the prior itself counts many."""
+        """Add random pseudo-counts: about one each, more if the prior has more."""
         spread = np.sqrt(np.maximum(natural + 1, 1.0))
         return natural + spread * rng.gamma(1.0, 1.0, natural.shape)

@@ -18,8 +18,7 @@ from svmp.families.family import Array, Bools, Family
 class Binomial(Family):
     """The Binomial family on 0, ..., trials; trials is one integer or one for each element.
 
-    Two families are the same only if they are one object: arrays of trials have no one answer to
-    "equal?".
+    Families are compared by identity, because arrays of trials do not compare to one boolean.
 
     >>> family = Binomial(trials=[10, 4])
     >>> family.mean(family.natural(p=0.25))

@@ -45,11 +45,11 @@ def expect(
     var: Array,
     top: ArrayLike = np.inf,
 ) -> Array:
-    """E[function(x)] for x in 0..top, over all x within ten standard deviations of the mean.
+    """E[function(x)] for x in 0..top, summed over x within ten standard deviations of the mean.
 
-    Both functions take counts with one axis more than the mean. The tails left out weigh less
-    than 1e-20. Summed block by block, so that memory stays bounded whatever the counts; divided
-    by the summed mass, because rounding in the log-mass grows with the counts.
+    Both functions take counts with one axis more than the mean. The tails that are left out have
+    a mass below 1e-20. The sum runs block by block to bound the memory, and is divided by the
+    summed mass, because rounding errors in the log-mass grow with the counts.
     """
     mean, top = np.asarray(mean, dtype=np.float64), np.asarray(top)[..., None]
     reach = int(10 * np.sqrt(np.max(var, where=np.isfinite(var), initial=0.0))) + 30
@@ -76,9 +76,9 @@ def count_entropy(
 ) -> Array:
     """-E[log p(x)] by the sum, and by the Edgeworth series where the variance is above 1e4.
 
-    There the series, cut after the terms in 1 / var^2, is off by some 1e-13, the sum by more.
-    `third` is the squared skewness times the variance, `fourth` the excess kurtosis times it:
-    one number each for a sum of independent parts, however many.
+    There the series, cut after the terms in 1 / var^2, has an error of about 1e-13, less than the
+    sum. `third` is the squared skewness times the variance, `fourth` the excess kurtosis times the
+    variance; neither changes with the number of independent trials.
     """
     few = var <= MANY
     with np.errstate(all="ignore"):
@@ -96,10 +96,10 @@ def count_entropy(
 
 
 def log_factorial_series(mean: Array, var: Array, p: Array) -> Array:
-    """E[log x!] - log mean! of a Binomial with a variance above 1e4, in time that does not grow.
+    """E[log x!] - log mean! of a Binomial with a variance above 1e4, in constant time.
 
-    The Taylor series of log x! around the mean, up to the sixth central moment; what is left out
-    is of the order of 1 / mean^3.
+    By the Taylor series of log x! around the mean up to the sixth central moment; the remainder is
+    of the order of 1 / mean^3.
     """
     skew, pq = 1 - 2 * p, p * (1 - p)
     central = (

@@ -68,12 +68,12 @@ class Dirichlet(Family):
         return np.asarray(mean * (1 - mean) / ((natural + 1).sum(axis=-1, keepdims=True) + 1))
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
-        """By Gammas in logarithms, G(a) = G(a + 1) U^(1/a): small shapes would draw all zeros."""
+        """Draw by Gammas in log space, G(a) = G(a + 1) U^(1/a): those of small a underflow."""
         a = natural + 1
         shape = (size, *a.shape)
         logs = np.log(rng.gamma(a + 1, size=shape)) - rng.exponential(size=shape) / a
         return np.asarray(np.maximum(softmax(logs, axis=-1), TINY))
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
-        """Pretend counts of about one each, or the prior's if it has more, a tenth up or down."""
+        """Use pseudo-counts of one, or of the prior if larger, perturbed by about a tenth."""
         return np.maximum(natural + 1, 1.0) * rng.gamma(100.0, 0.01, natural.shape) - 1

@@ -63,5 +63,5 @@ class Exponential(Family):
         return rng.exponential(mean, (size, *mean.shape))
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
-        """Move the mean by about a tenth."""
+        """Perturb the mean by about a tenth."""
         return natural * np.exp(0.1 * rng.standard_normal(natural.shape))

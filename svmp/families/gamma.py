@@ -63,10 +63,10 @@ class Gamma(Family):
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         alpha, beta = self.standard(natural).values()
-        # A small shape draws numbers below the smallest float; log(0) is not a statistic.
+        # Draws of a small shape underflow to 0, where the statistics are infinite.
         return np.maximum(rng.gamma(alpha, 1 / beta, (size, *alpha.shape)), TINY)
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
-        """Keep the shape and move the mean by about a tenth."""
+        """Keep the shape and perturb the mean by about a tenth."""
         alpha, beta = self.standard(natural).values()
         return self.natural(alpha, beta * np.exp(0.1 * rng.standard_normal(beta.shape)))

@@ -1,6 +1,6 @@
 """Multinomial with n trials of probabilities p: phi(x) = x, lam = log p up to a constant.
 
-f(x) = log n! - sum of log x_k!; as for the Categorical, lam has one number more than needed.
+f(x) = log n! - sum of log x_k!; as for the Categorical, lam has one redundant entry.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from svmp.families.family import Array, Bools, Family
 class Multinomial(Family):
     """The Multinomial family on counts that sum to trials, one integer or one for each element.
 
-    Two families are the same only if they are one object: arrays of trials have no one answer to
-    "equal?".
+    Families are compared by identity, because arrays of trials do not compare to one boolean.
 
     >>> family = Multinomial(categories=2, trials=10)
     >>> family.mean(family.natural(p=[0.2, 0.8]))
@@ -71,7 +70,7 @@ class Multinomial(Family):
     def entropy(self, natural: Array) -> Array:
         """Entropy n H(p) - log n! + sum of E[log x_k!], where each x_k follows a Binomial.
 
-        By Stirling's formula the parts that grow as n log n cancel; they are left out.
+        The terms that grow as n log n cancel by Stirling's formula and are left out.
         """
         log_p = np.asarray(log_softmax(natural, axis=-1))
         n, p = self._n[..., None], np.exp(log_p)

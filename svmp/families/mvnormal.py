@@ -1,6 +1,6 @@
 """Normal vectors with mean mu and precision matrix tau: phi(x) = (x, x x'), lam = (tau mu, -tau/2).
 
-Matrices are laid out flat, row by row.
+Matrices are flattened in C order.
 """
 
 from __future__ import annotations

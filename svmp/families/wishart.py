@@ -1,6 +1,6 @@
 """Wishart with nu degrees of freedom and scale V, E[X] = nu V: a precision matrix.
 
-phi(X) = (X, log|X|), lam = (-V^-1 / 2, (nu - d - 1) / 2), matrices laid out flat, row by row.
+phi(X) = (X, log|X|), lam = (-V^-1 / 2, (nu - d - 1) / 2), with matrices flattened in C order.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Wishart(Family):
         return nu[..., None, None] * (V**2 + diagonal[..., :, None] * diagonal[..., None, :])
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
-        """By Bartlett's decomposition: X = R R' with R = chol(V) times a random triangle."""
+        """Draw by Bartlett's decomposition: X = R R' with R = chol(V) times a random triangle."""
         shapes = self._shapes(natural)[..., ::-1]
         triangle = np.tril(rng.standard_normal((size, *shapes.shape, self.dimension)), -1)
         diagonal = np.arange(self.dimension)
@@ -99,7 +99,7 @@ class Wishart(Family):
         return 0.5 * (x + np.swapaxes(x, -1, -2))
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
-        """Keep the degrees of freedom and move the scale by about a tenth."""
+        """Keep the degrees of freedom and perturb the scale by about a tenth."""
         nu, V = self.standard(natural).values()
         return self.natural(nu, V * np.exp(0.1 * rng.standard_normal(nu.shape))[..., None, None])
 

@@ -135,7 +135,7 @@ class Design:
         for term in terms_of(self.block, self.table):
             design: Any = None if term.design is None else term.design.values
             every = design is None
-            count += term.scope.slots.size if every else int(np.diff(design.indptr).max(initial=0))
+            count += term.scope.inner.size if every else int(np.diff(design.indptr).max(initial=0))
         return count
 
     def parts(self, q: Beliefs) -> Iterator[tuple[Ints, Any]]:
@@ -249,7 +249,7 @@ def coefficients(block: LinearBlock, table: Conditional, q: Beliefs, rows: Ints)
     for term in terms_of(block, table):
         reader = next(r for r in term.readers if r.variable.name in block.starts)
         at, variable = term.entries(rows), reader.variable
-        element, entry = reader.element(at.rows, at.slots), reader.component(at.rows, at.slots)
+        element, entry = reader.element(at.rows, at.inner), reader.component(at.rows, at.inner)
         column = block.places(variable)[element, entry]
         found.append((at.owner, column, term.mean(q, at, skip=variable)))
     if table.variable.name in block.starts:

@@ -1,4 +1,4 @@
-"""The dims of a model: their sizes and labels, and the keys by which variables are indexed."""
+"""The dims of a model: their sizes and labels, and the keys that variables are indexed by."""
 
 from __future__ import annotations
 

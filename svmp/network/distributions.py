@@ -1,7 +1,7 @@
 """The distributions that a network is declared with, under PyMC's names; tau is a precision.
 
 `Normal("x", mu=..., tau=..., dims=..., observed=...)` declares a variable in the open model.
-`Normal.dist(mu=..., tau=...)` is the same density without a name, for a Mixture's components.
+`Normal.dist(mu=..., tau=...)` is the same density without a name, as a component of a Mixture.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HINTS = {
 
 
 def _checked(kind: str, dist: Callable[..., Component]) -> Callable[..., Component]:
-    """Refuse arguments that a density does not take, or those that it lacks."""
+    """Turn errors about unknown or missing arguments of a density into a ModelError."""
     takes = ", ".join(inspect.signature(dist).parameters)
 
     @functools.wraps(dist)
@@ -44,7 +44,7 @@ def _checked(kind: str, dist: Callable[..., Component]) -> Callable[..., Compone
 
 
 class Distribution(Variable):
-    """A variable whose density is that of `dist`; a subclass needs no more than `dist`."""
+    """A variable with the density of `dist`, the one method that a subclass needs."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Distribution(Variable):
         model.add(self)
 
     def __init_subclass__(cls) -> None:
-        """Show the parameters of `dist` where help is asked for."""
+        """Give the class the signature of `dist`, for `help`."""
         own = [inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=str)]
         rest = list(inspect.signature(Distribution.__init__).parameters.values())
         shared = [p for p in rest if p.name in ("dims", "observed", "missing")]

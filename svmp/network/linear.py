@@ -29,16 +29,16 @@ from svmp.network.slot import Slot
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Some entries of one term: whose they are (`owner`), their rows, slots and coefficients."""
+    """Some entries of one term: owners, rows, inner indices and coefficients."""
 
     owner: Ints
     rows: Ints
-    slots: Ints
+    inner: Ints
     coefficient: Array
 
     def __getitem__(self, chosen: Ints) -> Entries:
         return Entries(
-            self.owner[chosen], self.rows[chosen], self.slots[chosen], self.coefficient[chosen]
+            self.owner[chosen], self.rows[chosen], self.inner[chosen], self.coefficient[chosen]
         )
 
 
@@ -54,9 +54,9 @@ class LinearTerm:
 
     @property
     def separable(self) -> bool:
-        """Two slots of one row never share an element, nor entries of one vector."""
-        slots = set(self.scope.slots.labels)
-        return all(dimension(r.variable) == 1 and r.carried == slots for r in self.readers)
+        """Whether two entries of one row never share an element, nor read entries of one vector."""
+        inner = set(self.scope.inner.labels)
+        return all(dimension(r.variable) == 1 and r.carried == inner for r in self.readers)
 
     def reader(self, variable: Symbol) -> Reader | None:
         return next((r for r in self.readers if r.variable is variable), None)
@@ -64,33 +64,33 @@ class LinearTerm:
     def entries(self, rows: Ints) -> Entries:
         """List every entry of these rows; the owner is the position in `rows`."""
         if self.design is None:
-            owner, slots = np.divmod(
-                np.arange(len(rows) * self.scope.slots.size), self.scope.slots.size
+            owner, inner = np.divmod(
+                np.arange(len(rows) * self.scope.inner.size), self.scope.inner.size
             )
-            return self._entries(owner, rows[owner], slots, 1.0)
+            return self._entries(owner, rows[owner], inner, 1.0)
         line = np.zeros(len(rows), dtype=np.int64)
         if len(self.design.axes) == 2:  # otherwise one line serves every row
             line = self.scope.rows.coordinate(str(self.design.axes[0]), rows)
         matrix: Any = self.design.values
         starts = matrix.indptr[line].astype(np.int64)
         owner, place = ragged(starts, matrix.indptr[line + 1] - starts)
-        slots = matrix.indices[place].astype(np.int64)
-        return self._entries(owner, rows[owner], slots, matrix.data[place])
+        inner = matrix.indices[place].astype(np.int64)
+        return self._entries(owner, rows[owner], inner, matrix.data[place])
 
-    def _entries(self, owner: Ints, rows: Ints, slots: Ints, value: Array | float) -> Entries:
+    def _entries(self, owner: Ints, rows: Ints, inner: Ints, value: Array | float) -> Entries:
         coefficient = np.full(len(rows), self.scale) * value
         for array in self.constants:
-            coefficient *= self.scope.look_up(array, rows, slots)
-        return Entries(owner, rows, slots, coefficient)
+            coefficient *= self.scope.look_up(array, rows, inner)
+        return Entries(owner, rows, inner, coefficient)
 
     def touching(self, reader: Reader, elements: Ints, rows: Ints) -> Entries:
         """List the entries of each row that read the element beside it."""
-        if self.design is None and reader.carried == set(self.scope.slots.labels):
-            slots = reader.slot_of(elements)
-            found = self._entries(np.arange(len(rows)), rows, slots, 1.0)
+        if self.design is None and reader.carried == set(self.scope.inner.labels):
+            inner = reader.inner_of(elements)
+            found = self._entries(np.arange(len(rows)), rows, inner, 1.0)
         else:
             found = self.entries(rows)
-        here = reader.element(found.rows, found.slots) == elements[found.owner]
+        here = reader.element(found.rows, found.inner) == elements[found.owner]
         return found if here.all() else found[np.flatnonzero(here)]
 
     def mean(self, q: Beliefs, at: Entries, skip: Symbol | None = None) -> Array:
@@ -169,7 +169,7 @@ class Linear(Slot):
         slope = np.zeros((count, size))
         own = np.zeros(count)
         for _, reader, at, a in touched:
-            slope += scatter(a, at.owner, reader.component(at.rows, at.slots), slope.shape)
+            slope += scatter(a, at.owner, reader.component(at.rows, at.inner), slope.shape)
             own += np.bincount(at.owner, a * first(q, reader, at), count)
         rest = self.mean(q, rows) - own
         vector = slope * (linear + 2 * square * rest)[:, None]
@@ -200,8 +200,8 @@ class Linear(Slot):
                 else:
                     a, b = beside(left_at, right_at)
                 value = second(q, left, a, right, b, skip=variable)
-                component = left_reader.component(a.rows, a.slots)
-                component = component * size + right_reader.component(b.rows, b.slots)
+                component = left_reader.component(a.rows, a.inner)
+                component = component * size + right_reader.component(b.rows, b.inner)
                 total += scatter(value, a.owner, component, total.shape)
         return total
 
@@ -222,11 +222,11 @@ class Linear(Slot):
                 a, b = beside(at, other.entries(rows))
                 again = other.reader(variable)
                 if again is not None:
-                    apart = again.element(b.rows, b.slots) != elements[a.owner]
+                    apart = again.element(b.rows, b.inner) != elements[a.owner]
                     a, b = a[np.flatnonzero(apart)], b[np.flatnonzero(apart)]
                 value = second(q, term, a, other, b, skip_left=variable)
                 value -= term.mean(q, a, skip=variable) * other.mean(q, b)
-                component = reader.component(a.rows, a.slots)
+                component = reader.component(a.rows, a.inner)
                 total += scatter(value, a.owner, component, total.shape)
         return total
 
@@ -236,7 +236,7 @@ class Linear(Slot):
             reader = term.reader(variable)
             if reader is not None:
                 at = term.entries(rows)
-                found.append((reader.element(at.rows, at.slots), at.rows))
+                found.append((reader.element(at.rows, at.inner), at.rows))
         elements, where = (np.concatenate(part) for part in zip(*found, strict=True))
         return elements, where
 
@@ -263,8 +263,8 @@ class Linear(Slot):
     def shares_rows(self, variable: Symbol) -> bool:
         reads = [(t, r) for t in self.terms if (r := t.reader(variable)) is not None]
         term, reader = reads[0]
-        every = reader.carried == set(term.scope.slots.labels) and term.scope.slots.size > 0
-        return len(reads) == 1 and term.design is None and every and not reader.keyed_by_slots
+        every = reader.carried == set(term.scope.inner.labels) and term.scope.inner.size > 0
+        return len(reads) == 1 and term.design is None and every and not reader.keyed_by_inner
 
     def first_pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
         reader = next(r for t in self.terms if (r := t.reader(variable)) is not None)
@@ -283,8 +283,8 @@ class Linear(Slot):
         reads = [(t, r) for t in self.terms if (r := t.reader(variable)) is not None]
         if len(reads) == 1:
             ((term, reader),) = reads
-            if term.design is None and not reader.keyed_by_slots:
-                return reader.slot_of(np.arange(variable.size)) if reader.carried else None
+            if term.design is None and not reader.keyed_by_inner:
+                return reader.inner_of(np.arange(variable.size)) if reader.carried else None
         elements, where = self.pairs(variable, rows())
         return greedy_colours(elements, where, variable.size)
 
@@ -294,7 +294,7 @@ class Linear(Slot):
         """Return by how much E[mu] of each row moves when the element's mean moves by `change`."""
         total = np.zeros(len(rows))
         for _, reader, at, a in self._touched(q, variable, elements, rows):
-            component = reader.component(at.rows, at.slots)
+            component = reader.component(at.rows, at.inner)
             total += np.bincount(at.owner, a * change[at.owner, component], len(rows))
         return total
 
@@ -317,7 +317,7 @@ def scatter(values: Array, row: Ints, column: Ints, shape: tuple[int, ...]) -> A
 def first(q: Beliefs, reader: Reader, at: Entries) -> Array:
     """E[x] of the operand at each entry."""
     moments = q.moments[reader.variable.name]
-    return moments[reader.element(at.rows, at.slots), reader.component(at.rows, at.slots)]
+    return moments[reader.element(at.rows, at.inner), reader.component(at.rows, at.inner)]
 
 
 def shares(left: LinearTerm, right: LinearTerm, skip: Symbol | None = None) -> bool:
@@ -352,9 +352,9 @@ def second(
         other = right.reader(variable)
         if other is not None:
             size = dimension(variable)
-            element = reader.element(a.rows, a.slots)
-            same = element == other.element(b.rows, b.slots)
-            entry = size * reader.component(a.rows, a.slots) + other.component(b.rows, b.slots)
+            element = reader.element(a.rows, a.inner)
+            same = element == other.element(b.rows, b.inner)
+            entry = size * reader.component(a.rows, a.inner) + other.component(b.rows, b.inner)
             together = q.moments[variable.name][element, size + entry]
             expected = np.where(same, together, expected * first(q, other, b))
         value = value * expected

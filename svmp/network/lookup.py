@@ -1,4 +1,4 @@
-"""An observed Categorical: its density is looked up by category, with no one-hot arrays.
+"""The density of an observed Categorical, looked up by category without one-hot arrays.
 
 With x_r the category of row r, E[log p(x_r | p)] is entry x_r of E[log p], and the message to p
 is a one at x_r. Words of a text have tens of thousands of categories, so neither is written out.

@@ -1,4 +1,4 @@
-"""Precision matrices made of smaller parts: a diagonal of Gammas, or a multiple of a Wishart.
+"""Structured precision matrices: a diagonal of Gammas, or a multiple of a Wishart.
 
 A density needs E[X] and E[log |X|] of its precision matrix X. For X = diag(g_1, ..., g_d) these
 are diag(E[g_j]) and sum_j E[log g_j]; for X = c g W they are c E[g] E[W] and
@@ -21,7 +21,7 @@ from svmp.network.slot import Product, Slot
 
 @dataclass(frozen=True, eq=False)
 class Diagonal(Slot):
-    """diag(g_1, ..., g_d): the entries are one positive product, read at d slots."""
+    """diag(g_1, ..., g_d): the entries are one positive product, read at d inner indices."""
 
     entries: Product
     size: int
@@ -39,7 +39,7 @@ class Diagonal(Slot):
         return self.entries.constants
 
     def _spread(self, rows: Ints) -> tuple[Ints, Ints]:
-        """Return every row at every entry of the diagonal."""
+        """Return every (row, entry of the diagonal)."""
         return np.repeat(rows, self.size), np.tile(np.arange(self.size), len(rows))
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
@@ -52,27 +52,27 @@ class Diagonal(Slot):
     def message(
         self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, incoming: Array
     ) -> Array:
-        places, slots = self._spread(rows)
-        here = self.entries.reader(variable).element(places, slots) == np.repeat(
+        places, inner = self._spread(rows)
+        here = self.entries.reader(variable).element(places, inner) == np.repeat(
             elements, self.size
         )
         diagonal = incoming[:, :-1].reshape(-1, self.size, self.size)
         entry = np.einsum("rjj->rj", diagonal).ravel()
-        others = self.entries.others(q, variable, places, slots)
+        others = self.entries.others(q, variable, places, inner)
         linear = np.where(here, entry * others, 0.0).reshape(-1, self.size).sum(axis=1)
         times = here.reshape(-1, self.size).sum(axis=1)
         return stack(linear, incoming[:, -1] * times)
 
     def pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
-        places, slots = self._spread(rows)
-        return self.entries.reader(variable).element(places, slots), places
+        places, inner = self._spread(rows)
+        return self.entries.reader(variable).element(places, inner), places
 
     def labels(self, variable: Symbol) -> set[str]:
         return self.entries.labels(variable)
 
     def width(self, variable: Symbol) -> int:
         reader = self.entries.reader(variable)
-        return self.size if reader.carried or reader.keyed_by_slots else 1
+        return self.size if reader.carried or reader.keyed_by_inner else 1
 
 
 @dataclass(frozen=True, eq=False)

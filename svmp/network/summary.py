@@ -11,7 +11,7 @@ HEADS = ("variable", "family", "", "dims", "parents", "children", "children of a
 
 
 def summarise(model: Model) -> str:
-    """Return a line for each variable: family, dims, parents, children and child counts."""
+    """Return a table with one line per variable: family, dims, parents, children, child counts."""
     network = Network(model)
     lines = [HEADS]
     for variable in model.variables.values():

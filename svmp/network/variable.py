@@ -1,4 +1,4 @@
-"""A variable of the network: a name, a conditional density, dims, and perhaps observed values."""
+"""A variable of the network: a name, dims, a conditional density, and observed values if any."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from svmp.network.coords import Coords
 from svmp.network.expressions import Expression, Index, Operand, Sum, Symbol, Term
 from svmp.network.grid import Grid, Labelled
 from svmp.network.lookup import Lookup
-from svmp.network.refusals import Refuses
+from svmp.network.refusals import Symbolic
 from svmp.network.validation import LARGEST, array, dim_names, shown, whole
 
 Dims = str | tuple[str, ...] | list[str] | None
 
 
 FARTHEST = 1e6
-"""How many standard deviations from 0 observed values may lie."""
+"""Largest distance of observed values from 0, in standard deviations."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Component(Refuses):
+class Component(Symbolic):
     """A density without a name, for the components of a Mixture: `svmp.Normal.dist(...)`."""
 
     hint: ClassVar[str] = "; it is the component of an svmp.Mixture"
@@ -92,9 +92,9 @@ class Variable(Symbol):
             self._check_distance()
 
     def observing(self, values: Any) -> Variable:
-        """Return this variable with other values, missing where they are NaN or masked.
+        """Return a copy with other observed values, missing where they are NaN or masked.
 
-        It belongs to no model, so that no other variable depends on it.
+        The copy is not added to the model, so no other variable depends on it.
         """
         given, absent = _values(self.name, self.conditional.factor, values, missing=True)
         assert given is not None
@@ -110,7 +110,7 @@ class Variable(Symbol):
         return other
 
     def __getitem__(self, key: Any) -> Expression:
-        """Index by integers, arrays of integers (foreign keys) or `:`, the first axes first."""
+        """Index the first axes by integers, arrays of integers (foreign keys) or `:`."""
         keys = key if isinstance(key, tuple) else (key,)
         if len(keys) > len(self.dims):
             raise ModelError(
@@ -145,7 +145,7 @@ class Variable(Symbol):
         return Labelled(self.coords.kept(key), axes or (None,) * key.ndim)
 
     def _present(self, absent: NDArray[np.bool_] | None) -> NDArray[np.int64] | None:
-        """Check the observed values and number the rows that are there; None if all are."""
+        """Check the observed values; return the rows that are not missing, None if none is."""
         if self.observed is None:
             return None
         if self.size == 0:
@@ -185,7 +185,7 @@ class Variable(Symbol):
         return rows
 
     def _check_distance(self) -> None:
-        """Refuse values so far from 0 that a variance is lost in the rounding of a square."""
+        """Refuse values so far from 0 that squares leave no digits for a variance."""
         values = self.values
         centre = np.abs(values.mean(axis=0, dtype=np.float64))
         spread = values.std(axis=0, dtype=np.float64)
@@ -197,7 +197,7 @@ class Variable(Symbol):
             )
 
     def _strange(self, flat: NDArray[Any], row: int) -> str:
-        """Say what is wrong with a value that is not of the family."""
+        """Return the error message for a value outside the support of the family."""
         bad, family, why = flat[row], self.family.at(np.array([row])), ""
         if np.isnan(bad.astype(np.float64)).any():
             why = "; say missing=True if NaN means missing"
@@ -209,7 +209,7 @@ class Variable(Symbol):
         )
 
     def in_words(self) -> str:
-        family = self.__dict__.get("family")  # which is not there yet while it is declared
+        family = self.__dict__.get("family")  # missing while the variable is being declared
         return f"'{self.name}'" if family is None else f"the {_kind(family)} '{self.name}'"
 
     def __repr__(self) -> str:
@@ -225,7 +225,7 @@ def _kind(family: Family) -> str:
 def _values(
     name: str, factor: Factor, observed: Any, missing: bool | ArrayLike
 ) -> tuple[NDArray[Any] | None, NDArray[np.bool_] | None]:
-    """Return the observed array and where it is missing."""
+    """Return a copy of the observed array, and a mask of its missing entries."""
     if observed is None:
         if missing is not False:
             raise ModelError(f"'{name}' has missing values but no observed ones")
@@ -253,7 +253,7 @@ def _values(
 
 
 def _dims(name: str, dims: Dims, values: NDArray[Any] | None, factor: Factor) -> tuple[str, ...]:
-    """Return the dims as a tuple; an observed array without dims gets names of its own."""
+    """Return the dims as a tuple; an observed array without dims gets generated names."""
     if dims is None:
         ndim = factor.child.event_ndim if values is None else values.ndim
         if values is None and ndim:
