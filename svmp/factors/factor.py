@@ -7,9 +7,9 @@ For a conditionally conjugate density, as in the paper,
 is linear in the moments of the child and of each parent. `to_child` is E[eta(pa)], `to_parent` is
 the derivative with respect to one parent's moments, `log_normaliser` is E[A(eta(pa))].
 
-A random parameter is a *slot*, given by the expected statistics of the slot's family: the `tau` of a
-Normal is a slot with the moments of a Gamma, (E[tau], E[log tau]). Constants are not random and are
-given by value. The first axis of all arrays is that of the rows of the table.
+A random parameter is a *slot*, given by the expected statistics of the slot's family: the `tau` of
+a Normal is a slot with the moments of a Gamma, (E[tau], E[log tau]). Constants are not random and
+are given by value. The first axis of all arrays is that of the rows of the table.
 
 A density that is not conjugate can be replaced by a lower bound that is convex in a slot's moments.
 The message to that slot is then the tangent of the bound at the current moments. The tangent is a
