@@ -79,9 +79,8 @@ def array(value: Any) -> NDArray[Any] | None:
         return None
     if found.dtype.kind not in "biuf":
         return None
-    return found.astype(
-        found.dtype.newbyteorder("="), copy=False
-    )  # compiled loops need the native byte order
+    native = found.dtype.newbyteorder("=")  # compiled loops support no other byte order
+    return found.astype(native, copy=False)
 
 
 def numeric(value: Any) -> NDArray[np.float64]:
