@@ -41,7 +41,7 @@ def our_first_moments(fit: svmp.Fit, name: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda f: f.__name__)
-def test_the_bound_and_q_are_bayespys(network: Callable[[np.random.Generator], Twins]) -> None:
+def test_bound_and_q_are_those_of_bayespy(network: Callable[[np.random.Generator], Twins]) -> None:
     twins = network(np.random.default_rng(20))
     method = svmp.FullVB(order=list(twins.order))
     theirs = their_bounds(twins)
@@ -57,7 +57,7 @@ def test_the_bound_and_q_are_bayespys(network: Callable[[np.random.Generator], T
 
 
 @pytest.mark.parametrize("sweeps", [1, 2, 5])
-def test_a_shorter_run_is_the_beginning_of_a_longer_one(sweeps: int) -> None:
+def test_a_shorter_run_is_a_prefix_of_a_longer_one(sweeps: int) -> None:
     """So comparing the trace compares every run that stops earlier."""
     for network in NETWORKS:
         twins = network(np.random.default_rng(20))

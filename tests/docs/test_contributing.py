@@ -69,19 +69,19 @@ def run(folder: Path, *command: str) -> str:
     return done.stdout
 
 
-def test_what_the_page_adds_works(scratch: Path) -> None:
+def test_the_added_distribution_works(scratch: Path) -> None:
     run(scratch, "ruff", "format", "--check", *touched())
     run(scratch, "ruff", "check", *touched())
     told = run(
         scratch, "pytest", "-q", "-p", "no:cacheprovider",
-        "tests/network/test_geometric.py", "tests/docs/test_docs.py::test_the_readmes_table_is_"
-        "what_the_factors_accept", "svmp/families/geometric.py", "svmp/factors/geometric.py",
+        "tests/network/test_geometric.py", "tests/docs/test_docs.py::test_the_readme_table_matches_the_"
+        "factors", "svmp/families/geometric.py", "svmp/factors/geometric.py",
     )  # fmt: skip
     assert "5 passed" in told
 
 
 @pytest.mark.slow
-def test_what_the_page_adds_passes_the_generic_tests(scratch: Path) -> None:
+def test_the_added_distribution_passes_the_generic_tests(scratch: Path) -> None:
     told = run(
         scratch, "pytest", "-q", "-p", "no:cacheprovider", "-k", "Geometric",
         "tests/families", "tests/factors",

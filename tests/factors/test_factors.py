@@ -170,7 +170,7 @@ def test_the_expected_log_density_is_linear_in_the_child(factor: Factor) -> None
     np.testing.assert_allclose(middle, 0.3 * ends[0] + 0.7 * ends[1], atol=1e-10)
 
 
-def test_with_known_parents_it_is_a_member_of_the_childs_family(factor: Factor) -> None:
+def test_given_its_parents_the_child_is_in_its_family(factor: Factor) -> None:
     case = Case(factor)
     _, _, given = case.values()
     natural = factor.to_child(given)
@@ -180,7 +180,7 @@ def test_with_known_parents_it_is_a_member_of_the_childs_family(factor: Factor) 
     )
 
 
-def test_with_known_values_it_is_scipys_log_density(factor: Factor) -> None:
+def test_with_known_values_it_is_the_log_density_of_scipy(factor: Factor) -> None:
     name = type(factor).__name__
     if name not in LOG_DENSITY:
         pytest.skip(f"no log density is named for {name}")
@@ -219,7 +219,7 @@ def test_posterior_is_prior_times_likelihood(factor_and_slot: tuple[Factor, str]
 
 
 @pytest.mark.parametrize("rows", [0, 1], ids=["no-row-axis", "row-axis-of-one"])
-def test_one_row_of_constants_serves_all_rows(factor: Factor, rows: int) -> None:
+def test_one_row_of_constants_is_broadcast(factor: Factor, rows: int) -> None:
     case = Case(factor)
     if not case.constants:
         return

@@ -31,7 +31,9 @@ from .inverses import concentrations, degrees, gamma_shape
     ],
     ids=lambda value: "" if isinstance(value, dict) else repr(value),
 )
-def test_start_is_sensible_for_extreme_priors(member: Family, vague: dict[str, Any]) -> None:
+def test_starts_of_extreme_priors_are_proper_and_distinct(
+    member: Family, vague: dict[str, Any]
+) -> None:
     prior = np.broadcast_to(member.natural(**vague), (50, member.size))
     start = member.start(prior, np.random.default_rng(6))
     assert member.in_domain(start).all()
@@ -131,7 +133,7 @@ def test_moments_of_wisharts_of_any_size_determine_nu(dimension: int, excess: fl
 
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(seeds=st.tuples(st.integers(0, 2**32), st.integers(0, 2**32)), step=st.floats(0, 1))
-def test_blending_is_a_path_of_growing_kl(seeds: tuple[int, int], step: float) -> None:
+def test_kl_grows_along_a_blend(seeds: tuple[int, int], step: float) -> None:
     """Each family's blend (1 - rho) lam + rho lam' is proper, and no further off than lam'."""
     for name in families.__all__:
         family = getattr(families, name).sized(2)
@@ -145,7 +147,7 @@ def test_blending_is_a_path_of_growing_kl(seeds: tuple[int, int], step: float) -
 @pytest.mark.parametrize(
     "member", [families.Normal(), families.MvNormal(1)], ids=["Normal", "MvNormal"]
 )
-def test_kl_survives_a_large_mean(member: Family) -> None:
+def test_kl_is_accurate_for_large_means(member: Family) -> None:
     """KL between two Normals one standard deviation apart is 1/2, wherever they are."""
     ones = np.ones(member.event_ndim)
     tau = np.ones((1,) * (2 * member.event_ndim)) * 2.0**20

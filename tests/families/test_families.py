@@ -151,7 +151,7 @@ def test_plates_are_the_leading_axes(family: Family) -> None:
         assert numbers.shape == (COUNT,)
 
 
-def test_one_element_is_computed_as_among_others(family: Family) -> None:
+def test_one_element_alone_gives_the_same_result(family: Family) -> None:
     natural = example(family)
     for i in range(COUNT):
         alone = family.at(i)
@@ -268,7 +268,7 @@ def test_the_density_integrates_to_one_near_the_boundary(
     assert points[1] @ np.exp(log_density(member, natural, points[0])) == pytest.approx(1, abs=1e-8)
 
 
-def test_log_density_and_entropy_are_scipys(family: Family) -> None:
+def test_log_density_and_entropy_are_those_of_scipy(family: Family) -> None:
     name = type(family).__name__
     if name not in SCIPY:
         pytest.skip(f"no distribution of SciPy is named for {name}")
@@ -285,7 +285,7 @@ def test_log_density_and_entropy_are_scipys(family: Family) -> None:
         assert family.entropy(natural)[i] == pytest.approx(theirs.entropy(), rel=1e-7, abs=1e-9)
 
 
-def test_the_domain_is_that_of_proper_and_finite_parameters(family: Family) -> None:
+def test_the_domain_excludes_improper_and_infinite_parameters(family: Family) -> None:
     natural = example(family)
     assert family.in_domain(natural).all()
     for entry, bad in itertools.product(range(family.size), (np.nan, np.inf, -np.inf)):
@@ -322,7 +322,7 @@ def test_draws_have_the_moments(family: Family) -> None:
     assert np.all(np.abs(squares.mean(axis=0) - var) <= error)
 
 
-def test_nan_and_infinity_are_no_values(family: Family) -> None:
+def test_nan_and_infinity_are_outside_the_support(family: Family) -> None:
     x = family.draw(example(family), np.random.default_rng(5))[0].astype(float)
     for bad in (np.nan, np.inf, -np.inf):
         broken = x.copy()

@@ -84,7 +84,7 @@ def by_hand(x, init, sweeps, settled):
 
 @pytest.mark.parametrize("kernels", [False, True])
 @pytest.mark.parametrize("sweeps", [1, 6])
-def test_sweeps_and_bound_by_hand(script, sweeps, kernels):
+def test_sweeps_and_bound_match_the_formulas(script, sweeps, kernels):
     """The compiled loops store no z, so that theirs is the best one for the end of the sweep."""
     x = script.standardised(script.data())
     init = begin(script)

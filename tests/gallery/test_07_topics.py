@@ -49,7 +49,7 @@ def by_hand(document, word, documents, words, gamma, lam, sweeps, settled):
 
 @pytest.mark.parametrize("kernels", [False, True])
 @pytest.mark.parametrize("sweeps", [1, 4])
-def test_sweeps_and_bound_by_hand(script, corpus, sweeps, kernels):
+def test_sweeps_and_bound_match_the_formulas(script, corpus, sweeps, kernels):
     """The compiled loops store no z, so that theirs is the best one for the end of the sweep."""
     _, _, documents, words = corpus
     rng = np.random.default_rng(5)

@@ -84,7 +84,7 @@ def by_hand(y, init, kind, sweeps):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_sweeps_and_bound_by_hand(script, readings, kind):
+def test_sweeps_and_bound_match_the_formulas(script, readings, kind):
     init = begin(script, readings)
     m, w, x, alpha, tau, bound = by_hand(readings, init, kind, sweeps=3)
     network = script.model(readings, kind)
@@ -99,7 +99,7 @@ def test_sweeps_and_bound_by_hand(script, readings, kind):
     assert_never_falls(fit.trace["bound"])
 
 
-def test_gaps_are_absent_rows(script, readings):
+def test_gaps_are_the_same_as_absent_rows(script, readings):
     """A table that lists only the readings that are there is the same network."""
     there = ~np.isnan(readings)
     time, sensor = np.nonzero(there)

@@ -75,7 +75,7 @@ def by_hand(y, init, sweeps):
     return mean, var, tau, bound + gamma_term(1, 0.1, alpha) + gamma_term(1, 0.1, tau)
 
 
-def test_sweeps_and_bound_by_hand(script, tensor, begin):
+def test_sweeps_and_bound_match_the_formulas(script, tensor, begin):
     mean, var, tau, bound = by_hand(tensor, begin, sweeps=3)
     network = script.model(tensor, FACTORS)
     fit = svmp.fit(network, svmp.FullVB(), init=begin, max_sweeps=3, tol=0)
@@ -87,7 +87,7 @@ def test_sweeps_and_bound_by_hand(script, tensor, begin):
     assert_never_falls(fit.trace["bound"])
 
 
-def test_gaps_are_absent_rows(script, tensor, begin):
+def test_gaps_are_the_same_as_absent_rows(script, tensor, begin):
     there = ~np.isnan(tensor)
     i, j, l = np.nonzero(there)  # noqa: E741
     sizes = dict(zip(("sample", "antigen", "receptor"), tensor.shape, strict=True))

@@ -174,7 +174,7 @@ SLOW = [topics, products]
     ("case", "method"),
     [(c, m) for c in CASES for m in METHODS if c not in SLOW or m in ("default", "batch of all")],
 )
-def test_q_of_the_others_is_as_if_barren_elements_were_not_there(
+def test_barren_elements_do_not_change_q_of_other_elements(
     case: Callable[[], Case], method: str, kernels: bool
 ) -> None:
     whole, reduced, init, kept = case()
@@ -192,7 +192,7 @@ def test_q_of_the_others_is_as_if_barren_elements_were_not_there(
 
 @pytest.mark.parametrize("kernels", [True, False], ids=["compiled", "plain"])
 @pytest.mark.parametrize("method", [None, svmp.Children(2), svmp.Batch(5)], ids=repr)
-def test_q_of_barren_elements_follows_from_their_parents(method: Any, kernels: bool) -> None:
+def test_q_of_barren_elements_is_given_by_their_parents(method: Any, kernels: bool) -> None:
     fit = svmp.fit(leaves().whole, method, kernels=kernels, max_sweeps=30)
     tau = fit["tau"].mean
     np.testing.assert_allclose(fit["shift"].mu, fit.mean("mu"), rtol=1e-12)
@@ -211,7 +211,7 @@ def test_q_of_barren_elements_follows_from_their_parents(method: Any, kernels: b
 
 
 @pytest.mark.parametrize("size", [3, 12])
-def test_batches_of_documents_leave_missing_words_out(size: int) -> None:
+def test_batches_of_documents_ignore_missing_words(size: int) -> None:
     whole, reduced, init, kept = topics()
     options: dict[str, Any] = {"init": init, "max_sweeps": 20}
     method = svmp.Batch(size, over="doc")
@@ -223,7 +223,7 @@ def test_batches_of_documents_leave_missing_words_out(size: int) -> None:
 
 
 @pytest.mark.parametrize("kernels", [True, False], ids=["compiled", "plain"])
-def test_batches_of_schools_leave_those_without_pupils_out(kernels: bool) -> None:
+def test_batches_of_schools_ignore_those_without_pupils(kernels: bool) -> None:
     whole, reduced, _, kept = groups()
     options: dict[str, Any] = {"steps": svmp.Constant(1.0), "kernels": kernels, "tol": 1e-14}
     one = svmp.fit(whole, svmp.Batch(50, over="school"), **options)
@@ -250,7 +250,7 @@ def test_the_bound_rises_to_the_evidence_of_the_observed_rows() -> None:
 
 
 @pytest.mark.parametrize("kernels", [True, False])
-def test_predictions_of_groups_follow_the_q_that_is_returned(kernels):
+def test_predictions_of_groups_match_the_returned_q(kernels):
     """Batches of groups optimise all groups for the last bound: what hangs on them moves too."""
     rng = np.random.default_rng(4)
     key = rng.integers(4, size=60)  # groups 4 and 5 have no rows

@@ -64,7 +64,7 @@ def best_tangents(x: np.ndarray, y: np.ndarray, tau: float) -> float:
 
 @pytest.mark.parametrize("rows", [1, 4, 30])
 @pytest.mark.parametrize("tau", [0.1, 1.0, 10.0])
-def test_the_bound_of_one_weight_is_the_best_that_tangents_allow(rows: int, tau: float) -> None:
+def test_the_bound_of_one_weight_is_the_optimum_over_tangents(rows: int, tau: float) -> None:
     x, y = np.linspace(-2, 1.5, rows), np.arange(rows) % 3 == 0
     with svmp.Model() as model:
         w = svmp.Normal("w", mu=0, tau=tau)
@@ -112,7 +112,7 @@ def bishop(x: np.ndarray, y: np.ndarray, tau: float, full: bool) -> tuple[Any, A
 
 @pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("tau", [0.05, 2.0])
-def test_a_regression_is_that_of_the_textbook(full: bool, tau: float) -> None:
+def test_regression_matches_the_textbook_updates(full: bool, tau: float) -> None:
     x, y = data()
     mean, cov, bound = bishop(x, y, tau, full)
     fit = fitted(regression(x, y, full, tau))
@@ -124,7 +124,7 @@ def test_a_regression_is_that_of_the_textbook(full: bool, tau: float) -> None:
         np.testing.assert_allclose(1 / fit["w"].tau, np.diag(cov), rtol=1e-5)
 
 
-def test_with_many_rows_the_mean_is_scikit_learns() -> None:
+def test_with_many_rows_the_mean_is_that_of_scikit_learn() -> None:
     """The penalised optimum, from which the mean of q differs by less than its own spread."""
     x, y = data(3000, 4, seed=1)
     fit = fitted(regression(x, y, tau=1.0), tol=1e-9)
@@ -136,7 +136,7 @@ def test_with_many_rows_the_mean_is_scikit_learns() -> None:
 # --- what it is used for --------------------------------------------------------------------
 
 
-def test_abilities_and_difficulties_are_found_again() -> None:
+def test_abilities_and_difficulties_are_recovered() -> None:
     """Rasch's item response model, from answers that it generated."""
     rng = np.random.default_rng(4)
     ability, difficulty = rng.normal(size=400), rng.normal(size=30)
@@ -150,7 +150,7 @@ def test_abilities_and_difficulties_are_found_again() -> None:
     assert np.corrcoef(fit.mean("a"), ability)[0, 1] > 0.9
 
 
-def test_a_hidden_outcome_follows_its_logit_and_pulls_on_nothing_else() -> None:
+def test_a_hidden_outcome_is_given_by_its_logit_and_does_not_affect_it() -> None:
     """q of a leaf g is sigma(E[z]); z does not see it."""
     with svmp.Model() as model:
         z = svmp.Normal("z", mu=1.0, tau=2.0)
@@ -191,7 +191,7 @@ def test_the_score_of_held_out_rows_is_the_mean_of_their_bounds() -> None:
     assert bound[out].mean() < predicted[out].mean()
 
 
-def test_a_run_goes_on_from_a_checkpoint_to_the_same_bits(tmp_path: Any) -> None:
+def test_a_run_resumed_from_a_checkpoint_gives_the_same_bits(tmp_path: Any) -> None:
     model = regression(*data(), full=False)
     whole = svmp.fit(model, svmp.Batch(10), max_sweeps=6, tol=0)
     svmp.fit(model, svmp.Batch(10), max_sweeps=3, tol=0, checkpoint=tmp_path / "run")
@@ -202,7 +202,7 @@ def test_a_run_goes_on_from_a_checkpoint_to_the_same_bits(tmp_path: Any) -> None
         svmp.fit(other, resume=tmp_path / "run", max_sweeps=6)
 
 
-def test_logits_of_any_size_leave_numbers() -> None:
+def test_logits_of_any_size_stay_finite() -> None:
     """Logits of 0 and of thousands, which fit the rows perfectly or not at all."""
     x = np.array([0.0, 1e-9, 3000.0, -3000.0, 40.0])
     with svmp.Model() as model:

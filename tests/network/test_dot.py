@@ -74,7 +74,7 @@ CASES: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize("vectors", [False, True], ids=["Normals", "MvNormals"])
 @pytest.mark.parametrize("case", CASES)
-def test_it_is_the_product_written_out(case: str, vectors: bool) -> None:
+def test_dot_is_the_sum_of_products(case: str, vectors: bool) -> None:
     ours, plain = (network(mean, vectors) for mean in CASES[case])
     q = anywhere(ours, 3)
     assert bound(ours, q) == pytest.approx(bound(plain, q), rel=1e-12)
@@ -98,7 +98,7 @@ def test_expectations_of_a_tensor_factorization() -> None:
 
 
 @pytest.mark.slow
-def test_a_tensor_is_found_again() -> None:
+def test_a_tensor_is_recovered() -> None:
     rng = np.random.default_rng(2)
     u, v, w = (rng.normal(size=(n, 2)) for n in (6, 5, 4))
     truth = np.einsum("ak,bk,ck->abc", u, v, w)

@@ -234,7 +234,7 @@ def test_the_choices_of_a_mixture() -> None:
     np.testing.assert_allclose(fit.mean("z"), joint / joint.sum(axis=1, keepdims=True), rtol=1e-12)
 
 
-def test_hidden_leaves_leave_the_evidence_alone() -> None:
+def test_hidden_leaves_do_not_change_the_evidence() -> None:
     """A hidden variable without observed descendants integrates to one, of whatever family."""
     with svmp.Model(coords={"d": 2}) as model:
         mu = svmp.Normal("mu", mu=0.5, tau=0.8)

@@ -214,7 +214,7 @@ class Fuzz:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_declarations_are_refused_by_a_sentence_or_work(seed: int) -> None:
+def test_random_declarations_work_or_raise_a_clear_error(seed: int) -> None:
     fuzz = Fuzz(seed)
     while fuzz.calls < 400:
         fuzz.step()
@@ -263,7 +263,7 @@ def fit_arguments(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_arguments_of_fit_are_refused_by_a_sentence_or_work(seed: int) -> None:
+def test_random_arguments_of_fit_work_or_raise_a_clear_error(seed: int) -> None:
     fit_arguments(seed)
 
 
@@ -282,7 +282,7 @@ def method_arguments(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_arguments_of_methods_are_refused_by_a_sentence_or_work(seed: int) -> None:
+def test_random_arguments_of_methods_work_or_raise_a_clear_error(seed: int) -> None:
     method_arguments(seed)
 
 

@@ -192,7 +192,7 @@ def check_counts(model: svmp.Model, keyed: Keyed) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_linear_network_is_that_of_the_closed_form(seed: int) -> None:
+def test_a_linear_network_matches_the_closed_form(seed: int) -> None:
     check_closed_form(seed, kernels=False)
 
 
@@ -235,7 +235,7 @@ def check_twins(seed: int, place: str) -> None:
 
 @pytest.mark.parametrize("place", ["mean", "logit", "mixture"])
 @pytest.mark.parametrize("seed", range(15))
-def test_keys_are_sums_over_zeros_and_ones(seed: int, place: str) -> None:
+def test_keys_are_the_same_as_one_hot_designs(seed: int, place: str) -> None:
     check_twins(seed, place)
 
 
@@ -258,7 +258,7 @@ def check_methods(seed: int, place: str, kernels: bool) -> None:
 
 @pytest.mark.parametrize("place", ["mean", "logit", "mixture"])
 @pytest.mark.parametrize("seed", range(4))
-def test_every_algorithm_reads_by_keys(seed: int, place: str) -> None:
+def test_every_method_supports_keys(seed: int, place: str) -> None:
     check_methods(seed, place, kernels=False)
 
 
@@ -277,7 +277,7 @@ def places(rng: np.random.Generator, dims: tuple[str, ...]) -> tuple[Any, np.nda
 
 @pytest.mark.parametrize("dims", [("a",), ("a", "b"), ("one", "b"), ("b", "one", "a")], ids=str)
 @pytest.mark.parametrize("seed", range(5))
-def test_parameters_of_every_kind_are_read_by_keys(dims: tuple[str, ...], seed: int) -> None:
+def test_every_kind_of_parameter_supports_keys(dims: tuple[str, ...], seed: int) -> None:
     """Each posterior is its prior with the statistics of the rows that read the element."""
     rng = np.random.default_rng([seed, len(dims)])
     rows = tuple(SIZES[a] for a in PLATE)
@@ -342,7 +342,7 @@ def test_an_array_of_keys_along_a_vector(kind: str) -> None:
 @pytest.mark.parametrize(
     "key", [0, [0, 1], svmp.data([0, 1], "row")], ids=["place", "array", "named"]
 )
-def test_a_part_of_a_vector_is_refused_where_the_whole_is_needed(key: Any) -> None:
+def test_part_of_a_vector_is_refused_where_all_of_it_is_needed(key: Any) -> None:
     with svmp.Model(coords={"d": 3, "row": 2}):
         m = svmp.MvNormal("m", mu=0, tau=np.eye(3), dims="d")
         w = svmp.Wishart("w", nu=4, V=np.eye(3), dims=("d", "d"))

@@ -50,7 +50,7 @@ def on_networks(kind: str, check: Callable[[Network, int], None], count: int) ->
 
 
 @every_kind
-def test_the_bound_rises_by_what_the_messages_say(kind: str) -> None:
+def test_the_change_of_the_bound_is_given_by_the_messages(kind: str) -> None:
     """In each element, the others held, L = lambda* . m - E[log q] + const, however far it moves.
 
     All that follows about gradients is the derivative of this. Where a density stands by a convex
@@ -211,7 +211,7 @@ def test_no_sweep_of_a_fit_lowers_the_bound(kind: str) -> None:
 
 
 @every_kind
-def test_an_optimal_element_has_no_gradient_left(kind: str) -> None:
+def test_the_gradient_of_an_optimal_element_is_zero(kind: str) -> None:
     """After an update lambda* = lambda, so that the same update again changes nothing.
 
     A tangent, though, touches at another place then.
@@ -234,7 +234,7 @@ def test_an_optimal_element_has_no_gradient_left(kind: str) -> None:
 
 
 @every_kind
-def test_no_two_elements_of_a_group_meet_in_a_row(kind: str) -> None:
+def test_no_two_elements_of_a_group_share_a_row(kind: str) -> None:
     """By brute force: move one element, and see which rows (and components of them) notice."""
 
     def check(network: Network, seed: int) -> None:
@@ -265,7 +265,7 @@ def test_no_two_elements_of_a_group_meet_in_a_row(kind: str) -> None:
 
 
 @every_kind
-def test_no_element_of_a_group_moves_the_optimum_of_another(kind: str) -> None:
+def test_no_element_of_a_group_changes_the_optimum_of_another(kind: str) -> None:
     """So that one update of all of them is as many updates of one."""
 
     def check(network: Network, seed: int) -> None:
@@ -284,7 +284,7 @@ def test_no_element_of_a_group_moves_the_optimum_of_another(kind: str) -> None:
 
 
 @every_kind
-def test_a_group_at_once_is_its_elements_one_by_one(kind: str) -> None:
+def test_updating_a_group_equals_updating_its_elements_one_by_one(kind: str) -> None:
     def check(network: Network, seed: int) -> None:
         q = anywhere(network, seed)
         single = copy(q)
@@ -357,11 +357,11 @@ def check_pools(network: Network, seed: int) -> int:
 
 
 @every_kind
-def test_alike_rows_say_together_what_they_say_one_by_one(kind: str) -> None:
+def test_pooled_messages_of_equal_rows_equal_their_sum(kind: str) -> None:
     on_networks(kind, lambda network, seed: check_pools(network, seed) and None, 5)
 
 
-def test_hierarchies_are_of_few_kinds() -> None:
+def test_hierarchies_have_few_kinds_of_rows() -> None:
     network = Network(hierarchies())
     assert check_pools(network, 0) == 3
     kinds = {n: v.conditional.kinds.grid.size for n, v in network.hidden.items()}
@@ -372,7 +372,7 @@ def test_hierarchies_are_of_few_kinds() -> None:
 
 
 @every_kind
-def test_remembered_means_follow_every_update(kind: str) -> None:
+def test_stored_means_are_refreshed_by_every_update(kind: str) -> None:
     """Full VB keeps E[mu] of every row; after updates they are those of q as it stands."""
 
     def check(network: Network, seed: int) -> None:
