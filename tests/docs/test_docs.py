@@ -1,4 +1,4 @@
-"""The pages say what is so: code runs and prints what they quote, and links lead somewhere."""
+"""The pages are correct: code runs and prints the quoted output, and links have targets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_code_runs_and_prints_what_the_page_quotes(
     for block in blocks(page):
         if block.language != "python" or block.file is not None:
             continue
-        # Blank lines before it give a traceback the line numbers of the page.
+        # Blank lines before it give tracebacks the line numbers of the page.
         code = compile("\n" * (block.line - 1) + block.text, page, "exec")
         out = io.StringIO()
         with contextlib.redirect_stdout(out):

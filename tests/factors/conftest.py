@@ -1,4 +1,4 @@
-"""Finds the factors by listing their folder: a new file is tested the moment it exists."""
+"""Finds the factors by listing their folder, so that new files are tested automatically."""
 
 from __future__ import annotations
 

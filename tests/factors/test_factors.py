@@ -1,10 +1,10 @@
-"""What is true of every conditional density, checked on every one that is there.
+"""Properties of every conditional density, checked on all of them.
 
 Messages are derivatives of the expected log density, which is linear in each set of moments: its
 finite differences are exact, so the tolerances are those of rounding.
 
-Where a factor is a convex bound, it lies above the line between two points and above its tangents,
-which are its messages to a slot.
+Where a factor is a convex bound, it lies below its chords and above its tangents, which are its
+messages to a slot.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Case:
         return {**self.constants, **slots}
 
     def values(self) -> tuple[Array, dict[str, Array], dict[str, Array]]:
-        """Return known values of the child and of every parameter, and these as given."""
+        """Return known values of the child and of every parameter, and the latter as moments."""
         values = dict(self.constants)
         given = dict(self.constants)
         for name, family in self.slots.items():
@@ -114,7 +114,7 @@ def test_a_message_to_a_parent_is_a_derivative(factor_and_slot: tuple[Factor, st
     child, here = case.moments(case.child), case.given()
     there = {**here, slot: case.moments(case.slots[slot])}
     others = {name: moments for name, moments in here.items() if name != slot or factor.convex}
-    message = factor.to_parent(slot, child, others)  # its own moments are needed for a tangent
+    message = factor.to_parent(slot, child, others)  # a tangent needs the slot's own moments
     rise = factor.log_density(child, there) - factor.log_density(child, here)
     along = dot(message, there[slot] - here[slot])
     if not factor.convex:
@@ -144,7 +144,7 @@ def test_the_expected_log_density_is_linear_in_a_slot(factor_and_slot: tuple[Fac
 
 
 def test_a_convex_bound_lies_below_the_expected_log_density(factor: Factor) -> None:
-    """By quadrature over a Normal slot; where the slot is known it is the density itself."""
+    """By quadrature over a Normal slot; for a known value it is the density itself."""
     if not factor.convex:
         return
     case = Case(factor)
@@ -195,9 +195,9 @@ def test_with_known_values_it_is_the_log_density_of_scipy(factor: Factor) -> Non
 
 
 def test_posterior_is_prior_times_likelihood(factor_and_slot: tuple[Factor, str]) -> None:
-    """log prior + log likelihood - log posterior is the same wherever the parent is.
+    """log prior + log likelihood - log posterior is constant in the parent.
 
-    With a tangent in the place of a convex likelihood, it is least where the tangent touches.
+    With a tangent in place of a convex likelihood, it is smallest where the tangent touches.
     """
     factor, slot = factor_and_slot
     case = Case(factor)

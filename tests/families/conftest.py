@@ -1,4 +1,4 @@
-"""Finds the families by listing their folder: a new file is tested the moment it exists."""
+"""Finds the families by listing their folder, so that new files are tested automatically."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def family_classes() -> list[type[Family]]:
 
 
 def instances(cls: type[Family]) -> list[tuple[str, Family]]:
-    """Return families to test, with a name each: one, or one trial, some, and some for each."""
+    """Return families to test, with names; of counts, with 1, 7 and different numbers of trials."""
     family, name = cls.sized(LENGTH), cls.__name__
     if "trials" not in {f.name for f in fields(family)}:  # type: ignore[arg-type]
         return [(name, family)]

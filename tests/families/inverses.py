@@ -14,7 +14,7 @@ from svmp.families.family import Array, Family
 def from_moments(family: Family, moments: Array, start: Array) -> Array:
     """Solve moments(natural) = moments for one natural parameter, from a start in the domain.
 
-    By least squares, because some families have a number more than they need.
+    By least squares, because some families have a redundant parameter.
     """
     scale = 1 + np.abs(moments)
 

@@ -1,4 +1,4 @@
-"""Families at the edges: vague priors, tiny and huge parameters, means far from zero."""
+"""Extreme parameters: vague priors, tiny and huge values, means far from zero."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_starts_of_extreme_priors_are_proper_and_distinct(
     assert member.in_domain(start).all()
     assert np.isfinite(member.moments(start)).all()
     if isinstance(member, families.Normal | families.MvNormal):
-        assert np.abs(member.mean(start)).max() < 2  # not somewhere in a prior of width 1e4
+        assert np.abs(member.mean(start)).max() < 2  # although the prior has width 1e4
     if isinstance(member, families.Beta | families.Dirichlet):
         assert member.mean(start).std(axis=0).min() > 1e-5  # visibly different
 
@@ -114,7 +114,7 @@ def test_moments_of_gammas_of_any_size_determine_them(alpha: float, beta: float)
     family = families.Gamma()
     mean, mean_log = family.moments(family.natural(alpha, beta))
     shape = gamma_shape(np.log(mean) - mean_log)
-    # log(alpha) - psi(alpha), about 1 / (2 alpha), is what is left of numbers about log(alpha).
+    # log(alpha) - psi(alpha), about 1 / (2 alpha), is a difference of numbers of size log(alpha).
     assert shape == pytest.approx(alpha, rel=1e-10 + 1e-14 * alpha)
     assert shape / mean == pytest.approx(beta, rel=1e-10 + 1e-14 * alpha)
 
@@ -134,7 +134,8 @@ def test_moments_of_wisharts_of_any_size_determine_nu(dimension: int, excess: fl
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(seeds=st.tuples(st.integers(0, 2**32), st.integers(0, 2**32)), step=st.floats(0, 1))
 def test_kl_grows_along_a_blend(seeds: tuple[int, int], step: float) -> None:
-    """Each family's blend (1 - rho) lam + rho lam' is proper, and no further off than lam'."""
+    """Each family's blend (1 - rho) lam + rho lam' is proper, and its KL from lam is at most that
+    of lam'."""
     for name in families.__all__:
         family = getattr(families, name).sized(2)
         a, b = (natural_of(family, np.random.default_rng(seed), 3) for seed in seeds)

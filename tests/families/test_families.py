@@ -1,7 +1,7 @@
-"""What is true of every exponential family, checked on every one that is there.
+"""Properties of every exponential family, checked on all of them.
 
-The truth comes from elsewhere: sums over all values, quadrature, finite differences, SciPy, and
-draws with their standard error where the values are vectors or matrices.
+The truth is independent: sums over all values, quadrature, finite differences, SciPy, and draws
+with their standard error where the values are vectors or matrices.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def is_discrete(family: Family, natural: Array) -> bool:
 
 
 def grid(family: Family, natural: Array) -> tuple[Array, Array] | None:
-    """Return points and weights that sum or integrate over all values, where that is easy."""
+    """Return points and weights of a sum or integral over all values; None for vectors."""
     if is_discrete(family, natural):
         if family.event_ndim == 0:
             x = np.arange(200.0)
@@ -101,7 +101,7 @@ def grid(family: Family, natural: Array) -> tuple[Array, Array] | None:
 def expect(
     family: Family, natural: Array, function: Callable[[Array], Array]
 ) -> tuple[Array, Array]:
-    """Return E[function(x)] and how far it may be off: rounding, or five standard errors."""
+    """Return E[function(x)] and a tolerance: rounding, or five standard errors."""
     points = grid(family, natural)
     if points is not None:
         x, weights = points
@@ -114,7 +114,7 @@ def expect(
 
 
 def derivative(function: Callable[[Array], Array], at: Array) -> Array:
-    """Return the central differences of a function of one natural parameter, entry first."""
+    """Return central differences of a function of one natural parameter, on a new first axis."""
     step = 1e-5 * np.maximum(1, np.abs(at))
     moves = np.diag(step)
     slopes = [

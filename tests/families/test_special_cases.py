@@ -1,4 +1,4 @@
-"""Families that contain one another agree; trials and matrices, which only some have."""
+"""Special cases of a family agree with it; trials and matrices."""
 
 from __future__ import annotations
 

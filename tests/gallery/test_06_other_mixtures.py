@@ -1,4 +1,4 @@
-"""Mixtures of Bernoullis and Poissons: hand-written updates and bounds, and what was drawn."""
+"""Mixtures of Bernoullis and Poissons: updates and bounds in plain code, and recovery."""
 
 from __future__ import annotations
 

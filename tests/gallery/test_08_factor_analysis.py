@@ -1,4 +1,4 @@
-"""Factor analysis with gaps: updates by hand, known loadings exactly, and gaps as absent rows."""
+"""Factor analysis with gaps: updates in plain code, exact results for known loadings."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_sweeps_and_bound_match_the_formulas(script, readings, kind):
 
 
 def test_gaps_are_the_same_as_absent_rows(script, readings):
-    """A table that lists only the readings that are there is the same network."""
+    """A table of the observed readings alone is the same network."""
     there = ~np.isnan(readings)
     time, sensor = np.nonzero(there)
     coords = {"time": len(readings), "sensor": script.SENSORS, "factor": script.FACTORS}

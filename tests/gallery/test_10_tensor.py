@@ -1,4 +1,4 @@
-"""CP factorization: each update written as the sums it is, and gaps as absent rows."""
+"""CP factorization: each update written as explicit sums, and gaps as absent rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def begin(tensor):
 
 
 def by_hand(y, init, sweeps):
-    """Sums over the entries that are there, one factor of one mode at a time."""
+    """Sums over the observed entries, one factor of one mode at a time."""
     there = ~np.isnan(y)
     y = np.where(there, y, 0)
     mean = {name: init[name]["mu"].copy() for name in "abc"}
@@ -108,7 +108,7 @@ def test_gaps_are_the_same_as_absent_rows(script, tensor, begin):
 
 
 def test_hidden_entries_are_predicted(script, monkeypatch, tmp_path):
-    """On the stand-in, drawn with three factors and noise 0.4."""
+    """On the simulated data, with three factors and noise 0.4."""
     monkeypatch.setattr(script, "SHARED", tmp_path)
     y, whole = script.data(samples=40)
     network = script.model(y, factors=3)

@@ -1,4 +1,4 @@
-"""Football: the Gammas' fixed point at convergence, and the bound, from sums over the matches."""
+"""Football: the fixed point of the Gammas, and the bound, from sums over the matches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def season(script):
 
 
 def test_gammas_are_at_their_fixed_point(season):
-    """The shape counts goals; the rate adds up what was expected of the others."""
+    """The shape counts goals; the rate sums the expectations of the other strengths."""
     (scorer, opponent, venue, goals), names, fit = season
     attack, weakness, level = (fit.mean(n) for n in ("attack", "weakness", "level"))
     teams = len(names)
@@ -72,7 +72,7 @@ def test_home_teams_score_more(season):
 
 
 def test_strengths_are_recovered_from_a_long_league(script):
-    """After sixty seasons the posterior means are near the strengths that were drawn."""
+    """After sixty seasons the posterior means are near the true strengths."""
     rng = np.random.default_rng(9)
     attack, weakness = rng.gamma(10, 0.1, (2, 8))
     home, away = (np.tile(side, 60) for side in np.nonzero(~np.eye(8, dtype=bool)))

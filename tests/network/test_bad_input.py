@@ -1,7 +1,7 @@
-"""What a person can get wrong in a declaration: each is refused by a sentence that says where.
+"""Invalid declarations raise an error that names the variable.
 
-Every case is one declaration in a model that is sound so far. It must raise svmp.ModelError at
-once, name the variable, and leave the model as it was.
+Every case is one declaration in a valid model. It must raise svmp.ModelError at once, name the
+variable, and leave the model unchanged.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def sound() -> svmp.Model:
 
 Declare = Callable[[Any], Any]
 Case = tuple[str, Declare, str, str]
-"""What is wrong, how, the name that the message must quote, and something else it must say."""
+"""Name, declaration, the name that the message must quote, and other text that it must contain."""
 
 
 def normal(mu: Any, tau: Any = 1, **options: Any) -> svmp.Variable:
@@ -376,7 +376,7 @@ CASES = [
 
 
 def assert_sentence(text: str) -> None:
-    """A message is one sentence for the person at the keyboard."""
+    """Check that a message is one sentence, without internals."""
     assert text
     assert "\n" not in text
     assert not re.search(r"\.\s+[A-Z]", text)
@@ -447,7 +447,7 @@ def test_variables_outside_a_model_are_refused() -> None:
 
 @pytest.mark.parametrize("same", [True, False], ids=["same name", "another name"])
 def test_variables_of_another_model_are_refused(same: bool) -> None:
-    """It would be fitted as if it were this model's, or not at all."""
+    """It would be fitted as if it belonged to this model, or not at all."""
     with svmp.Model() as one:
         stranger = svmp.Normal("stranger", mu=0, tau=1)
     with svmp.Model() as other:
@@ -522,11 +522,11 @@ def test_the_innermost_model_is_the_open_one() -> None:
     assert list(outer.variables) == ["y"]
 
 
-# --- what looks odd, and is fine ------------------------------------------------------------
+# --- unusual but valid input ----------------------------------------------------------------
 
 
 class Column:
-    """Something that is an array when asked, as a column of a data frame is."""
+    """An object that converts to an array, like a column of a data frame."""
 
     def __init__(self, values: Any) -> None:
         self.values = values
@@ -555,7 +555,7 @@ def test_arrays_of_any_numeric_type_are_accepted(form: Callable[[Any], Any]) -> 
 
 
 def test_a_model_keeps_copies_of_the_users_arrays() -> None:
-    """What they do with theirs afterwards is their own affair."""
+    """Changing the originals afterwards has no effect."""
     x, key, numbers, mean = np.array(X), np.array([0, 1, 2]), np.ones(3), np.zeros(3)
     design, labels, mask = sparse.csr_array(np.eye(3)), ["a", "b", "c"], np.zeros(3, dtype=bool)
 
@@ -667,9 +667,9 @@ def test_one_observed_number() -> None:
     assert fit.mean("u") == 1
 
 
-@pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e8, 1e90])  # observed values end at 1e100
+@pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e8, 1e90])  # observed values may be up to 1e100
 def test_large_and_small_numbers(scale: float) -> None:
-    """Data in other units give the posterior in other units, and the bound shifts by their log."""
+    """Scaling the data scales the posterior, and shifts the bound by the log of the scale."""
     x = np.array([0.5, 1.5, 2.5])
     with svmp.Model() as model:
         mu = svmp.Normal("mu", mu=0, tau=1 / scale**2)

@@ -1,4 +1,4 @@
-"""Bernoullis with logits against integrals, the textbook's equations, and scikit-learn."""
+"""Bernoullis with logits against integrals, the equations of the textbook, and scikit-learn."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def log_evidence(x: np.ndarray, y: np.ndarray, tau: float) -> float:
 
 
 def best_tangents(x: np.ndarray, y: np.ndarray, tau: float) -> float:
-    """The highest bound that tangents allow: log of the integral with each row's tangent.
+    """The highest bound over tangents: log of the integral with the tangent of each row.
 
-    By rising xi to its optimum, one equation after the other, on the closed form of the integral.
+    Each xi is optimised in turn on the closed form of the integral.
     """
     xi = np.ones(len(x))
     for _ in range(5000):
@@ -75,7 +75,7 @@ def test_the_bound_of_one_weight_is_the_optimum_over_tangents(rows: int, tau: fl
 
 
 def test_many_rows_that_agree_leave_almost_no_gap() -> None:
-    """With w as good as known, the tangents touch where all the mass is."""
+    """Where w is almost known, the tangents touch at all of its mass."""
     x, y = np.ones(20_000), np.arange(20_000) % 4 == 0
     with svmp.Model() as model:
         w = svmp.Normal("w", mu=0, tau=1)
@@ -87,13 +87,14 @@ def test_many_rows_that_agree_leave_almost_no_gap() -> None:
     assert exact - 0.3 < fit.bound < exact + 1e-3
 
 
-# --- against the textbook's equations -------------------------------------------------------
+# --- against the textbook equations ---------------------------------------------------------
 
 
 def bishop(x: np.ndarray, y: np.ndarray, tau: float, full: bool) -> tuple[Any, Any, float]:
-    """Bishop (2006), section 10.6: mean, precision and bound, to rest.
+    """Bishop (2006), section 10.6: mean, precision and bound at convergence.
 
-    Factorised, the covariance is the inverse of the precision's diagonal, at the same mean.
+    If q is factorised, the variances are the inverse of the diagonal of the precision, at the same
+    mean.
     """
     d = x.shape[1]
     xi = np.ones(len(x))
@@ -125,7 +126,7 @@ def test_regression_matches_the_textbook_updates(full: bool, tau: float) -> None
 
 
 def test_with_many_rows_the_mean_is_that_of_scikit_learn() -> None:
-    """The penalised optimum, from which the mean of q differs by less than its own spread."""
+    """The penalised optimum, from which the mean of q differs by less than a standard deviation."""
     x, y = data(3000, 4, seed=1)
     fit = fitted(regression(x, y, tau=1.0), tol=1e-9)
     other = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-10).fit(x, y).coef_[0]
@@ -133,11 +134,11 @@ def test_with_many_rows_the_mean_is_that_of_scikit_learn() -> None:
     assert np.abs(fit.mean("w") - other).max() < 0.3 * spread.max()
 
 
-# --- what it is used for --------------------------------------------------------------------
+# --- applications ---------------------------------------------------------------------------
 
 
 def test_abilities_and_difficulties_are_recovered() -> None:
-    """Rasch's item response model, from answers that it generated."""
+    """Rasch's item response model, on simulated answers."""
     rng = np.random.default_rng(4)
     ability, difficulty = rng.normal(size=400), rng.normal(size=30)
     right = rng.random((400, 30)) < expit(ability[:, None] - difficulty)
@@ -151,7 +152,7 @@ def test_abilities_and_difficulties_are_recovered() -> None:
 
 
 def test_a_hidden_outcome_is_given_by_its_logit_and_does_not_affect_it() -> None:
-    """q of a leaf g is sigma(E[z]); z does not see it."""
+    """q of a leaf g is sigma(E[z]); z does not depend on it."""
     with svmp.Model() as model:
         z = svmp.Normal("z", mu=1.0, tau=2.0)
         svmp.Normal("seen", mu=z, tau=1.0, observed=0.5)

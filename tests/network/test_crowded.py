@@ -1,4 +1,4 @@
-"""More rows than elements: two of them depend on one, which need not be counted to be known."""
+"""With more rows than elements, two rows depend on one element: known without counting."""
 
 from __future__ import annotations
 

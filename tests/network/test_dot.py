@@ -1,4 +1,4 @@
-"""svmp.dot of any number of operands is the product written out, summed over the axis."""
+"""svmp.dot of any number of operands is the sum of their products over the axis."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS, K = 12, 3
 
 
 def network(mean: Any, vectors: bool = False) -> Network:
-    """Declare three factors of each row, and rows whose mean is made of them."""
+    """Declare three factors, and rows whose mean is built from them."""
     rng = np.random.default_rng(0)
     keys = rng.integers(4, size=(3, ROWS))
     with svmp.Model(coords={"a": 4, "b": 4, "c": 4, "k": K, "row": ROWS}) as model:

@@ -1,4 +1,4 @@
-"""Pictures of a network: every variable, plate and arrow is there, and no name breaks them."""
+"""Drawings of a network: they have every variable, plate and arrow, and no name breaks them."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def read_by_mermaid(label: str) -> str:
 
 @pytest.mark.parametrize("name", STRANGE)
 def test_no_name_breaks_the_mermaid_text(name: str) -> None:
-    """A label is in quotes on a line of its own, with no quote inside."""
+    """A label is in quotes on a separate line, without quotes inside."""
     lines = named(name).draw().mermaid.splitlines()
     assert len(lines) == 8
     for line in lines:

@@ -1,4 +1,4 @@
-"""Data that lie far from 0 keep their digits, or are refused."""
+"""Data far from 0 are fitted without loss of digits, or refused."""
 
 from __future__ import annotations
 

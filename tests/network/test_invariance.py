@@ -1,4 +1,4 @@
-"""The same network, written in another way, has the same bound and the same q."""
+"""Equivalent declarations of a network have the same bound and the same q."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run(model: svmp.Model, init: dict[str, Any], **options: Any) -> svmp.Fit:
 
 
 def assert_same(one: svmp.Fit, other: svmp.Fit, rtol: float = 1e-9, **order: Any) -> None:
-    """Compare bounds sweep by sweep and every q; `order` says how the other's elements lie."""
+    """Compare bounds sweep by sweep and every q; `order` permutes the elements of the other."""
     np.testing.assert_allclose(other.trace["bound"], one.trace["bound"], rtol=rtol, atol=1e-9)
     for name, q in one.posteriors.items():
         place = order.get(name, lambda array: array)
@@ -151,8 +151,8 @@ def test_sparse_and_dense_designs_agree(kind: str, seed: int) -> None:
     design = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.5)
     y, start = rng.normal(size=n), rng.normal(size=d)
     if kind == "Normal":
-        # A sparse design shows which weights never meet, and these are then updated together; in
-        # a full one all meet, whatever its form, so that the updates come in the same order.
+        # A sparse design shows which weights share no row; these are then updated together. In
+        # a full one all share rows, whatever its format, so the updates are in the same order.
         design[design == 0] = 1e-300
     one = regression(design, y, kind, start)
     for form in (sparse.csr_array, sparse.csc_array, sparse.coo_array, sparse.csr_matrix):
@@ -194,7 +194,7 @@ def test_a_dense_design_of_one_row_is_broadcast() -> None:
 
 
 def test_a_sparse_design_of_one_row_is_broadcast() -> None:
-    """As it does where the design is dense."""
+    """As for dense designs."""
     y, start = np.array([1.0, 2.0, 3.0]), np.zeros(2)
     line = np.array([[0.5, -1.0]])
     one = regression(np.repeat(line, 3, axis=0), y, "MvNormal", start)
@@ -202,7 +202,7 @@ def test_a_sparse_design_of_one_row_is_broadcast() -> None:
 
 
 def test_equivalent_notations_of_a_design_agree() -> None:
-    """dot, @ from either side, and a sum over labelled data are one."""
+    """dot, @ from either side, and a sum over named axes are equivalent."""
     design, y = np.array([[1.0, 2.0], [0.5, -1.0], [3.0, 0.0]]), [1.0, 2.0, 3.0]
     fits = []
     for mean in (
@@ -242,7 +242,7 @@ def test_an_observed_choice_is_an_index(kind: str) -> None:
 
 
 def test_a_mixture_of_one() -> None:
-    """One component is no mixture at all."""
+    """A mixture of one component is the component."""
     x = np.array([0.3, 1.2, -0.7])
     fits = []
     for mixed in (True, False):
@@ -259,7 +259,7 @@ def test_a_mixture_of_one() -> None:
 
 
 def test_binomials_are_sums_of_bernoullis() -> None:
-    """They have the same posterior; the evidence differs by the number of orders of the coins."""
+    """They have the same posterior; the evidence differs by the binomial coefficients."""
     with svmp.Model() as coins:
         p = svmp.Beta("p", alpha=1.5, beta=2)
         svmp.Bernoulli("x", p=p, observed=[1, 0, 1, 1, 0])
@@ -273,7 +273,7 @@ def test_binomials_are_sums_of_bernoullis() -> None:
 
 
 def test_a_vector_with_a_diagonal_precision_is_its_entries() -> None:
-    """q of one MvNormal without correlations in the data is that of as many Normals."""
+    """q of an MvNormal, without correlations in the data, is that of independent Normals."""
     x, key = np.array([[0.3, 1.2], [-0.7, 2.0], [0.1, 0.4]]), np.array([0, 1, 0])
     fits = []
     for vector in (True, False):

@@ -18,7 +18,7 @@ from .tools import anywhere
 
 
 def gaussians(network: Network, q: Beliefs) -> dict[str, Gaussian]:
-    """Return mean and covariance of q for every Normal and MvNormal; of known values, no spread."""
+    """Return mean and covariance of q for every Normal and MvNormal; known values have none."""
     found = {}
     for name, variable in network.model.variables.items():
         vector = bool(variable.event_dims)

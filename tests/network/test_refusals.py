@@ -1,4 +1,4 @@
-"""What Python, NumPy and Pandas do with numbers and not with variables: each says what to write."""
+"""Unsupported operations of Python, NumPy and Pandas raise errors that say what to write."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ X = np.array([1.0, 2.0, 3.0])
 
 
 def declared() -> tuple[svmp.Model, dict[str, Any]]:
-    """Return a model, and one of each thing that stands in a declaration."""
+    """Return a model, and one object of each symbolic kind."""
     model = sound()
     return model, {
         "a number": model["s"],
@@ -156,7 +156,7 @@ def test_unsupported_operations_raise_a_clear_error(use: Use) -> None:
 
 
 def no_inner_words(text: str) -> bool:
-    """Whether a message is free of svmp's own classes and of Python's reprs."""
+    """Whether a message is free of internal classes and reprs."""
     return not re.search(
         r"<(?=\w)|Sum\(|Term\(|Operand|Labelled| at 0x|svmp\.network|array\(", text
     )
@@ -224,7 +224,7 @@ ON_THE_LEFT: dict[str, Any] = {
 @pytest.mark.parametrize("symbol", OPERATIONS)
 @pytest.mark.parametrize("left", ON_THE_LEFT)
 def test_numbers_of_any_kind_work_on_the_left(left: str, symbol: str) -> None:
-    """As the same numbers in a plain list on the right."""
+    """The result is the same as with a plain list on the right."""
     do, values = OPERATIONS[symbol], ON_THE_LEFT[left]
     plain = np.asarray(values, dtype=float)
     networks = []
@@ -264,7 +264,7 @@ def test_designs_of_any_kind_work_on_the_left(make: Any) -> None:
 
 
 def test_polars_on_the_left_never_fails_silently() -> None:
-    """Polars turns the other side into a number itself: it must stand on the right."""
+    """Polars converts the other side to a number, so it must be on the right."""
     model = sound()
     with model:
         for do in OPERATIONS.values():

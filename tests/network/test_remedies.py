@@ -1,4 +1,4 @@
-"""Messages that name a fix: it is done as they say, and then the declaration works."""
+"""Error messages that suggest a fix: the declaration works once it is applied."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_identical_components_are_refused(component: Any) -> None:
     model = sound()
     with model, pytest.raises(svmp.ModelError, match=r"2 \w+ components of 'r' are the same.*'k'"):
         svmp.Mixture("r", model["z"], component(model), dims="user", observed=[1.0, 1.0, 1.0])
-    with model:  # what differs by component is enough, of whatever kind it is
+    with model:  # one parameter that differs by component is enough, of any kind
         tau = svmp.data([1.0, 2.0], dims="k")
         svmp.Mixture("r", model["z"], svmp.Normal.dist(0, tau), dims="user", observed=X)
 
@@ -126,7 +126,7 @@ def test_distinct_labels_are_accepted(labels: Any) -> None:
 
 
 def test_messages_have_no_internal_names() -> None:
-    """No tuple of labels, no cut list of objects, no name that NumPy does not have."""
+    """No tuples of labels, no truncated lists of objects, no names unknown to NumPy."""
     with svmp.Model(coords={"row": 3, "k": 2}):
         a = svmp.Normal("a", mu=0, tau=1)
         v = svmp.Normal("v", mu=0, tau=1, dims="k")

@@ -1,4 +1,4 @@
-"""`print(model)`: a line for each variable, with what it depends on and how often it is read."""
+"""`print(model)`: a line for each variable, with its parents and child counts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import svmp
 
 
 def columns(model: svmp.Model) -> dict[str, list[str]]:
-    """Cut the table where its rule says the columns are; return the cells by variable."""
+    """Split the table at the columns of its rule; return the cells by variable."""
     head, rule, *lines = str(model).splitlines()
     cuts, start = [], 0
     for part in rule.split("  "):

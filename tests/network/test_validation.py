@@ -1,4 +1,4 @@
-"""Arrays of any layout are read as they are meant; what would lead a loop astray is refused."""
+"""Arrays of any layout are read correctly; indices out of range are refused."""
 
 from __future__ import annotations
 
