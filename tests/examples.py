@@ -1,17 +1,39 @@
-"""Random parameters for the generic tests: natural parameters of families, constants of factors.
+"""What the generic tests run on: all families and factors, with random parameters.
 
-All are well inside their domain, so that the tolerances of the tests are those of rounding.
+These are well inside their domain, so that the tolerances of the tests are those of rounding.
 """
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Callable
+from types import ModuleType
+from typing import TypeVar
 
 import numpy as np
 from numpy.random import Generator
 
 from svmp.factors.factor import Factor
 from svmp.families.family import Array, Family
+
+Interface = TypeVar("Interface")
+
+
+def implementations(package: ModuleType, interface: type[Interface]) -> list[type[Interface]]:
+    """Return all classes of a package that implement an interface, by listing its folder."""
+    modules = [
+        importlib.import_module(f"{package.__name__}.{info.name}")
+        for info in pkgutil.iter_modules(package.__path__)
+    ]
+    return [
+        thing
+        for module in modules
+        for thing in vars(module).values()
+        if isinstance(thing, type)
+        and interface in thing.__mro__[1:]
+        and thing.__module__ == module.__name__
+    ]
 
 
 def logits(family: Family, rng: Generator, count: int) -> Array:

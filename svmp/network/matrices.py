@@ -27,10 +27,6 @@ class Diagonal(Slot):
     size: int
 
     @property
-    def varies(self) -> bool:
-        return True
-
-    @property
     def variables(self) -> list[Symbol]:
         return self.entries.variables
 
@@ -82,10 +78,6 @@ class Multiple(Slot):
     factor: Product
     wishart: Reader
     size: int
-
-    @property
-    def varies(self) -> bool:
-        return True
 
     @property
     def variables(self) -> list[Symbol]:

@@ -31,7 +31,7 @@ class Slot(Protocol):
     @property
     def varies(self) -> bool:
         """Whether it may differ between rows."""
-        ...
+        return True
 
     @property
     def arrays(self) -> tuple[Labelled, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from dataclasses import fields, replace
 
 import numpy as np
@@ -11,24 +9,10 @@ import pytest
 
 from svmp import families
 from svmp.families.family import Family
+from tests.examples import implementations
 
 COUNT = 6
 LENGTH = 3
-
-
-def family_classes() -> list[type[Family]]:
-    modules = [
-        importlib.import_module(f"{families.__name__}.{info.name}")
-        for info in pkgutil.iter_modules(families.__path__)
-    ]
-    return [
-        thing
-        for module in modules
-        for thing in vars(module).values()
-        if isinstance(thing, type)
-        and Family in thing.__mro__[1:]
-        and thing.__module__ == module.__name__
-    ]
 
 
 def instances(cls: type[Family]) -> list[tuple[str, Family]]:
@@ -45,8 +29,8 @@ def instances(cls: type[Family]) -> list[tuple[str, Family]]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "family" in metafunc.fixturenames:
-        cases = [case for cls in family_classes() for case in instances(cls)]
+        cases = [case for cls in implementations(families, Family) for case in instances(cls)]
         metafunc.parametrize("family", [pytest.param(family, id=name) for name, family in cases])
     if "family_class" in metafunc.fixturenames:
-        classes = family_classes()
+        classes = implementations(families, Family)
         metafunc.parametrize("family_class", classes, ids=[cls.__name__ for cls in classes])
