@@ -16,10 +16,10 @@ from scipy import sparse
 
 from svmp.errors import ModelError
 from svmp.network.conditional import Conditional
+from svmp.network.declaration import Declaration
 from svmp.network.edge import Edge
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints, ragged
-from svmp.network.model import Model
 from svmp.network.validation import shown
 from svmp.network.variable import Variable
 
@@ -79,7 +79,7 @@ class Grouping:
 
 
 def group_by(
-    model: Model, edges: Mapping[str, list[Edge]], local: Collection[str], dim: str
+    model: Declaration, edges: Mapping[str, list[Edge]], local: Collection[str], dim: str
 ) -> dict[str, Ints]:
     """Return by variable the group of each of its elements, for variables that belong to groups.
 

@@ -7,15 +7,16 @@ from contextvars import ContextVar, Token
 from typing import Any
 
 from svmp.errors import ModelError
-from svmp.network.coords import Coords
+from svmp.network.declaration import Declaration
 from svmp.network.drawing import Drawing, draw
+from svmp.network.summary import summarise
 from svmp.network.validation import text
 from svmp.network.variable import Variable
 
 _open: ContextVar[tuple[Model, ...]] = ContextVar("svmp_models", default=())
 
 
-class Model:
+class Model(Declaration):
     """A Bayesian network under construction.
 
     Parameters
@@ -32,19 +33,8 @@ class Model:
     """
 
     def __init__(self, coords: Mapping[str, int | Sequence[Any]] | None = None) -> None:
-        self.coords = Coords(coords)
-        self.variables: dict[str, Variable] = {}
+        super().__init__(coords)
         self._tokens: list[Token[tuple[Model, ...]]] = []
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Size of each dimension."""
-        return self.coords.sizes
-
-    @property
-    def labels(self) -> dict[str, Sequence[Any]]:
-        """Labels along each dimension that has them."""
-        return self.coords.labels
 
     def __enter__(self) -> Model:
         self._tokens.append(_open.set((*_open.get(), self)))
@@ -77,15 +67,10 @@ class Model:
         return draw(list(self.variables.values()))
 
     def __str__(self) -> str:
-        from svmp.network.summary import summarise
-
         return summarise(self)
 
     def __repr__(self) -> str:
         return f"<Model of {', '.join(self.variables) or 'nothing yet'}>"
-
-    def __getitem__(self, name: str) -> Variable:
-        return self.variables[name]
 
 
 def current(name: str) -> Model:

@@ -16,12 +16,12 @@ from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs, Loop
 from svmp.network.conditional import CHUNK
+from svmp.network.declaration import Declaration
 from svmp.network.edge import Edge
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints, complement
 from svmp.network.grouping import Grouping, group_by
 from svmp.network.linear import Linear
-from svmp.network.model import Model
 from svmp.network.variable import Variable
 
 
@@ -67,7 +67,7 @@ class Network:
         on this network.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Declaration) -> None:
         variables = list(model.variables.values())
         self.model = model
         self.samples: dict[tuple[int, float], Any] = {}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from svmp.network.model import Model
+from svmp.network.declaration import Declaration
 from svmp.network.network import Network
 
 HEADS = ("variable", "family", "", "dims", "parents", "children", "children of an element")
 
 
-def summarise(model: Model) -> str:
+def summarise(model: Declaration) -> str:
     """Return a table with one line per variable: family, dims, parents, children, child counts."""
     network = Network(model)
     lines = [HEADS]
