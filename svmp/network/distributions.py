@@ -108,10 +108,10 @@ class Normal(Distribution):
 
 
 class MvNormal(Distribution):
-    """Normal vector with mean `mu` and precision matrix `tau`; its last dim is the vector's.
+    """Normal vector with mean `mu` and precision matrix `tau`; its last dim is that of the vector.
 
-    `mu` may be numbers or an MvNormal; `tau` a positive definite matrix, a Wishart (which numbers
-    and Gammas may multiply), or `svmp.diag` of Gammas.
+    `mu` may be numbers or an MvNormal; `tau` a positive definite matrix, a Wishart (also multiplied
+    by numbers and Gammas), or `svmp.diag` of Gammas.
     """
 
     @staticmethod
@@ -132,7 +132,7 @@ class Gamma(Distribution):
 class Wishart(Distribution):
     """Wishart with `nu` degrees of freedom and scale matrix `V`: E[X] = nu V.
 
-    Its last two dims are the matrix's, and may have the same name.
+    Its last two dims are those of the matrix, and may have the same name.
     """
 
     @staticmethod
@@ -151,7 +151,7 @@ class Beta(Distribution):
 
 
 class Dirichlet(Distribution):
-    """Dirichlet with numbers `a`, one for each category or one for all; its last dim is theirs."""
+    """Dirichlet with numbers `a`, one per category or one for all; the last dim has the categories."""
 
     @staticmethod
     def dist(a: Any) -> Component:
@@ -162,7 +162,7 @@ class Dirichlet(Distribution):
 class Bernoulli(Distribution):
     """Bernoulli with probability `p`, a number or a Beta; or with `logit`, as the mu of a Normal.
 
-    With a logit the density enters by its lower bound of Jaakkola and Jordan.
+    With a logit the density is replaced by the lower bound of Jaakkola and Jordan.
 
     >>> import svmp
     >>> dose, dead = [-2.0, -1.0, 0.0, 1.0, 2.0], [0, 0, 1, 0, 1]
@@ -230,7 +230,7 @@ class Exponential(Distribution):
 
 
 class Mixture(Variable):
-    """A mixture: the Categorical `z` chooses which of the components each row comes from.
+    """A mixture: the Categorical `z` selects the component of each row.
 
     `component` is any density, as in `svmp.MvNormal.dist(mu=mu, tau=tau)`. Its parameters that
     have the dimension of z's categories have one value for each component; others are shared.

@@ -195,7 +195,7 @@ class Scope:
         if unnamed > len(plate.labels):
             raise ModelError(
                 f"an array has {counted(unnamed)} without names, and the variable "
-                f"{counted(len(plate.labels))} to line up with; give the variable more dims, or "
+                f"{counted(len(plate.labels))} to align with; give the variable more dims, or "
                 "name those of the array with svmp.data(array, dims=...)"
             )
         names = iter(plate.labels[len(plate.labels) - unnamed :])

@@ -134,10 +134,10 @@ class Variable(Symbol):
             if any(t.operands for t in key.terms):
                 raise ModelError(
                     f"{where} is random; to choose by a Categorical z, write "
-                    "svmp.Mixture(name, z, component), with the parameter as it is in the component"
+                    "svmp.Mixture(name, z, component), with the parameter itself in the component"
                 )
             if len(key.terms) > 1 or len(term.constants) != 1 or term.scale != 1 or term.summed:
-                raise ModelError(f"{where} is a calculation; calculate the keys before svmp.data")
+                raise ModelError(f"{where} is an expression; compute the keys before svmp.data")
             axes, key = term.constants[0].axes, term.constants[0].values
         key = whole(key, length, where)
         if key.ndim == 0:
