@@ -151,7 +151,7 @@ class Beta(Distribution):
 
 
 class Dirichlet(Distribution):
-    """Dirichlet with numbers `a`, one per category or one for all; the last dim has the categories."""
+    """Dirichlet with numbers `a`, one per category or for all; the last dim is the categories'."""
 
     @staticmethod
     def dist(a: Any) -> Component:
