@@ -1,4 +1,4 @@
-"""Pages as people see them: `page` and `new_page`, in a headless Chromium."""
+"""Fixtures for web pages in a headless Chromium: `page` and `new_page`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ FLAGS = (
     "--disable-sync",
 )
 PATIENCE = 120_000
-"""Milliseconds to wait for what a page should show; a first run compiles its loops."""
+"""Milliseconds to wait for a page to show something; a first run compiles its loops."""
 DONE_BY_THE_PAGE = "net::ERR_ABORTED"
-"""How a request ends that the page itself gives up: no trouble."""
+"""How a request ends that the page itself aborts, which is not an error."""
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +45,10 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def new_page(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Make pages that fail the test if anything goes wrong in them.
+    """Make pages that fail the test if they have an error.
 
-    Takes Playwright's options of a context, as `viewport=`, `color_scheme=` or `offline=`; with
-    `allow=` errors that match a regular expression are let through.
+    Takes Playwright's options of a context, as `viewport=`, `color_scheme=` or `offline=`; errors
+    that match the regular expression `allow=` are ignored.
     """
     with ExitStack() as pages:
         yield lambda **options: pages.enter_context(watched(browser, **options))
@@ -56,7 +56,7 @@ def new_page(browser: Browser) -> Iterator[Callable[..., Page]]:
 
 @pytest.fixture
 def page(new_page: Callable[..., Page]) -> Page:
-    """A page that fails the test if anything goes wrong in it."""
+    """A page that fails the test if it has an error."""
     return new_page()
 
 

@@ -1,11 +1,11 @@
-"""x ~ Bernoulli(1 / (1 + exp(-z))), with the logit z a mean that is linear in Normals.
+"""x ~ Bernoulli(1 / (1 + exp(-z))), with a logit z that is linear in Normals.
 
 It is not conjugate. Jaakkola and Jordan (2000) bound it from below, for any xi, by
 
     log p(x | z) >= (x - 1/2) z - log(2 cosh(xi / 2)) - w (z^2 - xi^2) / 2,
     w = tanh(xi / 2) / (2 xi),
 
-as tight as it can be at xi^2 = E[z^2]. There its expectation is
+which is tightest at xi^2 = E[z^2]. There its expectation is
 
     (x - 1/2) E[z] - log(2 cosh(sqrt(E[z^2]) / 2)),
 
@@ -25,7 +25,7 @@ from svmp.factors.factor import Factor, Given
 from svmp.families.family import Array, Family, stack
 
 SMALL = 0.01
-"""Below this xi the weight is the beginning of its series, exact to the last digit."""
+"""Below this xi the weight is computed by its series, which is exact to rounding."""
 
 
 class BernoulliLogit(Factor):
@@ -54,12 +54,12 @@ class BernoulliLogit(Factor):
 
 
 def root(logit: Array) -> Array:
-    """Return the best xi, the root of E[z^2]."""
+    """Return the optimal xi, the root of E[z^2]."""
     return np.sqrt(logit[..., 1])
 
 
 def weight(xi: Array) -> Array:
-    """tanh(xi / 2) / (2 xi), the precision that a row acts with; 1/4 at xi = 0.
+    """tanh(xi / 2) / (2 xi), the precision of the Normal that a row acts as; 1/4 at xi = 0.
 
     >>> weight(np.array([0.0, 2.0])).round(4)
     array([0.25  , 0.1904])

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-import numpy as np
-
 from svmp import families
 from svmp.factors.factor import Factor, Given, positive
 from svmp.families.family import Array, Family
@@ -15,6 +13,7 @@ from svmp.families.family import Array, Family
 class Beta(Factor):
     """Message to x: (alpha - 1, beta - 1).
 
+    >>> import numpy as np
     >>> Beta().to_child({"alpha": np.array(2.0), "beta": np.array([1.0, 4.0])})
     array([[1., 0.],
            [1., 3.]])
@@ -36,7 +35,3 @@ class Beta(Factor):
 
     def log_normaliser(self, given: Given) -> Array:
         return families.Beta().log_partition(self.to_child(given))
-
-    def example(self, rng: np.random.Generator, length: int, count: int) -> dict[str, Array]:
-        family = families.Beta()
-        return family.standard(family.example(rng, count))

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from svmp import families
-from svmp.factors.factor import Factor, Given, counts
+from svmp.factors.factor import Factor, Given, check_trials
 from svmp.families.family import Array, Family, stack
 
 
@@ -27,11 +27,7 @@ class Binomial(Factor):
         return families.Binomial(trials=np.asarray(constants["n"]).astype(np.int64))
 
     def check(self, constants: Mapping[str, Array]) -> str | None:
-        return (
-            None
-            if counts(constants["n"])
-            else "n must be whole numbers, zero or more, and at most 2^53"
-        )
+        return check_trials(constants["n"])
 
     def to_child(self, given: Given) -> Array:
         return given["p"][..., :1] - given["p"][..., 1:]
@@ -41,6 +37,3 @@ class Binomial(Factor):
 
     def log_normaliser(self, given: Given) -> Array:
         return -given["n"] * given["p"][..., 1]
-
-    def example(self, rng: np.random.Generator, length: int, count: int) -> dict[str, Array]:
-        return {"n": rng.integers(0, 9, count).astype(np.float64)}

@@ -30,5 +30,5 @@ class Categorical(Factor):
         return child
 
     def log_normaliser(self, given: Given) -> Array:
-        # Zero, because p sums to one: log p is a natural parameter that is normalised already.
+        # Zero, because p sums to one: log p is a normalised natural parameter.
         return np.zeros(given["p"].shape[:-1])

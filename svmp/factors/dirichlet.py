@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-import numpy as np
-
 from svmp import families
 from svmp.factors.factor import Factor, Given, positive
 from svmp.families.family import Array, Family
@@ -15,6 +13,7 @@ from svmp.families.family import Array, Family
 class Dirichlet(Factor):
     """Message to x: a - 1.
 
+    >>> import numpy as np
     >>> Dirichlet().to_child({"a": np.array([0.5, 2.0, 1.0])})
     array([-0.5,  1. ,  0. ])
     """
@@ -34,10 +33,6 @@ class Dirichlet(Factor):
 
     def log_normaliser(self, given: Given) -> Array:
         return _family(given).log_partition(self.to_child(given))
-
-    def example(self, rng: np.random.Generator, length: int, count: int) -> dict[str, Array]:
-        family = families.Dirichlet(length)
-        return family.standard(family.example(rng, count))
 
 
 def _family(given: Given) -> families.Dirichlet:

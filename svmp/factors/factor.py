@@ -1,19 +1,19 @@
-"""What every conditional density p(child | parents) can say, given expected statistics.
+"""The interface of conditional densities p(child | parents), in terms of expected statistics.
 
-In the paper's equations, for a conditionally conjugate density,
+For a conditionally conjugate density, as in the paper,
 
     E[log p(x | pa)] = E[eta(pa)] . E[phi(x)] + f(x) - E[A(eta(pa))]
 
 is linear in the moments of the child and of each parent. `to_child` is E[eta(pa)], `to_parent` is
 the derivative with respect to one parent's moments, `log_normaliser` is E[A(eta(pa))].
 
-A parent enters through a *slot*, whose moments are the expected statistics of the slot's family:
-the `tau` of a Normal is a slot of Gamma moments (E[tau], E[log tau]). Constants are not random;
-they are passed as they are. All arrays have the rows of the table as their first axis.
+A random parameter is a *slot*, given by the expected statistics of the slot's family: the `tau` of
+a Normal is a slot with the moments of a Gamma, (E[tau], E[log tau]). Constants are not random and
+are given by value. The first axis of all arrays is that of the rows of the table.
 
-A density that is not conjugate can stand here by a lower bound that is convex in a slot's moments.
-The message to that slot is then the bound's tangent at the moments that the slot has, which lies
-below it everywhere: what raises the tangent raises the bound.
+A density that is not conjugate can be replaced by a lower bound that is convex in a slot's moments.
+The message to that slot is then the tangent of the bound at the current moments. The tangent is a
+lower bound too, so an update that raises it raises the bound.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Factor(Protocol):
     slots
         Families of the random parameters, by name.
     constants
-        How many event axes each fixed parameter has, by name: 0 a number, 1 a vector, 2 a matrix.
+        Number of event axes of each constant parameter, by name: 0, 1 (vector) or 2 (matrix).
     convex
-        Whether it is a lower bound, convex in the moments of each slot instead of linear.
+        Whether it is a lower bound that is convex in the moments of each slot, and not linear.
     """
 
     child: ClassVar[type[Family]]
@@ -51,11 +51,11 @@ class Factor(Protocol):
     convex: ClassVar[bool] = False
 
     def family(self, length: int, constants: Mapping[str, Array]) -> Family:
-        """Return the child's family, for vectors (or categories) of this length."""
+        """Return the family of the child, for vectors (or categories) of this length."""
         return self.child.sized(length)
 
     def check(self, constants: Mapping[str, Array]) -> str | None:
-        """Say what is wrong with the constants, as "alpha must be positive", or nothing."""
+        """Return an error message on the constants, as "alpha must be positive", or None."""
         return None
 
     def to_child(self, given: Given) -> Array:
@@ -63,9 +63,9 @@ class Factor(Protocol):
         ...
 
     def to_parent(self, slot: str, child: Array, given: Given) -> Array:
-        """Return the message to a slot, in that slot's coordinates.
+        """Return the message to a slot, a natural parameter of its family.
 
-        The slot's own moments matter only where the density is a convex bound.
+        The moments of the slot itself are used only where the density is a convex bound.
         """
         ...
 
@@ -76,10 +76,6 @@ class Factor(Protocol):
     def log_density(self, child: Array, given: Given) -> Array:
         """E[log p(child | parents)] of every row, without the base measure f(child)."""
         return dot(self.to_child(given), child) - self.log_normaliser(given)
-
-    def example(self, rng: np.random.Generator, length: int, count: int) -> dict[str, Array]:
-        """Return constants for `count` rows, for the generic checks."""
-        return {}
 
 
 def positive(x: ArrayLike) -> bool:
@@ -92,11 +88,12 @@ def positive(x: ArrayLike) -> bool:
     return bool(np.all((x > 0) & (x < np.inf)))
 
 
-def counts(x: ArrayLike) -> bool:
-    """Whether every number is 0, 1, 2, ..., up to 2^53, where floats are exact no more.
+def check_trials(n: ArrayLike) -> str | None:
+    """Return an error message on numbers of trials, or None; floats are exact up to 2^53.
 
-    >>> counts([0, 3]), counts(2.5), counts(-1), counts(1e300)
-    (True, False, False, False)
+    >>> check_trials([0, 3]), check_trials(2.5)
+    (None, 'n must be whole numbers, zero or more, and at most 2^53')
     """
-    x = np.asarray(x, dtype=np.float64)
-    return bool(np.all((x >= 0) & (x <= 2**53) & (x == np.floor(x))))
+    n = np.asarray(n, dtype=np.float64)
+    sound = np.all((n >= 0) & (n <= 2**53) & (n == np.floor(n)))
+    return None if sound else "n must be whole numbers, zero or more, and at most 2^53"

@@ -32,6 +32,3 @@ class Gamma(Factor):
     def log_normaliser(self, given: Given) -> Array:
         alpha = given["alpha"]
         return np.asarray(gammaln(alpha) - alpha * given["beta"][..., 1])
-
-    def example(self, rng: np.random.Generator, length: int, count: int) -> dict[str, Array]:
-        return {"alpha": rng.gamma(3.0, 1.0, count) + 0.2}

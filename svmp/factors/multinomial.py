@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from svmp import families
-from svmp.factors.factor import Factor, Given, counts
+from svmp.factors.factor import Factor, Given, check_trials
 from svmp.families.family import Array, Family
 
 
@@ -27,11 +27,7 @@ class Multinomial(Factor):
         return families.Multinomial(length, np.asarray(constants["n"]).astype(np.int64))
 
     def check(self, constants: Mapping[str, Array]) -> str | None:
-        return (
-            None
-            if counts(constants["n"])
-            else "n must be whole numbers, zero or more, and at most 2^53"
-        )
+        return check_trials(constants["n"])
 
     def to_child(self, given: Given) -> Array:
         return given["p"]
@@ -42,6 +38,3 @@ class Multinomial(Factor):
     def log_normaliser(self, given: Given) -> Array:
         # Zero, because p sums to one; n enters through the child's base measure alone.
         return np.zeros(given["p"].shape[:-1])
-
-    def example(self, rng: np.random.Generator, length: int, count: int) -> dict[str, Array]:
-        return {"n": rng.integers(0, 9, count).astype(np.float64)}

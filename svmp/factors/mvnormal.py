@@ -47,7 +47,7 @@ class MvNormal(Factor):
 
 
 def _vector_and_square(moments: Array) -> tuple[Array, Array]:
-    """Split (E[x], E[x x']) where it falls apart into d and d^2 numbers."""
+    """Split (E[x], E[x x']) into d and d^2 numbers."""
     d = int(np.sqrt(moments.shape[-1]))
     return moments[..., :d], moments[..., d:]
 

@@ -29,7 +29,7 @@ class Normal(Factor):
         return stack(-0.5 * squared_residual(child, given["mu"]), 0.5)
 
     def log_density(self, child: Array, given: Given) -> Array:
-        """Take differences before squares, so that data far from zero lose no digits."""
+        """Subtract before squaring, so that data far from zero lose no digits."""
         mu, tau = given["mu"], given["tau"]
         return 0.5 * (tau[..., 1] - LOG_2PI - tau[..., 0] * squared_residual(child, mu))
 

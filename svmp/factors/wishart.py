@@ -42,10 +42,6 @@ class Wishart(Factor):
     def log_normaliser(self, given: Given) -> Array:
         return _family(given).log_partition(self.to_child(given))
 
-    def example(self, rng: np.random.Generator, length: int, count: int) -> dict[str, Array]:
-        family = families.Wishart(length)
-        return family.standard(family.example(rng, count))
-
 
 def _family(given: Given) -> families.Wishart:
     return families.Wishart(given["V"].shape[-1])

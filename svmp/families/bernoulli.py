@@ -37,22 +37,16 @@ class Bernoulli(Family):
     def moments(self, natural: Array) -> Array:
         return np.asarray(expit(natural))
 
-    def from_moments(self, moments: Array) -> Array:
-        return np.asarray(logit(moments))
-
     def log_partition(self, natural: Array) -> Array:
         return np.logaddexp(0.0, natural[..., 0])
 
     def entropy(self, natural: Array) -> Array:
-        # Even in the logit; for the negative one no two terms cancel.
+        # The entropy is even in the logit; at the negative one no two terms cancel.
         size = np.abs(natural[..., 0])
         return np.asarray(np.log1p(np.exp(-size)) + size * expit(-size))
 
     def statistics(self, x: ArrayLike) -> Array:
         return np.asarray(x, dtype=np.float64)[..., None]
-
-    def log_base(self, x: ArrayLike) -> Array:
-        return np.zeros(np.shape(x))
 
     def in_domain(self, natural: Array) -> Bools:
         return np.isfinite(natural[..., 0])
@@ -73,6 +67,3 @@ class Bernoulli(Family):
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         return natural + 0.3 * rng.standard_normal(natural.shape)
-
-    def example(self, rng: np.random.Generator, count: int) -> Array:
-        return rng.normal(size=(count, 1))

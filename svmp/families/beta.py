@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln, psi
 
-from svmp.families.dirichlet import concentrations
-from svmp.families.family import Array, Bools, Family, dot, stack
+from svmp.families.family import Array, Bools, Family, stack
 from svmp.families.gamma import TINY
 
 BELOW_ONE = float(np.nextafter(1.0, 0.0))
@@ -42,21 +41,12 @@ class Beta(Family):
         shapes = natural + 1
         return np.asarray(psi(shapes) - psi(shapes.sum(axis=-1, keepdims=True)))
 
-    def from_moments(self, moments: Array) -> Array:
-        return concentrations(moments) - 1
-
     def log_partition(self, natural: Array) -> Array:
         return np.asarray(betaln(natural[..., 0] + 1, natural[..., 1] + 1))
-
-    def entropy(self, natural: Array) -> Array:
-        return self.log_partition(natural) - dot(natural, self.moments(natural))
 
     def statistics(self, x: ArrayLike) -> Array:
         x = np.asarray(x, dtype=np.float64)
         return stack(np.log(x), np.log1p(-x))
-
-    def log_base(self, x: ArrayLike) -> Array:
-        return np.zeros(np.shape(x))
 
     def in_domain(self, natural: Array) -> Bools:
         return np.asarray((np.isfinite(natural) & (natural > -1)).all(axis=-1))
@@ -76,13 +66,10 @@ class Beta(Family):
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         alpha, beta = self.standard(natural).values()
-        # Small shapes draw numbers that round to 0 or 1, whose logarithms are no statistics.
+        # Draws of small shapes round to 0 or 1, where the statistics are infinite.
         return np.clip(rng.beta(alpha, beta, (size, *alpha.shape)), TINY, BELOW_ONE)
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
-        """Add pretended counts: about one each, or more if the prior itself counts many."""
+        """Add random pseudo-counts: about one each, more if the prior has more."""
         spread = np.sqrt(np.maximum(natural + 1, 1.0))
         return natural + spread * rng.gamma(1.0, 1.0, natural.shape)
-
-    def example(self, rng: np.random.Generator, count: int) -> Array:
-        return self.natural(rng.gamma(3.0, 1.0, count) + 0.5, rng.gamma(3.0, 1.0, count) + 0.5)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betaln, log_expit, logit
 
 from svmp.families.bernoulli import Bernoulli
-from svmp.families.counts import count_entropy
+from svmp.families.counts import check_trials, count_entropy, trials_at
 from svmp.families.family import Array, Bools, Family
 
 
@@ -18,8 +18,7 @@ from svmp.families.family import Array, Bools, Family
 class Binomial(Family):
     """The Binomial family on 0, ..., trials; trials is one integer or one for each element.
 
-    Two families are the same only if they are one object: arrays of trials have no one answer to
-    "equal?".
+    Families are compared by identity, because arrays of trials do not compare to one boolean.
 
     >>> family = Binomial(trials=[10, 4])
     >>> family.mean(family.natural(p=0.25))
@@ -36,14 +35,12 @@ class Binomial(Family):
         return 1
 
     def at(self, elements: Any) -> Self:
-        # Broadcasting repeats the trials along leading axes, so flat indices wrap around.
         if np.size(self.trials) == 1:
             return self
-        return replace(self, trials=np.take(self.trials, elements, mode="wrap"))
+        return replace(self, trials=trials_at(self.trials, elements))
 
     def natural(self, p: ArrayLike, n: ArrayLike | None = None) -> Array:
-        if n is not None and np.any(np.asarray(n) != self.trials):
-            raise ValueError(f"n is {n}, but this Binomial counts {self.trials} trials")
+        check_trials(self.trials, n)
         return np.asarray(logit(np.asarray(p, dtype=np.float64)))[..., None]
 
     def standard(self, natural: Array) -> dict[str, Array]:
@@ -52,9 +49,6 @@ class Binomial(Family):
 
     def moments(self, natural: Array) -> Array:
         return self.mean(natural)[..., None]
-
-    def from_moments(self, moments: Array) -> Array:
-        return np.asarray(logit(moments / self._n[..., None]))
 
     def log_partition(self, natural: Array) -> Array:
         return self._n * Bernoulli().log_partition(natural)
@@ -97,9 +91,6 @@ class Binomial(Family):
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         return natural + 0.3 * rng.standard_normal(natural.shape)
-
-    def example(self, rng: np.random.Generator, count: int) -> Array:
-        return rng.normal(size=(count, 1))
 
     @property
     def _n(self) -> Array:

@@ -1,7 +1,6 @@
 """Categorical with probabilities p: phi(x) = one-hot of x, lam = log p up to a constant.
 
-One number more than needed: adding a constant to lam changes nothing, and its log-partition, the
-log of the summed exponentials, takes up that constant.
+lam has one redundant entry: adding a constant to it changes only the log-partition, log-sum-exp.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from svmp.families.family import Array, Bools, Family, dot
 class Categorical(Family):
     """The Categorical family on 0, ..., categories - 1.
 
-    The mean of a category's number means nothing: `mean` and `var` are those of its one-hot
-    vector, p and p (1 - p), on a last axis of the categories.
+    The mean of a category's index is meaningless, so `mean` and `var` are those of its one-hot
+    vector, p and p (1 - p), on a last axis of length `categories`.
 
     >>> family = Categorical(categories=3)
     >>> family.mean(family.natural(p=[0.2, 0.3, 0.5]))
@@ -50,9 +49,6 @@ class Categorical(Family):
     def moments(self, natural: Array) -> Array:
         return self.mean(natural)
 
-    def from_moments(self, moments: Array) -> Array:
-        return np.log(moments)
-
     def log_partition(self, natural: Array) -> Array:
         return np.asarray(logsumexp(natural, axis=-1))
 
@@ -63,9 +59,6 @@ class Categorical(Family):
         return np.asarray(
             (np.asarray(x)[..., None] == np.arange(self.categories)).astype(np.float64)
         )
-
-    def log_base(self, x: ArrayLike) -> Array:
-        return np.zeros(np.shape(x))
 
     def in_domain(self, natural: Array) -> Bools:
         return np.asarray(np.isfinite(natural).all(axis=-1))
@@ -82,12 +75,9 @@ class Categorical(Family):
         return p * (1 - p)
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
-        """By the Gumbel trick: the largest of lam + noise is a draw, whatever lam's constant."""
+        """Draw by the Gumbel-max trick: the argmax of lam + noise, whatever the constant in lam."""
         noisy = natural + rng.gumbel(size=(size, *natural.shape))
         return np.asarray(noisy.argmax(axis=-1).astype(np.float64))
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         return natural + 0.3 * rng.standard_normal(natural.shape)
-
-    def example(self, rng: np.random.Generator, count: int) -> Array:
-        return rng.normal(size=(count, self.categories))

@@ -1,18 +1,41 @@
-"""Expectations over counts, which have no closed form: sums over the integers near the mean."""
+"""What the families of counts share: numbers of trials, and expectations without a closed form.
+
+These are sums over the integers near the mean.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import factorial
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, polygamma, xlogy
 
 from svmp.families.family import Array
 
 MANY = 1e4
 BLOCK = 1 << 20
+
+
+def trials_at(trials: ArrayLike, elements: Any) -> NDArray[Any]:
+    """Return the trials of some elements, by flat index.
+
+    Broadcasting repeats the trials along leading axes, so flat indices wrap around.
+
+    >>> trials_at([2, 5, 9], [3, 1])
+    array([2, 5])
+    """
+    return np.take(trials, elements, mode="wrap")
+
+
+def check_trials(trials: ArrayLike, n: ArrayLike | None) -> None:
+    """Refuse a number of trials n that differs from the family's; None stands for the same."""
+    if n is not None and np.any(np.asarray(n) != trials):
+        raise ValueError(
+            f"n is {np.asarray(n)}, but this family counts {np.asarray(trials)} trials"
+        )
 
 
 def expect(
@@ -22,11 +45,11 @@ def expect(
     var: Array,
     top: ArrayLike = np.inf,
 ) -> Array:
-    """E[function(x)] for x in 0..top, over all x within ten standard deviations of the mean.
+    """E[function(x)] for x in 0..top, summed over x within ten standard deviations of the mean.
 
-    Both functions take counts with one axis more than the mean. The tails left out weigh less
-    than 1e-20. Summed block by block, so that memory stays bounded whatever the counts; divided
-    by the summed mass, because rounding in the log-mass grows with the counts.
+    Both functions take counts with one axis more than the mean. The tails that are left out have
+    a mass below 1e-20. The sum runs block by block to bound the memory, and is divided by the
+    summed mass, because rounding errors in the log-mass grow with the counts.
     """
     mean, top = np.asarray(mean, dtype=np.float64), np.asarray(top)[..., None]
     reach = int(10 * np.sqrt(np.max(var, where=np.isfinite(var), initial=0.0))) + 30
@@ -53,9 +76,9 @@ def count_entropy(
 ) -> Array:
     """-E[log p(x)] by the sum, and by the Edgeworth series where the variance is above 1e4.
 
-    There the series, cut after the terms in 1 / var^2, is off by some 1e-13, the sum by more.
-    `third` is the squared skewness times the variance, `fourth` the excess kurtosis times it:
-    one number each for a sum of independent parts, however many.
+    There the series, cut after the terms in 1 / var^2, has an error of about 1e-13, less than the
+    sum. `third` is the squared skewness times the variance, `fourth` the excess kurtosis times the
+    variance; neither changes with the number of independent trials.
     """
     few = var <= MANY
     with np.errstate(all="ignore"):
@@ -73,10 +96,10 @@ def count_entropy(
 
 
 def log_factorial_series(mean: Array, var: Array, p: Array) -> Array:
-    """E[log x!] - log mean! of a Binomial with a variance above 1e4, in time that does not grow.
+    """E[log x!] - log mean! of a Binomial with a variance above 1e4, in constant time.
 
-    The Taylor series of log x! around the mean, up to the sixth central moment; what is left out
-    is of the order of 1 / mean^3.
+    By the Taylor series of log x! around the mean up to the sixth central moment; the remainder is
+    of the order of 1 / mean^3.
     """
     skew, pq = 1 - 2 * p, p * (1 - p)
     central = (

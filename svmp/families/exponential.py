@@ -36,9 +36,6 @@ class Exponential(Family):
     def moments(self, natural: Array) -> Array:
         return -1 / natural
 
-    def from_moments(self, moments: Array) -> Array:
-        return -1 / moments
-
     def log_partition(self, natural: Array) -> Array:
         return -np.log(-natural[..., 0])
 
@@ -47,9 +44,6 @@ class Exponential(Family):
 
     def statistics(self, x: ArrayLike) -> Array:
         return np.asarray(x, dtype=np.float64)[..., None]
-
-    def log_base(self, x: ArrayLike) -> Array:
-        return np.zeros(np.shape(x))
 
     def in_domain(self, natural: Array) -> Bools:
         return np.isfinite(natural[..., 0]) & (natural[..., 0] < 0)
@@ -69,8 +63,5 @@ class Exponential(Family):
         return rng.exponential(mean, (size, *mean.shape))
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
-        """Move the mean by about a tenth."""
+        """Perturb the mean by about a tenth."""
         return natural * np.exp(0.1 * rng.standard_normal(natural.shape))
-
-    def example(self, rng: np.random.Generator, count: int) -> Array:
-        return self.natural(rng.gamma(3.0, 0.5, count) + 0.2)

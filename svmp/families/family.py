@@ -1,10 +1,10 @@
-"""What every exponential family can do.
+"""The interface of exponential families.
 
     log p(x | lam) = lam . phi(x) + f(x) - A(lam)        (the paper's equation 2)
 
 `natural` (lam), `moments` (E[phi(x)], the gradient of A) and the statistics phi(x) are arrays
-whose last axis has length `size`; every axis before it is a plate. One layout for all families
-makes the blend (1 - rho) lam + rho lam', a summed message and a KL the same line everywhere.
+whose last axis has length `size`; the axes before it are the plate. With one layout for all
+families, the blend (1 - rho) lam + rho lam' and a sum of messages are the same line for each.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Family(Protocol):
     parameters
         Names of the standard parameters, as PyMC calls them.
     event_ndim
-        How many trailing axes one value has: 0 a number, 1 a vector, 2 a matrix.
+        Number of trailing axes of one value: 0 for a number, 1 for a vector, 2 for a matrix.
     """
 
     parameters: ClassVar[tuple[str, ...]]
@@ -34,7 +34,7 @@ class Family(Protocol):
 
     @classmethod
     def sized(cls, length: int) -> Self:
-        """Return the family for values (or categories) of this length; scalars ignore it."""
+        """Return the family for vectors (or categories) of this length; scalars ignore it."""
         return cls()
 
     @property
@@ -54,28 +54,24 @@ class Family(Protocol):
         """E[phi(x)], the gradient of the log-partition."""
         ...
 
-    def from_moments(self, moments: Array) -> Array:
-        """Return the natural parameter that has these moments."""
-        ...
-
     def log_partition(self, natural: Array) -> Array:
         """A(lam)."""
         ...
 
     def entropy(self, natural: Array) -> Array:
-        """-E[log q(x)] in nats (differential for densities)."""
-        ...
+        """-E[log q(x)] in nats (differential for densities): A(lam) - lam . E[phi(x)] if f = 0."""
+        return self.free_entropy(natural)
 
     def statistics(self, x: ArrayLike) -> Array:
         """phi(x)."""
         ...
 
     def log_base(self, x: ArrayLike) -> Array:
-        """f(x)."""
-        ...
+        """f(x), which is zero in most families."""
+        return np.zeros(np.shape(x)[: np.ndim(x) - self.event_ndim])
 
     def in_domain(self, natural: Array) -> Bools:
-        """Where the natural parameter is that of a proper, finite distribution."""
+        """Where the natural parameter is finite and defines a proper distribution."""
         ...
 
     def in_support(self, x: ArrayLike) -> Bools:
@@ -95,28 +91,16 @@ class Family(Protocol):
         ...
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
-        """Return a starting point near this prior, moved at random so that no two are alike."""
-        ...
-
-    def example(self, rng: np.random.Generator, count: int) -> Array:
-        """Return `count` natural parameters well inside the domain, for the generic checks."""
+        """Return a random starting point near this prior, different for each element."""
         ...
 
     def at(self, elements: Any) -> Self:
-        """Return the family of some elements of a plate; differs only where trials do."""
+        """Return the family of some elements of a plate, as their trials may differ."""
         return self
 
     def free_entropy(self, natural: Array) -> Array:
-        """A(lam) - lam . E[phi(x)]: the entropy, but for the base measure."""
+        """A(lam) - lam . E[phi(x)]: the entropy without the base measure, -E[log q(x) - f(x)]."""
         return self.log_partition(natural) - dot(natural, self.moments(natural))
-
-    def kl(self, natural: Array, other: Array) -> Array:
-        """KL(q || p) from q = `natural` to p = `other`, in closed form."""
-        return (
-            dot(natural - other, self.moments(natural))
-            - self.log_partition(natural)
-            + self.log_partition(other)
-        )
 
 
 def dot(a: Array, b: Array) -> Array:

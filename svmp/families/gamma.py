@@ -7,10 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln, polygamma, psi
+from scipy.special import gammaln, psi
 
-from svmp.families.family import Array, Bools, Family, dot, stack
-from svmp.families.roots import decreasing_root
+from svmp.families.family import Array, Bools, Family, stack
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -41,24 +40,13 @@ class Gamma(Family):
         alpha, beta = self.standard(natural).values()
         return stack(alpha / beta, psi(alpha) - np.log(beta))
 
-    def from_moments(self, moments: Array) -> Array:
-        mean, mean_log = moments[..., 0], moments[..., 1]
-        alpha = shape_from_gap(np.log(mean) - mean_log)
-        return self.natural(alpha, alpha / mean)
-
     def log_partition(self, natural: Array) -> Array:
         alpha, beta = self.standard(natural).values()
         return np.asarray(gammaln(alpha) - alpha * np.log(beta))
 
-    def entropy(self, natural: Array) -> Array:
-        return self.log_partition(natural) - dot(natural, self.moments(natural))
-
     def statistics(self, x: ArrayLike) -> Array:
         x = np.asarray(x, dtype=np.float64)
         return stack(x, np.log(x))
-
-    def log_base(self, x: ArrayLike) -> Array:
-        return np.zeros(np.shape(x))
 
     def in_domain(self, natural: Array) -> Bools:
         return np.isfinite(natural).all(axis=-1) & (natural[..., 0] < 0) & (natural[..., 1] > -1)
@@ -75,39 +63,10 @@ class Gamma(Family):
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         alpha, beta = self.standard(natural).values()
-        # A small shape draws numbers below the smallest float; log(0) is not a statistic.
+        # Draws of a small shape underflow to 0, where the statistics are infinite.
         return np.maximum(rng.gamma(alpha, 1 / beta, (size, *alpha.shape)), TINY)
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
-        """Keep the shape and move the mean by about a tenth."""
+        """Keep the shape and perturb the mean by about a tenth."""
         alpha, beta = self.standard(natural).values()
         return self.natural(alpha, beta * np.exp(0.1 * rng.standard_normal(beta.shape)))
-
-    def example(self, rng: np.random.Generator, count: int) -> Array:
-        return self.natural(rng.gamma(3.0, 1.0, count) + 0.2, rng.gamma(3.0, 0.5, count) + 0.2)
-
-
-def shape_from_gap(gap: Array) -> Array:
-    """Solve log(alpha) - psi(alpha) = gap for alpha.
-
-    The left side falls from infinity to zero, as 1 / alpha at first and 1 / (2 alpha) at last: on
-    log-log axes it is almost a line, where Newton needs few steps from anywhere.
-    """
-    log_gap = np.log(gap)
-
-    def excess(log_alpha: Array) -> tuple[Array, Array]:
-        alpha = np.exp(log_alpha)
-        value = log_minus_psi(alpha)
-        return np.log(value) - log_gap, (1 - alpha * polygamma(1, alpha)) / value
-
-    return np.exp(decreasing_root(excess, -log_gap, low=-300.0, high=300.0))
-
-
-def log_minus_psi(x: Array) -> Array:
-    """log(x) - psi(x), by its asymptotic series where the two all but cancel.
-
-    >>> log_minus_psi(np.array([1.0, 1e10]))
-    array([5.77215665e-01, 5.00000000e-11])
-    """
-    series = 1 / (2 * x) + 1 / (12 * x**2)
-    return np.where(x > 1e4, series, np.log(x) - psi(x))

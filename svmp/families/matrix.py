@@ -1,4 +1,4 @@
-"""Batches of symmetric matrices, which travel as flat vectors inside naturals and moments."""
+"""Batches of symmetric matrices, stored as flat vectors in natural parameters and moments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from svmp.families.family import Array, Bools
 
 
 def flat(matrix: Array) -> Array:
-    """Lay the rows of every matrix end to end.
+    """Flatten every matrix in C order.
 
     >>> flat(np.array([[1.0, 2.0], [2.0, 5.0]]))
     array([1., 2., 2., 5.])
@@ -17,7 +17,7 @@ def flat(matrix: Array) -> Array:
 
 
 def symmetric(vector: Array, dimension: int) -> Array:
-    """Undo `flat`, and take away the asymmetry that rounding has left.
+    """Undo `flat`, and remove the asymmetry of rounding errors.
 
     >>> symmetric(np.array([1.0, 2.0, 2.0, 5.0]), 2)
     array([[1., 2.],
@@ -28,7 +28,7 @@ def symmetric(vector: Array, dimension: int) -> Array:
 
 
 def join(*parts: Array) -> Array:
-    """Put vectors end to end on the last axis, broadcasting the axes before it.
+    """Concatenate vectors along the last axis, broadcasting the axes before it.
 
     >>> join(np.array([[1.0], [2.0]]), np.array([7.0, 8.0]))
     array([[1., 7., 8.],
@@ -51,7 +51,7 @@ def apply(matrix: Array, vector: Array) -> Array:
 def cholesky(matrix: Array) -> Array:
     """Lower Cholesky root of every matrix, nan for those that are not positive definite.
 
-    One bad matrix makes LAPACK refuse the whole batch; the caller wants to know which it was.
+    LAPACK refuses a whole batch for one such matrix, without saying which.
     """
     try:
         return np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)

@@ -1,6 +1,6 @@
 """Multinomial with n trials of probabilities p: phi(x) = x, lam = log p up to a constant.
 
-f(x) = log n! - sum of log x_k!; as for the Categorical, lam has one number more than needed.
+f(x) = log n! - sum of log x_k!; as for the Categorical, lam has one redundant entry.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln, gammaln, log_softmax, logsumexp, softmax, xlog1py
 
-from svmp.families.counts import MANY, expect, log_factorial_series, stirling_rest
+from svmp.families.counts import (
+    MANY,
+    check_trials,
+    expect,
+    log_factorial_series,
+    stirling_rest,
+    trials_at,
+)
 from svmp.families.family import Array, Bools, Family
 
 
@@ -20,8 +27,7 @@ from svmp.families.family import Array, Bools, Family
 class Multinomial(Family):
     """The Multinomial family on counts that sum to trials, one integer or one for each element.
 
-    Two families are the same only if they are one object: arrays of trials have no one answer to
-    "equal?".
+    Families are compared by identity, because arrays of trials do not compare to one boolean.
 
     >>> family = Multinomial(categories=2, trials=10)
     >>> family.mean(family.natural(p=[0.2, 0.8]))
@@ -43,14 +49,12 @@ class Multinomial(Family):
         return self.categories
 
     def at(self, elements: Any) -> Self:
-        # Broadcasting repeats the trials along leading axes, so flat indices wrap around.
         if np.size(self.trials) == 1:
             return self
-        return replace(self, trials=np.take(self.trials, elements, mode="wrap"))
+        return replace(self, trials=trials_at(self.trials, elements))
 
     def natural(self, p: ArrayLike, n: ArrayLike | None = None) -> Array:
-        if n is not None and np.any(np.asarray(n) != self.trials):
-            raise ValueError(f"n is {n}, but this Multinomial counts {self.trials} trials")
+        check_trials(self.trials, n)
         return np.log(np.asarray(p, dtype=np.float64))
 
     def standard(self, natural: Array) -> dict[str, Array]:
@@ -60,16 +64,13 @@ class Multinomial(Family):
     def moments(self, natural: Array) -> Array:
         return self.mean(natural)
 
-    def from_moments(self, moments: Array) -> Array:
-        return np.log(moments) - np.log(self._n[..., None])
-
     def log_partition(self, natural: Array) -> Array:
         return np.asarray(self._n * logsumexp(natural, axis=-1))
 
     def entropy(self, natural: Array) -> Array:
         """Entropy n H(p) - log n! + sum of E[log x_k!], where each x_k follows a Binomial.
 
-        By Stirling's formula the parts that grow as n log n cancel; they are left out.
+        The terms that grow as n log n cancel by Stirling's formula and are left out.
         """
         log_p = np.asarray(log_softmax(natural, axis=-1))
         n, p = self._n[..., None], np.exp(log_p)
@@ -119,9 +120,6 @@ class Multinomial(Family):
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         return natural + 0.3 * rng.standard_normal(natural.shape)
-
-    def example(self, rng: np.random.Generator, count: int) -> Array:
-        return rng.normal(size=(count, self.categories))
 
     @property
     def _n(self) -> Array:

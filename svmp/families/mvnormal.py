@@ -1,6 +1,6 @@
 """Normal vectors with mean mu and precision matrix tau: phi(x) = (x, x x'), lam = (tau mu, -tau/2).
 
-Matrices are laid out flat, row by row.
+Matrices are flattened in C order.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from svmp.families.matrix import (
     apply,
     cholesky,
     flat,
-    inverse,
     is_positive_definite,
     join,
     log_det_root,
@@ -58,29 +57,18 @@ class MvNormal(Family):
         mu, whitener, _ = self._factorised(natural)
         return join(mu, flat(mu[..., :, None] * mu[..., None, :] + _square(whitener)))
 
-    def from_moments(self, moments: Array) -> Array:
-        mu = moments[..., : self.dimension]
-        second = symmetric(moments[..., self.dimension :], self.dimension)
-        return self.natural(mu, inverse(second - mu[..., :, None] * mu[..., None, :]))
-
     def log_partition(self, natural: Array) -> Array:
         _, whitener, log_det = self._factorised(natural)
         white = apply(whitener, natural[..., : self.dimension])
         return 0.5 * (dot(white, white) - log_det + self.dimension * LOG_2PI)
 
-    def entropy(self, natural: Array) -> Array:
+    def free_entropy(self, natural: Array) -> Array:
         log_det = log_det_root(cholesky(self._tau(natural)))
         return 0.5 * (self.dimension * (1 + LOG_2PI) - log_det)
-
-    def free_entropy(self, natural: Array) -> Array:
-        return self.entropy(natural)
 
     def statistics(self, x: ArrayLike) -> Array:
         x = np.asarray(x, dtype=np.float64)
         return join(x, flat(x[..., :, None] * x[..., None, :]))
-
-    def log_base(self, x: ArrayLike) -> Array:
-        return np.zeros(np.shape(x)[:-1])
 
     def in_domain(self, natural: Array) -> Bools:
         return np.isfinite(natural).all(axis=-1) & is_positive_definite(self._tau(natural))
@@ -103,24 +91,6 @@ class MvNormal(Family):
         mu, tau = self.standard(natural).values()
         spread = 0.3 * np.minimum(1.0, np.sqrt(self.var(natural)))
         return self.natural(mu + spread * rng.standard_normal(mu.shape), tau)
-
-    def example(self, rng: np.random.Generator, count: int) -> Array:
-        d = self.dimension
-        root = rng.normal(size=(count, d, d)) / np.sqrt(d)
-        return self.natural(rng.normal(size=(count, d)), _square(root) + 0.3 * np.eye(d))
-
-    def kl(self, natural: Array, other: Array) -> Array:
-        """Half of tr(r) - d - log|r| + (mu - mu')' tau' (mu - mu'), with r = tau' tau^-1.
-
-        As for the Normal, the general formula would lose its digits to a large mean.
-        """
-        mu, whitener, log_det = self._factorised(natural)
-        mu_other, _, log_det_other = self._factorised(other)
-        tau_other = self._tau(other)
-        trace = dot(flat(tau_other), flat(_square(whitener)))
-        gap = mu - mu_other
-        squares = dot(gap, apply(tau_other, gap))
-        return 0.5 * (trace - self.dimension - log_det_other + log_det + squares)
 
     def _tau(self, natural: Array) -> Array:
         return -2 * symmetric(natural[..., self.dimension :], self.dimension)

@@ -42,26 +42,16 @@ class Normal(Family):
         mu = natural[..., 0] / tau
         return stack(mu, mu**2 + 1 / tau)
 
-    def from_moments(self, moments: Array) -> Array:
-        mu, second = moments[..., 0], moments[..., 1]
-        return self.natural(mu, 1 / (second - mu**2))
-
     def log_partition(self, natural: Array) -> Array:
         tau = -2 * natural[..., 1]
         return 0.5 * (natural[..., 0] ** 2 / tau - np.log(tau) + LOG_2PI)
 
-    def entropy(self, natural: Array) -> Array:
-        return 0.5 * (1 + LOG_2PI - np.log(-2 * natural[..., 1]))
-
     def free_entropy(self, natural: Array) -> Array:
-        return self.entropy(natural)
+        return 0.5 * (1 + LOG_2PI - np.log(-2 * natural[..., 1]))
 
     def statistics(self, x: ArrayLike) -> Array:
         x = np.asarray(x, dtype=np.float64)
         return stack(x, x**2)
-
-    def log_base(self, x: ArrayLike) -> Array:
-        return np.zeros(np.shape(x))
 
     def in_domain(self, natural: Array) -> Bools:
         finite = np.isfinite(natural)
@@ -84,17 +74,3 @@ class Normal(Family):
         mu, tau = self.standard(natural).values()
         spread = 0.3 * np.minimum(1.0, 1 / np.sqrt(tau))
         return self.natural(mu + spread * rng.standard_normal(mu.shape), tau)
-
-    def example(self, rng: np.random.Generator, count: int) -> Array:
-        return self.natural(rng.normal(size=count), rng.gamma(3.0, 0.5, size=count) + 0.1)
-
-    def kl(self, natural: Array, other: Array) -> Array:
-        """Half of r - 1 - log r + tau' (mu - mu')^2, with r = tau' / tau.
-
-        The general formula subtracts numbers of the size of tau mu^2, and so loses every digit of
-        a KL near 1 once the mean is 1e4 and the precision 1e8.
-        """
-        mu, tau = self.standard(natural).values()
-        mu_other, tau_other = self.standard(other).values()
-        ratio = tau_other / tau
-        return 0.5 * (ratio - 1 - np.log(ratio) + tau_other * (mu - mu_other) ** 2)

@@ -40,9 +40,6 @@ class Poisson(Family):
     def moments(self, natural: Array) -> Array:
         return np.exp(natural)
 
-    def from_moments(self, moments: Array) -> Array:
-        return np.log(moments)
-
     def log_partition(self, natural: Array) -> Array:
         return np.exp(natural[..., 0])
 
@@ -79,6 +76,3 @@ class Poisson(Family):
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         return natural + 0.1 * rng.standard_normal(natural.shape)
-
-    def example(self, rng: np.random.Generator, count: int) -> Array:
-        return self.natural(rng.gamma(3.0, 1.0, count) + 0.2)

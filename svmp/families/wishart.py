@@ -1,6 +1,6 @@
 """Wishart with nu degrees of freedom and scale V, E[X] = nu V: a precision matrix.
 
-phi(X) = (X, log|X|), lam = (-V^-1 / 2, (nu - d - 1) / 2), matrices laid out flat, row by row.
+phi(X) = (X, log|X|), lam = (-V^-1 / 2, (nu - d - 1) / 2), with matrices flattened in C order.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln, polygamma, psi
+from scipy.special import gammaln, psi
 
-from svmp.families.family import Array, Bools, Family, dot
-from svmp.families.gamma import log_minus_psi
+from svmp.families.family import Array, Bools, Family
 from svmp.families.matrix import (
     cholesky,
     flat,
@@ -24,7 +23,6 @@ from svmp.families.matrix import (
     log_det,
     symmetric,
 )
-from svmp.families.roots import decreasing_root
 
 
 @dataclass(frozen=True)
@@ -63,25 +61,14 @@ class Wishart(Family):
         mean_log_det = psi(self._shapes(natural)).sum(axis=-1) - log_det(half)
         return join(flat(self.mean(natural)), mean_log_det[..., None])
 
-    def from_moments(self, moments: Array) -> Array:
-        mean = symmetric(moments[..., :-1], self.dimension)
-        nu = degrees_from_gap(log_det(mean) - moments[..., -1], self.dimension)
-        return self.natural(nu, mean / nu[..., None, None])
-
     def log_partition(self, natural: Array) -> Array:
         d = self.dimension
         log_gamma = gammaln(self._shapes(natural)).sum(axis=-1) + 0.25 * d * (d - 1) * np.log(np.pi)
         return np.asarray(log_gamma - 0.5 * self._nu(natural) * log_det(self._half(natural)))
 
-    def entropy(self, natural: Array) -> Array:
-        return self.log_partition(natural) - dot(natural, self.moments(natural))
-
     def statistics(self, x: ArrayLike) -> Array:
         x = np.asarray(x, dtype=np.float64)
         return join(flat(x), log_det(x)[..., None])
-
-    def log_base(self, x: ArrayLike) -> Array:
-        return np.zeros(np.shape(x)[:-2])
 
     def in_domain(self, natural: Array) -> Bools:
         proper = np.isfinite(natural).all(axis=-1) & (natural[..., -1] > -1)
@@ -101,7 +88,7 @@ class Wishart(Family):
         return nu[..., None, None] * (V**2 + diagonal[..., :, None] * diagonal[..., None, :])
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
-        """By Bartlett's decomposition: X = R R' with R = chol(V) times a random triangle."""
+        """Draw by Bartlett's decomposition: X = R R' with R = chol(V) times a random triangle."""
         shapes = self._shapes(natural)[..., ::-1]
         triangle = np.tril(rng.standard_normal((size, *shapes.shape, self.dimension)), -1)
         diagonal = np.arange(self.dimension)
@@ -112,15 +99,9 @@ class Wishart(Family):
         return 0.5 * (x + np.swapaxes(x, -1, -2))
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
-        """Keep the degrees of freedom and move the scale by about a tenth."""
+        """Keep the degrees of freedom and perturb the scale by about a tenth."""
         nu, V = self.standard(natural).values()
         return self.natural(nu, V * np.exp(0.1 * rng.standard_normal(nu.shape))[..., None, None])
-
-    def example(self, rng: np.random.Generator, count: int) -> Array:
-        d = self.dimension
-        root = rng.normal(size=(count, d, d)) / np.sqrt(d)
-        scale = root @ np.swapaxes(root, -1, -2) + 0.3 * np.eye(d)
-        return self.natural(d - 1 + rng.gamma(3.0, 1.0, count) + 0.5, scale)
 
     def _half(self, natural: Array) -> Array:
         return -symmetric(natural[..., :-1], self.dimension)
@@ -131,23 +112,3 @@ class Wishart(Family):
     def _shapes(self, natural: Array) -> Array:
         """Return (nu - d + 1) / 2, ..., nu / 2: the shapes of the d Gammas within a Wishart."""
         return natural[..., -1:] + 1 + 0.5 * np.arange(self.dimension)
-
-
-def degrees_from_gap(gap: Array, dimension: int) -> Array:
-    """Solve log|E[X]| - E[log|X|] = gap for nu; the scale V cancels.
-
-    With shapes a_i = a + i / 2 and nu = 2 a + d - 1, the left side is the sum over i of
-    log(nu / 2) - psi(a_i), which falls from infinity to zero in a.
-    """
-    log_gap = np.log(gap)
-    below = 0.5 * np.arange(dimension)
-
-    def excess(log_a: Array) -> tuple[Array, Array]:
-        a = np.exp(log_a)
-        shapes = a[..., None] + below
-        value = (log_minus_psi(shapes) + np.log1p(below[::-1] / shapes)).sum(axis=-1)
-        half_nu = shapes[..., -1]
-        slope = dimension / half_nu - polygamma(1, shapes).sum(axis=-1)
-        return np.log(value) - log_gap, a * slope / value
-
-    return 2 * np.exp(decreasing_root(excess, -log_gap, low=-300.0, high=300.0)) + dimension - 1

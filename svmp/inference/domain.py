@@ -6,11 +6,11 @@ import numpy as np
 
 from svmp.errors import ImproperError
 from svmp.families.family import Array
+from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints
-from svmp.network.variable import Variable
 
 
-def check_domain(variable: Variable, elements: Ints, natural: Array) -> None:
+def check_domain(variable: Symbol, elements: Ints, natural: Array) -> None:
     """Refuse a natural parameter outside its domain, by variable and index."""
     sound = variable.family.at(elements).in_domain(natural)
     if not sound.all():

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from svmp.network.expressions import DiagonalMatrix, Expression, Labelled
+from svmp.network.expressions import DiagonalMatrix, Expression
+from svmp.network.grid import Labelled
 from svmp.network.network import Network
 from svmp.network.variable import Variable
 

@@ -10,6 +10,7 @@ import numpy as np
 from svmp.inference.domain import check_domain
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
+from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints
 from svmp.network.linear import scatter
 from svmp.network.lookup import Lookup
@@ -26,9 +27,10 @@ def seed_components(
     rng: np.random.Generator,
 ) -> None:
     """Let each component of a mixture see some rows: those that the user chose for it, if any."""
-    (chooser,) = conditional.selector.variables  # type: ignore[union-attr]
-    if not chooser.hidden:
+    (selected,) = conditional.selector.variables  # type: ignore[union-attr]
+    if not selected.hidden:
         return
+    chooser = network.hidden[selected.name]
     if chooser.name in init:
         follow_choices(network, q, conditional, chooser, init)
     elif isinstance(conditional, Lookup) and chooser.name in network.locals:
@@ -55,7 +57,7 @@ def follow_choices(
 
 
 def read_rows(
-    network: Network, q: Beliefs, variable: Variable, tables: list[Conditional] | None = None
+    network: Network, q: Beliefs, variable: Symbol, tables: list[Conditional] | None = None
 ) -> None:
     """Give a variable the optimum for q of all others and the rows of some tables, or of all."""
     elements = np.arange(variable.size)
@@ -132,7 +134,7 @@ def show_one(
 def _add_rows(
     network: Network,
     q: Beliefs,
-    parent: Variable,
+    parent: Symbol,
     conditional: Conditional,
     elements: Ints,
     rows: Ints,

@@ -1,4 +1,4 @@
-"""From what the user wrote as a parameter to a slot, or a sentence on why it cannot be one."""
+"""Binding: turn a parameter as the user wrote it into a slot, or say why it cannot be one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -14,26 +14,23 @@ from scipy import sparse
 from svmp import families
 from svmp.errors import ModelError
 from svmp.families.family import Family
+from svmp.network.coords import Coords
 from svmp.network.expressions import (
     DiagonalMatrix,
     Expression,
-    Labelled,
     Sum,
     Term,
     lift,
     unused,
 )
-from svmp.network.grid import Grid, Scope, StrayAxisError
+from svmp.network.grid import Grid, Labelled, Scope, StrayAxisError
 from svmp.network.linear import Linear, LinearTerm
 from svmp.network.matrices import Diagonal, Multiple
 from svmp.network.reader import Reader
 from svmp.network.slot import Fixed, Product, Single, Slot
 from svmp.network.validation import LARGEST, article, shown
 
-if TYPE_CHECKING:
-    from svmp.network.model import Model
-
-NO_SLOTS = Grid((), ())
+NO_AXES = Grid((), ())
 
 _NEEDS: dict[type[Family], str] = {
     families.Normal: "a mean or logit needs numbers, or sums of products of Normal and MvNormal "
@@ -49,31 +46,31 @@ _NEEDS: dict[type[Family], str] = {
 
 
 def needs(kind: type[Family]) -> str:
-    """Say what a parameter with the moments of a family may be."""
+    """Say what a parameter with the moments of this family may be."""
     return _NEEDS.get(kind, f"it needs a possible value of {article(kind.__name__)}")
 
 
 @dataclass(frozen=True)
 class Binder:
-    """Binds the parameters of one variable.
+    """Turns the parameters of one variable into slots and constants.
 
     Attributes
     ----------
-    model, name
-        The variable's.
+    coords, name
+        Those of the variable.
     plate
-        Its plate, to which plain arrays are lined up.
+        Its plate, with which plain arrays are aligned.
     rows
-        The plate, and in a mixture the components' axis after it.
+        The plate; in a mixture, followed by the axis of the components.
     length
-        Length of its vectors, or number of its categories.
+        Length of its vectors, or its number of categories.
     event_dim
-        Name of the axis of its vectors, if it has any.
+        Name of the axis of its vectors, if there is one.
     dims
         All of its dims.
     """
 
-    model: Model
+    coords: Coords
     name: str
     plate: Grid
     rows: Grid
@@ -83,11 +80,11 @@ class Binder:
 
     @property
     def scope(self) -> Scope:
-        return Scope(self.rows, NO_SLOTS)
+        return Scope(self.rows, NO_AXES)
 
     @contextmanager
     def _about(self, parameter: str, sums: bool = False) -> Iterator[None]:
-        """Say whose parameter an error is about, and whether it may be a sum over an axis."""
+        """Add the parameter and the variable to error messages; `sums` if it may be a sum."""
         try:
             yield
         except StrayAxisError as stray:
@@ -99,7 +96,7 @@ class Binder:
             raise ModelError(f"{parameter} of '{self.name}': {error}") from None
 
     def _remedy(self, stray: StrayAxisError, sums: bool) -> str:
-        """Say how a dimension becomes the variable's, or goes away."""
+        """Say how to give the variable a missing dimension, or how to remove it."""
         for axis, (label, length) in enumerate(
             zip(self.plate.labels, self.plate.shape, strict=True)
         ):
@@ -112,20 +109,20 @@ class Binder:
         )
 
     def parameters(self, given: Mapping[str, Any]) -> dict[str, Expression | DiagonalMatrix]:
-        """Return what the user gave as expressions of this model's variables."""
+        """Return the given parameters as expressions of variables of this model."""
         found: dict[str, Expression | DiagonalMatrix] = {}
         for parameter, value in given.items():
             with self._about(parameter):
                 matrix = isinstance(value, DiagonalMatrix)
                 expression = value.entries if matrix else lift(value)
                 for operand in (o for t in expression.terms for o in t.operands):
-                    if operand.variable.model is not self.model:
+                    if operand.variable.coords is not self.coords:
                         raise ModelError(f"'{operand.variable.name}' belongs to another model")
                 found[parameter] = value if matrix else expression
         return found
 
     def constant(self, parameter: str, value: Expression | DiagonalMatrix, events: int) -> Labelled:
-        """Return a fixed parameter as an array with named axes, then `events` axes of its own."""
+        """Return a constant parameter: named axes, then `events` axes of each value."""
         with self._about(parameter):
             array = None if isinstance(value, DiagonalMatrix) else plain(value)
             if array is None:
@@ -135,7 +132,7 @@ class Binder:
             return self._aligned(array, events)
 
     def slot(self, parameter: str, value: Expression | DiagonalMatrix, kind: type[Family]) -> Slot:
-        """Return the slot for a parameter whose moments are those of a family."""
+        """Return the slot of a parameter, given the family of its moments."""
         with self._about(parameter, sums=kind is families.Normal):
             if isinstance(value, DiagonalMatrix):
                 return self._diagonal(value.entries, kind)
@@ -192,16 +189,16 @@ class Binder:
             raise ModelError(f"it is a diagonal matrix; {needs(kind)}")
         axis = unused(self.event_dim, self.rows.labels)
         term = self._one_term(entries, families.Gamma).renamed(self.event_dim, axis)
-        slots = Scope(self.rows, Grid((axis,), (self.length,)))
+        scope = Scope(self.rows, Grid((axis,), (self.length,)))
         around = Grid((*self.plate.labels, axis), (*self.plate.shape, self.length))
         self._check_names_in_diag(term)
-        arrays = tuple(slots.align(c, around) for c in term.constants)
+        arrays = tuple(scope.align(c, around) for c in term.constants)
         self._check_positive(term, arrays)
-        readers = tuple(Reader.of(o, slots, around) for o in term.operands)
-        return Diagonal(Product(term.scale, arrays, readers, slots), self.length)
+        readers = tuple(Reader.of(o, scope, around) for o in term.operands)
+        return Diagonal(Product(term.scale, arrays, readers, scope), self.length)
 
     def _check_names_in_diag(self, term: Term) -> None:
-        """Refuse a plain array with an entry for each row: it would line up with the vector."""
+        """Refuse a plain array with one entry per row: it would be aligned with the vector."""
         keys = (i for o in term.operands for i in o.index if isinstance(i, Labelled))
         for array in (*term.constants, *keys):
             shape, count = np.shape(array.values), array.axes.count(None)
@@ -211,12 +208,12 @@ class Binder:
             if count == len(shape) and shape == self.plate.shape[-count:] and not fits:
                 dims = dims_as_written(self.plate.labels[-count:])
                 raise ModelError(
-                    "inside svmp.diag a plain array or key lines up with the entries of the "
+                    "inside svmp.diag a plain array or key is aligned with the entries of the "
                     f"vector; name its axes with svmp.data(array, dims={dims})"
                 )
 
     def _multiple(self, expression: Expression) -> Slot:
-        """Return the slot of a Wishart that numbers and Gammas multiply."""
+        """Return the slot of a Wishart multiplied by numbers and Gammas."""
         (term, *more) = expression.terms
         matrices = [o for o in term.operands if isinstance(o.variable.family, families.Wishart)]
         if more or term.summed or term.design is not None or len(matrices) != 1:
@@ -256,8 +253,8 @@ class Binder:
 
     def _linear_term(self, term: Term) -> LinearTerm:
         check_parents(term, (families.Normal, families.MvNormal), needs(families.Normal))
-        slots = Grid(term.summed, tuple(slot_length(term, label) for label in term.summed))
-        scope = Scope(self.rows, slots)
+        inner = Grid(term.summed, tuple(inner_length(term, label) for label in term.summed))
+        scope = Scope(self.rows, inner)
         design = term.design
         if design is not None:
             if len(term.summed) != 1:
@@ -276,7 +273,7 @@ class Binder:
 
 
 def dims_as_written(dims: tuple[str, ...]) -> str:
-    """Return dims as one writes them in Python.
+    """Return dims as Python source.
 
     >>> dims_as_written(("row",)), dims_as_written(("row", "k"))
     ('"row"', '("row", "k")')
@@ -286,7 +283,7 @@ def dims_as_written(dims: tuple[str, ...]) -> str:
 
 
 def check_parents(term: Term, kinds: tuple[type[Family], ...], wanted: str) -> None:
-    """Refuse a parent that is not conjugate, or that is observed only in part."""
+    """Refuse a parent that is not conjugate, or that is partly missing."""
     for operand in term.operands:
         variable = operand.variable
         if not isinstance(variable.family, kinds):
@@ -300,7 +297,7 @@ def check_parents(term: Term, kinds: tuple[type[Family], ...], wanted: str) -> N
 
 
 def largest(array: Labelled) -> float:
-    """Return the largest size of the numbers in an array, dense or sparse; 1 if it is empty."""
+    """Return the largest absolute value in an array, dense or sparse; 1 if it is empty."""
     values = array.values.data if sparse.issparse(array.values) else array.values
     return float(np.abs(values).max()) if np.size(values) else 1.0
 
@@ -315,13 +312,13 @@ def check_size(size: float) -> None:
 
 
 def is_product(expression: Expression) -> bool:
-    """Return whether more than one thing is multiplied."""
+    """Whether an expression is a product of more than one factor."""
     term = expression.terms[0]
     return len(term.operands) + len(term.constants) > 1 or term.scale != 1
 
 
 def plain(expression: Expression) -> Labelled | None:
-    """Return an expression that is one array of numbers as such."""
+    """Return an expression that is a constant as one array; None if it is not constant."""
     term, *more = expression.terms
     if more or term.operands or term.summed or term.design is not None or len(term.constants) > 1:
         return None
@@ -332,7 +329,7 @@ def plain(expression: Expression) -> Labelled | None:
         return replace(array, values=array.values * term.scale)
 
 
-def slot_length(term: Term, label: str) -> int:
+def inner_length(term: Term, label: str) -> int:
     """Return the length of an axis that a term sums over."""
     for operand in term.operands:
         if label in operand.index:
@@ -345,7 +342,7 @@ def slot_length(term: Term, label: str) -> int:
 
 
 def category_axis(p: Expression | DiagonalMatrix) -> tuple[str | None, int]:
-    """Return the name, if it has one, and the length of the last axis of probabilities."""
+    """Return the name (if any) and the length of the last axis of probabilities."""
     (term, *_) = (p.entries if isinstance(p, DiagonalMatrix) else p).terms
     for operand in term.operands:
         if operand.variable.dims:

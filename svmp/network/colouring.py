@@ -1,4 +1,4 @@
-"""Which elements of a variable may be updated together: those that never meet in one row."""
+"""Graph colouring: elements of a variable that share no row may be updated together."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from scipy import sparse
 from svmp.network.grid import Ints
 
 MOST_PAIRS = 20_000_000
-"""Above so many meetings a colouring costs more than it saves."""
+"""Number of pairs above which a colouring costs more than it saves."""
 
 
 def greedy_colours(elements: Ints, rows: Ints, count: int) -> Ints:
-    """Give each element the first colour that no element it meets in a row has.
+    """Give each element the first colour that no element sharing a row with it has.
 
     >>> greedy_colours(np.array([0, 1, 1, 2]), np.array([0, 0, 1, 1]), 3)
     array([0, 1, 0])
     """
     _, line = np.unique(rows, return_inverse=True)
-    meets = sparse.csr_array(
+    incidence = sparse.csr_array(
         (np.ones(len(elements), dtype=np.int8), (line, elements)),
         shape=(line.max(initial=-1) + 1, count),
     )
-    meets.sum_duplicates()
-    if (np.diff(meets.indptr).astype(np.float64) ** 2).sum() > MOST_PAIRS:
+    incidence.sum_duplicates()
+    if (np.diff(incidence.indptr).astype(np.float64) ** 2).sum() > MOST_PAIRS:
         return np.arange(count)
-    meets.data[:] = 1
-    graph = sparse.csr_array(meets.T.astype(bool) @ meets.astype(bool))
+    incidence.data[:] = 1
+    graph = sparse.csr_array(incidence.T.astype(bool) @ incidence.astype(bool))
     colours = np.full(count, -1)
     for element in range(count):
         near = graph.indices[graph.indptr[element] : graph.indptr[element + 1]]

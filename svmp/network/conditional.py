@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -24,13 +24,10 @@ from svmp.factors.factor import Factor, Given
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.binding import Binder, category_axis
+from svmp.network.expressions import Symbol
 from svmp.network.grid import Grid, Ints, Kinds
 from svmp.network.linear import Linear
 from svmp.network.slot import Slot
-
-if TYPE_CHECKING:
-    from svmp.network.variable import Variable
-
 
 CHUNK = 1 << 21
 """How many numbers an array of messages may have, so that memory stays bounded."""
@@ -51,7 +48,7 @@ class Conditional:
 
     def __init__(
         self,
-        variable: Variable,
+        variable: Symbol,
         factor: Factor,
         parameters: Mapping[str, Any],
         length: int | None,
@@ -59,7 +56,7 @@ class Conditional:
     ) -> None:
         self.variable, self.factor = variable, factor
         plate = variable.plate
-        binder = Binder(variable.model, variable.name, plate, plate, 1, dims=variable.dims)
+        binder = Binder(variable.coords, variable.name, plate, plate, 1, dims=variable.dims)
         self.parameters = binder.parameters(parameters)
         self.selector: Slot | None = None
         self.components = 1
@@ -71,9 +68,10 @@ class Conditional:
             rows = Grid((*plate.labels, axis), (*plate.shape, self.components))
             binder = replace(binder, rows=rows)
             self.component_axis = axis
+        choice = factor.child is families.Categorical
+        self.category_axis = category_axis(self.parameters["p"]) if choice else None
         if length is None:
-            choice = factor.child is families.Categorical
-            length = category_axis(self.parameters["p"])[1] if choice else 1
+            length = 1 if self.category_axis is None else self.category_axis[1]
         event_dim = variable.event_dims[-1] if variable.event_dims else ""
         binder = replace(binder, length=length, event_dim=event_dim)
         self.scope = binder.scope
@@ -119,7 +117,7 @@ class Conditional:
         """Return the axis of a mixture's components: that of its Categorical's probabilities."""
         name = self.variable.name
         (chooser,) = self.selector.variables  # type: ignore[union-attr]
-        label, length = category_axis(chooser.conditional.parameters["p"])
+        label, length = chooser.category_axis or (None, 1)
         if label is None:
             raise ModelError(
                 f"z of '{name}': the categories of '{chooser.name}' have no dimension; give its p "
@@ -134,7 +132,7 @@ class Conditional:
         chosen = [] if self.selector is None else [self.selector]
         return [*chosen, *self.slots.values()]
 
-    def parents(self) -> list[Variable]:
+    def parents(self) -> list[Symbol]:
         """Return the variables it depends on, observed ones included."""
         seen = {v.name: v for slot in self.all_slots() for v in slot.variables}
         return list(seen.values())
@@ -253,7 +251,7 @@ class Conditional:
     def message(
         self,
         q: Beliefs,
-        parent: Variable,
+        parent: Symbol,
         elements: Ints,
         rows: Ints,
         child: Array | None = None,
@@ -303,7 +301,7 @@ class Conditional:
     def message_sum(
         self,
         q: Beliefs,
-        parent: Variable,
+        parent: Symbol,
         elements: Ints,
         owner: Ints,
         rows: Ints,
@@ -331,7 +329,7 @@ class Conditional:
         widest = max([size, self.family.size, *(p.family.size for p in self.parents())])
         return max(1, CHUNK // (widest * self.components))
 
-    def slot_of(self, parent: Variable) -> tuple[str, Slot]:
+    def slot_of(self, parent: Symbol) -> tuple[str, Slot]:
         """Return the parameter in which a variable stands, and its name."""
         if self.selector is not None and any(v is parent for v in self.selector.variables):
             return "z", self.selector

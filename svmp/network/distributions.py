@@ -1,7 +1,7 @@
 """The distributions that a network is declared with, under PyMC's names; tau is a precision.
 
 `Normal("x", mu=..., tau=..., dims=..., observed=...)` declares a variable in the open model.
-`Normal.dist(mu=..., tau=...)` is the same density without a name, for a Mixture's components.
+`Normal.dist(mu=..., tau=...)` is the same density without a name, as a component of a Mixture.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from svmp import factors
 from svmp.errors import ModelError
 from svmp.network.expressions import Expression
+from svmp.network.model import current
 from svmp.network.validation import article, shown, text
 from svmp.network.variable import Component, Dims, Variable
 
@@ -29,7 +30,7 @@ HINTS = {
 
 
 def _checked(kind: str, dist: Callable[..., Component]) -> Callable[..., Component]:
-    """Refuse arguments that a density does not take, or those that it lacks."""
+    """Turn errors about unknown or missing arguments of a density into a ModelError."""
     takes = ", ".join(inspect.signature(dist).parameters)
 
     @functools.wraps(dist)
@@ -43,7 +44,7 @@ def _checked(kind: str, dist: Callable[..., Component]) -> Callable[..., Compone
 
 
 class Distribution(Variable):
-    """A variable whose density is that of `dist`; a subclass needs no more than `dist`."""
+    """A variable with the density of `dist`, the one method that a subclass needs."""
 
     def __init__(
         self,
@@ -67,10 +68,12 @@ class Distribution(Variable):
             component = self.dist(*args, **parameters)
         except ModelError as error:
             raise ModelError(f"'{name}': {error}") from None
-        super().__init__(name, component, dims, observed, missing)
+        model = current(name)
+        super().__init__(model.coords, model.free_name(name), component, dims, observed, missing)
+        model.add(self)
 
     def __init_subclass__(cls) -> None:
-        """Show the parameters of `dist` where help is asked for."""
+        """Give the class the signature of `dist`, for `help`."""
         own = [inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=str)]
         rest = list(inspect.signature(Distribution.__init__).parameters.values())
         shared = [p for p in rest if p.name in ("dims", "observed", "missing")]
@@ -105,10 +108,10 @@ class Normal(Distribution):
 
 
 class MvNormal(Distribution):
-    """Normal vector with mean `mu` and precision matrix `tau`; its last dim is the vector's.
+    """Normal vector with mean `mu` and precision matrix `tau`; its last dim is that of the vector.
 
-    `mu` may be numbers or an MvNormal; `tau` a positive definite matrix, a Wishart (which numbers
-    and Gammas may multiply), or `svmp.diag` of Gammas.
+    `mu` may be numbers or an MvNormal; `tau` a positive definite matrix, a Wishart (also multiplied
+    by numbers and Gammas), or `svmp.diag` of Gammas.
     """
 
     @staticmethod
@@ -129,7 +132,7 @@ class Gamma(Distribution):
 class Wishart(Distribution):
     """Wishart with `nu` degrees of freedom and scale matrix `V`: E[X] = nu V.
 
-    Its last two dims are the matrix's, and may have the same name.
+    Its last two dims are those of the matrix, and may have the same name.
     """
 
     @staticmethod
@@ -148,7 +151,7 @@ class Beta(Distribution):
 
 
 class Dirichlet(Distribution):
-    """Dirichlet with numbers `a`, one for each category or one for all; its last dim is theirs."""
+    """Dirichlet with numbers `a`, one per category or for all; the last dim is the categories'."""
 
     @staticmethod
     def dist(a: Any) -> Component:
@@ -159,7 +162,7 @@ class Dirichlet(Distribution):
 class Bernoulli(Distribution):
     """Bernoulli with probability `p`, a number or a Beta; or with `logit`, as the mu of a Normal.
 
-    With a logit the density enters by its lower bound of Jaakkola and Jordan.
+    With a logit the density is replaced by the lower bound of Jaakkola and Jordan.
 
     >>> import svmp
     >>> dose, dead = [-2.0, -1.0, 0.0, 1.0, 2.0], [0, 0, 1, 0, 1]
@@ -227,7 +230,7 @@ class Exponential(Distribution):
 
 
 class Mixture(Variable):
-    """A mixture: the Categorical `z` chooses which of the components each row comes from.
+    """A mixture: the Categorical `z` selects the component of each row.
 
     `component` is any density, as in `svmp.MvNormal.dist(mu=mu, tau=tau)`. Its parameters that
     have the dimension of z's categories have one value for each component; others are shared.
@@ -270,4 +273,8 @@ class Mixture(Variable):
             raise ModelError(
                 f"z of '{name}' is {kind(z)}; the choice among components needs a Categorical"
             )
-        super().__init__(name, component, dims, observed, missing, selector=z)
+        model = current(name)
+        super().__init__(
+            model.coords, model.free_name(name), component, dims, observed, missing, selector=z
+        )
+        model.add(self)

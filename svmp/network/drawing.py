@@ -1,4 +1,4 @@
-"""Pictures of a network with its plates: Graphviz and Mermaid text, SVG where `dot` is there."""
+"""Drawings of a network with its plates: Graphviz and Mermaid text, SVG if `dot` is installed."""
 
 from __future__ import annotations
 
@@ -7,33 +7,29 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
 
 from svmp.errors import SvmpError
+from svmp.network.variable import Variable
 from svmp.writing import as_path, check_picture, written_beside
-
-if TYPE_CHECKING:
-    from svmp.network.model import Model
-    from svmp.network.variable import Variable
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture of a model; notebooks show it as SVG where they can.
+    """A drawing of a model; notebooks show it as SVG if Graphviz is installed.
 
     Attributes
     ----------
     mermaid
-        The picture as Mermaid text, which many pages and editors render.
+        Mermaid text, which many web pages and editors render.
     dot
-        The picture as Graphviz text.
+        Graphviz text.
     """
 
     mermaid: str
     dot: str
 
     def svg(self) -> str:
-        """Render by Graphviz."""
+        """Render with Graphviz."""
         program = shutil.which("dot")
         if program is None:
             raise SvmpError(
@@ -48,7 +44,7 @@ class Drawing:
         return run.stdout
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture: .svg by Graphviz, .dot or .gv as its text, .mmd or .md as Mermaid."""
+        """Write a file: .svg by Graphviz, .dot or .gv as Graphviz text, .mmd or .md as Mermaid."""
         target = as_path(path)
         match target.suffix:
             case ".svg":
@@ -75,9 +71,8 @@ class Drawing:
         return self.mermaid
 
 
-def draw(model: Model) -> Drawing:
-    """Draw a model: a node a variable, shaded if observed, in a box for each plate."""
-    variables = list(model.variables.values())
+def draw(variables: list[Variable]) -> Drawing:
+    """Draw a network: one node per variable, shaded if observed, in one box per plate."""
     number = {v.name: f"v{i}" for i, v in enumerate(variables)}
     plates: dict[tuple[str, ...], list[Variable]] = {}
     for variable in variables:
@@ -93,15 +88,15 @@ def draw(model: Model) -> Drawing:
 _MERMAID = str.maketrans(
     {**{c: f"#{ord(c)};" for c in "#&'`\\"}, '"': "#quot;", "<": "#lt;", ">": "#gt;"}
 )
-"""Characters that would end a label or begin an entity in Mermaid's text."""
+"""Characters that would end a label or start an entity in Mermaid."""
 
 
 def _html(text: str) -> str:
-    """Escape for Graphviz' labels, in which a backslash begins an escape too."""
+    """Escape for labels of Graphviz, where a backslash starts an escape too."""
     return escape(text).replace("\\", "&#92;")
 
 
-Plates = dict[tuple[str, ...], "list[Variable]"]
+Plates = dict[tuple[str, ...], list[Variable]]
 
 
 def _title(variable: Variable) -> str:

@@ -1,12 +1,12 @@
-"""What a parameter may be: sums of products of variables, arrays and numbers, indexed and summed.
+"""Expressions: sums of products of variables, arrays and numbers, indexed and summed.
 
 Every expression is kept in one normal form, a sum of terms
 
     scale * constants * x_1[index] * x_2[index] * ...      summed over some named axes,
 
-so that a Normal's mean is visibly linear in each variable, and a precision visibly a product.
-Axes go by name. An axis without a name (of a plain array) is lined up with the last plate axes
-of the variable that is being declared, as NumPy would.
+which shows whether a mean is linear in each variable, and whether a precision is a product.
+Axes are named. Axes of a plain array, which have no names, are aligned with the last plate axes of
+the variable that is being declared, as in NumPy broadcasting.
 """
 
 from __future__ import annotations
@@ -15,43 +15,28 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from svmp.errors import ModelError
-from svmp.network.refusals import Refuses
+from svmp.families.family import Family
+from svmp.network.coords import Coords
+from svmp.network.grid import Grid, Labelled
+from svmp.network.refusals import Symbolic
 from svmp.network.validation import PRIME, array, dim_names, numeric, shown, sound_sparse
 
-if TYPE_CHECKING:
-    from svmp.network.variable import Variable
-
-
-@dataclass(frozen=True, eq=False)
-class Labelled:
-    """An array whose leading axes have names; None lines up with the declared variable's plate.
-
-    Axes past the named ones belong to each value.
-    """
-
-    values: NDArray[Any]
-    axes: tuple[str | None, ...]
-
-    def renamed(self, old: str, new: str) -> Labelled:
-        return replace(self, axes=tuple(new if a == old else a for a in self.axes))
-
-
 Index = str | int | Labelled
-"""How one axis of a variable is read: in full under a name, at one place, or through a key."""
+"""How one axis of a variable is indexed: in full under a name, by an integer, or by a key."""
 
 
 @dataclass(frozen=True, eq=False)
 class Operand:
-    """A variable as it stands in a product, with an index for each of its axes."""
+    """A variable in a product, with an index for each of its axes."""
 
-    variable: Variable
+    variable: Symbol
     index: tuple[Index, ...]
 
     def renamed(self, old: str, new: str) -> Operand:
@@ -109,13 +94,13 @@ class Term:
         for name in names:
             if names.count(name) > 1:
                 raise ModelError(
-                    f"'{name}' stands twice in one product; a mean must be linear in each variable"
+                    f"'{name}' occurs twice in one product; a mean must be linear in each variable"
                 )
         if self.design is not None and other.design is not None:
             raise ModelError(
                 "a product can hold one sparse design only; others may be dense arrays"
             )
-        for label in other.summed:  # a summed axis is private to its term
+        for label in other.summed:  # the name of a summed axis is private to its term
             other = other.renamed(label, unused(label, self.labels | other.labels))
         left = self
         for label in self.summed:
@@ -131,7 +116,7 @@ class Term:
 
     def sum_over(self, label: str) -> Term:
         if not isinstance(label, str):
-            raise ModelError(f"cannot sum over {shown(label)}: an axis goes by its name")
+            raise ModelError(f"cannot sum over {shown(label)}: give the name of an axis")
         if label not in self.free:
             there = ", ".join(sorted(self.free)) or "none"
             raise ModelError(
@@ -143,8 +128,8 @@ class Term:
         return replace(renamed, summed=(*renamed.summed, private))
 
 
-class Expression(Refuses):
-    """A sum of terms; variables are the simplest ones."""
+class Expression(Symbolic):
+    """A sum of terms; the simplest expression is a variable."""
 
     @property
     @abstractmethod
@@ -200,7 +185,7 @@ class Expression(Refuses):
     def __matmul__(self, other: Any) -> Expression:
         if not isinstance(other, Expression):
             with about(self):
-                raise ModelError("an array stands on the left of @, as in design @ weights")
+                raise ModelError("an array must be on the left of @, as in design @ weights")
         return dot(self, other)
 
     def __rmatmul__(self, other: Any) -> Expression:
@@ -223,6 +208,69 @@ class Expression(Refuses):
             return Sum(tuple(t.sum_over(dim) for t in self.terms))
 
 
+class Symbol(Expression):
+    """A variable as expressions and parameters see it; `variable.Variable` adds its density.
+
+    Attributes
+    ----------
+    name, family, dims, coords
+        As declared. Dims count the axes of one value (of a vector, say) as the last ones.
+    shape
+        Sizes of the dims.
+    plate
+        The axes over which the elements repeat.
+    event_dims
+        The dims of one value.
+    observed
+        The values, or None where the variable is hidden.
+    present
+        Flat indices of the elements that are not missing, or None where none is missing.
+    category_axis
+        Of a Categorical: name, if it has one, and length of the axis of its probabilities.
+    """
+
+    name: str
+    coords: Coords
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    plate: Grid
+    event_dims: tuple[str, ...]
+    family: Family
+    observed: NDArray[Any] | None
+    present: NDArray[np.int64] | None
+    category_axis: tuple[str | None, int] | None
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        return (Term(operands=(Operand(self, self.dims),)),)
+
+    @property
+    def hidden(self) -> bool:
+        return self.observed is None
+
+    @property
+    def size(self) -> int:
+        """Number of elements, missing ones included."""
+        return self.plate.size
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Flat indices of the elements that are not missing."""
+        return np.arange(self.size) if self.present is None else self.present
+
+    @property
+    def count(self) -> int:
+        """Number of elements that are not missing."""
+        return self.size if self.present is None else len(self.present)
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The observed values that are not missing."""
+        if self.observed is None:
+            raise AttributeError("values")  # __getattr__ says what to write instead
+        return self.observed if self.present is None else self.observed[self.present]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Sum(Expression):
     """An expression as the sum of its terms."""
@@ -239,8 +287,8 @@ class Sum(Expression):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DiagonalMatrix(Refuses):
-    """A matrix with an expression on its diagonal; only a precision matrix may be one."""
+class DiagonalMatrix(Symbolic):
+    """A diagonal matrix with an expression as its diagonal, for use as a precision matrix."""
 
     hint: ClassVar[str] = "; put the other factors inside, as in svmp.diag(2 * x)"
     entries: Expression
@@ -250,7 +298,7 @@ class DiagonalMatrix(Refuses):
 
 
 def diag(entries: Any) -> DiagonalMatrix:
-    """Make a precision matrix of positive numbers or Gammas, for the tau of an MvNormal.
+    """Make a diagonal precision matrix of positive numbers or Gammas, as tau of an MvNormal.
 
     >>> import svmp
     >>> with svmp.Model(coords={"feature": 2}) as model:
@@ -265,7 +313,7 @@ def diag(entries: Any) -> DiagonalMatrix:
 
 @contextmanager
 def about(*values: Any) -> Iterator[None]:
-    """Say which variables stand in an expression that cannot be made."""
+    """Name the variables of an expression in the errors that it raises."""
     try:
         yield
     except ModelError as error:
@@ -276,13 +324,13 @@ def about(*values: Any) -> Iterator[None]:
 
 
 def names_of(*values: Any) -> list[str]:
-    """Return the names of all variables in some expressions, quoted."""
+    """Return the quoted names of all variables in some expressions."""
     terms = [t for v in values if isinstance(v, Expression) for t in v.terms]
     return list(dict.fromkeys(f"'{o.variable.name}'" for t in terms for o in t.operands))
 
 
 def unused(label: str, taken: Iterable[str]) -> str:
-    """Prime a name until nothing else has it."""
+    """Append primes to a name until it is not taken."""
     taken = set(taken)
     while label in taken:
         label += PRIME
@@ -290,29 +338,29 @@ def unused(label: str, taken: Iterable[str]) -> str:
 
 
 def lift(value: Any) -> Expression:
-    """Make an expression of a number or an array; expressions stay as they are."""
+    """Convert a number or an array to an expression; return expressions as they are."""
     if isinstance(value, Expression):
         return value
-    if isinstance(value, Refuses):
+    if isinstance(value, Symbolic):
         raise ModelError(
             f"{value.in_words()} is neither a number, an array nor a variable{value.hint}"
         )
     if sparse.issparse(value):
-        raise ModelError("a sparse design enters through svmp.dot(design, weights)")
+        raise ModelError("use a sparse design in svmp.dot(design, weights)")
     return constant(numeric(value))
 
 
 def constant(values: NDArray[Any], axes: tuple[str | None, ...] | None = None) -> Expression:
-    """Make an expression of an array, with or without names for its axes."""
+    """Convert an array to an expression, with or without names for its axes."""
     if values.ndim == 0:
         return Sum((Term(scale=float(values)),))
     return Sum((Term(constants=(Labelled(values, axes or (None,) * values.ndim),)),))
 
 
 def data(values: ArrayLike, dims: str | tuple[str, ...]) -> Expression:
-    """Label the axes of an array, for use in an expression or as an index.
+    """Name the axes of an array, for use in an expression or as an index.
 
-    Only needed where plain alignment with the last axes is not what is meant.
+    Only needed where the axes should not be aligned with the last axes of the variable.
 
     >>> import svmp
     >>> with svmp.Model(coords={"year": 3, "city": 2}):
@@ -344,8 +392,8 @@ def dot(*operands: Any, dim: str | None = None) -> Expression:
         Two or more variables, expressions or arrays. The last axis of a plain array or of a
         scipy.sparse design is the one summed over, as in a matrix product.
     dim
-        The axis to sum over. May be left out where all variables and expressions have one axis in
-        common, or where there is one of them and it has one axis.
+        The axis to sum over. It may be omitted if the variables and expressions have exactly one
+        axis in common.
 
     >>> import svmp
     >>> with svmp.Model(coords={"feature": 2}):

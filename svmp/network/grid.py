@@ -1,8 +1,8 @@
-"""Named axes and flat numbers: a plate is a table, its cells counted row by row."""
+"""Named axes and flat indices: a plate is a table whose cells are numbered in C order."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -11,17 +11,30 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from svmp.errors import ModelError
-from svmp.network.expressions import Labelled
 from svmp.network.validation import PRIME
 
 Ints = NDArray[np.int64]
 WIDE = 128
-"""Numbers of a line that are added up fast."""
+"""Row length from which NumPy adds up rows at full speed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """An array whose leading axes have names, or None to be aligned with the variable's plate.
+
+    Axes after the named ones belong to each value.
+    """
+
+    values: NDArray[Any]
+    axes: tuple[str | None, ...]
+
+    def renamed(self, old: str, new: str) -> Labelled:
+        return replace(self, axes=tuple(new if a == old else a for a in self.axes))
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Axes in order, with names and sizes; a cell has one flat number, last axis fastest."""
+    """Axes in order, with names and sizes; flat indices of cells are in C order."""
 
     labels: tuple[str, ...]
     shape: tuple[int, ...]
@@ -37,32 +50,32 @@ class Grid:
         return self.shape[self.labels.index(label)]
 
     def coordinate(self, label: str, flat: Ints) -> Ints:
-        """Return the position along one axis of each flat number."""
+        """Return the position along one axis of each flat index."""
         axis = self.labels.index(label)
         place = flat if axis == len(self.labels) - 1 else flat // self.stride(label)
         return place if axis == 0 else place % self.shape[axis]
 
     def locate(self, flat: int) -> tuple[int, ...]:
-        """Return the index of one cell, for messages to people."""
+        """Return the index of one cell, for error messages."""
         return tuple(int(i) for i in np.unravel_index(flat, self.shape))
 
 
 @dataclass(frozen=True)
 class Kinds:
-    """The cells of a grid sorted into kinds: of one kind are those that differ in other axes."""
+    """The cells of a plate grouped by some of its axes; cells of one kind differ in the others."""
 
     plate: Grid
     grid: Grid
 
     @classmethod
     def along(cls, plate: Grid, axes: set[str]) -> Kinds:
-        """Return the kinds that some of the axes make."""
+        """Group the cells of a plate by some of its axes."""
         labels = tuple(label for label in plate.labels if label in axes)
         return cls(plate, Grid(labels, tuple(plate.length(label) for label in labels)))
 
     @property
     def each(self) -> int:
-        """How many cells are of one kind."""
+        """Number of cells of each kind."""
         return self.plate.size // max(self.grid.size, 1)
 
     def of(self, cells: Ints) -> Ints:
@@ -80,26 +93,26 @@ class Kinds:
         return cells
 
     def everywhere(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Give every cell the line of its kind."""
+        """Return for every cell the row of values of its kind."""
         known = [
             n if a in self.grid.labels else 1
             for a, n in zip(self.plate.labels, self.plate.shape, strict=True)
         ]
         size = values.shape[-1]
-        lines = np.broadcast_to(values.reshape(*known, size), (*self.plate.shape, size))
-        return lines.reshape(-1, size)
+        rows = np.broadcast_to(values.reshape(*known, size), (*self.plate.shape, size))
+        return rows.reshape(-1, size)
 
     def count(self, cells: Ints | None) -> Ints:
-        """Return how many of some cells, or of all, are of each kind."""
+        """Return the number of cells of each kind, among some cells or all (None)."""
         if cells is None:
             return np.full(self.grid.size, self.each)
         return np.bincount(self.of(cells), minlength=self.grid.size)
 
     def mean_without(self, values: NDArray[Any], cells: Ints) -> tuple[Ints, NDArray[Any]]:
-        """Return the number of cells of each kind, leaving some out, and the mean of their lines.
+        """Return the number of cells of each kind and their mean row, leaving some cells out.
 
         A kind with no cells left has a mean of 0. The cells left out are usually few, so their
-        lines are subtracted from the sum over all cells.
+        rows are subtracted from the sum over all cells.
         """
         count, kinds = self.each - self.count(cells), self.of(cells)
         total = self.each * self.mean(values)
@@ -107,7 +120,7 @@ class Kinds:
         return count, (count > 0)[:, None] * total / np.maximum(count, 1)[:, None]
 
     def mean(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the mean over the cells of each kind of what stands in a line for each cell."""
+        """Return the mean row of each kind, of values with one row per cell."""
         labels, count = self.plate.labels, len(self.grid.labels)
         if self.grid.labels == labels[len(labels) - count :]:
             return (
@@ -118,20 +131,22 @@ class Kinds:
         return np.asarray(cells.mean(axis=other)).reshape(self.grid.size, -1)
 
 
-def column_sums(lines: NDArray[Any]) -> NDArray[Any]:
-    """Add up lines; where they are short many side by side, which NumPy does several times faster.
+def column_sums(rows: NDArray[Any]) -> NDArray[Any]:
+    """Return the sum over the first axis.
+
+    Short rows are added many side by side, which NumPy does several times faster.
 
     >>> column_sums(np.arange(6.0).reshape(3, 2))
     array([6., 9.])
     """
-    many = max(1, WIDE // max(1, lines.shape[1]))
-    whole = len(lines) // many * many
-    wide = lines[:whole].reshape(-1, many * lines.shape[1]).sum(axis=0)
-    return np.asarray(wide.reshape(many, -1).sum(axis=0) + lines[whole:].sum(axis=0))
+    many = max(1, WIDE // max(1, rows.shape[1]))
+    whole = len(rows) // many * many
+    wide = rows[:whole].reshape(-1, many * rows.shape[1]).sum(axis=0)
+    return np.asarray(wide.reshape(many, -1).sum(axis=0) + rows[whole:].sum(axis=0))
 
 
 class StrayAxisError(ModelError):
-    """Something has a dimension that the variable which is declared does not have."""
+    """An array or parent has a dimension that the declared variable does not have."""
 
     def __init__(self, what: str, label: str, length: int) -> None:
         super().__init__(what)
@@ -140,39 +155,47 @@ class StrayAxisError(ModelError):
 
 @dataclass(frozen=True)
 class Scope:
-    """The axes that a term can speak of: the rows of a table and the slots it sums over."""
+    """The axes that a term can refer to.
+
+    Attributes
+    ----------
+    rows
+        The axes of the table.
+    inner
+        The axes that the term sums over, or the diagonal of a matrix.
+    """
 
     rows: Grid
-    slots: Grid
+    inner: Grid
 
-    def coordinate(self, label: str, rows: Ints, slots: Ints) -> Ints:
-        if label in self.slots.labels:
-            return self.slots.coordinate(label, slots)
+    def coordinate(self, label: str, rows: Ints, inner: Ints) -> Ints:
+        if label in self.inner.labels:
+            return self.inner.coordinate(label, inner)
         return self.rows.coordinate(label, rows)
 
-    def look_up(self, array: Labelled, rows: Ints, slots: Ints) -> NDArray[Any]:
-        """Return the array's value for each (row, slot); one value where it has no axes."""
+    def look_up(self, array: Labelled, rows: Ints, inner: Ints) -> NDArray[Any]:
+        """Return the array's value at each (row, inner index); one value if it has no axes."""
         if not array.axes:
             return array.values
-        if array.axes == self.rows.labels:  # by the flat number, without a division
+        if array.axes == self.rows.labels:  # by the flat index, without a division
             events = array.values.shape[len(array.axes) :]
             return array.values.reshape(self.rows.size, *events)[rows]
-        places = tuple(self.coordinate(str(a), rows, slots) for a in array.axes)
+        places = tuple(self.coordinate(str(a), rows, inner) for a in array.axes)
         return array.values[places]
 
     def knows(self, label: str) -> bool:
-        return label in self.slots.labels or label in self.rows.labels
+        return label in self.inner.labels or label in self.rows.labels
 
     def length(self, label: str) -> int:
-        return (self.slots if label in self.slots.labels else self.rows).length(label)
+        return (self.inner if label in self.inner.labels else self.rows).length(label)
 
     def align(self, array: Labelled, plate: Grid) -> Labelled:
-        """Name the unnamed axes after the plate's last ones, and check every length."""
+        """Align the unnamed axes with the last axes of the plate, and check every length."""
         unnamed = array.axes.count(None)
         if unnamed > len(plate.labels):
             raise ModelError(
                 f"an array has {counted(unnamed)} without names, and the variable "
-                f"{counted(len(plate.labels))} to line up with; give the variable more dims, or "
+                f"{counted(len(plate.labels))} to align with; give the variable more dims, or "
                 "name those of the array with svmp.data(array, dims=...)"
             )
         names = iter(plate.labels[len(plate.labels) - unnamed :])
@@ -198,7 +221,7 @@ class Scope:
 
 
 def complement(numbers: Ints | None, size: int) -> Ints | None:
-    """Return the numbers below a size that are not among some; None where these are all (None).
+    """Return the indices below a size that are not in `numbers`; None if these are all (None).
 
     >>> complement(np.array([0, 2]), 4)
     array([1, 3])
@@ -211,7 +234,7 @@ def complement(numbers: Ints | None, size: int) -> Ints | None:
 
 
 def counted(axes: int) -> str:
-    """Return a number of axes in words.
+    """Describe a number of axes.
 
     >>> counted(0), counted(1), counted(2)
     ('no axis', '1 axis', '2 axes')
@@ -220,7 +243,7 @@ def counted(axes: int) -> str:
 
 
 def ragged(starts: Ints, counts: Ints) -> tuple[Ints, Ints]:
-    """Concatenate ranges: return each range's number, and every member of it.
+    """Concatenate ranges: return for each member the number of its range, and the member.
 
     >>> owner, member = ragged(np.array([5, 0]), np.array([2, 3]))
     >>> owner, member

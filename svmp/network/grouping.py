@@ -1,61 +1,62 @@
-"""Which element of a dim each row belongs to: all that a document, a user, a school brings along.
+"""Groups: everything that belongs to one element of a dim, as to a document, a user or a school.
 
-A variable with the dim among its own has it directly. A row belongs where its parents do, found
-by its key; a variable of the rows themselves where its row does. What is tied to one element so is
-local to it, and all else is global: the split of Hoffman, Blei, Wang & Paisley (2013).
+A variable that has the dim belongs to its element directly. A row belongs to the group of its
+parents, found by its key; a local variable to the group of its row. Variables that belong to a
+group are local to it, and all others are global: the split of Hoffman, Blei, Wang & Paisley (2013).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from svmp.errors import ModelError
+from svmp.network.conditional import Conditional
+from svmp.network.declaration import Declaration
+from svmp.network.edge import Edge
+from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints, ragged
 from svmp.network.validation import shown
-
-if TYPE_CHECKING:
-    from svmp.network.network import Network
-    from svmp.network.variable import Variable
+from svmp.network.variable import Variable
 
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """A network divided by a dim.
+    """The groups of a network along one dim.
 
     Attributes
     ----------
     dim, count
-        The dim, and how many elements it has: the groups.
+        The dim, and its size: the number of groups.
     group
-        By variable, the group of each of its elements; variables without any are global.
+        By variable, the group of each of its elements; variables that are not in it are global.
+    locals
+        Hidden variables that belong to groups, in the order of their updates.
+    coupling
+        As that of the network, without the variables that belong to groups.
+    edges
+        Those of the network.
+    present
+        By variable, the rows of its table that count, or None for all.
     """
 
-    network: Network
     dim: str
     count: int
     group: dict[str, Ints]
-
-    @cached_property
-    def locals(self) -> list[str]:
-        """Hidden variables of the groups, in the order of their updates."""
-        return [name for name in self.network.default_order if name in self.group]
+    locals: list[str]
+    coupling: dict[str, int]
+    edges: Mapping[str, list[Edge]]
+    present: Mapping[str, Ints | None]
 
     @cached_property
     def sizes(self) -> Ints:
-        """How many hidden elements belong to each group."""
+        """Number of hidden elements that belong to each group."""
         counts = [np.bincount(self.group[n], minlength=self.count) for n in self.locals]
         return np.sum(counts, axis=0, dtype=np.int64) if counts else np.zeros(self.count, np.int64)
-
-    @cached_property
-    def coupling(self) -> dict[str, int]:
-        """As that of the network, where the variables of the groups do not count either."""
-        return self.network.coupling_beside({*self.network.locals, *self.locals})
 
     @cached_property
     def _rows(self) -> dict[str, sparse.csr_array]:
@@ -65,7 +66,8 @@ class Grouping:
                 shape=(self.count, len(group)),
             )
             for name, group in self.group.items()
-            for rows in [self.network.rows(self.network.model.variables[name])]
+            for present in [self.present[name]]
+            for rows in [np.arange(len(group)) if present is None else present]
         }
 
     def rows(self, name: str, groups: Ints) -> Ints:
@@ -76,27 +78,37 @@ class Grouping:
         return np.sort(table.indices[place].astype(np.int64))
 
 
-def group_by(network: Network, dim: str) -> Grouping:
-    """Find what belongs to each element of a dim."""
-    model, group = network.model, dict[str, Ints]()
+def group_by(
+    model: Declaration, edges: Mapping[str, list[Edge]], local: Collection[str], dim: str
+) -> dict[str, Ints]:
+    """Return by variable the group of each of its elements, for variables that belong to groups.
+
+    Parameters
+    ----------
+    edges
+        For each hidden variable, the tables that depend on it.
+    local
+        Hidden variables of which each element is the parent of one row at most.
+    """
+    group = dict[str, Ints]()
     if dim not in model.sizes:
         raise ModelError(
             f"over is {shown(dim)}, but the model has no such dimension; it has {list(model.sizes)}"
         )
     found = -1
-    while len(group) > found:  # a row's own variable may tie another table to its group
+    while len(group) > found:  # a local variable may link another table to its group
         found = len(group)
         for name, variable in model.variables.items():
-            ties = list(_ties(network, dim, group, variable))
-            if ties:
-                group[name] = _agreed(variable, dim, ties)
-    if not any(name in group for name in network.observed):
+            links = list(_links(variable, dim, group, edges[name] if name in local else []))
+            if links:
+                group[name] = _agreed(variable, dim, links)
+    if not any(name in group for name, v in model.variables.items() if not v.hidden):
         raise ModelError(f"over is '{dim}', but no observed variable depends on that dimension")
-    return Grouping(network, dim, model.sizes[dim], group)
+    return group
 
 
-def _ties(
-    network: Network, dim: str, group: dict[str, Ints], variable: Variable
+def _links(
+    variable: Variable, dim: str, group: dict[str, Ints], edges: list[Edge]
 ) -> Iterator[tuple[Ints, Ints]]:
     """Yield rows of a table and their groups: by its dims, by its parents, and by its children."""
     if dim in variable.plate.labels:
@@ -104,19 +116,18 @@ def _ties(
         yield rows, variable.plate.coordinate(dim, rows)
     for parent in variable.conditional.parents():
         if parent.name in group:
-            elements, rows = _keys(parent, variable)
+            elements, rows = _keys(parent, variable.conditional)
             yield rows, group[parent.name][elements]
-    if variable.name in network.locals:
-        for edge in network.edges[variable.name]:
-            table = edge.conditional.variable
-            if table.name in group:
-                elements, rows = _keys(variable, table)
-                yield elements, group[table.name][rows]
+    for edge in edges:
+        table = edge.conditional.variable.name
+        if table in group:
+            elements, rows = _keys(variable, edge.conditional)
+            yield elements, group[table][rows]
 
 
-def _keys(parent: Variable, table: Variable) -> tuple[Ints, Ints]:
-    """List every element of a parent that a row of a table depends on, beside that row."""
-    conditional, rows = table.conditional, np.arange(table.size)
+def _keys(parent: Symbol, conditional: Conditional) -> tuple[Ints, Ints]:
+    """List every (element, row) where a row of a table depends on that element of a parent."""
+    rows = np.arange(conditional.variable.size)
     _, slot = conditional.slot_of(parent)
     if slot is conditional.selector:
         return slot.pairs(parent, rows)
@@ -124,12 +135,12 @@ def _keys(parent: Variable, table: Variable) -> tuple[Ints, Ints]:
     return elements, subrows // conditional.components
 
 
-def _agreed(variable: Variable, dim: str, ties: list[tuple[Ints, Ints]]) -> Ints:
-    """Return the one group of each row, or refuse the row that has two, or none."""
+def _agreed(variable: Variable, dim: str, links: list[tuple[Ints, Ints]]) -> Ints:
+    """Return the group of each row, or refuse a row with two groups or none."""
     agreed = np.full(variable.size, -1, dtype=np.int64)
-    for rows, groups in ties:
+    for rows, groups in links:
         agreed[rows] = groups
-    for rows, groups in ties:
+    for rows, groups in links:
         apart = np.flatnonzero(agreed[rows] != groups)
         if len(apart):
             row = int(rows[apart[0]])

@@ -14,34 +14,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from svmp.families.family import Array, stack
 from svmp.network.beliefs import Beliefs
 from svmp.network.colouring import greedy_colours
-from svmp.network.expressions import Labelled
-from svmp.network.grid import Ints, Scope, ragged
+from svmp.network.expressions import Symbol
+from svmp.network.grid import Ints, Labelled, Scope, ragged
 from svmp.network.reader import Reader
 from svmp.network.slot import Slot
-
-if TYPE_CHECKING:
-    from svmp.network.variable import Variable
 
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Some entries of one term: whose they are (`owner`), their rows, slots and coefficients."""
+    """Some entries of one term: owners, rows, inner indices and coefficients."""
 
     owner: Ints
     rows: Ints
-    slots: Ints
+    inner: Ints
     coefficient: Array
 
     def __getitem__(self, chosen: Ints) -> Entries:
         return Entries(
-            self.owner[chosen], self.rows[chosen], self.slots[chosen], self.coefficient[chosen]
+            self.owner[chosen], self.rows[chosen], self.inner[chosen], self.coefficient[chosen]
         )
 
 
@@ -57,46 +54,46 @@ class LinearTerm:
 
     @property
     def separable(self) -> bool:
-        """Two slots of one row never share an element, nor entries of one vector."""
-        slots = set(self.scope.slots.labels)
-        return all(dimension(r.variable) == 1 and r.carried == slots for r in self.readers)
+        """Whether two entries of one row never share an element, nor read entries of one vector."""
+        inner = set(self.scope.inner.labels)
+        return all(dimension(r.variable) == 1 and r.carried == inner for r in self.readers)
 
-    def reader(self, variable: Variable) -> Reader | None:
+    def reader(self, variable: Symbol) -> Reader | None:
         return next((r for r in self.readers if r.variable is variable), None)
 
     def entries(self, rows: Ints) -> Entries:
         """List every entry of these rows; the owner is the position in `rows`."""
         if self.design is None:
-            owner, slots = np.divmod(
-                np.arange(len(rows) * self.scope.slots.size), self.scope.slots.size
+            owner, inner = np.divmod(
+                np.arange(len(rows) * self.scope.inner.size), self.scope.inner.size
             )
-            return self._entries(owner, rows[owner], slots, 1.0)
+            return self._entries(owner, rows[owner], inner, 1.0)
         line = np.zeros(len(rows), dtype=np.int64)
         if len(self.design.axes) == 2:  # otherwise one line serves every row
             line = self.scope.rows.coordinate(str(self.design.axes[0]), rows)
         matrix: Any = self.design.values
         starts = matrix.indptr[line].astype(np.int64)
         owner, place = ragged(starts, matrix.indptr[line + 1] - starts)
-        slots = matrix.indices[place].astype(np.int64)
-        return self._entries(owner, rows[owner], slots, matrix.data[place])
+        inner = matrix.indices[place].astype(np.int64)
+        return self._entries(owner, rows[owner], inner, matrix.data[place])
 
-    def _entries(self, owner: Ints, rows: Ints, slots: Ints, value: Array | float) -> Entries:
+    def _entries(self, owner: Ints, rows: Ints, inner: Ints, value: Array | float) -> Entries:
         coefficient = np.full(len(rows), self.scale) * value
         for array in self.constants:
-            coefficient *= self.scope.look_up(array, rows, slots)
-        return Entries(owner, rows, slots, coefficient)
+            coefficient *= self.scope.look_up(array, rows, inner)
+        return Entries(owner, rows, inner, coefficient)
 
     def touching(self, reader: Reader, elements: Ints, rows: Ints) -> Entries:
         """List the entries of each row that read the element beside it."""
-        if self.design is None and reader.carried == set(self.scope.slots.labels):
-            slots = reader.slot_of(elements)
-            found = self._entries(np.arange(len(rows)), rows, slots, 1.0)
+        if self.design is None and reader.carried == set(self.scope.inner.labels):
+            inner = reader.inner_of(elements)
+            found = self._entries(np.arange(len(rows)), rows, inner, 1.0)
         else:
             found = self.entries(rows)
-        here = reader.element(found.rows, found.slots) == elements[found.owner]
+        here = reader.element(found.rows, found.inner) == elements[found.owner]
         return found if here.all() else found[np.flatnonzero(here)]
 
-    def mean(self, q: Beliefs, at: Entries, skip: Variable | None = None) -> Array:
+    def mean(self, q: Beliefs, at: Entries, skip: Symbol | None = None) -> Array:
         """E[c prod x_f] of each entry, leaving one variable out."""
         value = at.coefficient
         for reader in self.readers:
@@ -117,7 +114,7 @@ class Linear(Slot):
         return True
 
     @property
-    def variables(self) -> list[Variable]:
+    def variables(self) -> list[Symbol]:
         seen = {r.variable.name: r.variable for t in self.terms for r in t.readers}
         return list(seen.values())
 
@@ -160,7 +157,7 @@ class Linear(Slot):
         return total
 
     def message(
-        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
+        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, incoming: Array
     ) -> Array:
         size, count = dimension(variable), len(rows)
         linear, square = incoming[:, 0], incoming[:, 1]
@@ -168,7 +165,7 @@ class Linear(Slot):
         slope = np.zeros((count, size))
         own = np.zeros(count)
         for _, reader, at, a in touched:
-            slope += scatter(a, at.owner, reader.component(at.rows, at.slots), slope.shape)
+            slope += scatter(a, at.owner, reader.component(at.rows, at.inner), slope.shape)
             own += np.bincount(at.owner, a * first(q, reader, at), count)
         rest = self.mean(q, rows) - own
         vector = slope * (linear + 2 * square * rest)[:, None]
@@ -177,7 +174,7 @@ class Linear(Slot):
         return np.concatenate([vector, matrix], axis=1)
 
     def _touched(
-        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints
+        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints
     ) -> Iterator[Touched]:
         """Yield the entries of every row that read the element, with E[c prod of the others]."""
         for term in self.terms:
@@ -187,7 +184,7 @@ class Linear(Slot):
                 yield term, reader, at, term.mean(q, at, skip=variable)
 
     def _squared_slope(
-        self, q: Beliefs, variable: Variable, count: int, touched: list[Touched]
+        self, q: Beliefs, variable: Symbol, count: int, touched: list[Touched]
     ) -> Array:
         """E[a a^T] of each row, flattened."""
         size = dimension(variable)
@@ -199,15 +196,15 @@ class Linear(Slot):
                 else:
                     a, b = beside(left_at, right_at)
                 value = second(q, left, a, right, b, skip=variable)
-                component = left_reader.component(a.rows, a.slots)
-                component = component * size + right_reader.component(b.rows, b.slots)
+                component = left_reader.component(a.rows, a.inner)
+                component = component * size + right_reader.component(b.rows, b.inner)
                 total += scatter(value, a.owner, component, total.shape)
         return total
 
     def _shared_with_rest(
         self,
         q: Beliefs,
-        variable: Variable,
+        variable: Symbol,
         elements: Ints,
         rows: Ints,
         touched: list[Touched],
@@ -221,25 +218,25 @@ class Linear(Slot):
                 a, b = beside(at, other.entries(rows))
                 again = other.reader(variable)
                 if again is not None:
-                    apart = again.element(b.rows, b.slots) != elements[a.owner]
+                    apart = again.element(b.rows, b.inner) != elements[a.owner]
                     a, b = a[np.flatnonzero(apart)], b[np.flatnonzero(apart)]
                 value = second(q, term, a, other, b, skip_left=variable)
                 value -= term.mean(q, a, skip=variable) * other.mean(q, b)
-                component = reader.component(a.rows, a.slots)
+                component = reader.component(a.rows, a.inner)
                 total += scatter(value, a.owner, component, total.shape)
         return total
 
-    def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+    def pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
         found = []
         for term in self.terms:
             reader = term.reader(variable)
             if reader is not None:
                 at = term.entries(rows)
-                found.append((reader.element(at.rows, at.slots), at.rows))
+                found.append((reader.element(at.rows, at.inner), at.rows))
         elements, where = (np.concatenate(part) for part in zip(*found, strict=True))
         return elements, where
 
-    def labels(self, variable: Variable) -> set[str]:
+    def labels(self, variable: Symbol) -> set[str]:
         found: set[str] = set()
         for term in self.terms:
             reader = term.reader(variable)
@@ -248,7 +245,7 @@ class Linear(Slot):
                 found |= reader.labels | {str(axis) for axis in design}
         return found
 
-    def width(self, variable: Variable) -> int:
+    def width(self, variable: Symbol) -> int:
         widths = []
         for term in self.terms:
             reader = term.reader(variable)
@@ -259,41 +256,41 @@ class Linear(Slot):
                 widths.append(reader.width)
         return sum(widths)
 
-    def shares_rows(self, variable: Variable) -> bool:
+    def shares_rows(self, variable: Symbol) -> bool:
         reads = [(t, r) for t in self.terms if (r := t.reader(variable)) is not None]
         term, reader = reads[0]
-        every = reader.carried == set(term.scope.slots.labels) and term.scope.slots.size > 0
-        return len(reads) == 1 and term.design is None and every and not reader.keyed_by_slots
+        every = reader.carried == set(term.scope.inner.labels) and term.scope.inner.size > 0
+        return len(reads) == 1 and term.design is None and every and not reader.keyed_by_inner
 
-    def first_pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+    def first_pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
         reader = next(r for t in self.terms if (r := t.reader(variable)) is not None)
         return reader.element(rows, np.zeros_like(rows)), rows
 
-    def firsts(self, variable: Variable) -> Ints | None:
+    def firsts(self, variable: Symbol) -> Ints | None:
         reader = next(r for t in self.terms if (r := t.reader(variable)) is not None)
         return reader.everywhere() if self.shares_rows(variable) else None
 
-    def base(self, variable: Variable, elements: Ints) -> Ints:
+    def base(self, variable: Symbol, elements: Ints) -> Ints:
         reads = [r for t in self.terms if (r := t.reader(variable)) is not None]
         return reads[0].base_of(elements) if len(reads) == 1 else elements
 
-    def colours(self, variable: Variable, rows: Callable[[], Ints]) -> Ints | None:
+    def colours(self, variable: Symbol, rows: Callable[[], Ints]) -> Ints | None:
         """Elements that stand in one sum are co-parents and must not be updated together."""
         reads = [(t, r) for t in self.terms if (r := t.reader(variable)) is not None]
         if len(reads) == 1:
             ((term, reader),) = reads
-            if term.design is None and not reader.keyed_by_slots:
-                return reader.slot_of(np.arange(variable.size)) if reader.carried else None
+            if term.design is None and not reader.keyed_by_inner:
+                return reader.inner_of(np.arange(variable.size)) if reader.carried else None
         elements, where = self.pairs(variable, rows())
         return greedy_colours(elements, where, variable.size)
 
     def shift(
-        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, change: Array
+        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, change: Array
     ) -> Array:
         """Return by how much E[mu] of each row moves when the element's mean moves by `change`."""
         total = np.zeros(len(rows))
         for _, reader, at, a in self._touched(q, variable, elements, rows):
-            component = reader.component(at.rows, at.slots)
+            component = reader.component(at.rows, at.inner)
             total += np.bincount(at.owner, a * change[at.owner, component], len(rows))
         return total
 
@@ -301,7 +298,7 @@ class Linear(Slot):
 Touched = tuple[LinearTerm, Reader, Entries, Array]
 
 
-def dimension(variable: Variable) -> int:
+def dimension(variable: Symbol) -> int:
     """Return the number of entries of one element: 1 for a Normal."""
     return variable.shape[-1] if variable.event_dims else 1
 
@@ -316,10 +313,10 @@ def scatter(values: Array, row: Ints, column: Ints, shape: tuple[int, ...]) -> A
 def first(q: Beliefs, reader: Reader, at: Entries) -> Array:
     """E[x] of the operand at each entry."""
     moments = q.moments[reader.variable.name]
-    return moments[reader.element(at.rows, at.slots), reader.component(at.rows, at.slots)]
+    return moments[reader.element(at.rows, at.inner), reader.component(at.rows, at.inner)]
 
 
-def shares(left: LinearTerm, right: LinearTerm, skip: Variable | None = None) -> bool:
+def shares(left: LinearTerm, right: LinearTerm, skip: Symbol | None = None) -> bool:
     """Whether two terms have a variable in common, apart from one."""
     return any(right.reader(r.variable) is not None for r in left.readers if r.variable is not skip)
 
@@ -338,8 +335,8 @@ def second(
     a: Entries,
     right: LinearTerm,
     b: Entries,
-    skip: Variable | None = None,
-    skip_left: Variable | None = None,
+    skip: Symbol | None = None,
+    skip_left: Symbol | None = None,
 ) -> Array:
     """E[entry a * entry b]: second moments where both read one element, means elsewhere."""
     value = a.coefficient * b.coefficient
@@ -351,9 +348,9 @@ def second(
         other = right.reader(variable)
         if other is not None:
             size = dimension(variable)
-            element = reader.element(a.rows, a.slots)
-            same = element == other.element(b.rows, b.slots)
-            entry = size * reader.component(a.rows, a.slots) + other.component(b.rows, b.slots)
+            element = reader.element(a.rows, a.inner)
+            same = element == other.element(b.rows, b.inner)
+            entry = size * reader.component(a.rows, a.inner) + other.component(b.rows, b.inner)
             together = q.moments[variable.name][element, size + entry]
             expected = np.where(same, together, expected * first(q, other, b))
         value = value * expected

@@ -1,4 +1,4 @@
-"""An observed Categorical: its density is looked up by category, with no one-hot arrays.
+"""The density of an observed Categorical, looked up by category without one-hot arrays.
 
 With x_r the category of row r, E[log p(x_r | p)] is entry x_r of E[log p], and the message to p
 is a one at x_r. Words of a text have tens of thousands of categories, so neither is written out.
@@ -6,19 +6,15 @@ is a one at x_r. Words of a text have tens of thousands of categories, so neithe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
+from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints
 from svmp.network.linear import scatter
 from svmp.network.slot import Fixed, Single
-
-if TYPE_CHECKING:
-    from svmp.network.variable import Variable
 
 
 class Lookup(Conditional):
@@ -39,7 +35,7 @@ class Lookup(Conditional):
     def message_sum(
         self,
         q: Beliefs,
-        parent: Variable,
+        parent: Symbol,
         elements: Ints,
         owner: Ints,
         rows: Ints,

@@ -1,4 +1,4 @@
-"""Precision matrices made of smaller parts: a diagonal of Gammas, or a multiple of a Wishart.
+"""Structured precision matrices: a diagonal of Gammas, or a multiple of a Wishart.
 
 A density needs E[X] and E[log |X|] of its precision matrix X. For X = diag(g_1, ..., g_d) these
 are diag(E[g_j]) and sum_j E[log g_j]; for X = c g W they are c E[g] E[W] and
@@ -8,34 +8,26 @@ d (log c + E[log g]) + E[log |W|]. Both are linear in the moments of each part.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from svmp.families.family import Array, stack
 from svmp.network.beliefs import Beliefs
-from svmp.network.grid import Ints
+from svmp.network.expressions import Symbol
+from svmp.network.grid import Ints, Labelled
 from svmp.network.reader import Reader
 from svmp.network.slot import Product, Slot
-
-if TYPE_CHECKING:
-    from svmp.network.expressions import Labelled
-    from svmp.network.variable import Variable
 
 
 @dataclass(frozen=True, eq=False)
 class Diagonal(Slot):
-    """diag(g_1, ..., g_d): the entries are one positive product, read at d slots."""
+    """diag(g_1, ..., g_d): the entries are one positive product, read at d inner indices."""
 
     entries: Product
     size: int
 
     @property
-    def varies(self) -> bool:
-        return True
-
-    @property
-    def variables(self) -> list[Variable]:
+    def variables(self) -> list[Symbol]:
         return self.entries.variables
 
     @property
@@ -43,7 +35,7 @@ class Diagonal(Slot):
         return self.entries.constants
 
     def _spread(self, rows: Ints) -> tuple[Ints, Ints]:
-        """Return every row at every entry of the diagonal."""
+        """Return every (row, entry of the diagonal)."""
         return np.repeat(rows, self.size), np.tile(np.arange(self.size), len(rows))
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
@@ -54,29 +46,29 @@ class Diagonal(Slot):
         )
 
     def message(
-        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
+        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, incoming: Array
     ) -> Array:
-        places, slots = self._spread(rows)
-        here = self.entries.reader(variable).element(places, slots) == np.repeat(
+        places, inner = self._spread(rows)
+        here = self.entries.reader(variable).element(places, inner) == np.repeat(
             elements, self.size
         )
         diagonal = incoming[:, :-1].reshape(-1, self.size, self.size)
         entry = np.einsum("rjj->rj", diagonal).ravel()
-        others = self.entries.others(q, variable, places, slots)
+        others = self.entries.others(q, variable, places, inner)
         linear = np.where(here, entry * others, 0.0).reshape(-1, self.size).sum(axis=1)
         times = here.reshape(-1, self.size).sum(axis=1)
         return stack(linear, incoming[:, -1] * times)
 
-    def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
-        places, slots = self._spread(rows)
-        return self.entries.reader(variable).element(places, slots), places
+    def pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
+        places, inner = self._spread(rows)
+        return self.entries.reader(variable).element(places, inner), places
 
-    def labels(self, variable: Variable) -> set[str]:
+    def labels(self, variable: Symbol) -> set[str]:
         return self.entries.labels(variable)
 
-    def width(self, variable: Variable) -> int:
+    def width(self, variable: Symbol) -> int:
         reader = self.entries.reader(variable)
-        return self.size if reader.carried or reader.keyed_by_slots else 1
+        return self.size if reader.carried or reader.keyed_by_inner else 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,11 +80,7 @@ class Multiple(Slot):
     size: int
 
     @property
-    def varies(self) -> bool:
-        return True
-
-    @property
-    def variables(self) -> list[Variable]:
+    def variables(self) -> list[Symbol]:
         return [self.wishart.variable, *self.factor.variables]
 
     @property
@@ -109,7 +97,7 @@ class Multiple(Slot):
         return matrix
 
     def message(
-        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
+        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, incoming: Array
     ) -> Array:
         if variable is self.wishart.variable:
             scale = self.factor.moments(q, rows)[:, :1]
@@ -118,12 +106,12 @@ class Multiple(Slot):
         through = stack(trace, self.size * incoming[:, -1])
         return self.factor.message(q, variable, elements, rows, through)
 
-    def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+    def pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
         if variable is self.wishart.variable:
             return self.wishart.element(rows, rows), rows
         return self.factor.pairs(variable, rows)
 
-    def labels(self, variable: Variable) -> set[str]:
+    def labels(self, variable: Symbol) -> set[str]:
         if variable is self.wishart.variable:
             return self.wishart.labels
         return self.factor.labels(variable)

@@ -16,11 +16,12 @@ from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK
+from svmp.network.declaration import Declaration
 from svmp.network.edge import Edge
+from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints, complement
 from svmp.network.grouping import Grouping, group_by
 from svmp.network.linear import Linear
-from svmp.network.model import Model
 from svmp.network.variable import Variable
 
 
@@ -65,7 +66,7 @@ class Network:
         rows. The network itself reads none of it.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Declaration) -> None:
         variables = list(model.variables.values())
         self.model = model
         self.derived: dict[Any, Any] = {}
@@ -73,7 +74,7 @@ class Network:
         self.hidden = {v.name: v for v in variables if v.hidden}
         self.observed = {v.name: v for v in variables if not v.hidden}
         self.edges: dict[str, list[Edge]] = {name: [] for name in self.hidden}
-        self.observed_parents: dict[str, Variable] = {}
+        self.observed_parents: dict[str, Symbol] = {}
         self.present: dict[str, Ints | None] = {}
         children: dict[str, list[Variable]] = {name: [] for name in self.hidden}
         for variable in variables:
@@ -127,7 +128,7 @@ class Network:
         """Return a hidden or observed variable."""
         return self.hidden[name] if name in self.hidden else self.observed[name]
 
-    def rows(self, variable: Variable) -> Ints:
+    def rows(self, variable: Symbol) -> Ints:
         """Return the rows of a table that count."""
         present = self.present[variable.name]
         return np.arange(variable.size) if present is None else present
@@ -195,7 +196,12 @@ class Network:
     def grouped(self, dim: str) -> Grouping:
         """Return what belongs to each element of a dim."""
         if dim not in self._groupings:
-            self._groupings[dim] = group_by(self, dim)
+            group = group_by(self.model, self.edges, self.locals, dim)
+            own = [name for name in self.default_order if name in group]
+            coupling = self.coupling_beside({*self.locals, *own})
+            self._groupings[dim] = Grouping(
+                dim, self.model.sizes[dim], group, own, coupling, self.edges, self.present
+            )
         return self._groupings[dim]
 
     def draw_keys(self, name: str) -> Ints:

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import ModelError
-from svmp.network.expressions import Index, Labelled, Operand
-from svmp.network.grid import Grid, Ints, Scope, StrayAxisError
-
-if TYPE_CHECKING:
-    from svmp.network.variable import Variable
+from svmp.network.expressions import Index, Operand, Symbol
+from svmp.network.grid import Grid, Ints, Labelled, Scope, StrayAxisError
 
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """An operand in the scope of a table: its element, and its entry of a vector, by row and slot.
+    """An operand as the rows of a table read it: an element, or an entry of a vector.
 
     Attributes
     ----------
     carried
-        Slot axes that the operand has in full, under their own names: different slots then mean
-        different elements of it.
+        Inner axes that the operand itself has: different inner indices then mean different
+        elements of it.
     """
 
-    variable: Variable
+    variable: Symbol
     scope: Scope
     index: tuple[Index, ...]
 
@@ -51,48 +48,48 @@ class Reader:
 
     @property
     def _plate(self) -> tuple[Index, ...]:
-        """The indices that choose an element; a last one may choose an entry of its vector."""
+        """The indices that select an element; one more may select an entry of its vector."""
         return self.index[: len(self.variable.plate.labels)]
 
     @property
     def carried(self) -> set[str]:
-        return {i for i in self._plate if isinstance(i, str)} & set(self.scope.slots.labels)
+        return {i for i in self._plate if isinstance(i, str)} & set(self.scope.inner.labels)
 
     @property
     def width(self) -> int:
-        """How many elements it reads in one row, at most."""
-        slots, keys = self.scope.slots, (i for i in self._plate if isinstance(i, Labelled))
-        read = self.carried.union(*(set(map(str, key.axes)) & set(slots.labels) for key in keys))
-        return min(prod(slots.length(label) for label in read), self.variable.size)
+        """Largest number of elements that one row reads."""
+        inner, keys = self.scope.inner, (i for i in self._plate if isinstance(i, Labelled))
+        read = self.carried.union(*(set(map(str, key.axes)) & set(inner.labels) for key in keys))
+        return min(prod(inner.length(label) for label in read), self.variable.size)
 
     @property
     def labels(self) -> set[str]:
-        """Names of the axes of the scope along which it reads."""
+        """Names of the axes of the scope that it varies along."""
         return Operand(self.variable, self.index).labels
 
     @property
-    def keyed_by_slots(self) -> bool:
-        """Whether an index array is itself read by slot."""
-        slots = set(self.scope.slots.labels)
-        return any(slots & set(i.axes) for i in self.index if isinstance(i, Labelled))
+    def keyed_by_inner(self) -> bool:
+        """Whether an index array varies along an inner axis."""
+        inner = set(self.scope.inner.labels)
+        return any(inner & set(i.axes) for i in self.index if isinstance(i, Labelled))
 
-    def _coordinate(self, index: Index, rows: Ints, slots: Ints) -> Ints | int:
+    def _coordinate(self, index: Index, rows: Ints, inner: Ints) -> Ints | int:
         if isinstance(index, Labelled):
-            return self.scope.look_up(index, rows, slots)
+            return self.scope.look_up(index, rows, inner)
         if isinstance(index, str):
-            return self.scope.coordinate(index, rows, slots)
+            return self.scope.coordinate(index, rows, inner)
         return index
 
-    def element(self, rows: Ints, slots: Ints) -> Ints:
-        """Return the flat number of the element that each (row, slot) refers to."""
+    def element(self, rows: Ints, inner: Ints) -> Ints:
+        """Return the flat index of the element that each (row, inner index) refers to."""
         plate, flat = self.variable.plate, np.zeros(1, dtype=np.int64)
         for index, label in zip(self.index, plate.labels, strict=False):
-            place, stride = self._coordinate(index, rows, slots), plate.stride(label)
+            place, stride = self._coordinate(index, rows, inner), plate.stride(label)
             flat = flat + (place if stride == 1 else np.multiply(place, stride, dtype=np.int64))
         return flat if flat.shape == rows.shape else np.full(len(rows), flat[0])
 
     def everywhere(self) -> Ints:
-        """Return the element that each row refers to at its first slot."""
+        """Return the element that each row refers to at its first inner index."""
         plate, key = self.variable.plate, self.key
         if key is None:
             rows = np.arange(self.scope.rows.size)
@@ -102,33 +99,33 @@ class Reader:
 
     @property
     def key(self) -> NDArray[Any] | None:
-        """The array that says which element every row reads, where only slots say so besides."""
+        """The index array that, with the inner axes alone, determines the element of every row."""
         arrays = [i for i in self._plate if isinstance(i, Labelled)]
         others = {i for i in self._plate if not isinstance(i, Labelled)}
         if len(arrays) != 1 or not others <= self.carried:
             return None
         return arrays[0].values if arrays[0].axes == self.scope.rows.labels else None
 
-    def component(self, rows: Ints, slots: Ints) -> Ints:
-        """Return which entry of a vector is meant; 0 for variables that are numbers."""
+    def component(self, rows: Ints, inner: Ints) -> Ints:
+        """Return which entry of a vector is read; 0 for scalar variables."""
         if len(self.index) == len(self.variable.plate.labels):
             return np.zeros(len(rows), dtype=np.int64)
-        place = self._coordinate(self.index[-1], rows, slots)
+        place = self._coordinate(self.index[-1], rows, inner)
         return np.broadcast_to(np.asarray(place, dtype=np.int64), (len(rows),))
 
     def base_of(self, elements: Ints) -> Ints:
-        """Return the element that the same row reads at its first slot."""
+        """Return the element that the same row reads at its first inner index."""
         plate, base = self.variable.plate, elements
         for index, label in zip(self.index, plate.labels, strict=False):
-            if isinstance(index, str) and index in self.scope.slots.labels:
+            if isinstance(index, str) and index in self.scope.inner.labels:
                 base = base - plate.coordinate(label, elements) * plate.stride(label)
         return base
 
-    def slot_of(self, elements: Ints) -> Ints:
-        """Return the slot at which an operand that carries every slot axis reads each element."""
-        plate, slots = self.variable.plate, self.scope.slots
+    def inner_of(self, elements: Ints) -> Ints:
+        """Return the inner index at which each element is read, if all inner axes are carried."""
+        plate, inner = self.variable.plate, self.scope.inner
         flat: Ints = np.zeros(len(elements), dtype=np.int64)
         for index, label in zip(self.index, plate.labels, strict=False):
-            if isinstance(index, str) and index in slots.labels:
-                flat += plate.coordinate(label, elements) * slots.stride(index)
+            if isinstance(index, str) and index in inner.labels:
+                flat += plate.coordinate(label, elements) * inner.stride(index)
         return flat

@@ -1,8 +1,8 @@
-"""What Python and NumPy can do with numbers and not with a variable, and what to write instead.
+"""Operators and functions that variables do not support, and what to write instead.
 
-Every operator and protocol that a variable does not have is refused here by one table, so that no
-foreign exception, no object array and no silent answer comes of it. Subclasses override what they
-do support.
+Every unsupported operator and protocol of Python and NumPy raises a `ModelError` from one table, so
+that none ends in an exception of another library, an object array or a silent wrong answer.
+Subclasses override what they support.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ OPERATORS: dict[str, tuple[str, str]] = {
         f"has only +, -, * and @, and / by numbers: {_NOT_LINEAR}",
     ),
 }
-"""What is refused: the special methods, and what the message says after the name."""
+"""Unsupported special methods, and the message after the name of the variable."""
 
 UFUNCS: dict[Any, str] = {
     np.add: "add",
@@ -71,7 +71,7 @@ UFUNCS: dict[Any, str] = {
     np.negative: "neg",
     np.positive: "pos",
 }
-"""NumPy's functions that are operators of Python."""
+"""NumPy's ufuncs that are operators of Python."""
 
 INSTEAD = {
     **dict.fromkeys(
@@ -84,7 +84,7 @@ INSTEAD = {
     ),
     **dict.fromkeys(
         ("T", "transpose", "reshape", "squeeze", "ravel", "flatten", "swapaxes", "expand_dims"),
-        "axes go by their names, in any order",
+        "axes are named, so their order does not matter",
     ),
     **dict.fromkeys(
         ("values", "to_numpy", "item", "tolist", "astype", "copy", "draw", "sample"), _UNKNOWN
@@ -101,17 +101,17 @@ INSTEAD = {
         ("exp", "log", "sqrt", "square", "sin", "cos", "tanh", "logaddexp"), _NOT_LINEAR
     ),
 }
-"""What to write in the place of a function or an attribute of NumPy's or Pandas'."""
+"""What to write instead of a function or an attribute of NumPy or Pandas."""
 
 
 class AttributeModelError(ModelError, AttributeError):
-    """An attribute that a variable does not have; `hasattr` sees an AttributeError."""
+    """An unknown attribute of a variable; also an AttributeError, as `hasattr` needs."""
 
 
-class ForTheClass:
-    """A method that only the class has, where NumPy looks; numpy.ma looks at the instance.
+class ClassOnly:
+    """A method that is found on the class, where NumPy looks, and is None on instances.
 
-    None there says that `masked * x` is to be asked of x.
+    numpy.ma looks it up on the instance, where None makes it leave `masked * x` to x.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -121,8 +121,8 @@ class ForTheClass:
         return self.function if instance is None else None
 
 
-class Refuses(ABC):
-    """What stands in a declaration and has no value yet.
+class Symbolic(ABC):
+    """Part of a declaration, without a value: what it does not support is refused.
 
     Attributes
     ----------
@@ -131,15 +131,15 @@ class Refuses(ABC):
     """
 
     hint: ClassVar[str] = ""
-    __pandas_priority__ = 10_000  # Pandas then asks us, as in `frame["x"] * variable`
+    __pandas_priority__ = 10_000  # Pandas then defers to us, as in `frame["x"] * variable`
     __hash__ = object.__hash__
 
     @abstractmethod
     def in_words(self) -> str:
-        """Return what it is, for messages to people."""
+        """Describe it for error messages."""
 
     def _error(self, says: str, kind: type[ModelError] = ModelError) -> ModelError:
-        """Return the error that says what cannot be done, and what to write."""
+        """Return the error for something it does not support."""
         name = f'"{self.name}"' if "name" in self.__dict__ else "name"
         return kind(f"{self.in_words()} {says.replace('{name}', name)}")
 
@@ -159,13 +159,13 @@ class Refuses(ABC):
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         if sys._getframe(1).f_code.co_name == "_matmul_dispatch":
-            return np.array(None, dtype=object)  # so scipy.sparse leaves `design @ x` to us
+            return np.array(None, dtype=object)  # makes scipy.sparse leave `design @ x` to us
         raise self._error(
             "cannot become an array; beside an array, write x * array or svmp.dot(array, x), "
             "and after the fit, fit.mean({name})"
         )
 
-    @ForTheClass
+    @ClassOnly
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **options: Any) -> Any:
         name, called = UFUNCS.get(function), method == "__call__"
         if name is None or not called:
@@ -173,13 +173,13 @@ class Refuses(ABC):
         if options:
             raise self._error("cannot be put into an array; write y = y + x and not y += x")
         first, *others = inputs
-        if isinstance(first, Refuses):
+        if isinstance(first, Symbolic):
             return getattr(first, f"__{name}__")(*others)
         return getattr(others[0], f"__r{name}__")(first)
 
     def __array_function__(self, function: Any, *_: Any) -> NoReturn:
-        room = ".".join((function.__module__ or "").split(".")[1:])  # as of np.linalg.norm
-        self._refuse(f"{room}.{function.__name__}" if room else function.__name__)
+        module = ".".join((function.__module__ or "").split(".")[1:])  # as of np.linalg.norm
+        self._refuse(f"{module}.{function.__name__}" if module else function.__name__)
 
     def _refuse(self, function: str) -> NoReturn:
         raise self._error(
@@ -188,7 +188,7 @@ class Refuses(ABC):
 
 
 def _refusal(says: str) -> Callable[..., NoReturn]:
-    def refuse(self: Refuses, *_: Any) -> NoReturn:
+    def refuse(self: Symbolic, *_: Any) -> NoReturn:
         raise self._error(f"{says}{self.hint}")
 
     return refuse
@@ -196,4 +196,4 @@ def _refusal(says: str) -> Callable[..., NoReturn]:
 
 for _names, _says in OPERATORS.values():
     for _name in _names.split():
-        setattr(Refuses, f"__{_name}__", _refusal(_says))
+        setattr(Symbolic, f"__{_name}__", _refusal(_says))

@@ -1,48 +1,46 @@
-"""How a parameter of a density is made from the network: fixed, one variable, or a product.
+"""Slots: how a parameter of a density is computed from variables (fixed, single, or a product).
 
-A slot hands the density the moments it needs, row by row, and carries the density's message back
-to the variables. Means that are linear in many variables have a file of their own, linear.py.
+A slot gives the density the expected statistics of its parameter, row by row, and turns the
+density's message to the parameter into messages to the variables. Means that are linear in many
+variables are in linear.py, precision matrices in matrices.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from svmp.families.family import Array, stack
 from svmp.network.beliefs import Beliefs
-from svmp.network.expressions import Labelled
-from svmp.network.grid import Ints, Scope
+from svmp.network.expressions import Symbol
+from svmp.network.grid import Ints, Labelled, Scope
 from svmp.network.reader import Reader
-
-if TYPE_CHECKING:
-    from svmp.network.variable import Variable
 
 
 class Slot(Protocol):
-    """A parameter as seen by the rows of one table."""
+    """A random parameter of a density, as a function of the rows of one table."""
 
     @property
-    def variables(self) -> list[Variable]:
-        """Return the hidden variables in it."""
+    def variables(self) -> list[Symbol]:
+        """The variables it depends on."""
         ...
 
     @property
     def varies(self) -> bool:
         """Whether it may differ between rows."""
-        ...
+        return True
 
     @property
     def arrays(self) -> tuple[Labelled, ...]:
-        """Return the numbers in it."""
+        """The constant arrays in it."""
         return ()
 
     @property
     def axes(self) -> set[str]:
-        """Return the names of all axes along which it differs."""
+        """Names of all axes that it varies along."""
         read = {label for variable in self.variables for label in self.labels(variable)}
         return read | {str(axis) for array in self.arrays for axis in array.axes}
 
@@ -51,44 +49,44 @@ class Slot(Protocol):
         ...
 
     def message(
-        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
+        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, incoming: Array
     ) -> Array:
-        """Turn the density's message at each row into one to the element beside it."""
+        """Turn the density's message at each row into one to the given element of the variable."""
         ...
 
-    def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+    def pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
         """List every (element, row) where the row depends on that element of the variable."""
         ...
 
-    def labels(self, variable: Variable) -> set[str]:
-        """Return the names of the axes along which the variable is read."""
+    def labels(self, variable: Symbol) -> set[str]:
+        """Return the names of the axes that the index of the variable varies along."""
         ...
 
-    def width(self, variable: Variable) -> int:
-        """Return how many of the variable's elements one row depends on, at most."""
+    def width(self, variable: Symbol) -> int:
+        """Return the largest number of the variable's elements that one row depends on."""
         return 1
 
-    def base(self, variable: Variable, elements: Ints) -> Ints:
-        """Return for each element the first one that is read by the same rows at another slot."""
+    def base(self, variable: Symbol, elements: Ints) -> Ints:
+        """Return for each element the first one of the same sum, which the same rows read."""
         return elements
 
-    def shares_rows(self, variable: Variable) -> bool:
-        """Whether every row that reads an element reads those at the other slots of its sum."""
+    def shares_rows(self, variable: Symbol) -> bool:
+        """Whether every row that reads an element reads all other elements of its sum too."""
         return False
 
-    def first_pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
-        """List (element, row) at the first slot only, where the rows are shared."""
+    def first_pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
+        """List (element, row) for the first element of each sum only, where the rows are shared."""
         return self.pairs(variable, rows)
 
-    def firsts(self, variable: Variable) -> Ints | None:
-        """Return the element of every row at its first slot, where a row reads no others besides.
+    def firsts(self, variable: Symbol) -> Ints | None:
+        """Return the first element that each row reads, where it reads one element or one sum.
 
-        None where it does, and the pairs have to be listed.
+        None elsewhere: the pairs have to be listed.
         """
         return None
 
-    def colours(self, variable: Variable, rows: Callable[[], Ints]) -> Ints | None:
-        """Number the elements so that no two of one number meet in a row; None: none ever meet."""
+    def colours(self, variable: Symbol, rows: Callable[[], Ints]) -> Ints | None:
+        """Colour the elements so that no two of one colour share a row; None if none ever do."""
         return None
 
 
@@ -104,7 +102,7 @@ class Fixed(Slot):
         return bool(self.statistics.axes)
 
     @property
-    def variables(self) -> list[Variable]:
+    def variables(self) -> list[Symbol]:
         return []
 
     @property
@@ -122,14 +120,14 @@ class Fixed(Slot):
         return np.asarray(self.statistics.values[(*places, column)])
 
     def message(
-        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
+        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, incoming: Array
     ) -> Array:
         raise AssertionError("a fixed parameter has no variables")
 
-    def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+    def pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
         raise AssertionError("a fixed parameter has no variables")
 
-    def labels(self, variable: Variable) -> set[str]:
+    def labels(self, variable: Symbol) -> set[str]:
         raise AssertionError("a fixed parameter has no variables")
 
 
@@ -144,7 +142,7 @@ class Single(Slot):
         return bool(self.reader.labels)
 
     @property
-    def variables(self) -> list[Variable]:
+    def variables(self) -> list[Symbol]:
         return [self.reader.variable]
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
@@ -155,17 +153,17 @@ class Single(Slot):
         return q.moments[self.reader.variable.name][self.reader.element(rows, rows), column]
 
     def message(
-        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
+        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, incoming: Array
     ) -> Array:
         return incoming
 
-    def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+    def pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
         return self.reader.element(rows, rows), rows
 
-    def firsts(self, variable: Variable) -> Ints | None:
+    def firsts(self, variable: Symbol) -> Ints | None:
         return self.reader.everywhere()
 
-    def labels(self, variable: Variable) -> set[str]:
+    def labels(self, variable: Symbol) -> set[str]:
         return self.reader.labels
 
 
@@ -186,7 +184,7 @@ class Product(Slot):
         return any(c.axes for c in self.constants) or any(r.labels for r in self.readers)
 
     @property
-    def variables(self) -> list[Variable]:
+    def variables(self) -> list[Symbol]:
         return [r.variable for r in self.readers]
 
     @property
@@ -194,48 +192,48 @@ class Product(Slot):
         return self.constants
 
     def simplest(self) -> Single | Product:
-        """Return one Gamma as it stands for what it is, which loops serve; else the product."""
+        """Return a product of one Gamma alone as `Single`, which compiled loops support."""
         alone = len(self.readers) == 1 and not self.constants and self.scale == 1
         return Single(self.readers[0]) if alone else self
 
-    def _constant(self, rows: Ints, slots: Ints) -> Array:
+    def _constant(self, rows: Ints, inner: Ints) -> Array:
         value = np.full(len(rows), self.scale)
         for array in self.constants:
-            value *= self.scope.look_up(array, rows, slots)
+            value *= self.scope.look_up(array, rows, inner)
         return value
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
         return self.moments_at(q, rows, rows)
 
-    def moments_at(self, q: Beliefs, rows: Ints, slots: Ints) -> Array:
-        """E[t] and E[log t] at each (row, slot)."""
-        constant = self._constant(rows, slots)
+    def moments_at(self, q: Beliefs, rows: Ints, inner: Ints) -> Array:
+        """E[t] and E[log t] at each (row, inner index)."""
+        constant = self._constant(rows, inner)
         mean, mean_log = constant, np.log(constant)
         for reader in self.readers:
-            moments = q.moments[reader.variable.name][reader.element(rows, slots)]
+            moments = q.moments[reader.variable.name][reader.element(rows, inner)]
             mean, mean_log = mean * moments[:, 0], mean_log + moments[:, 1]
         return stack(mean, mean_log)
 
-    def others(self, q: Beliefs, variable: Variable, rows: Ints, slots: Ints) -> Array:
+    def others(self, q: Beliefs, variable: Symbol, rows: Ints, inner: Ints) -> Array:
         """Return the expected product of all but one variable."""
-        value = self._constant(rows, slots)
+        value = self._constant(rows, inner)
         for reader in self.readers:
             if reader.variable is not variable:
-                value *= q.moments[reader.variable.name][reader.element(rows, slots), 0]
+                value *= q.moments[reader.variable.name][reader.element(rows, inner), 0]
         return value
 
     def message(
-        self, q: Beliefs, variable: Variable, elements: Ints, rows: Ints, incoming: Array
+        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, incoming: Array
     ) -> Array:
         others = self.others(q, variable, rows, rows)
         return stack(incoming[:, 0] * others, incoming[:, 1])
 
-    def pairs(self, variable: Variable, rows: Ints) -> tuple[Ints, Ints]:
+    def pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
         return self.reader(variable).element(rows, rows), rows
 
-    def labels(self, variable: Variable) -> set[str]:
+    def labels(self, variable: Symbol) -> set[str]:
         return self.reader(variable).labels
 
-    def reader(self, variable: Variable) -> Reader:
-        """Return the operand that reads a variable."""
+    def reader(self, variable: Symbol) -> Reader:
+        """Return the reader of a variable."""
         return next(r for r in self.readers if r.variable is variable)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from svmp.network.declaration import Declaration
 from svmp.network.network import Network
-
-if TYPE_CHECKING:
-    from svmp.network.model import Model
 
 HEADS = ("variable", "family", "", "dims", "parents", "children", "children of an element")
 
 
-def summarise(model: Model) -> str:
-    """Return a line for each variable: family, dims, parents, children and child counts."""
+def summarise(model: Declaration) -> str:
+    """Return a table with one line per variable: family, dims, parents, children, child counts."""
     network = Network(model)
     lines = [HEADS]
     for variable in model.variables.values():

@@ -1,6 +1,6 @@
-"""What a person gives to a declaration: numbers, keys, names and dims, each checked in one place.
+"""Validation of user input: numbers, keys, names and dims.
 
-Whatever an array is kept for is a copy, so that the person may change theirs afterwards.
+Arrays that are kept are copies, so that the caller may change the originals.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from numpy.typing import NDArray
 from svmp.errors import ModelError
 
 LARGEST = 1e100
-"""Beyond this, squares of numbers and sums of them leave the range of 64-bit floats."""
+"""Larger numbers have squares whose sums may overflow 64-bit floats."""
 
 LITERAL = (str, bytes, Number, date, timedelta, NoneType)
-"""What is shown as it is written in Python."""
+"""Types that are shown by their Python repr."""
 
 LONGEST = 40
-"""How many characters of what was given stand in a message."""
+"""Largest number of characters of a value in a message."""
 
 PRIME = "'"
 """Marks the private name of an axis that a term sums over."""
 
 
 def shown(value: Any) -> str:
-    """Return what was given in a few words on one line, never by an inner repr.
+    """Describe a value on one line for an error message, without internal reprs.
 
     >>> shown("abc"), shown([1, None]), shown(np.ones((2, 3))), shown(len)
     ("'abc'", '[1, None]', 'an array of shape (2, 3)', 'a builtin_function_or_method')
@@ -48,7 +48,7 @@ def shown(value: Any) -> str:
     elif isinstance(value, LITERAL):
         try:
             text = " ".join(repr(value).split())
-        except ValueError:  # Python writes no number of more than 4300 digits
+        except ValueError:  # Python does not convert integers of more than 4300 digits
             text = f"{type(value).__name__} of many digits"
     else:
         return article(type(value).__name__)
@@ -65,9 +65,9 @@ def article(noun: str) -> str:
 
 
 def array(value: Any) -> NDArray[Any] | None:
-    """Return booleans, whole or real numbers as an array; None for anything else.
+    """Return booleans, integers or real numbers as an array; None for anything else.
 
-    An array of objects will do if they are numbers; among them None is NaN.
+    Arrays of objects are converted if all are numbers or None, which becomes NaN.
     """
     try:
         found = np.asarray(value)
@@ -79,11 +79,12 @@ def array(value: Any) -> NDArray[Any] | None:
         return None
     if found.dtype.kind not in "biuf":
         return None
-    return found.astype(found.dtype.newbyteorder("="), copy=False)  # loops know no other order
+    native = found.dtype.newbyteorder("=")  # compiled loops support no other byte order
+    return found.astype(native, copy=False)
 
 
 def numeric(value: Any) -> NDArray[np.float64]:
-    """Return a copy of the finite numbers that were given, or say that they are none."""
+    """Return a copy as finite floats, or refuse what is not numeric or not finite."""
     found = array(value)
     if found is None:
         named = value is not None and isinstance(value, (*LITERAL, list, tuple))
@@ -97,7 +98,7 @@ def numeric(value: Any) -> NDArray[np.float64]:
 
 
 def check_real(**numbers: Any) -> None:
-    """Refuse arguments that are not one real number each, by their names."""
+    """Refuse arguments, given by name, that are not single real numbers."""
     for name, value in numbers.items():
         found = array(value)
         if found is None or found.ndim:
@@ -105,7 +106,7 @@ def check_real(**numbers: Any) -> None:
 
 
 def whole(value: Any, length: int, where: str) -> NDArray[Any]:
-    """Return an index into an axis of some length, of a type that adds to NumPy's own."""
+    """Return an index array for an axis of this length, as integers that fit in int64."""
     found = array(value)
     if found is None or found.dtype.kind not in "iu":
         kind = shown(value) if found is None else f"of the type {found.dtype}"
@@ -121,9 +122,9 @@ def whole(value: Any, length: int, where: str) -> NDArray[Any]:
 
 
 def sound_sparse(matrix: Any) -> bool:
-    """Return whether the indices of a sparse matrix fit its shape, on which SciPy relies."""
+    """Whether the indices of a sparse matrix fit its shape, which SciPy does not check itself."""
     try:
-        if hasattr(matrix, "check_format"):  # by rows, columns or blocks
+        if hasattr(matrix, "check_format"):  # CSR, CSC, BSR
             matrix.check_format(full_check=True)
         elif matrix.format == "coo":
             for axis, index in enumerate(matrix.coords):
@@ -136,28 +137,28 @@ def sound_sparse(matrix: Any) -> bool:
 
 
 def text(value: Any, what: str) -> str:
-    """Return a name if it is one: some letters, on one line."""
+    """Return a name, or refuse what is not a non-empty string on one line."""
     if not isinstance(value, str) or value.splitlines() != [value]:
         raise ModelError(f"{what} must be text on one line, not {shown(value)}")
     return value
 
 
 def dim_name(value: Any) -> str:
-    """Return the name of a dimension if it is one."""
+    """Return the name of a dimension, or refuse it."""
     if text(value, "the name of a dimension").endswith(PRIME):
         raise ModelError(f"the name of a dimension must not end in a prime, as '{value}' does")
     return str(value)
 
 
 def dim_names(dims: Any, repeated: bool = False) -> tuple[str, ...]:
-    """Return dims as a tuple of names, all different but for the last two where they may be one.
+    """Return dims as a tuple of distinct names.
 
     Parameters
     ----------
     dims
-        As given: one name, or several.
+        One name, or several.
     repeated
-        Whether the last two may be one, as those of a matrix.
+        Whether the last two may be equal, as those of a matrix.
     """
     given = (dims,) if isinstance(dims, str) else dims
     if not isinstance(given, tuple | list):
@@ -166,5 +167,5 @@ def dim_names(dims: Any, repeated: bool = False) -> tuple[str, ...]:
     distinct = names[:-1] if repeated and names[-1:] == names[-2:-1] else names
     for dim in distinct:
         if distinct.count(dim) > 1:
-            raise ModelError(f"the dimension '{dim}' is there twice")
+            raise ModelError(f"the dimension '{dim}' occurs twice")
     return names

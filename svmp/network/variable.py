@@ -1,4 +1,4 @@
-"""A variable of the network: a name, a conditional density, dims, and perhaps observed values."""
+"""A variable of the network: a name, dims, a conditional density, and observed values if any."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from svmp.errors import ModelError
 from svmp.factors.factor import Factor
 from svmp.families import Categorical, Multinomial, MvNormal, Normal
 from svmp.families.family import Family
-from svmp.network import model as models
 from svmp.network.conditional import Conditional
-from svmp.network.expressions import Expression, Index, Labelled, Operand, Sum, Term
-from svmp.network.grid import Grid
+from svmp.network.coords import Coords
+from svmp.network.expressions import Expression, Index, Operand, Sum, Symbol, Term
+from svmp.network.grid import Grid, Labelled
 from svmp.network.lookup import Lookup
-from svmp.network.refusals import Refuses
+from svmp.network.refusals import Symbolic
 from svmp.network.validation import LARGEST, array, dim_names, shown, whole
 
 Dims = str | tuple[str, ...] | list[str] | None
 
 
 FARTHEST = 1e6
-"""How many standard deviations from 0 observed values may lie."""
+"""Largest distance of observed values from 0, in standard deviations."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Component(Refuses):
+class Component(Symbolic):
     """A density without a name, for the components of a Mixture: `svmp.Normal.dist(...)`."""
 
     hint: ClassVar[str] = "; it is the component of an svmp.Mixture"
@@ -41,23 +41,18 @@ class Component(Refuses):
         return f"the Component of svmp.{type(self.factor).__name__}.dist"
 
 
-class Variable(Expression):
+class Variable(Symbol):
     """An array of hidden or observed variables that share a family and a density.
 
     Attributes
     ----------
-    model, name, family, dims
-        As declared. Dims count the axes of one value (of a vector, say) as the last ones.
-    plate
-        The axes over which the elements repeat.
-    observed
-        The values, or None where the variable is hidden.
-    present
-        Flat numbers of the elements that are not missing, or None where none is.
+    conditional
+        Its density given its parents.
     """
 
     def __init__(
         self,
+        coords: Coords,
         name: str,
         component: Component,
         dims: Dims = None,
@@ -65,12 +60,11 @@ class Variable(Expression):
         missing: bool | ArrayLike = False,
         selector: Any = None,
     ) -> None:
-        self.model = model = models.current(name)
-        self.name = model.free_name(name)
+        self.coords, self.name = coords, name
         factor = component.factor
         values, absent = _values(name, factor, observed, missing)
         self.dims = _dims(name, dims, values, factor)
-        shape = model.shape(name, self.dims, None if values is None else values.shape)
+        shape = coords.shape(name, self.dims, None if values is None else values.shape)
         events = factor.child.event_ndim
         cut = len(self.dims) - events
         if cut < 0:
@@ -90,17 +84,17 @@ class Variable(Expression):
         self.conditional = density(
             self, factor, component.parameters, shape[-1] if events else None, selector
         )
-        self.family: Family = self.conditional.family
+        self.family = self.conditional.family
+        self.category_axis = self.conditional.category_axis
         self.observed = values
         self.present = self._present(absent)
         if isinstance(self.family, Normal | MvNormal) and values is not None:
             self._check_distance()
-        model.add(self)
 
     def observing(self, values: Any) -> Variable:
-        """Return this variable with other values, missing where they are NaN or masked.
+        """Return a copy with other observed values, missing where they are NaN or masked.
 
-        It belongs to no model, so that no other variable depends on it.
+        The copy is not added to the model, so no other variable depends on it.
         """
         given, absent = _values(self.name, self.conditional.factor, values, missing=True)
         assert given is not None
@@ -115,38 +109,8 @@ class Variable(Expression):
         other.present = other._present(absent)
         return other
 
-    @property
-    def hidden(self) -> bool:
-        return self.observed is None
-
-    @property
-    def size(self) -> int:
-        """How many elements there are, missing ones included."""
-        return self.plate.size
-
-    @property
-    def rows(self) -> NDArray[np.int64]:
-        """Flat numbers of the elements that are not missing."""
-        return np.arange(self.size) if self.present is None else self.present
-
-    @property
-    def count(self) -> int:
-        """How many elements are not missing."""
-        return self.size if self.present is None else len(self.present)
-
-    @property
-    def values(self) -> NDArray[Any]:
-        """The observed values that are not missing."""
-        if self.observed is None:
-            raise AttributeError("values")  # which says what to write instead
-        return self.observed if self.present is None else self.observed[self.present]
-
-    @property
-    def terms(self) -> tuple[Term, ...]:
-        return (Term(operands=(Operand(self, self.dims),)),)
-
     def __getitem__(self, key: Any) -> Expression:
-        """Index by integers, arrays of integers (foreign keys) or `:`, the first axes first."""
+        """Index the first axes by integers, arrays of integers (foreign keys) or `:`."""
         keys = key if isinstance(key, tuple) else (key,)
         if len(keys) > len(self.dims):
             raise ModelError(
@@ -170,18 +134,18 @@ class Variable(Expression):
             if any(t.operands for t in key.terms):
                 raise ModelError(
                     f"{where} is random; to choose by a Categorical z, write "
-                    "svmp.Mixture(name, z, component), with the parameter as it is in the component"
+                    "svmp.Mixture(name, z, component), with the parameter itself in the component"
                 )
             if len(key.terms) > 1 or len(term.constants) != 1 or term.scale != 1 or term.summed:
-                raise ModelError(f"{where} is a calculation; calculate the keys before svmp.data")
+                raise ModelError(f"{where} is an expression; compute the keys before svmp.data")
             axes, key = term.constants[0].axes, term.constants[0].values
         key = whole(key, length, where)
         if key.ndim == 0:
             return int(key)
-        return Labelled(self.model.kept(key), axes or (None,) * key.ndim)
+        return Labelled(self.coords.kept(key), axes or (None,) * key.ndim)
 
     def _present(self, absent: NDArray[np.bool_] | None) -> NDArray[np.int64] | None:
-        """Check the observed values and number the rows that are there; None if all are."""
+        """Check the observed values; return the rows that are not missing, None if none is."""
         if self.observed is None:
             return None
         if self.size == 0:
@@ -221,7 +185,7 @@ class Variable(Expression):
         return rows
 
     def _check_distance(self) -> None:
-        """Refuse values so far from 0 that a variance is lost in the rounding of a square."""
+        """Refuse values so far from 0 that squares leave no digits for a variance."""
         values = self.values
         centre = np.abs(values.mean(axis=0, dtype=np.float64))
         spread = values.std(axis=0, dtype=np.float64)
@@ -233,7 +197,7 @@ class Variable(Expression):
             )
 
     def _strange(self, flat: NDArray[Any], row: int) -> str:
-        """Say what is wrong with a value that is not of the family."""
+        """Return the error message for a value outside the support of the family."""
         bad, family, why = flat[row], self.family.at(np.array([row])), ""
         if np.isnan(bad.astype(np.float64)).any():
             why = "; say missing=True if NaN means missing"
@@ -245,7 +209,7 @@ class Variable(Expression):
         )
 
     def in_words(self) -> str:
-        family = self.__dict__.get("family")  # which is not there yet while it is declared
+        family = self.__dict__.get("family")  # missing while the variable is being declared
         return f"'{self.name}'" if family is None else f"the {_kind(family)} '{self.name}'"
 
     def __repr__(self) -> str:
@@ -261,7 +225,7 @@ def _kind(family: Family) -> str:
 def _values(
     name: str, factor: Factor, observed: Any, missing: bool | ArrayLike
 ) -> tuple[NDArray[Any] | None, NDArray[np.bool_] | None]:
-    """Return the observed array and where it is missing."""
+    """Return a copy of the observed array, and a mask of its missing entries."""
     if observed is None:
         if missing is not False:
             raise ModelError(f"'{name}' has missing values but no observed ones")
@@ -289,7 +253,7 @@ def _values(
 
 
 def _dims(name: str, dims: Dims, values: NDArray[Any] | None, factor: Factor) -> tuple[str, ...]:
-    """Return the dims as a tuple; an observed array without dims gets names of its own."""
+    """Return the dims as a tuple; an observed array without dims gets generated names."""
     if dims is None:
         ndim = factor.child.event_ndim if values is None else values.ndim
         if values is None and ndim:

@@ -1,7 +1,7 @@
 """The same networks, declared in svmp and in BayesPy, with the same start and order of updates.
 
-BayesPy's names differ: GaussianARD(mu, alpha) has precision alpha, Wishart(n, V) the inverse of
-our scale matrix. A node's plates are aligned at the right; ours have names.
+BayesPy's parameters differ: GaussianARD(mu, alpha) has precision alpha, Wishart(n, V) the inverse
+of our scale matrix. Plates of its nodes are aligned by position; ours have names.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ class Twins:
     Attributes
     ----------
     model, start
-        Ours, and standard parameters by variable.
+        Our model, and standard parameters of the start by variable.
     order
-        For each of our hidden variables, in the order of updates, their node or nodes: one for
-        each place along the variable's last axis, where BayesPy has no one node that q factorises.
+        For each of our hidden variables, in the order of updates, the node of BayesPy; or several,
+        one for each index of the variable's last axis, where one node would not have a factorised
+        q.
     others
         BayesPy's remaining nodes.
     """
@@ -65,7 +66,7 @@ def normal_gamma(rng: RNG) -> Twins:
 
 
 def regression_with_ard(rng: RNG) -> Twins:
-    """Every weight a factor of its own, with a precision of its own."""
+    """Every weight is a separate factor of q, with a separate precision."""
     n, d = 25, 4
     X = rng.normal(size=(n, d))
     y = X @ [2.0, 0.0, -1.0, 0.0] + rng.normal(size=n)
@@ -95,7 +96,7 @@ def regression_with_ard(rng: RNG) -> Twins:
 
 
 def regression_with_vector(rng: RNG) -> Twins:
-    """The weights one vector, with their covariance in q."""
+    """The weights are one vector, with their covariance in q."""
     n, d = 25, 3
     X = rng.normal(size=(n, d))
     y = X @ [2.0, 0.0, -1.0] + rng.normal(size=n)
@@ -115,7 +116,7 @@ def regression_with_vector(rng: RNG) -> Twins:
 
 
 def factor_analysis(rng: RNG) -> Twins:
-    """Vectors of loadings and scores, a noise for each variable, a third of the table missing."""
+    """Vectors of loadings and scores, a noise precision for each variable, a third missing."""
     m, n, k = 6, 12, 2
     y = rng.normal(size=(m, k)) @ rng.normal(size=(k, n)) + 0.3 * rng.normal(size=(m, n))
     gone = rng.random((m, n)) < 1 / 3
@@ -290,7 +291,7 @@ def nested_groups(rng: RNG) -> Twins:
 
 
 def matrix_factorization(rng: RNG) -> Twins:
-    """The paper's: every u_mk and v_nk a factor of its own, with biases."""
+    """The paper's network: every u_mk and v_nk is a separate factor of q; with biases."""
     m, n, k = 6, 5, 3
     r = rng.normal(3, 1, (m, n))
     gone = rng.random((m, n)) < 0.4
@@ -327,7 +328,7 @@ def matrix_factorization(rng: RNG) -> Twins:
 
 
 def counts(rng: RNG) -> Twins:
-    """Poissons whose rates are Gammas with a hidden rate of their own."""
+    """Poissons whose rates are Gammas with a hidden rate."""
     a, n = 4, 6
     x = rng.poisson(3.0, (a, n))
     with svmp.Model(coords={"a": a, "n": n}) as model:

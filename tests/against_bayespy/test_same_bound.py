@@ -28,7 +28,7 @@ def their_bounds(twins: Twins) -> list[float]:
 def first_moments(nodes: Any) -> np.ndarray:
     """Return BayesPy's first expected statistics of a variable's nodes, sorted.
 
-    Plates lie in another order there than ours, so the numbers are compared as a set.
+    Plates are in another order there, so the numbers are compared as a set.
     """
     nodes = nodes if isinstance(nodes, list) else [nodes]
     return np.sort(np.concatenate([np.broadcast_to(n.u[0], n.get_shape(0)).ravel() for n in nodes]))
@@ -41,13 +41,13 @@ def our_first_moments(fit: svmp.Fit, name: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda f: f.__name__)
-def test_the_bound_and_q_are_bayespys(network: Callable[[np.random.Generator], Twins]) -> None:
+def test_bound_and_q_are_those_of_bayespy(network: Callable[[np.random.Generator], Twins]) -> None:
     twins = network(np.random.default_rng(20))
     method = svmp.FullVB(order=list(twins.order))
     theirs = their_bounds(twins)
     fit = svmp.fit(twins.model, method, init=twins.start, max_sweeps=SWEEPS, tol=0)
     ours = fit.trace["bound"]
-    if len(ours) < SWEEPS:  # nothing moved any more
+    if len(ours) < SWEEPS:  # converged
         assert fit.status == "converged"
         ours = np.append(ours, [ours[-1]] * (SWEEPS - len(ours)))
     np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)
@@ -57,8 +57,8 @@ def test_the_bound_and_q_are_bayespys(network: Callable[[np.random.Generator], T
 
 
 @pytest.mark.parametrize("sweeps", [1, 2, 5])
-def test_a_shorter_run_is_the_beginning_of_a_longer_one(sweeps: int) -> None:
-    """So comparing the trace compares every run that stops earlier."""
+def test_a_shorter_run_is_a_prefix_of_a_longer_one(sweeps: int) -> None:
+    """So comparing the trace compares all shorter runs."""
     for network in NETWORKS:
         twins = network(np.random.default_rng(20))
         method = svmp.FullVB(order=list(twins.order))

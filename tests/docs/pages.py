@@ -19,11 +19,11 @@ class Block:
     Attributes
     ----------
     file
-        The file that the block is the content of, from `file=...` after the language.
+        The file with this content, from `file=...` after the language.
     line
-        Number of its first line in the page.
+        Line number of its first line in the page.
     printed
-        The `text` or `mermaid` block that follows it at once: what it prints.
+        The `text` or `mermaid` block directly after it: its output.
     """
 
     language: str

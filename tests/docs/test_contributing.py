@@ -1,4 +1,4 @@
-"""Adding a distribution by following CONTRIBUTING.md to the letter, in a copy of the repository."""
+"""Adding a distribution by following CONTRIBUTING.md literally, in a copy of the repository."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def touched() -> list[str]:
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Path:
-    """Return a copy of the repository with everything on the page done."""
+    """Return a copy of the repository with all changes of the page applied."""
     skip = shutil.ignore_patterns("__pycache__", "*.nbc", "*.nbi")
     for part in PARTS:
         if (ROOT / part).is_dir():
@@ -45,7 +45,7 @@ def scratch(tmp_path: Path) -> Path:
 
 
 def apply(diff: str, root: Path) -> None:
-    """Insert the lines with a plus after the line that stands before them."""
+    """Insert the lines with a plus after the line before them."""
     header, *lines = diff.splitlines()
     path = root / header.removeprefix("--- ")
     text = path.read_text(encoding="utf-8").split("\n")
@@ -61,7 +61,7 @@ def apply(diff: str, root: Path) -> None:
 
 
 def run(folder: Path, *command: str) -> str:
-    """Run a Python module in a folder; return what it prints, or fail with it."""
+    """Run a Python module in a folder; return its output, or fail with it."""
     done = subprocess.run(
         [sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True, check=False
     )
@@ -69,19 +69,20 @@ def run(folder: Path, *command: str) -> str:
     return done.stdout
 
 
-def test_what_the_page_adds_works(scratch: Path) -> None:
+def test_the_added_distribution_works(scratch: Path) -> None:
     run(scratch, "ruff", "format", "--check", *touched())
     run(scratch, "ruff", "check", *touched())
     told = run(
         scratch, "pytest", "-q", "-p", "no:cacheprovider",
-        "tests/network/test_geometric.py", "tests/docs/test_docs.py::test_the_readmes_table_is_"
-        "what_the_factors_accept", "svmp/families/geometric.py", "svmp/factors/geometric.py",
+        "tests/network/test_geometric.py", "svmp/families/geometric.py",
+        "svmp/factors/geometric.py",
+        "tests/docs/test_docs.py::test_the_readme_table_matches_the_factors",
     )  # fmt: skip
     assert "5 passed" in told
 
 
 @pytest.mark.slow
-def test_what_the_page_adds_passes_the_generic_tests(scratch: Path) -> None:
+def test_the_added_distribution_passes_the_generic_tests(scratch: Path) -> None:
     told = run(
         scratch, "pytest", "-q", "-p", "no:cacheprovider", "-k", "Geometric",
         "tests/families", "tests/factors",

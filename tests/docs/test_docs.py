@@ -1,4 +1,4 @@
-"""The pages say what is so: code runs and prints what they quote, and links lead somewhere."""
+"""The pages are correct: code runs and prints the quoted output, and links have targets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_code_runs_and_prints_what_the_page_quotes(
     for block in blocks(page):
         if block.language != "python" or block.file is not None:
             continue
-        # Blank lines before it give a traceback the line numbers of the page.
+        # Blank lines before it give tracebacks the line numbers of the page.
         code = compile("\n" * (block.line - 1) + block.text, page, "exec")
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
@@ -51,7 +51,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 @pytest.mark.parametrize("page", pages(), ids=name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_targets(page: Path) -> None:
     for target in LINK.findall(page.read_text(encoding="utf-8")):
         if target.startswith(("http://", "https://")):
             continue
@@ -68,13 +68,13 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", t.lower()).replace(" ", "-") for t in titles}
 
 
-def test_the_readme_names_every_room() -> None:
+def test_the_readme_lists_every_package() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^\| `svmp/(\w+)/`", text, re.M))
     assert named == {init.parent.name for init in (ROOT / "svmp").glob("*/__init__.py")}
 
 
-def test_the_readmes_table_is_what_the_factors_accept() -> None:
+def test_the_readme_table_matches_the_factors() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     section = text.split("## What can be declared")[1].split("\n## ")[0]
     rows = [

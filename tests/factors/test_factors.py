@@ -1,10 +1,10 @@
-"""What is true of every conditional density, checked on every one that is there.
+"""Properties of every conditional density, checked on all of them.
 
 Messages are derivatives of the expected log density, which is linear in each set of moments: its
 finite differences are exact, so the tolerances are those of rounding.
 
-Where a factor is a convex bound, it lies above the line between two points and above its tangents,
-which are its messages to a slot.
+Where a factor is a convex bound, it lies below its chords and above its tangents, which are its
+messages to a slot.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from scipy.special import expit
 from svmp import factors
 from svmp.factors.factor import Factor
 from svmp.families.family import Array, Family, dot
+from tests.examples import constants_of, natural_of
 
 COUNT = 5
 LENGTH = 3
@@ -61,23 +62,23 @@ class Case:
     def __init__(self, factor: Factor, seed: int = 0) -> None:
         self.rng = np.random.default_rng(seed)
         self.factor = factor
-        self.constants = factor.example(self.rng, LENGTH, COUNT)
+        self.constants = constants_of(factor, self.rng, LENGTH, COUNT)
         self.child = factor.family(LENGTH, self.constants)
         self.slots = {name: family.sized(LENGTH) for name, family in factor.slots.items()}
 
     def moments(self, family: Family) -> Array:
-        return family.moments(family.example(self.rng, COUNT))
+        return family.moments(natural_of(family, self.rng, COUNT))
 
     def given(self) -> dict[str, Array]:
         slots = {name: self.moments(family) for name, family in self.slots.items()}
         return {**self.constants, **slots}
 
     def values(self) -> tuple[Array, dict[str, Array], dict[str, Array]]:
-        """Return known values of the child and of every parameter, and these as given."""
+        """Return known values of the child and of every parameter, and the latter as moments."""
         values = dict(self.constants)
         given = dict(self.constants)
         for name, family in self.slots.items():
-            values[name] = family.draw(family.example(self.rng, COUNT), self.rng)[0]
+            values[name] = family.draw(natural_of(family, self.rng, COUNT), self.rng)[0]
             given[name] = family.statistics(values[name])
         natural = np.broadcast_to(self.factor.to_child(given), (COUNT, self.child.size))
         return self.child.draw(natural, self.rng)[0], values, given
@@ -113,7 +114,7 @@ def test_a_message_to_a_parent_is_a_derivative(factor_and_slot: tuple[Factor, st
     child, here = case.moments(case.child), case.given()
     there = {**here, slot: case.moments(case.slots[slot])}
     others = {name: moments for name, moments in here.items() if name != slot or factor.convex}
-    message = factor.to_parent(slot, child, others)  # its own moments are needed for a tangent
+    message = factor.to_parent(slot, child, others)  # a tangent needs the slot's own moments
     rise = factor.log_density(child, there) - factor.log_density(child, here)
     along = dot(message, there[slot] - here[slot])
     if not factor.convex:
@@ -143,13 +144,13 @@ def test_the_expected_log_density_is_linear_in_a_slot(factor_and_slot: tuple[Fac
 
 
 def test_a_convex_bound_lies_below_the_expected_log_density(factor: Factor) -> None:
-    """By quadrature over a Normal slot; where the slot is known it is the density itself."""
+    """By quadrature over a Normal slot; for a known value it is the density itself."""
     if not factor.convex:
         return
     case = Case(factor)
     ((slot, family),) = case.slots.items()
     x, _, _ = case.values()
-    child, natural = case.child.statistics(x), family.example(case.rng, COUNT)
+    child, natural = case.child.statistics(x), natural_of(family, case.rng, COUNT)
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
     mean, sd = family.mean(natural), np.sqrt(family.var(natural))
     exact = sum(
@@ -169,7 +170,7 @@ def test_the_expected_log_density_is_linear_in_the_child(factor: Factor) -> None
     np.testing.assert_allclose(middle, 0.3 * ends[0] + 0.7 * ends[1], atol=1e-10)
 
 
-def test_with_known_parents_it_is_a_member_of_the_childs_family(factor: Factor) -> None:
+def test_given_its_parents_the_child_is_in_its_family(factor: Factor) -> None:
     case = Case(factor)
     _, _, given = case.values()
     natural = factor.to_child(given)
@@ -179,7 +180,7 @@ def test_with_known_parents_it_is_a_member_of_the_childs_family(factor: Factor) 
     )
 
 
-def test_with_known_values_it_is_scipys_log_density(factor: Factor) -> None:
+def test_with_known_values_it_is_the_log_density_of_scipy(factor: Factor) -> None:
     name = type(factor).__name__
     if name not in LOG_DENSITY:
         pytest.skip(f"no log density is named for {name}")
@@ -194,15 +195,15 @@ def test_with_known_values_it_is_scipys_log_density(factor: Factor) -> None:
 
 
 def test_posterior_is_prior_times_likelihood(factor_and_slot: tuple[Factor, str]) -> None:
-    """log prior + log likelihood - log posterior is the same wherever the parent is.
+    """log prior + log likelihood - log posterior is constant in the parent.
 
-    With a tangent in the place of a convex likelihood, it is least where the tangent touches.
+    With a tangent in place of a convex likelihood, it is smallest where the tangent touches.
     """
     factor, slot = factor_and_slot
     case = Case(factor)
     x, _, given = case.values()
     child, family = case.child.statistics(x), case.slots[slot]
-    prior = family.example(case.rng, COUNT)
+    prior = natural_of(family, case.rng, COUNT)
     posterior = prior + factor.to_parent(slot, child, given)
     assert family.in_domain(posterior).all()
     parents = [given[slot], *(family.statistics(p) for p in family.draw(prior, case.rng, 3))]
@@ -218,7 +219,7 @@ def test_posterior_is_prior_times_likelihood(factor_and_slot: tuple[Factor, str]
 
 
 @pytest.mark.parametrize("rows", [0, 1], ids=["no-row-axis", "row-axis-of-one"])
-def test_one_row_of_constants_serves_all_rows(factor: Factor, rows: int) -> None:
+def test_one_row_of_constants_is_broadcast(factor: Factor, rows: int) -> None:
     case = Case(factor)
     if not case.constants:
         return

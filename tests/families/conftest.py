@@ -1,9 +1,7 @@
-"""Finds the families by listing their folder: a new file is tested the moment it exists."""
+"""Finds the families by listing their folder, so that new files are tested automatically."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from dataclasses import fields, replace
 
 import numpy as np
@@ -11,28 +9,14 @@ import pytest
 
 from svmp import families
 from svmp.families.family import Family
+from tests.examples import implementations
 
 COUNT = 6
 LENGTH = 3
 
 
-def family_classes() -> list[type[Family]]:
-    modules = [
-        importlib.import_module(f"{families.__name__}.{info.name}")
-        for info in pkgutil.iter_modules(families.__path__)
-    ]
-    return [
-        thing
-        for module in modules
-        for thing in vars(module).values()
-        if isinstance(thing, type)
-        and Family in thing.__mro__[1:]
-        and thing.__module__ == module.__name__
-    ]
-
-
 def instances(cls: type[Family]) -> list[tuple[str, Family]]:
-    """Return families to test, with a name each: one, or one trial, some, and some for each."""
+    """Return families to test, with names; of counts, with 1, 7 and different numbers of trials."""
     family, name = cls.sized(LENGTH), cls.__name__
     if "trials" not in {f.name for f in fields(family)}:  # type: ignore[arg-type]
         return [(name, family)]
@@ -45,8 +29,8 @@ def instances(cls: type[Family]) -> list[tuple[str, Family]]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "family" in metafunc.fixturenames:
-        cases = [case for cls in family_classes() for case in instances(cls)]
+        cases = [case for cls in implementations(families, Family) for case in instances(cls)]
         metafunc.parametrize("family", [pytest.param(family, id=name) for name, family in cases])
     if "family_class" in metafunc.fixturenames:
-        classes = family_classes()
+        classes = implementations(families, Family)
         metafunc.parametrize("family_class", classes, ids=[cls.__name__ for cls in classes])

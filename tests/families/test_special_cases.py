@@ -1,4 +1,4 @@
-"""Families that contain one another agree; trials and matrices, which only some have."""
+"""Special cases of a family agree with it; trials and matrices."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from svmp import families
 from svmp.families.family import Family
+from tests.examples import natural_of
 
 
 @pytest.mark.parametrize(
@@ -60,22 +61,22 @@ def test_special_cases_agree(
     )
 
 
-def test_trials_of_trailing_axes_repeat_along_the_leading_ones() -> None:
+def test_trials_are_broadcast_along_leading_axes() -> None:
     family = families.Binomial(trials=np.array([2, 5, 9]))
     natural = np.zeros((4, 3, 1))
     flat = family.at(np.arange(12)).mean(natural.reshape(12, 1))
     np.testing.assert_array_equal(flat, family.mean(natural).ravel())
 
 
-def test_another_number_of_trials_is_refused() -> None:
+def test_a_different_number_of_trials_is_refused() -> None:
     for family in (families.Binomial(3), families.Multinomial(2, 3)):
         with pytest.raises(ValueError, match="trials"):
             family.natural(n=4, p=[0.5, 0.5])
 
 
-def test_matrices_that_are_not_positive_definite_do_not_spoil_their_neighbours() -> None:
+def test_matrices_that_are_not_positive_definite_do_not_affect_others() -> None:
     family = families.MvNormal(2)
-    natural = family.example(np.random.default_rng(0), 3)
+    natural = natural_of(family, np.random.default_rng(0), 3)
     broken = natural.copy()
     broken[1, 2:] *= -1
     with np.errstate(invalid="ignore"):

@@ -11,6 +11,7 @@ import numpy as np
 
 import svmp
 from svmp.network.network import Network
+from tests.examples import natural_of
 from tests.fuzz.mutants import Rng, damaged_safetensors, put_together, taken_apart
 from tests.inference.models import every_family
 
@@ -172,7 +173,7 @@ def another_q(rng: Rng, name: str, whole: bytes) -> bytes:
     for key in rng.choice(stored, rng.integers(1, 4)):
         kind, variable = str(key).split("/", 1)
         family = network(name).hidden[variable].family
-        natural = family.example(rng, len(arrays[key]))
+        natural = natural_of(family, rng, len(arrays[key]))
         natural = natural * rng.choice([1, 1, 1e-6, 1e6, 1e30, 1e150])
         with np.errstate(all="ignore"):
             moments = family.moments(natural)
@@ -201,7 +202,7 @@ def far_q(rng: Rng, name: str, whole: bytes) -> bytes:
                 len(arrays[key]), rng.choice([0.0, 1.0, 1e6, 2.0**53, 1e300])
             )
         else:
-            natural = network(name).hidden[variable].family.example(rng, len(arrays[key]))
+            natural = natural_of(network(name).hidden[variable].family, rng, len(arrays[key]))
             arrays[str(key)] = natural * rng.choice([1, -1, 1e-300, 1e3, 1e15, 1e150, 1e300])
     return put_together(about, arrays)
 

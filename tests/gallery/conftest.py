@@ -1,4 +1,4 @@
-"""Loads the gallery's scripts, which are files with numbers in their names, as modules."""
+"""Loads the scripts of the gallery, whose names start with digits, as modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Textbook formulas that the direct bounds are put together from; nothing here is svmp's.
+"""Textbook formulas for the bounds of the gallery, independent of svmp.
 
 A Gamma factor of q is a pair (shape, rate), a Normal one a pair (mean, variance).
 """
@@ -67,6 +67,6 @@ def softmax(scores):
 
 
 def assert_never_falls(bounds):
-    """Full VB is coordinate ascent: up to rounding the bound does not fall."""
+    """Full VB is coordinate ascent: the bound does not fall, up to rounding."""
     bounds = np.asarray(bounds)
     assert np.all(np.diff(bounds) >= -1e-10 * np.abs(bounds[1:]))

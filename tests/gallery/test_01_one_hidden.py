@@ -1,4 +1,4 @@
-"""One hidden variable: the textbook posterior, and the evidence by Bayes' rule itself.
+"""One hidden variable: the textbook posterior, and the evidence by Bayes' rule.
 
 log p(x) = log p(x | theta) + log p(theta) - log p(theta | x) holds at every theta, so SciPy's
 densities give the evidence without a formula for it.

@@ -1,4 +1,4 @@
-"""Unknown mean and precision: Bishop's section 10.1.3 by hand, and the exact posterior."""
+"""Unknown mean and precision: Bishop's section 10.1.3 in plain code, and the exact posterior."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def by_hand(x, sweeps):
 
 
 @pytest.mark.parametrize("sweeps", [1, 2, 5])
-def test_sweeps_are_bishops(script, sweeps):
+def test_sweeps_match_bishop(script, sweeps):
     x = script.data()
     method = svmp.FullVB(order=["mu", "tau"])
     fit = svmp.fit(script.model(x), method, init=START, max_sweeps=sweeps, tol=0)
@@ -49,7 +49,7 @@ def test_sweeps_are_bishops(script, sweeps):
 
 
 def on_grid(low, high, top):
-    """A fine grid in mu (plain) and tau (even in its log), and the area of its cells."""
+    """A fine grid in mu (linear) and tau (logarithmic), and the area of its cells."""
     mu, log_tau = np.linspace(low, high, 801), np.linspace(np.log(1e-4), np.log(top), 801)
     tau = np.exp(log_tau)[:, None]
     return mu, tau, tau * (mu[1] - mu[0]) * (log_tau[1] - log_tau[0])
@@ -70,7 +70,7 @@ def test_exact_evidence_is_the_integral_of_the_joint(script):
 
 
 def test_gap_to_the_evidence_is_the_divergence(script):
-    """log p(x) - bound = KL(q || p(. | x)), here by integrating over both."""
+    """log p(x) - bound = KL(q || p(. | x)), by integration over both."""
     x = script.data()
     (mu, lam, alpha, beta), evidence = script.exact(x)
     fit = svmp.fit(script.model(x), svmp.FullVB(), tol=1e-13)
@@ -85,7 +85,7 @@ def test_gap_to_the_evidence_is_the_divergence(script):
 
 
 def test_independent_prior_stays_below_the_evidence(script):
-    """With mu ~ Normal(0, 1/4) whatever tau is, only quadrature knows the evidence."""
+    """With mu ~ Normal(0, 1/4) independent of tau, the evidence needs quadrature."""
     x = script.data()
     with svmp.Model() as network:
         tau = svmp.Gamma("tau", alpha=A, beta=B)

@@ -1,4 +1,4 @@
-"""ARD regression: updates and bound by hand; the exact Gaussian where precisions are fixed."""
+"""ARD regression: updates and bound in plain code; the exact Gaussian for fixed precisions."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_vector_of_weights(script):
 
 
 def test_vector_reaches_the_higher_bound(script):
-    """The factorised q is one of the vector's."""
+    """The factorised q is in the family of the vector's q."""
     x, y = script.data()
     ones = svmp.fit(script.model(x, y), svmp.FullVB(), tol=1e-10)
     vector = svmp.fit(script.model(x, y, vector=True), svmp.FullVB(), tol=1e-10)
@@ -118,7 +118,7 @@ def test_fixed_precisions_give_the_exact_gaussian(script):
     np.testing.assert_allclose(exact["w"].tau, precision, rtol=1e-10, atol=1e-10)
     assert exact.bound == pytest.approx(evidence, rel=1e-11)
 
-    # A mean-field Gaussian has the exact mean, and as precisions the diagonal of the exact one.
+    # A mean-field Gaussian has the exact mean, and the diagonal of the exact precision matrix.
     factorised = svmp.fit(ones, svmp.FullVB(), tol=1e-15, max_sweeps=2000)
     np.testing.assert_allclose(factorised.mean("w"), mean, atol=1e-6)
     np.testing.assert_allclose(factorised["w"].tau, np.diag(precision), rtol=1e-12)

@@ -99,9 +99,9 @@ def test_paper(script, ratings, begin, kernels):
 
 @pytest.mark.parametrize("kernels", [True, False])
 def test_biases(script, ratings, begin, kernels):
-    """The factors by equation (6) on what the biases leave; the rest by its own short update.
+    """The factors by equation (6) on the residuals of the biases; the rest by short updates.
 
-    Users and items without ratings have no part in it.
+    Users and items without ratings are left out.
     """
     user, item, r = ratings
     users, items, factors = script.USERS, script.ITEMS, script.FACTORS
@@ -207,7 +207,7 @@ def test_bound_never_falls(script, ratings, kind):
 
 
 def test_a_richer_q_is_never_worse(script, ratings):
-    """From the factorised optimum, which it contains, the family of full covariances goes up."""
+    """The family of full covariances contains the factorised optimum and improves on it."""
     ones = svmp.fit(script.model(*ratings), svmp.FullVB(), max_sweeps=40)
     one = np.eye(script.FACTORS)
     init = {n: {"mu": ones.mean(n), "tau": ones[n].tau[..., None] * one} for n in ("u", "v")}

@@ -1,4 +1,4 @@
-"""The mixture of Normal vectors: Bishop's section 10.2 by hand, with q(mu_k) q(L_k) apart."""
+"""The mixture of Normal vectors: Bishop's section 10.2 in plain code, with q(mu_k) q(L_k)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def by_hand(x, init, sweeps, settled):
         return value + np.linalg.slogdet(scale)[1]
 
     def log_density():
-        """E[log Normal(x_n | mu_k, L_k)], (n, k): as (10.64), with q(mu_k) apart from q(L_k)."""
+        """E[log Normal(x_n | mu_k, L_k)], (n, k): as (10.64), with q(mu_k) q(L_k) factorised."""
         gap = x[:, None] - mean
         square = nu * np.einsum("nki,kij,nkj->nk", gap, scale, gap)
         square = square + nu * np.einsum("kij,kij->k", scale, cov)
@@ -84,8 +84,8 @@ def by_hand(x, init, sweeps, settled):
 
 @pytest.mark.parametrize("kernels", [False, True])
 @pytest.mark.parametrize("sweeps", [1, 6])
-def test_sweeps_and_bound_by_hand(script, sweeps, kernels):
-    """The compiled loops store no z, so that theirs is the best one for the end of the sweep."""
+def test_sweeps_and_bound_match_the_formulas(script, sweeps, kernels):
+    """The compiled loops do not store z: theirs is the optimal one at the end of the sweep."""
     x = script.standardised(script.data())
     init = begin(script)
     z, a, mean, cov, nu, scale, bound = by_hand(x, init, sweeps, settled=kernels)
@@ -124,6 +124,6 @@ def test_old_faithful_has_two_kinds(script):
     fits = [svmp.fit(network, svmp.FullVB(), seed=seed) for seed in range(script.STARTS)]
     best = max(fits, key=lambda fit: fit.bound)
     assert len(script.in_use(best)) == 2
-    # the gap between the two kinds of eruptions, known without any model, is at 3 minutes
+    # the two kinds of eruptions are separated at 3 minutes, which is known without any model
     long = best.mean("z")[:, script.in_use(best)[0]] > 0.5
     assert np.mean(long == (x[:, 0] > 3)) > 0.98

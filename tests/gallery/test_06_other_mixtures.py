@@ -1,4 +1,4 @@
-"""Mixtures of Bernoullis and Poissons: hand-written updates and bounds, and what was drawn."""
+"""Mixtures of Bernoullis and Poissons: updates and bounds in plain code, and recovery."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .formulas import (
 SWEEPS = 4
 
 
-def test_bernoullis_by_hand(script):
+def test_bernoullis_match_the_formulas(script):
     x, _, _ = script.data()
     rng = np.random.default_rng(3)
     alpha, beta = 1 + rng.random((2, 3, 30))
@@ -53,7 +53,7 @@ def test_bernoullis_by_hand(script):
     assert_never_falls(fit.trace["bound"])
 
 
-def test_poissons_by_hand(script):
+def test_poissons_match_the_formulas(script):
     _, _, x = script.data()
     rate, a = (np.array([2.0, 3.0, 4.0]), np.array([1.0, 0.5, 0.2])), np.full(3, 2.0)
     init = {"weight": {"a": a}, "rate": dict(zip(("alpha", "beta"), rate, strict=True))}
@@ -79,7 +79,7 @@ def test_poissons_by_hand(script):
     assert_never_falls(fit.trace["bound"])
 
 
-def test_letters_come_back(script):
+def test_letters_are_recovered(script):
     pictures, which, _ = script.data()
     fit = script.best_fit(script.model(pictures))
     assert script.purity(fit, which) > 0.97
@@ -89,7 +89,7 @@ def test_letters_come_back(script):
         np.testing.assert_array_equal(fit.mean("p")[component] > 0.5, pixels == 1)
 
 
-def test_rates_come_back(script):
+def test_rates_are_recovered(script):
     _, _, counts = script.data()
     fit = script.best_fit(script.model(counts, "Poisson"))
     order = np.argsort(fit.mean("rate"))

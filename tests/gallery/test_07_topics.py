@@ -1,4 +1,4 @@
-"""LDA: Blei, Ng and Jordan's batch updates, token by token, and the bound of all of it."""
+"""LDA: the batch updates of Blei, Ng and Jordan, token by token, and the bound."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def by_hand(document, word, documents, words, gamma, lam, sweeps, settled):
 
 @pytest.mark.parametrize("kernels", [False, True])
 @pytest.mark.parametrize("sweeps", [1, 4])
-def test_sweeps_and_bound_by_hand(script, corpus, sweeps, kernels):
-    """The compiled loops store no z, so that theirs is the best one for the end of the sweep."""
+def test_sweeps_and_bound_match_the_formulas(script, corpus, sweeps, kernels):
+    """The compiled loops do not store z: theirs is the optimal one at the end of the sweep."""
     _, _, documents, words = corpus
     rng = np.random.default_rng(5)
     gamma, lam = 1 + rng.random((documents, TOPICS)), 1 + rng.random((TOPICS, words))
@@ -67,7 +67,7 @@ def test_sweeps_and_bound_by_hand(script, corpus, sweeps, kernels):
 
 
 def test_topics_that_share_no_word_are_recovered(script):
-    """Three topics with ten words each, documents of one topic each: nothing left to guess."""
+    """Three topics with ten words each, and documents of one topic each: no ambiguity."""
     rng = np.random.default_rng(6)
     topic = np.arange(30) % 3
     document = np.repeat(np.arange(30), 40)

@@ -1,4 +1,4 @@
-"""Factor analysis with gaps: updates by hand, known loadings exactly, and gaps as absent rows."""
+"""Factor analysis with gaps: updates in plain code, exact results for known loadings."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def by_hand(y, init, kind, sweeps):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_sweeps_and_bound_by_hand(script, readings, kind):
+def test_sweeps_and_bound_match_the_formulas(script, readings, kind):
     init = begin(script, readings)
     m, w, x, alpha, tau, bound = by_hand(readings, init, kind, sweeps=3)
     network = script.model(readings, kind)
@@ -99,8 +99,8 @@ def test_sweeps_and_bound_by_hand(script, readings, kind):
     assert_never_falls(fit.trace["bound"])
 
 
-def test_gaps_are_absent_rows(script, readings):
-    """A table that lists only the readings that are there is the same network."""
+def test_gaps_are_the_same_as_absent_rows(script, readings):
+    """A table of the observed readings alone is the same network."""
     there = ~np.isnan(readings)
     time, sensor = np.nonzero(there)
     coords = {"time": len(readings), "sensor": script.SENSORS, "factor": script.FACTORS}

@@ -1,4 +1,4 @@
-"""Groups within groups: with fixed precisions a Gaussian that a dense solve knows exactly."""
+"""Nested groups: with fixed precisions, a Gaussian that a dense solve gives exactly."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def learned(script):
 
 
 def test_learned_precisions_are_at_their_fixed_point(script, learned):
-    """Each Gamma sees half the expected squares of its level; and the bound, term by term."""
+    """Each Gamma gets half the expected squares of its level; and the bound, term by term."""
     fit, (score, of_pupil, of_school) = learned, script.data()
     assert_never_falls(fit.trace["bound"])
     mean = {name: fit.mean(name) for name in LEVELS}
@@ -93,8 +93,8 @@ def test_learned_precisions_are_at_their_fixed_point(script, learned):
     assert fit.bound == pytest.approx(bound, rel=1e-12)
 
 
-def test_small_schools_are_drawn_further(script, learned):
-    """E[school] lies between its average and its district, by n tau_pupil against tau_school."""
+def test_small_schools_are_shrunk_further(script, learned):
+    """E[school] is between its average and its district, weighted n tau_pupil to tau_school."""
     fit, (score, of_pupil, of_school) = learned, script.data()
     pupils = np.bincount(of_pupil)
     average = np.bincount(of_pupil, score) / pupils
@@ -103,6 +103,6 @@ def test_small_schools_are_drawn_further(script, learned):
     np.testing.assert_allclose(fit.mean("school"), expected, rtol=1e-6)
 
 
-def test_spreads_are_near_those_drawn(script, learned):
+def test_spreads_are_recovered(script, learned):
     for level, sd in script.TRUTH.items():
         assert 1 / np.sqrt(learned.mean(f"tau_{level}")) == pytest.approx(sd, rel=0.4)

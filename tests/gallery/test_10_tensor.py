@@ -1,4 +1,4 @@
-"""CP factorization: each update written as the sums it is, and gaps as absent rows."""
+"""CP factorization: each update written as explicit sums, and gaps as absent rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def begin(tensor):
 
 
 def by_hand(y, init, sweeps):
-    """Sums over the entries that are there, one factor of one mode at a time."""
+    """Sums over the observed entries, one factor of one mode at a time."""
     there = ~np.isnan(y)
     y = np.where(there, y, 0)
     mean = {name: init[name]["mu"].copy() for name in "abc"}
@@ -75,7 +75,7 @@ def by_hand(y, init, sweeps):
     return mean, var, tau, bound + gamma_term(1, 0.1, alpha) + gamma_term(1, 0.1, tau)
 
 
-def test_sweeps_and_bound_by_hand(script, tensor, begin):
+def test_sweeps_and_bound_match_the_formulas(script, tensor, begin):
     mean, var, tau, bound = by_hand(tensor, begin, sweeps=3)
     network = script.model(tensor, FACTORS)
     fit = svmp.fit(network, svmp.FullVB(), init=begin, max_sweeps=3, tol=0)
@@ -87,7 +87,7 @@ def test_sweeps_and_bound_by_hand(script, tensor, begin):
     assert_never_falls(fit.trace["bound"])
 
 
-def test_gaps_are_absent_rows(script, tensor, begin):
+def test_gaps_are_the_same_as_absent_rows(script, tensor, begin):
     there = ~np.isnan(tensor)
     i, j, l = np.nonzero(there)  # noqa: E741
     sizes = dict(zip(("sample", "antigen", "receptor"), tensor.shape, strict=True))
@@ -108,7 +108,7 @@ def test_gaps_are_absent_rows(script, tensor, begin):
 
 
 def test_hidden_entries_are_predicted(script, monkeypatch, tmp_path):
-    """On the stand-in, drawn with three factors and noise 0.4."""
+    """On the simulated data, with three factors and noise 0.4."""
     monkeypatch.setattr(script, "SHARED", tmp_path)
     y, whole = script.data(samples=40)
     network = script.model(y, factors=3)

@@ -1,4 +1,4 @@
-"""Football: the Gammas' fixed point at convergence, and the bound, from sums over the matches."""
+"""Football: the fixed point of the Gammas, and the bound, from sums over the matches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def season(script):
 
 
 def test_gammas_are_at_their_fixed_point(season):
-    """The shape counts goals; the rate adds up what was expected of the others."""
+    """The shape counts goals; the rate sums the expectations of the other strengths."""
     (scorer, opponent, venue, goals), names, fit = season
     attack, weakness, level = (fit.mean(n) for n in ("attack", "weakness", "level"))
     teams = len(names)
@@ -33,7 +33,7 @@ def test_gammas_are_at_their_fixed_point(season):
         np.testing.assert_allclose(q.beta, prior + np.bincount(key, expected, size), rtol=1e-6)
 
 
-def test_bound_by_hand(season):
+def test_bound_matches_the_formulas(season):
     (scorer, opponent, venue, goals), _, fit = season
     attack, weakness, level = (
         (fit[name].alpha, fit[name].beta) for name in ("attack", "weakness", "level")
@@ -47,7 +47,7 @@ def test_bound_by_hand(season):
     assert_never_falls(fit.trace["bound"])
 
 
-def test_one_sweep_by_hand(script, season):
+def test_one_sweep_matches_the_formulas(script, season):
     rows, names, _ = season
     scorer, opponent, venue, goals = rows
     teams = len(names)
@@ -65,14 +65,14 @@ def test_one_sweep_by_hand(script, season):
     np.testing.assert_allclose(fit.mean("level"), level, rtol=1e-12)
 
 
-def test_more_goals_at_home(season):
+def test_home_teams_score_more(season):
     (_, _, venue, goals), _, fit = season
     ratio = fit.mean("level")[0] / fit.mean("level")[1]
     assert ratio == pytest.approx(goals[venue == 0].sum() / goals[venue == 1].sum(), rel=0.02)
 
 
-def test_strengths_come_back_from_a_long_drawn_league(script):
-    """After sixty seasons the posterior means are near the strengths that were drawn."""
+def test_strengths_are_recovered_from_a_long_league(script):
+    """After sixty seasons the posterior means are near the true strengths."""
     rng = np.random.default_rng(9)
     attack, weakness = rng.gamma(10, 0.1, (2, 8))
     home, away = (np.tile(side, 60) for side in np.nonzero(~np.eye(8, dtype=bool)))

@@ -1,6 +1,6 @@
-"""Random means: one tree of sums and products, read once by svmp and once as plain polynomials.
+"""Random means: one tree of sums and products, as an svmp expression and as plain polynomials.
 
-Axes: p and q are the plate's, k and l are summed over, a and b are only read through keys.
+Axes: p and q are on the plate, k and l are summed over, a and b are only indexed by keys.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KEYED = ("a", "b")
 
 @dataclass
 class Mean:
-    """A mean as svmp sees it and as the polynomials that it is."""
+    """A mean as an svmp expression and as polynomials."""
 
     ours: Expression
     plain: Polynomials
@@ -45,11 +45,11 @@ class Means:
     Parameters
     ----------
     draw
-        Hypothesis' own.
+        The function of Hypothesis.
     sizes
-        Of every axis.
+        Size of every axis.
     variables
-        Those that a mean may read.
+        Variables that a mean may depend on.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Means:
         return tuple(self.draw(every)[: self.draw(st.integers(1, most))])
 
     def index(self, dim: str) -> tuple[Any, Any]:
-        """Draw how one axis of a variable is read, for svmp and for the polynomials."""
+        """Draw the index of one axis of a variable, for svmp and for the polynomials."""
         kind = self.pick(["whole", "key", "key", "number"])
         if kind == "whole" and dim not in KEYED:
             return slice(None), dim
@@ -95,7 +95,7 @@ class Means:
         return Mean(svmp.data(values, dims=axes), constant(values, axes, self.sizes))
 
     def product(self, variables: list[svmp.Variable], sparse_too: bool) -> Mean:
-        """Draw a product of up to three variables, summed over what is not on the plate."""
+        """Draw a product of up to three variables, summed over all axes but those of the plate."""
         chosen = self.draw(st.permutations(variables))[: self.draw(st.integers(1, 3))]
         term = self.leaf(chosen[0])
         for variable in chosen[1:]:

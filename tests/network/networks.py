@@ -16,7 +16,7 @@ Draw = Callable[..., Any]
 
 
 class Sizes:
-    """Draws what a network needs: sizes, keys, numbers, and yes or no."""
+    """Draws the ingredients of a network: sizes, keys, numbers and booleans."""
 
     def __init__(self, draw: Draw) -> None:
         self.draw = draw
@@ -48,7 +48,7 @@ class Sizes:
         return root @ root.T + np.eye(d)
 
     def missing(self, *shape: int) -> np.ndarray | bool:
-        """Some missing rows, never all; or none."""
+        """Draw some missing rows, never all; or none."""
         if self.yes():
             return False
         mask = self.rng.random(shape) < 0.3
@@ -180,7 +180,7 @@ def matrices(draw: Draw) -> svmp.Model:
 
 
 def _choice(s: Sizes, k: int, n: int) -> svmp.Variable:
-    """Return the Categorical of a mixture: weights hidden or known, by group or for all."""
+    """Return the Categorical of a mixture: weights hidden or fixed, per group or shared."""
     kind = s.pick("shared", "grouped", "known")
     if kind == "shared":
         p = svmp.Dirichlet("w", a=s.positive(), dims="component")
@@ -261,7 +261,7 @@ def mixtures(draw: Draw) -> svmp.Model:
                 "x", z, svmp.Binomial.dist(n=trials, p=p), dims="row",
                 observed=s.rng.binomial(trials, 0.5), missing=missing,
             )  # fmt: skip
-        if s.yes():  # a second table that the same choice sorts
+        if s.yes():  # a second table with the same Categorical
             r = svmp.Gamma("r", alpha=1, beta=1, dims="component")
             svmp.Mixture(
                 "second", z, svmp.Exponential.dist(lam=r), dims="row", observed=s.positive(n)
@@ -270,7 +270,7 @@ def mixtures(draw: Draw) -> svmp.Model:
 
 
 def inner_mixtures(draw: Draw) -> svmp.Model:
-    """A hidden variable that comes from a mixture, and a choice that many rows share."""
+    """A hidden mixture, and a Categorical that several rows share."""
     s = Sizes(draw)
     k, a, n = s.size(2) + 1, s.size(), s.size(5)
     with svmp.Model(coords={"component": k, "a": a, "row": n}) as model:

@@ -1,8 +1,8 @@
-"""Means as explicit polynomials in scalars: the plain twin of svmp's expressions and of linear.py.
+"""Means as explicit polynomials in scalars: a simple twin of svmp's expressions and of linear.py.
 
 A `Polynomials` is an array with named axes whose cells are sums of monomials; a monomial is the
-tuple of the scalars in it, a scalar a variable's name and its place. Nothing here is clever, so
-that it can be believed.
+tuple of the scalars in it, a scalar is a variable's name and an index. The code is as simple as
+possible, so that it can be trusted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Polynomial = dict[tuple[Scalar, ...], float]
 
 @dataclass(eq=False)
 class Polynomials:
-    """One polynomial for each place along some named axes."""
+    """One polynomial for each index along some named axes."""
 
     axes: tuple[str, ...]
     sizes: dict[str, int]
@@ -30,7 +30,7 @@ class Polynomials:
         return product(*(range(self.sizes[a]) for a in axes))
 
     def at(self, axes: tuple[str, ...], place: tuple[int, ...]) -> Polynomial:
-        """Return the cell at a place along more axes than it has."""
+        """Return the cell at an index that may have more axes."""
         where = dict(zip(axes, place, strict=True))
         return self.cells[tuple(where[a] for a in self.axes)]
 
@@ -75,7 +75,7 @@ def constant(values: Any, axes: tuple[str, ...], sizes: dict[str, int]) -> Polyn
 
 
 def read(name: str, index: list[Any], sizes: dict[str, int]) -> Polynomials:
-    """Read a variable; an index is the name of an axis, a number, or (axes, array of numbers)."""
+    """Index a variable by the name of an axis, an integer, or (axes, array of integers)."""
     used: list[str] = []
     for i in index:
         used += [i] if isinstance(i, str) else i[0] if isinstance(i, tuple) else []
@@ -116,7 +116,7 @@ MOST = 11
 
 
 def expectations(polynomial: Polynomial, q: dict[str, Gaussian]) -> tuple[float, float] | None:
-    """Return E[mu] and E[mu^2], exactly; None if there are too many scalars in it.
+    """Return E[mu] and E[mu^2], exactly; None if it has too many scalars.
 
     mu is linear in each variable, so mu^2 has degree 2 at most in every whitened coordinate, and
     the mean over the corners of a cube (the two-point Gauss rule) is its expectation.
@@ -129,7 +129,7 @@ def expectations(polynomial: Polynomial, q: dict[str, Gaussian]) -> tuple[float,
         [[q[n].covariance(i, j) if n == m else 0.0 for m, j in scalars] for n, i in scalars]
     ).reshape(len(scalars), len(scalars))
     corners = np.array(list(product([-1.0, 1.0], repeat=len(scalars))))
-    # An observed scalar has no spread: its row of the root is zero.
+    # An observed scalar has no variance: its row of the root is zero.
     spread = np.flatnonzero(np.diag(cov) > 0)
     root = np.zeros_like(cov)
     root[np.ix_(spread, spread)] = np.linalg.cholesky(cov[np.ix_(spread, spread)])

@@ -1,7 +1,7 @@
-"""What a person can get wrong in a declaration: each is refused by a sentence that says where.
+"""Invalid declarations raise an error that names the variable.
 
-Every case is one declaration in a model that is sound so far. It must raise svmp.ModelError at
-once, name the variable, and leave the model as it was.
+Every case is one declaration in a valid model. It must raise svmp.ModelError at once, name the
+variable, and leave the model unchanged.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def sound() -> svmp.Model:
 
 Declare = Callable[[Any], Any]
 Case = tuple[str, Declare, str, str]
-"""What is wrong, how, the name that the message must quote, and something else it must say."""
+"""Name, declaration, the name that the message must quote, and other text that it must contain."""
 
 
 def normal(mu: Any, tau: Any = 1, **options: Any) -> svmp.Variable:
@@ -376,7 +376,7 @@ CASES = [
 
 
 def assert_sentence(text: str) -> None:
-    """A message is one sentence for the person at the keyboard."""
+    """Check that a message is one sentence, without internals."""
     assert text
     assert "\n" not in text
     assert not re.search(r"\.\s+[A-Z]", text)
@@ -386,7 +386,7 @@ def assert_sentence(text: str) -> None:
 @pytest.mark.parametrize(
     ("declare", "name", "says"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
 )
-def test_it_is_refused(declare: Declare, name: str, says: str) -> None:
+def test_invalid_declarations_are_refused(declare: Declare, name: str, says: str) -> None:
     model = sound()
     variables, sizes = dict(model.variables), dict(model.sizes)
     with model, pytest.raises(svmp.ModelError) as caught:
@@ -414,7 +414,7 @@ def test_it_is_refused(declare: Declare, name: str, says: str) -> None:
     ],
     ids=str,
 )
-def test_coords_are_refused(coords: Any, says: str) -> None:
+def test_invalid_coords_are_refused(coords: Any, says: str) -> None:
     with pytest.raises(svmp.ModelError) as caught:
         svmp.Model(coords=coords)
     assert_sentence(str(caught.value))
@@ -433,21 +433,21 @@ def test_coords_are_refused(coords: Any, says: str) -> None:
     ],
     ids=str,
 )
-def test_data_is_refused(values: Any, dims: Any, says: str) -> None:
+def test_invalid_data_is_refused(values: Any, dims: Any, says: str) -> None:
     with pytest.raises(svmp.ModelError) as caught:
         svmp.data(values, dims=dims)
     assert_sentence(str(caught.value))
     assert says in str(caught.value)
 
 
-def test_a_variable_outside_a_model() -> None:
+def test_variables_outside_a_model_are_refused() -> None:
     with pytest.raises(svmp.ModelError, match="'lost' is declared outside of a model"):
         svmp.Normal("lost", mu=0, tau=1)
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["same name", "another name"])
-def test_a_variable_of_another_model(same: bool) -> None:
-    """It would be fitted as if it were this model's, or not at all."""
+def test_variables_of_another_model_are_refused(same: bool) -> None:
+    """It would be fitted as if it belonged to this model, or not at all."""
     with svmp.Model() as one:
         stranger = svmp.Normal("stranger", mu=0, tau=1)
     with svmp.Model() as other:
@@ -471,20 +471,20 @@ def test_a_variable_of_another_model(same: bool) -> None:
     ],
     ids=["diagonal", "multiple", "choice", "mean", "precision"],
 )
-def test_a_variable_of_another_model_in_any_place(declare: Declare) -> None:
+def test_variables_of_another_model_are_refused_in_every_parameter(declare: Declare) -> None:
     stranger = sound()
     with sound(), pytest.raises(svmp.ModelError, match=r"'r': '.*' belongs to another model"):
         declare(stranger)
 
 
-def test_numbers_for_a_choice_are_not_called_a_product() -> None:
+def test_constant_choices_are_not_reported_as_products() -> None:
     model = sound()
     with model, pytest.raises(svmp.ModelError) as caught:
         mixture(model, [0, 1, 0], svmp.Normal.dist(model["m"]))
     assert "product" not in str(caught.value)
 
 
-def test_trials_that_differ_between_components_are_refused_or_right() -> None:
+def test_trials_that_differ_between_components_are_refused_or_exact() -> None:
     """A Binomial's base measure depends on n, so it depends on the component here."""
     p, q, n, x = np.array([0.3, 0.7]), np.array([0.2, 0.6]), np.array([3, 5]), np.array([1, 2, 3])
     with svmp.Model(coords={"k": 2, "row": 3}) as model:
@@ -497,7 +497,7 @@ def test_trials_that_differ_between_components_are_refused_or_right() -> None:
         assert svmp.fit(model, svmp.FullVB(), max_sweeps=2).bound == pytest.approx(evidence)
 
 
-def test_a_failed_declaration_can_be_mended() -> None:
+def test_a_failed_declaration_can_be_repeated() -> None:
     model = sound()
     with model:
         with pytest.raises(svmp.ModelError):
@@ -513,7 +513,7 @@ def test_an_error_closes_the_model() -> None:
         svmp.Normal("r", mu=0, tau=1)
 
 
-def test_the_inner_of_two_models_is_the_open_one() -> None:
+def test_the_innermost_model_is_the_open_one() -> None:
     with svmp.Model() as outer:
         with svmp.Model() as inner:
             svmp.Normal("x", mu=0, tau=1)
@@ -522,11 +522,11 @@ def test_the_inner_of_two_models_is_the_open_one() -> None:
     assert list(outer.variables) == ["y"]
 
 
-# --- what looks odd, and is fine ------------------------------------------------------------
+# --- unusual but valid input ----------------------------------------------------------------
 
 
 class Column:
-    """Something that is an array when asked, as a column of a data frame is."""
+    """An object that converts to an array, like a column of a data frame."""
 
     def __init__(self, values: Any) -> None:
         self.values = values
@@ -543,7 +543,7 @@ class Column:
     ],
     ids=["list", "tuple", "array", "column", "masked", "object", "float32", "view", "buffer"],
 )  # fmt: skip
-def test_any_array_of_numbers_will_do(form: Callable[[Any], Any]) -> None:
+def test_arrays_of_any_numeric_type_are_accepted(form: Callable[[Any], Any]) -> None:
     values = np.array([0.5, 1.5, 2.5])
     keys = np.array([0, 1, 0])
     key = form(keys) if form in (list, np.array, Column, memoryview) else keys
@@ -554,8 +554,8 @@ def test_any_array_of_numbers_will_do(form: Callable[[Any], Any]) -> None:
     np.testing.assert_allclose(svmp.fit(model, svmp.FullVB()).mean("u"), [1.0, 0.75])
 
 
-def test_a_model_keeps_no_array_of_the_user() -> None:
-    """What they do with theirs afterwards is their own affair."""
+def test_a_model_keeps_copies_of_the_users_arrays() -> None:
+    """Changing the originals afterwards has no effect."""
     x, key, numbers, mean = np.array(X), np.array([0, 1, 2]), np.ones(3), np.zeros(3)
     design, labels, mask = sparse.csr_array(np.eye(3)), ["a", "b", "c"], np.zeros(3, dtype=bool)
 
@@ -578,7 +578,7 @@ def test_a_model_keeps_no_array_of_the_user() -> None:
     assert model.labels["user"] == ["a", "b", "c"]
 
 
-def test_one_copy_of_a_key_serves_all_that_read_by_it() -> None:
+def test_equal_keys_share_one_copy() -> None:
     key = np.arange(3)
     with svmp.Model(coords={"user": 3}):
         u, b = (svmp.Normal(name, mu=0, tau=1, dims="user") for name in "ub")
@@ -607,7 +607,7 @@ def test_small_types_do_not_overflow(dtype: str) -> None:
     np.testing.assert_allclose(svmp.fit(model, svmp.FullVB()).mean("u"), [0, 75])
 
 
-def test_what_is_missing_may_be_anything() -> None:
+def test_missing_values_may_be_anything() -> None:
     with svmp.Model() as model:
         g = svmp.Gamma("g", alpha=1, beta=1)
         svmp.Poisson("x", mu=g, observed=[2, -99, 0.5], missing=[False, True, True])
@@ -667,9 +667,9 @@ def test_one_observed_number() -> None:
     assert fit.mean("u") == 1
 
 
-@pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e8, 1e90])  # observed values end at 1e100
+@pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e8, 1e90])  # observed values may be up to 1e100
 def test_large_and_small_numbers(scale: float) -> None:
-    """Data in other units give the posterior in other units, and the bound shifts by their log."""
+    """Scaling the data scales the posterior, and shifts the bound by the log of the scale."""
     x = np.array([0.5, 1.5, 2.5])
     with svmp.Model() as model:
         mu = svmp.Normal("mu", mu=0, tau=1 / scale**2)

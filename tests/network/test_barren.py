@@ -1,7 +1,7 @@
-"""Barren elements, hidden ones without observed descendants, leave q of all others as it is.
+"""Barren elements (without observed descendants) do not affect q of any others.
 
-The evidence does not depend on them. So each network is compared with the one in which they were
-not declared; their own q follows from that of their parents.
+The evidence does not depend on them, so each network is compared with the one without them. Their
+own q is computed from that of their parents.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ METHODS = {
 
 
 class Case(NamedTuple):
-    """Two models that differ in barren elements, where to start, and whose q to compare.
+    """Two models that differ in barren elements, the start, and the variables to compare.
 
-    `kept` says by variable which elements the smaller model has.
+    `kept` has, by variable, the elements of the smaller model.
     """
 
     whole: svmp.Model
@@ -76,7 +76,7 @@ def topics() -> Case:
 
 
 def groups() -> Case:
-    """Schools without pupils have no part in what schools are like."""
+    """Schools without pupils do not affect the distribution of schools."""
     rng = np.random.default_rng(3)
     school = rng.integers(0, 8, 40)
     score = rng.normal(size=8)[school] + rng.normal(size=40)
@@ -112,7 +112,7 @@ def vectors() -> Case:
 
 
 def leaves() -> Case:
-    """Variables that were declared to be predicted, and a parent that has no other children."""
+    """Variables that were declared for prediction, and a parent that has no other children."""
     y = np.random.default_rng(5).normal(2, 1, 9)
 
     def declare(more: bool) -> svmp.Model:
@@ -166,7 +166,7 @@ def logits() -> Case:
 
 CASES: list[Callable[[], Case]] = [mixture, topics, groups, vectors, leaves, products, logits]
 SLOW = [topics, products]
-"""They take hundreds of sweeps to converge to so many digits."""
+"""These need hundreds of sweeps to converge to so many digits."""
 
 
 @pytest.mark.parametrize("kernels", [True, False], ids=["compiled", "plain"])
@@ -174,7 +174,7 @@ SLOW = [topics, products]
     ("case", "method"),
     [(c, m) for c in CASES for m in METHODS if c not in SLOW or m in ("default", "batch of all")],
 )
-def test_q_of_the_others_is_as_if_barren_elements_were_not_there(
+def test_barren_elements_do_not_change_q_of_other_elements(
     case: Callable[[], Case], method: str, kernels: bool
 ) -> None:
     whole, reduced, init, kept = case()
@@ -192,7 +192,7 @@ def test_q_of_the_others_is_as_if_barren_elements_were_not_there(
 
 @pytest.mark.parametrize("kernels", [True, False], ids=["compiled", "plain"])
 @pytest.mark.parametrize("method", [None, svmp.Children(2), svmp.Batch(5)], ids=repr)
-def test_q_of_barren_elements_follows_from_their_parents(method: Any, kernels: bool) -> None:
+def test_q_of_barren_elements_is_given_by_their_parents(method: Any, kernels: bool) -> None:
     fit = svmp.fit(leaves().whole, method, kernels=kernels, max_sweeps=30)
     tau = fit["tau"].mean
     np.testing.assert_allclose(fit["shift"].mu, fit.mean("mu"), rtol=1e-12)
@@ -211,7 +211,7 @@ def test_q_of_barren_elements_follows_from_their_parents(method: Any, kernels: b
 
 
 @pytest.mark.parametrize("size", [3, 12])
-def test_batches_of_documents_leave_missing_words_out(size: int) -> None:
+def test_batches_of_documents_ignore_missing_words(size: int) -> None:
     whole, reduced, init, kept = topics()
     options: dict[str, Any] = {"init": init, "max_sweeps": 20}
     method = svmp.Batch(size, over="doc")
@@ -223,7 +223,7 @@ def test_batches_of_documents_leave_missing_words_out(size: int) -> None:
 
 
 @pytest.mark.parametrize("kernels", [True, False], ids=["compiled", "plain"])
-def test_batches_of_schools_leave_those_without_pupils_out(kernels: bool) -> None:
+def test_batches_of_schools_ignore_those_without_pupils(kernels: bool) -> None:
     whole, reduced, _, kept = groups()
     options: dict[str, Any] = {"steps": svmp.Constant(1.0), "kernels": kernels, "tol": 1e-14}
     one = svmp.fit(whole, svmp.Batch(50, over="school"), **options)
@@ -250,8 +250,8 @@ def test_the_bound_rises_to_the_evidence_of_the_observed_rows() -> None:
 
 
 @pytest.mark.parametrize("kernels", [True, False])
-def test_predictions_of_groups_follow_the_q_that_is_returned(kernels):
-    """Batches of groups optimise all groups for the last bound: what hangs on them moves too."""
+def test_predictions_of_groups_match_the_returned_q(kernels):
+    """Batches of groups optimise all groups for the last bound, and so their descendants."""
     rng = np.random.default_rng(4)
     key = rng.integers(4, size=60)  # groups 4 and 5 have no rows
     with svmp.Model(coords={"g": 6, "row": 60}) as model:
@@ -267,7 +267,7 @@ def test_predictions_of_groups_follow_the_q_that_is_returned(kernels):
 
 @pytest.mark.parametrize("method", [svmp.Children(2), svmp.Batch(5)], ids=["children", "batch"])
 def test_the_bound_with_short_steps_is_that_of_the_model_without_empty_groups(method):
-    """Elements without rows have their prior, and add nothing, however short the steps are."""
+    """Elements without rows keep their prior and add nothing to the bound, for any steps."""
     rng = np.random.default_rng(5)
     key, y = rng.integers(3, size=50), rng.normal(size=50)
 
@@ -290,7 +290,7 @@ def test_the_bound_with_short_steps_is_that_of_the_model_without_empty_groups(me
 
 @pytest.mark.parametrize("kernels", [True, False])
 def test_batches_of_groups_without_observed_descendants(kernels):
-    """Some draws have groups only of which nothing was observed."""
+    """Some draws contain only groups without observed rows."""
     rng = np.random.default_rng(6)
     with svmp.Model(coords={"k": 2, "g": 9, "d": 2, "row": 30}) as model:
         z = svmp.Categorical("z", p=svmp.Dirichlet("w", a=1, dims="k"), dims="g")

@@ -1,4 +1,4 @@
-"""Bernoullis with logits against integrals, the textbook's equations, and scikit-learn."""
+"""Bernoullis with logits against integrals, the equations of the textbook, and scikit-learn."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def log_evidence(x: np.ndarray, y: np.ndarray, tau: float) -> float:
 
 
 def best_tangents(x: np.ndarray, y: np.ndarray, tau: float) -> float:
-    """The highest bound that tangents allow: log of the integral with each row's tangent.
+    """The highest bound over tangents: log of the integral with the tangent of each row.
 
-    By rising xi to its optimum, one equation after the other, on the closed form of the integral.
+    Each xi is optimised in turn on the closed form of the integral.
     """
     xi = np.ones(len(x))
     for _ in range(5000):
@@ -64,7 +64,7 @@ def best_tangents(x: np.ndarray, y: np.ndarray, tau: float) -> float:
 
 @pytest.mark.parametrize("rows", [1, 4, 30])
 @pytest.mark.parametrize("tau", [0.1, 1.0, 10.0])
-def test_the_bound_of_one_weight_is_the_best_that_tangents_allow(rows: int, tau: float) -> None:
+def test_the_bound_of_one_weight_is_the_optimum_over_tangents(rows: int, tau: float) -> None:
     x, y = np.linspace(-2, 1.5, rows), np.arange(rows) % 3 == 0
     with svmp.Model() as model:
         w = svmp.Normal("w", mu=0, tau=tau)
@@ -75,7 +75,7 @@ def test_the_bound_of_one_weight_is_the_best_that_tangents_allow(rows: int, tau:
 
 
 def test_many_rows_that_agree_leave_almost_no_gap() -> None:
-    """With w as good as known, the tangents touch where all the mass is."""
+    """Where w is almost known, the tangents touch at all of its mass."""
     x, y = np.ones(20_000), np.arange(20_000) % 4 == 0
     with svmp.Model() as model:
         w = svmp.Normal("w", mu=0, tau=1)
@@ -87,13 +87,14 @@ def test_many_rows_that_agree_leave_almost_no_gap() -> None:
     assert exact - 0.3 < fit.bound < exact + 1e-3
 
 
-# --- against the textbook's equations -------------------------------------------------------
+# --- against the textbook equations ---------------------------------------------------------
 
 
 def bishop(x: np.ndarray, y: np.ndarray, tau: float, full: bool) -> tuple[Any, Any, float]:
-    """Bishop (2006), section 10.6: mean, precision and bound, to rest.
+    """Bishop (2006), section 10.6: mean, precision and bound at convergence.
 
-    Factorised, the covariance is the inverse of the precision's diagonal, at the same mean.
+    If q is factorised, the variances are the inverse of the diagonal of the precision, at the same
+    mean.
     """
     d = x.shape[1]
     xi = np.ones(len(x))
@@ -112,7 +113,7 @@ def bishop(x: np.ndarray, y: np.ndarray, tau: float, full: bool) -> tuple[Any, A
 
 @pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("tau", [0.05, 2.0])
-def test_a_regression_is_that_of_the_textbook(full: bool, tau: float) -> None:
+def test_regression_matches_the_textbook_updates(full: bool, tau: float) -> None:
     x, y = data()
     mean, cov, bound = bishop(x, y, tau, full)
     fit = fitted(regression(x, y, full, tau))
@@ -124,8 +125,8 @@ def test_a_regression_is_that_of_the_textbook(full: bool, tau: float) -> None:
         np.testing.assert_allclose(1 / fit["w"].tau, np.diag(cov), rtol=1e-5)
 
 
-def test_with_many_rows_the_mean_is_scikit_learns() -> None:
-    """The penalised optimum, from which the mean of q differs by less than its own spread."""
+def test_with_many_rows_the_mean_is_that_of_scikit_learn() -> None:
+    """The penalised optimum, from which the mean of q differs by less than a standard deviation."""
     x, y = data(3000, 4, seed=1)
     fit = fitted(regression(x, y, tau=1.0), tol=1e-9)
     other = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-10).fit(x, y).coef_[0]
@@ -133,11 +134,11 @@ def test_with_many_rows_the_mean_is_scikit_learns() -> None:
     assert np.abs(fit.mean("w") - other).max() < 0.3 * spread.max()
 
 
-# --- what it is used for --------------------------------------------------------------------
+# --- applications ---------------------------------------------------------------------------
 
 
-def test_abilities_and_difficulties_are_found_again() -> None:
-    """Rasch's item response model, from answers that it generated."""
+def test_abilities_and_difficulties_are_recovered() -> None:
+    """Rasch's item response model, on simulated answers."""
     rng = np.random.default_rng(4)
     ability, difficulty = rng.normal(size=400), rng.normal(size=30)
     right = rng.random((400, 30)) < expit(ability[:, None] - difficulty)
@@ -150,8 +151,8 @@ def test_abilities_and_difficulties_are_found_again() -> None:
     assert np.corrcoef(fit.mean("a"), ability)[0, 1] > 0.9
 
 
-def test_a_hidden_outcome_follows_its_logit_and_pulls_on_nothing_else() -> None:
-    """q of a leaf g is sigma(E[z]); z does not see it."""
+def test_a_hidden_outcome_is_given_by_its_logit_and_does_not_affect_it() -> None:
+    """q of a leaf g is sigma(E[z]); z does not depend on it."""
     with svmp.Model() as model:
         z = svmp.Normal("z", mu=1.0, tau=2.0)
         svmp.Normal("seen", mu=z, tau=1.0, observed=0.5)
@@ -191,7 +192,7 @@ def test_the_score_of_held_out_rows_is_the_mean_of_their_bounds() -> None:
     assert bound[out].mean() < predicted[out].mean()
 
 
-def test_a_run_goes_on_from_a_checkpoint_to_the_same_bits(tmp_path: Any) -> None:
+def test_a_run_resumed_from_a_checkpoint_gives_the_same_bits(tmp_path: Any) -> None:
     model = regression(*data(), full=False)
     whole = svmp.fit(model, svmp.Batch(10), max_sweeps=6, tol=0)
     svmp.fit(model, svmp.Batch(10), max_sweeps=3, tol=0, checkpoint=tmp_path / "run")
@@ -202,7 +203,7 @@ def test_a_run_goes_on_from_a_checkpoint_to_the_same_bits(tmp_path: Any) -> None
         svmp.fit(other, resume=tmp_path / "run", max_sweeps=6)
 
 
-def test_logits_of_any_size_leave_numbers() -> None:
+def test_logits_of_any_size_stay_finite() -> None:
     """Logits of 0 and of thousands, which fit the rows perfectly or not at all."""
     x = np.array([0.0, 1e-9, 3000.0, -3000.0, 40.0])
     with svmp.Model() as model:

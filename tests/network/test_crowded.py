@@ -1,4 +1,4 @@
-"""More rows than elements: two of them depend on one, which need not be counted to be known."""
+"""With more rows than elements, two rows depend on one element: known without counting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.stochastic.tools import gallery
 
 
 @pytest.mark.parametrize("name", gallery())
-def test_where_rows_crowd_some_element_has_two(name: str) -> None:
+def test_in_a_crowded_table_some_element_has_two_rows(name: str) -> None:
     network = Network(gallery()[name])
     for edges in network.edges.values():
         for edge in edges:
@@ -19,7 +19,7 @@ def test_where_rows_crowd_some_element_has_two(name: str) -> None:
 
 
 @pytest.mark.parametrize("rows", [4, 5])
-def test_it_takes_one_row_more_than_keys(rows: int) -> None:
+def test_a_table_is_crowded_from_one_row_more_than_elements(rows: int) -> None:
     key = np.arange(rows) % 4
     with svmp.Model(coords={"key": 4, "k": 3}) as model:
         u = svmp.Normal("u", mu=0, tau=1, dims=("key", "k"))

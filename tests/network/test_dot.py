@@ -1,4 +1,4 @@
-"""svmp.dot of any number of operands is the product written out, summed over the axis."""
+"""svmp.dot of any number of operands is the sum of their products over the axis."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS, K = 12, 3
 
 
 def network(mean: Any, vectors: bool = False) -> Network:
-    """Declare three factors of each row, and rows whose mean is made of them."""
+    """Declare three factors, and rows whose mean is built from them."""
     rng = np.random.default_rng(0)
     keys = rng.integers(4, size=(3, ROWS))
     with svmp.Model(coords={"a": 4, "b": 4, "c": 4, "k": K, "row": ROWS}) as model:
@@ -74,7 +74,7 @@ CASES: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize("vectors", [False, True], ids=["Normals", "MvNormals"])
 @pytest.mark.parametrize("case", CASES)
-def test_it_is_the_product_written_out(case: str, vectors: bool) -> None:
+def test_dot_is_the_sum_of_products(case: str, vectors: bool) -> None:
     ours, plain = (network(mean, vectors) for mean in CASES[case])
     q = anywhere(ours, 3)
     assert bound(ours, q) == pytest.approx(bound(plain, q), rel=1e-12)
@@ -98,7 +98,7 @@ def test_expectations_of_a_tensor_factorization() -> None:
 
 
 @pytest.mark.slow
-def test_a_tensor_is_found_again() -> None:
+def test_a_tensor_is_recovered() -> None:
     rng = np.random.default_rng(2)
     u, v, w = (rng.normal(size=(n, 2)) for n in (6, 5, 4))
     truth = np.einsum("ak,bk,ck->abc", u, v, w)

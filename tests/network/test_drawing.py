@@ -1,4 +1,4 @@
-"""Pictures of a network: every variable, plate and arrow is there, and no name breaks them."""
+"""Drawings of a network: they have every variable, plate and arrow, and no name breaks them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_mermaid_shows_plates_variables_and_arrows() -> None:
     ]
 
 
-def test_a_mixture_is_drawn_with_its_choice() -> None:
+def test_a_mixture_is_drawn_with_its_categorical() -> None:
     with svmp.Model(coords={"k": 2, "row": 3}) as model:
         w = svmp.Dirichlet("w", a=1, dims="k")
         z = svmp.Categorical("z", p=w, dims="row")
@@ -114,7 +114,7 @@ def read_by_mermaid(label: str) -> str:
 
 @pytest.mark.parametrize("name", STRANGE)
 def test_no_name_breaks_the_mermaid_text(name: str) -> None:
-    """A label is in quotes on a line of its own, with no quote inside."""
+    """A label is in quotes on a separate line, without quotes inside."""
     lines = named(name).draw().mermaid.splitlines()
     assert len(lines) == 8
     for line in lines:
@@ -135,7 +135,7 @@ def test_no_name_breaks_the_picture(name: str) -> None:
 
 
 @needs_dot
-def test_the_picture_has_a_node_a_variable_and_a_box_a_plate() -> None:
+def test_the_picture_has_a_node_per_variable_and_a_box_per_plate() -> None:
     root = ElementTree.fromstring(ratings().draw().svg())
     kinds = [g.get("class") for g in root.iter("{http://www.w3.org/2000/svg}g")]
     assert (kinds.count("node"), kinds.count("cluster"), kinds.count("edge")) == (4, 3, 3)
@@ -167,7 +167,7 @@ def test_save(tmp_path: Path, suffix: str) -> None:
         assert text == drawing.dot
 
 
-def test_save_elsewhere_is_refused(tmp_path: Path) -> None:
+def test_unknown_suffixes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(svmp.SvmpError, match=r"'\.png'"):
         ratings().draw().save(tmp_path / "model.png")
     assert not list(tmp_path.iterdir())

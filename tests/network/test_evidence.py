@@ -156,7 +156,7 @@ def test_dirichlet_of_categoricals_and_multinomials() -> None:
 
 
 def grid(low: float, high: float, count: int = 241) -> tuple[np.ndarray, float]:
-    """Return points and their weight; for densities that vanish at both ends the rule is exact."""
+    """Return points and their weight; the rule is exact for densities that vanish at both ends."""
     points, step = np.linspace(low, high, count, retstep=True)
     return points, float(step)
 
@@ -221,7 +221,7 @@ def test_a_precision_matrix() -> None:
 
 
 def test_the_choices_of_a_mixture() -> None:
-    """With known components the evidence is a product of sums over the choices."""
+    """With known components the evidence is a product of sums over the categories."""
     x = np.array(REAL)
     p, m, tau = np.array([0.2, 0.5, 0.3]), np.array([-1.0, 0.5, 2.0]), np.array([1.0, 3.0, 0.5])
     with svmp.Model(coords={"k": 3, "row": 3}) as model:
@@ -234,8 +234,8 @@ def test_the_choices_of_a_mixture() -> None:
     np.testing.assert_allclose(fit.mean("z"), joint / joint.sum(axis=1, keepdims=True), rtol=1e-12)
 
 
-def test_hidden_leaves_leave_the_evidence_alone() -> None:
-    """A hidden variable without observed descendants integrates to one, of whatever family."""
+def test_hidden_leaves_do_not_change_the_evidence() -> None:
+    """A hidden variable without observed descendants integrates to one, whatever its family."""
     with svmp.Model(coords={"d": 2}) as model:
         mu = svmp.Normal("mu", mu=0.5, tau=0.8)
         svmp.Normal("x", mu=mu, tau=1, observed=REAL)
@@ -325,4 +325,4 @@ def test_two_hidden_variables(network: Callable[[], float]) -> None:
         evidence = network()
     bounds = [fitted(model, seed=seed).bound for seed in range(3)]
     assert max(bounds) <= evidence + 1e-9
-    assert max(bounds) >= evidence - 2  # mean field loses something here, but not the world
+    assert max(bounds) >= evidence - 2  # mean field has a gap here, but a small one

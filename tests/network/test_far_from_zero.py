@@ -1,4 +1,4 @@
-"""Data that lie far from 0 keep their digits, or are refused."""
+"""Data far from 0 are fitted without loss of digits, or refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def shifted(by: float) -> svmp.Model:
 
 @pytest.mark.parametrize("kernels", [True, False])
 @pytest.mark.parametrize("by", [1e2, 1e3, 1e4])
-def test_a_shift_of_the_data_shifts_the_mean_alone(by: float, kernels: bool) -> None:
+def test_shifting_the_data_shifts_only_the_mean(by: float, kernels: bool) -> None:
     here = svmp.fit(shifted(0.0), svmp.FullVB(), kernels=kernels)
     there = svmp.fit(shifted(by), svmp.FullVB(), kernels=kernels)
     rounding = 1e-15 * by**2 * len(NOISE)
@@ -31,12 +31,12 @@ def test_a_shift_of_the_data_shifts_the_mean_alone(by: float, kernels: bool) -> 
 
 
 @pytest.mark.parametrize("by", [1e7, -1e8])
-def test_too_far_is_refused(by: float) -> None:
+def test_data_too_far_from_zero_are_refused(by: float) -> None:
     with pytest.raises(svmp.ModelError, match=r"the values of 'y' lie more than .* subtract"):
         shifted(by)
 
 
-def test_a_constant_column_is_not_far() -> None:
+def test_constant_columns_are_accepted() -> None:
     with svmp.Model() as model:
         svmp.Normal("y", mu=svmp.Normal("a", mu=0, tau=1), tau=1, observed=[1e9, 1e9])
     assert svmp.fit(model, svmp.FullVB()).mean("a") == pytest.approx(2e9 / 3)

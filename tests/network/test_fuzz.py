@@ -1,7 +1,7 @@
-"""Random wrong calls of all that declares and fits a network: refused by a sentence, or right.
+"""Random calls of the public functions: they work, or raise a clear error.
 
-Each seed makes a model, calls the public functions with arguments of which some are nonsense, and
-fits what was taken. No exception but svmp's own may come of it.
+Each seed makes a model, calls the public functions with arguments of which some are invalid, and
+fits the result. Only svmp's own exceptions are allowed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DISTRIBUTIONS = [
 
 
 def function(x: Any = None) -> None:
-    """Stand where a number should."""
+    """A function, in place of a number."""
 
 
 STRANGE: list[Callable[[], Any]] = [
@@ -84,7 +84,7 @@ DIMS: list[Any] = [
 
 
 class Fuzz:
-    """Draws one call after another."""
+    """Makes random calls."""
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -110,7 +110,7 @@ class Fuzz:
         return self.pick(STRANGE if self.rng.random() < strange else SENSIBLE)()
 
     def attempt(self, call: Callable[[], Any]) -> Any:
-        """Make a call, which must be refused by a sentence or work; return what came of it."""
+        """Make a call, which must work or raise a clear error; return its result."""
         self.calls += 1
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -128,7 +128,7 @@ class Fuzz:
         return f"x{self.calls}" if self.rng.random() < 0.95 else self.pick(STRANGE)()
 
     def options(self, others: bool = True) -> dict[str, Any]:
-        """Draw dims, observed and missing, and perhaps an argument that there is not."""
+        """Draw dims, observed and missing, and perhaps an unknown argument."""
         found: dict[str, Any] = {}
         if self.rng.random() < 0.6:
             found["dims"] = self.pick(DIMS)
@@ -214,7 +214,7 @@ class Fuzz:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_declarations_are_refused_by_a_sentence_or_work(seed: int) -> None:
+def test_random_declarations_work_or_raise_a_clear_error(seed: int) -> None:
     fuzz = Fuzz(seed)
     while fuzz.calls < 400:
         fuzz.step()
@@ -253,7 +253,7 @@ def fit_arguments(seed: int) -> None:
     for _ in range(40):
         options: dict[str, Any] = {"max_sweeps": 1, "kernels": False}
         for name in fuzz.rng.permutation(list(FITTED))[:2]:
-            strange = fuzz.rng.random() < 0.6 and name != "watch"  # what it raises is its own
+            strange = fuzz.rng.random() < 0.6 and name != "watch"  # may raise anything
             options[str(name)] = fuzz.value(1.0) if strange else fuzz.pick(FITTED[str(name)])
         options["kernels"] = False
         if fuzz.rng.random() < 0.1:
@@ -263,7 +263,7 @@ def fit_arguments(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_arguments_of_fit_are_refused_by_a_sentence_or_work(seed: int) -> None:
+def test_random_arguments_of_fit_work_or_raise_a_clear_error(seed: int) -> None:
     fit_arguments(seed)
 
 
@@ -282,7 +282,7 @@ def method_arguments(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_arguments_of_methods_are_refused_by_a_sentence_or_work(seed: int) -> None:
+def test_random_arguments_of_methods_work_or_raise_a_clear_error(seed: int) -> None:
     method_arguments(seed)
 
 

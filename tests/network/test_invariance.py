@@ -1,4 +1,4 @@
-"""The same network, written in another way, has the same bound and the same q."""
+"""Equivalent declarations of a network have the same bound and the same q."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run(model: svmp.Model, init: dict[str, Any], **options: Any) -> svmp.Fit:
 
 
 def assert_same(one: svmp.Fit, other: svmp.Fit, rtol: float = 1e-9, **order: Any) -> None:
-    """Compare bounds sweep by sweep and every q; `order` says how the other's elements lie."""
+    """Compare bounds sweep by sweep and every q; `order` permutes the elements of the other."""
     np.testing.assert_allclose(other.trace["bound"], one.trace["bound"], rtol=rtol, atol=1e-9)
     for name, q in one.posteriors.items():
         place = order.get(name, lambda array: array)
@@ -62,7 +62,7 @@ class Ratings:
 
 @settings(max_examples=10)
 @given(SEEDS)
-def test_the_order_of_the_rows(seed: int) -> None:
+def test_the_order_of_rows_does_not_matter(seed: int) -> None:
     data = Ratings(seed)
     one = data.fit()
     mixed = data.rng.permutation(data.n)
@@ -72,7 +72,7 @@ def test_the_order_of_the_rows(seed: int) -> None:
 
 @settings(max_examples=10)
 @given(SEEDS)
-def test_the_names_of_the_elements(seed: int) -> None:
+def test_the_order_of_elements_does_not_matter(seed: int) -> None:
     data = Ratings(seed)
     one = data.fit()
     new = data.rng.permutation(data.users)
@@ -83,7 +83,7 @@ def test_the_names_of_the_elements(seed: int) -> None:
 
 @settings(max_examples=10)
 @given(SEEDS)
-def test_missing_rows_are_rows_left_out(seed: int) -> None:
+def test_missing_rows_are_the_same_as_omitted_rows(seed: int) -> None:
     data = Ratings(seed)
     gone = data.rng.random(data.n) < 0.4
     gone[0] = False
@@ -100,7 +100,7 @@ def test_missing_rows_are_rows_left_out(seed: int) -> None:
 
 @settings(max_examples=10)
 @given(SEEDS)
-def test_compiled_loops_and_plain_ones(seed: int) -> None:
+def test_compiled_loops_agree_with_plain_ones(seed: int) -> None:
     data = Ratings(seed)
     gone = data.rng.random(data.n) < 0.4
     gone[0] = False
@@ -125,7 +125,7 @@ def table(rng: np.random.Generator, layout: tuple[str, ...]) -> tuple[svmp.Model
 
 @settings(max_examples=6)
 @given(SEEDS)
-def test_the_order_of_the_dims(seed: int) -> None:
+def test_the_order_of_dims_does_not_matter(seed: int) -> None:
     one = run(*table(np.random.default_rng(seed), ("i", "j")))
     other = run(*table(np.random.default_rng(seed), ("j", "i")))
     assert_same(one, other, e=np.transpose)
@@ -145,14 +145,14 @@ def regression(design: Any, y: np.ndarray, kind: str, start: np.ndarray) -> svmp
 @pytest.mark.parametrize("kind", ["Normal", "MvNormal"])
 @settings(max_examples=8)
 @given(SEEDS)
-def test_sparse_and_dense_designs(kind: str, seed: int) -> None:
+def test_sparse_and_dense_designs_agree(kind: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, d = rng.integers(1, [7, 5])
     design = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.5)
     y, start = rng.normal(size=n), rng.normal(size=d)
     if kind == "Normal":
-        # A sparse design shows which weights never meet, and these are then updated together; in
-        # a full one all meet, whatever its form, so that the updates come in the same order.
+        # A sparse design shows which weights share no row; these are then updated together. In
+        # a full one all share rows, whatever its format, so the updates are in the same order.
         design[design == 0] = 1e-300
     one = regression(design, y, kind, start)
     for form in (sparse.csr_array, sparse.csc_array, sparse.coo_array, sparse.csr_matrix):
@@ -161,7 +161,7 @@ def test_sparse_and_dense_designs(kind: str, seed: int) -> None:
 
 @settings(max_examples=8)
 @given(SEEDS)
-def test_sparse_and_dense_designs_meet_at_the_optimum(seed: int) -> None:
+def test_sparse_and_dense_designs_reach_the_same_optimum(seed: int) -> None:
     """With a known precision the bound has one optimum, whatever the order of updates."""
     rng = np.random.default_rng(seed)
     n, d = rng.integers(1, [7, 5])
@@ -178,7 +178,7 @@ def test_sparse_and_dense_designs_meet_at_the_optimum(seed: int) -> None:
         np.testing.assert_allclose(other.mean("w"), fits[0].mean("w"), atol=1e-6)
 
 
-def test_a_sparse_design_may_list_an_entry_twice() -> None:
+def test_duplicate_entries_of_a_sparse_design_are_added() -> None:
     rows, columns, values = [0, 0, 1, 2], [1, 1, 0, 1], [0.5, 1.0, 2.0, -1.0]
     twice = sparse.coo_array((values, (rows, columns)), shape=(3, 2))
     y, start = np.array([1.0, 2.0, 3.0]), np.zeros(2)
@@ -186,23 +186,23 @@ def test_a_sparse_design_may_list_an_entry_twice() -> None:
     assert_same(one, regression(twice, y, "MvNormal", start))
 
 
-def test_one_line_of_a_dense_design_serves_every_row() -> None:
+def test_a_dense_design_of_one_row_is_broadcast() -> None:
     y, start = np.array([1.0, 2.0, 3.0]), np.zeros(2)
     line = np.array([[0.5, -1.0]])
     one = regression(np.repeat(line, 3, axis=0), y, "MvNormal", start)
     assert_same(one, regression(line, y, "MvNormal", start))
 
 
-def test_one_line_of_a_sparse_design_serves_every_row() -> None:
-    """As it does where the design is dense."""
+def test_a_sparse_design_of_one_row_is_broadcast() -> None:
+    """As for dense designs."""
     y, start = np.array([1.0, 2.0, 3.0]), np.zeros(2)
     line = np.array([[0.5, -1.0]])
     one = regression(np.repeat(line, 3, axis=0), y, "MvNormal", start)
     assert_same(one, regression(sparse.csr_array(line), y, "MvNormal", start))
 
 
-def test_designs_by_other_spellings() -> None:
-    """dot, @ from either side, and a sum over labelled data are one."""
+def test_equivalent_notations_of_a_design_agree() -> None:
+    """dot, @ from either side, and a sum over named axes are equivalent."""
     design, y = np.array([[1.0, 2.0], [0.5, -1.0], [3.0, 0.0]]), [1.0, 2.0, 3.0]
     fits = []
     for mean in (
@@ -222,7 +222,7 @@ def test_designs_by_other_spellings() -> None:
 
 
 @pytest.mark.parametrize("kind", ["one", "many"])
-def test_a_choice_that_is_known_is_an_index(kind: str) -> None:
+def test_an_observed_choice_is_an_index(kind: str) -> None:
     """A mixture whose Categorical is observed reads its parameters by a key."""
     z, x = np.array([0, 2, 2, 1, 0]), np.array([0.3, 1.2, -0.7, 2.0, 0.1])
     fits = []
@@ -242,7 +242,7 @@ def test_a_choice_that_is_known_is_an_index(kind: str) -> None:
 
 
 def test_a_mixture_of_one() -> None:
-    """One component is no mixture at all."""
+    """A mixture of one component is the component."""
     x = np.array([0.3, 1.2, -0.7])
     fits = []
     for mixed in (True, False):
@@ -259,7 +259,7 @@ def test_a_mixture_of_one() -> None:
 
 
 def test_binomials_are_sums_of_bernoullis() -> None:
-    """They have the same posterior; the evidence differs by the number of orders of the coins."""
+    """They have the same posterior; the evidence differs by the binomial coefficients."""
     with svmp.Model() as coins:
         p = svmp.Beta("p", alpha=1.5, beta=2)
         svmp.Bernoulli("x", p=p, observed=[1, 0, 1, 1, 0])
@@ -273,7 +273,7 @@ def test_binomials_are_sums_of_bernoullis() -> None:
 
 
 def test_a_vector_with_a_diagonal_precision_is_its_entries() -> None:
-    """q of one MvNormal without correlations in the data is that of as many Normals."""
+    """q of an MvNormal, without correlations in the data, is that of independent Normals."""
     x, key = np.array([[0.3, 1.2], [-0.7, 2.0], [0.1, 0.4]]), np.array([0, 1, 0])
     fits = []
     for vector in (True, False):
@@ -290,7 +290,7 @@ def test_a_vector_with_a_diagonal_precision_is_its_entries() -> None:
     assert_same(*fits)
 
 
-def test_numbers_may_be_moved_between_parents_and_children() -> None:
+def test_scales_can_be_moved_between_parents_and_children() -> None:
     """x ~ N(2 m + 1, tau) with m ~ N(0, 4) is x ~ N(n, tau) with n ~ N(1, 1)."""
     x = [0.3, 1.2, -0.7]
     with svmp.Model() as one:

@@ -1,8 +1,8 @@
 """Keys of every shape on every axis, against closed forms and against networks without keys.
 
 A network whose rows are Normals with a mean that is linear in all variables together has a Gaussian
-posterior. The q that fits best has its means, and of its precision matrix the blocks of the single
-elements; the bound is the evidence less KL(q || posterior).
+posterior. The optimal q has its means, and the diagonal blocks of its precision matrix for the
+elements; the bound is the log evidence minus KL(q || posterior).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def spread(rng: np.random.Generator, size: int) -> np.ndarray:
 
 @dataclass
 class Keyed:
-    """A mean that reads variables by keys: as svmp has it, without any key, and as polynomials."""
+    """A mean with keys: as an svmp expression, without keys, and as polynomials."""
 
     rng: np.random.Generator
     variables: list[svmp.Variable]
@@ -41,7 +41,7 @@ class Keyed:
     exact: Polynomials = field(default_factory=lambda: constant(0.0, (), SIZES))
 
     def index(self, dim: str) -> tuple[Any, Any]:
-        """Draw how an axis is read: in full, at a place, or by an array, plain or with dims."""
+        """Draw the index of an axis: in full, an integer, or an array, plain or with dims."""
         kind = self.rng.choice(["full", "place", "row", "table", "named", "summed"])
         if kind == "full" and dim in PLATE:
             return slice(None), dim
@@ -54,7 +54,7 @@ class Keyed:
         return (svmp.data(keys, dims=axes) if named else keys), (axes, keys)
 
     def leaf(self, variable: svmp.Variable) -> tuple[Any, Any, Polynomials]:
-        """Read a variable by random keys, and by sums over rows of zeros and ones."""
+        """Index a variable by random keys, and by products with one-hot rows."""
         index = [self.index(dim) for dim in variable.dims]
         ours = variable[tuple(i for i, _ in index)] if index else variable
         some = tuple(
@@ -63,7 +63,7 @@ class Keyed:
         )
         plain: Any = variable[some] if index else variable
         for dim, (_, how) in zip(variable.dims, index, strict=True):
-            if dim in PLATE:  # a sum over an axis of the plate cannot leave one of it
+            if dim in PLATE:  # a sum over an axis of the plate cannot keep that axis
                 continue
             axes, keys = how if isinstance(how, tuple) else ((), np.array(how))
             chosen = svmp.data(np.eye(SIZES[dim])[keys], dims=(*axes, dim))
@@ -71,7 +71,7 @@ class Keyed:
         return ours, plain, read(variable.name, [how for _, how in index], SIZES)
 
     def add(self, *variables: svmp.Variable) -> None:
-        """Add a product of variables, with a number or an array before it."""
+        """Add a product of variables, times a number or an array."""
         ours, plain, exact = self.leaf(variables[0])
         for other in variables[1:]:
             right = self.leaf(other)
@@ -114,7 +114,7 @@ def gaussians(rng: np.random.Generator, prior: dict[str, Any]) -> list[svmp.Vari
 def posterior(
     keyed: Keyed, prior: dict[str, Any], y: np.ndarray, tau: float
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], float]:
-    """Return means and precisions of the best factorised q, and its bound."""
+    """Return means and precisions of the optimal factorised q, and its bound."""
     places = [(name, i) for name, (mu, _) in prior.items() for i in np.ndindex(mu.shape)]
     number = {place: at for at, place in enumerate(places)}
     design, mean = np.zeros((y.size, len(places))), np.zeros(y.size)
@@ -175,7 +175,7 @@ def check_closed_form(seed: int, **options: Any) -> None:
 
 
 def check_counts(model: svmp.Model, keyed: Keyed) -> None:
-    """Every element has as many children as rows read it."""
+    """The child count of an element is the number of rows that refer to it."""
     network = Network(model)
     for name, variable in network.hidden.items():
         expected = np.zeros(variable.size, dtype=int)
@@ -192,12 +192,12 @@ def check_counts(model: svmp.Model, keyed: Keyed) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_linear_network_is_that_of_the_closed_form(seed: int) -> None:
+def test_a_linear_network_matches_the_closed_form(seed: int) -> None:
     check_closed_form(seed, kernels=False)
 
 
 def twins(seed: int, place: str) -> tuple[Network, Network]:
-    """Return a network that reads products of variables by keys, and the same without keys."""
+    """Return a network with products of variables indexed by keys, and the same without keys."""
     found = []
     for keyless in (False, True):
         rng = np.random.default_rng(seed)
@@ -235,15 +235,15 @@ def check_twins(seed: int, place: str) -> None:
 
 @pytest.mark.parametrize("place", ["mean", "logit", "mixture"])
 @pytest.mark.parametrize("seed", range(15))
-def test_keys_are_sums_over_zeros_and_ones(seed: int, place: str) -> None:
+def test_keys_are_the_same_as_one_hot_designs(seed: int, place: str) -> None:
     check_twins(seed, place)
 
 
 def check_methods(seed: int, place: str, kernels: bool) -> None:
-    """Every algorithm runs, and reports the bound of the q that it returns."""
+    """Every method runs, and reports the bound of the q that it returns."""
     keyed, keyless = twins(seed, place)
     methods = [None, svmp.FullVB(), svmp.Children(2), svmp.Batch(4)]
-    with contextlib.suppress(svmp.ModelError):  # not every network falls into groups
+    with contextlib.suppress(svmp.ModelError):  # not every network can be grouped
         keyed.grouped("q")
         methods.append(svmp.Batch(1, over="q"))
     for method in methods:
@@ -258,12 +258,12 @@ def check_methods(seed: int, place: str, kernels: bool) -> None:
 
 @pytest.mark.parametrize("place", ["mean", "logit", "mixture"])
 @pytest.mark.parametrize("seed", range(4))
-def test_every_algorithm_reads_by_keys(seed: int, place: str) -> None:
+def test_every_method_supports_keys(seed: int, place: str) -> None:
     check_methods(seed, place, kernels=False)
 
 
 def places(rng: np.random.Generator, dims: tuple[str, ...]) -> tuple[Any, np.ndarray]:
-    """Return random keys for each axis of a plate, and the element that each row then reads."""
+    """Return random keys for each axis of a plate, and the element that each row refers to."""
     index, flat = [], np.zeros(tuple(SIZES[a] for a in PLATE), dtype=int)
     for dim in dims:
         kind = rng.choice(["place", "row", "table", "named"])
@@ -277,8 +277,8 @@ def places(rng: np.random.Generator, dims: tuple[str, ...]) -> tuple[Any, np.nda
 
 @pytest.mark.parametrize("dims", [("a",), ("a", "b"), ("one", "b"), ("b", "one", "a")], ids=str)
 @pytest.mark.parametrize("seed", range(5))
-def test_parameters_of_every_kind_are_read_by_keys(dims: tuple[str, ...], seed: int) -> None:
-    """Each posterior is its prior with the statistics of the rows that read the element."""
+def test_every_kind_of_parameter_supports_keys(dims: tuple[str, ...], seed: int) -> None:
+    """Each posterior is its prior plus the statistics of the rows that refer to the element."""
     rng = np.random.default_rng([seed, len(dims)])
     rows = tuple(SIZES[a] for a in PLATE)
     shape = tuple(SIZES[d] for d in dims)
@@ -342,7 +342,7 @@ def test_an_array_of_keys_along_a_vector(kind: str) -> None:
 @pytest.mark.parametrize(
     "key", [0, [0, 1], svmp.data([0, 1], "row")], ids=["place", "array", "named"]
 )
-def test_a_part_of_a_vector_is_refused_where_the_whole_is_needed(key: Any) -> None:
+def test_part_of_a_vector_is_refused_where_all_of_it_is_needed(key: Any) -> None:
     with svmp.Model(coords={"d": 3, "row": 2}):
         m = svmp.MvNormal("m", mu=0, tau=np.eye(3), dims="d")
         w = svmp.Wishart("w", nu=4, V=np.eye(3), dims=("d", "d"))

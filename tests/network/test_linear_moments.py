@@ -18,7 +18,7 @@ from .tools import anywhere
 
 
 def gaussians(network: Network, q: Beliefs) -> dict[str, Gaussian]:
-    """Return mean and covariance of q for every Normal and MvNormal; of known values, no spread."""
+    """Return mean and covariance of q for every Normal and MvNormal; known values have none."""
     found = {}
     for name, variable in network.model.variables.items():
         vector = bool(variable.event_dims)
@@ -71,7 +71,7 @@ def test_a_product_and_one_of_its_factors() -> None:
     assert found[0] == pytest.approx([y1 * (x1 + 1), y2 * (x2 + 2 * x1 + 1)], rel=1e-13)
 
 
-def test_an_element_less_itself_is_zero() -> None:
+def test_an_element_minus_itself_is_zero() -> None:
     with svmp.Model(coords={"a": 2}) as model:
         s = svmp.Normal("s", mu=0, tau=1, dims="a")
         svmp.Normal("r", mu=s[[0, 0, 1]] - s[[0, 1, 1]], tau=1, observed=[1.0, 2.0, 3.0])

@@ -1,4 +1,4 @@
-"""Precision matrices made of parts, svmp.diag(...) and multiples of Wisharts, against closed forms.
+"""Structured precision matrices, svmp.diag(...) and multiples of Wisharts, against closed forms.
 
 The theorems about messages and bounds hold for them too: see the kind "matrices" of networks.py.
 """
@@ -24,7 +24,7 @@ SHAPE, RATE = np.array([1.5, 2.0]), np.array([0.7, 1.2])
 
 
 def gamma_normal_evidence(alpha: Any, beta: Any, count: Any, square: Any) -> float:
-    """Log evidence of `count` Normals of known mean, summed over independent precisions."""
+    """Log evidence of `count` Normals with known means, summed over independent precisions."""
     log = alpha * np.log(beta) - gammaln(alpha) - count / 2 * np.log(2 * np.pi)
     log = log + gammaln(alpha + count / 2) - (alpha + count / 2) * np.log(beta + square / 2)
     return float(np.sum(log))
@@ -43,7 +43,7 @@ def test_a_diagonal_of_gammas() -> None:
 
 
 def test_a_diagonal_of_one_gamma() -> None:
-    """c g I: every entry of every row speaks of the same precision."""
+    """c g I: every entry of every row has the same precision."""
     c = np.array([0.5, 2.0])
     with svmp.Model(coords={"d": 2}) as model:
         g = svmp.Gamma("g", alpha=1.5, beta=0.7)
@@ -81,7 +81,7 @@ def test_a_gamma_times_a_known_matrix() -> None:
 
 
 def test_a_multiple_of_a_wishart_is_a_wishart() -> None:
-    """W ~ Wishart(nu, V) means c W ~ Wishart(nu, c V), for each group its own c."""
+    """W ~ Wishart(nu, V) means c W ~ Wishart(nu, c V), with a different c for each group."""
     V, key, c = np.array([[0.6, 0.2], [0.2, 0.5]]), np.array([0, 1, 1, 0]), np.array([3.0, 0.5])
     fits = []
     for outside in (True, False):
@@ -126,7 +126,7 @@ ENTRIES: dict[str, Entries] = {
 
 @pytest.mark.parametrize("entries", ENTRIES.values(), ids=ENTRIES)
 def test_vectors_with_a_diagonal_are_their_entries(entries: Entries) -> None:
-    """Where no row joins the entries of a vector, they are as many Normals."""
+    """Where no row couples the entries of a vector, they are independent Normals."""
     key, fits = np.array([0, 1, 1, 0]), []
     for vector in (True, False):
         with svmp.Model(coords={"a": 2, "d": 2, "row": 4}) as model:
@@ -145,7 +145,7 @@ def test_vectors_with_a_diagonal_are_their_entries(entries: Entries) -> None:
 
 
 def test_a_mixture_of_diagonals() -> None:
-    """With the choices known, each component's precisions have the posterior of its own rows."""
+    """Given the choices, the precisions of each component have the posterior of its rows."""
     z = np.array([0, 1, 0, 1])
     with svmp.Model(coords={"k": 2, "d": 2}) as model:
         choice = svmp.Categorical("z", p=svmp.data([0.5, 0.5], "k"), dims="row", observed=z)

@@ -1,4 +1,4 @@
-"""What Python, NumPy and Pandas do with numbers and not with variables: each says what to write."""
+"""Unsupported operations of Python, NumPy and Pandas raise errors that say what to write."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ X = np.array([1.0, 2.0, 3.0])
 
 
 def declared() -> tuple[svmp.Model, dict[str, Any]]:
-    """Return a model, and one of each thing that stands in a declaration."""
+    """Return a model, and one object of each symbolic kind."""
     model = sound()
     return model, {
         "a number": model["s"],
@@ -142,7 +142,7 @@ REFUSED: dict[str, Use] = {
 
 
 @pytest.mark.parametrize("use", REFUSED.values(), ids=REFUSED)
-def test_it_is_refused_by_a_sentence(use: Use) -> None:
+def test_unsupported_operations_raise_a_clear_error(use: Use) -> None:
     model, things = declared()
     with model:
         for kind, thing in things.items():
@@ -156,7 +156,7 @@ def test_it_is_refused_by_a_sentence(use: Use) -> None:
 
 
 def no_inner_words(text: str) -> bool:
-    """Whether a message is free of svmp's own classes and of Python's reprs."""
+    """Whether a message is free of internal classes and reprs."""
     return not re.search(
         r"<(?=\w)|Sum\(|Term\(|Operand|Labelled| at 0x|svmp\.network|array\(", text
     )
@@ -180,14 +180,14 @@ def no_inner_words(text: str) -> bool:
         len,
     ],
 )
-def test_so_are_matrices_and_components(thing: Any, use: Use) -> None:
+def test_matrices_and_components_raise_a_clear_error(thing: Any, use: Use) -> None:
     with pytest.raises(svmp.ModelError) as caught:
         use(thing)
     assert_sentence(str(caught.value))
     assert no_inner_words(str(caught.value))
 
 
-def test_a_multiple_of_a_diagonal_is_written_inside_of_it() -> None:
+def test_a_multiple_of_a_diagonal_goes_inside_diag() -> None:
     """The message says svmp.diag(2 * x), and that works."""
     model = sound()
     with model:
@@ -223,8 +223,8 @@ ON_THE_LEFT: dict[str, Any] = {
 
 @pytest.mark.parametrize("symbol", OPERATIONS)
 @pytest.mark.parametrize("left", ON_THE_LEFT)
-def test_numbers_of_any_kind_may_stand_on_the_left(left: str, symbol: str) -> None:
-    """As the same numbers in a plain list on the right."""
+def test_numbers_of_any_kind_work_on_the_left(left: str, symbol: str) -> None:
+    """The result is the same as with a plain list on the right."""
     do, values = OPERATIONS[symbol], ON_THE_LEFT[left]
     plain = np.asarray(values, dtype=float)
     networks = []
@@ -247,7 +247,7 @@ def test_numbers_of_any_kind_may_stand_on_the_left(left: str, symbol: str) -> No
 @pytest.mark.parametrize("make", [
     np.asarray, pd.DataFrame, sparse.csr_array, sparse.csr_matrix, sparse.coo_array,
 ])  # fmt: skip
-def test_designs_of_any_kind_multiply_from_the_left(make: Any) -> None:
+def test_designs_of_any_kind_work_on_the_left(make: Any) -> None:
     design = np.array([[1.0, 2.0], [0.0, 3.0], [4.0, 0.0]])
     fits = []
     for product in (lambda w: svmp.dot(design, w), lambda w: svmp.dot(make(design), w)):
@@ -263,8 +263,8 @@ def test_designs_of_any_kind_multiply_from_the_left(make: Any) -> None:
         assert isinstance(make(design) @ w, Expression)
 
 
-def test_polars_on_the_left_is_never_silent() -> None:
-    """Polars turns the other side into a number itself: it must stand on the right."""
+def test_polars_on_the_left_never_fails_silently() -> None:
+    """Polars converts the other side to a number, so it must be on the right."""
     model = sound()
     with model:
         for do in OPERATIONS.values():
@@ -273,7 +273,7 @@ def test_polars_on_the_left_is_never_silent() -> None:
             assert isinstance(do(model["s"], pl.Series(X)), Expression)
 
 
-def test_variables_are_keys_of_dicts_and_members_of_sets() -> None:
+def test_variables_are_hashable() -> None:
     model, things = declared()
     for thing in things.values():
         assert {thing: 1}[thing] == 1
@@ -282,14 +282,14 @@ def test_variables_are_keys_of_dicts_and_members_of_sets() -> None:
     assert len(set(model.variables.values())) == len(model.variables)
 
 
-def test_hasattr_and_getattr_with_a_default() -> None:
+def test_hasattr_and_getattr_with_a_default_work() -> None:
     _, things = declared()
     for thing in things.values():
         assert not hasattr(thing, "T")
         assert getattr(thing, "dtype", None) is None
 
 
-def test_signs_and_sums_of_lists() -> None:
+def test_signs_and_sums_of_lists_work() -> None:
     model = sound()
     with model:
         s, u = model["s"], model["u"]

@@ -1,4 +1,4 @@
-"""Messages that name a fix: it is done as they say, and then the declaration works."""
+"""Error messages that suggest a fix: the declaration works once it is applied."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def mixture(dims: Any = None, shape: tuple[int, ...] = (6,), vector: bool = Fals
 
 @pytest.mark.parametrize("vector", [False, True])
 @pytest.mark.parametrize("shape", [(6,), (6, 3)], ids=str)
-def test_a_mixture_without_dims_is_told_its_dims(shape: tuple[int, ...], vector: bool) -> None:
+def test_the_error_for_a_mixture_without_dims_names_them(
+    shape: tuple[int, ...], vector: bool
+) -> None:
     if vector and len(shape) == 1:
         pytest.skip("a vector has two axes here")
     dims: Any = None
@@ -50,7 +52,7 @@ def test_a_mixture_without_dims_is_told_its_dims(shape: tuple[int, ...], vector:
 
 @pytest.mark.parametrize("by_entry", [True, False])
 @pytest.mark.parametrize("named", [True, False])
-def test_a_plain_key_in_a_diagonal_is_told_its_dims(by_entry: bool, named: bool) -> None:
+def test_the_error_for_a_plain_key_in_diag_names_its_dims(by_entry: bool, named: bool) -> None:
     x, key = np.random.default_rng(0).normal(size=(5, 2)), np.array([0, 2, 1, 1, 0])
 
     def model(keys: Any) -> svmp.Model:
@@ -83,16 +85,16 @@ def test_a_plain_key_in_a_diagonal_is_told_its_dims(by_entry: bool, named: bool)
         lambda d: svmp.Gamma.dist(1, d["g"]),
     ],
 )
-def test_components_that_are_all_the_same_are_refused(component: Any) -> None:
+def test_identical_components_are_refused(component: Any) -> None:
     model = sound()
     with model, pytest.raises(svmp.ModelError, match=r"2 \w+ components of 'r' are the same.*'k'"):
         svmp.Mixture("r", model["z"], component(model), dims="user", observed=[1.0, 1.0, 1.0])
-    with model:  # what differs by component is enough, of whatever kind it is
+    with model:  # one parameter that differs by component is enough, of any kind
         tau = svmp.data([1.0, 2.0], dims="k")
         svmp.Mixture("r", model["z"], svmp.Normal.dist(0, tau), dims="user", observed=X)
 
 
-def test_one_component_need_not_differ() -> None:
+def test_a_single_component_is_accepted() -> None:
     with svmp.Model(coords={"k": 1, "row": 3}) as model:
         z = svmp.Categorical("z", p=svmp.Dirichlet("w", a=1, dims="k"), dims="row")
         m = svmp.Normal("m", mu=0, tau=1)
@@ -112,19 +114,19 @@ def test_one_component_need_not_differ() -> None:
     ],
     ids=str,
 )
-def test_a_label_twice_is_refused(labels: Any) -> None:
+def test_duplicate_labels_are_refused(labels: Any) -> None:
     with pytest.raises(svmp.ModelError, match="'city' has the label") as caught:
         svmp.Model(coords={"city": labels})
     assert_sentence(str(caught.value))
 
 
 @pytest.mark.parametrize("labels", [["a", "b"], [1, "1"], pd.Index([3, 4]), [[1], [2]], range(3)])
-def test_labels_that_differ_are_taken(labels: Any) -> None:
+def test_distinct_labels_are_accepted(labels: Any) -> None:
     assert svmp.Model(coords={"city": labels}).sizes["city"] == len(labels)
 
 
-def test_what_stands_in_a_message_is_what_the_reader_knows() -> None:
-    """No tuple of labels, no cut list of objects, no name that NumPy does not have."""
+def test_messages_have_no_internal_names() -> None:
+    """No tuples of labels, no truncated lists of objects, no names unknown to NumPy."""
     with svmp.Model(coords={"row": 3, "k": 2}):
         a = svmp.Normal("a", mu=0, tau=1)
         v = svmp.Normal("v", mu=0, tau=1, dims="k")
@@ -148,7 +150,7 @@ def test_what_stands_in_a_message_is_what_the_reader_knows() -> None:
             assert_sentence(str(caught.value))
 
 
-def test_numbers_of_components_are_told_to_be_named() -> None:
+def test_the_error_for_unnamed_constants_of_components_names_svmp_data() -> None:
     def model(mu: Any) -> svmp.Model:
         with svmp.Model(coords={"row": 6, "k": 2}) as made:
             z = svmp.Categorical("z", p=svmp.Dirichlet("w", a=1, dims="k"), dims="row")

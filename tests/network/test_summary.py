@@ -1,4 +1,4 @@
-"""`print(model)`: a line for each variable, with what it depends on and how often it is read."""
+"""`print(model)`: a line for each variable, with its parents and child counts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import svmp
 
 
 def columns(model: svmp.Model) -> dict[str, list[str]]:
-    """Cut the table where its rule says the columns are; return the cells by variable."""
+    """Split the table at the columns of its rule; return the cells by variable."""
     head, rule, *lines = str(model).splitlines()
     cuts, start = [], 0
     for part in rule.split("  "):
@@ -40,7 +40,7 @@ def ratings() -> svmp.Model:
     return model
 
 
-def test_a_line_for_each_variable() -> None:
+def test_there_is_one_line_per_variable() -> None:
     table = columns(ratings())
     assert list(table) == ["u", "v", "tau", "r"]
     assert table["u"] == ["Normal", "hidden", "user: 3, k: 2", "", "r", "0 to 3, median 1"]
@@ -96,7 +96,7 @@ def test_the_repr_of_a_variable() -> None:
 
 
 @pytest.mark.parametrize("name", ["a" * 200, "日本", "x\ty"])
-def test_odd_names_keep_a_line_each(name: str) -> None:
+def test_odd_names_stay_on_one_line(name: str) -> None:
     with svmp.Model() as model:
         svmp.Normal(name, mu=0, tau=1)
         svmp.Normal("x", mu=0, tau=1, observed=[1.0])

@@ -1,6 +1,6 @@
 """Theorems of variational message passing, on random networks.
 
-None of these takes a right answer from svmp itself: they say what must be true of any network.
+None takes its truth from svmp itself: the theorems hold for any network.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import svmp
 from svmp.network.beliefs import Beliefs
 from svmp.network.matrices import Diagonal
 from svmp.network.network import Network
+from tests.examples import natural_of
 
 from .networks import KINDS, of_kind
 from .tools import (
@@ -49,11 +50,11 @@ def on_networks(kind: str, check: Callable[[Network, int], None], count: int) ->
 
 
 @every_kind
-def test_the_bound_rises_by_what_the_messages_say(kind: str) -> None:
-    """In each element, the others held, L = lambda* . m - E[log q] + const, however far it moves.
+def test_the_change_of_the_bound_is_given_by_the_messages(kind: str) -> None:
+    """As a function of one element, L = lambda* . m - E[log q] + const, however far it moves.
 
-    All that follows about gradients is the derivative of this. Where a density stands by a convex
-    bound, L is at least that: the messages are tangents.
+    The statements about gradients below are derivatives of this. Where a density is replaced by a
+    convex bound, L is at least that: the messages are tangents.
     """
 
     def check(network: Network, seed: int) -> None:
@@ -63,7 +64,7 @@ def test_the_bound_rises_by_what_the_messages_say(kind: str) -> None:
         for name, variable in network.hidden.items():
             star = optimum(network, q, name)
             for element in reached(network, name):
-                to = variable.family.example(rng, variable.size)[element]
+                to = natural_of(variable.family, rng, variable.size)[element]
                 there = placed(network, q, name, element, to)
                 change = there.moments[name][element] - q.moments[name][element]
                 before, after = (
@@ -81,13 +82,13 @@ def test_the_bound_rises_by_what_the_messages_say(kind: str) -> None:
 
 
 def sends_tangents(network: Network, name: str) -> bool:
-    """Whether some child of a variable stands by a convex bound."""
+    """Whether some child of a variable has a convex bound as its density."""
     edges = network.edges[name]
     return any(e.conditional.factor.convex and not e.choosing for e in edges)
 
 
 def gradient(network: Network, q: Beliefs, name: str, element: int) -> np.ndarray:
-    """Differentiate the bound by one element's natural parameter, numerically."""
+    """Numerical gradient of the bound with respect to one element's natural parameter."""
     natural = q.natural[name][element]
     return slope(
         lambda at: np.array([bound(network, placed(network, q, name, element, at))]), natural
@@ -95,7 +96,7 @@ def gradient(network: Network, q: Beliefs, name: str, element: int) -> np.ndarra
 
 
 def fisher(network: Network, q: Beliefs, name: str, element: int) -> np.ndarray:
-    """cov[phi] of one element: how its moments move with its natural parameter, numerically."""
+    """cov[phi] of one element: the numerical derivative of its moments by its natural parameter."""
     natural = q.natural[name][element]
     return slope(lambda at: placed(network, q, name, element, at).moments[name][element], natural)
 
@@ -210,10 +211,10 @@ def test_no_sweep_of_a_fit_lowers_the_bound(kind: str) -> None:
 
 
 @every_kind
-def test_an_optimal_element_has_no_gradient_left(kind: str) -> None:
-    """After an update lambda* = lambda, so that the same update again changes nothing.
+def test_the_gradient_of_an_optimal_element_is_zero(kind: str) -> None:
+    """After an update lambda* = lambda, so that repeating it changes nothing.
 
-    A tangent, though, touches at another place then.
+    This does not hold for tangents, which then touch at another point.
     """
 
     def check(network: Network, seed: int) -> None:
@@ -233,8 +234,8 @@ def test_an_optimal_element_has_no_gradient_left(kind: str) -> None:
 
 
 @every_kind
-def test_no_two_elements_of_a_group_meet_in_a_row(kind: str) -> None:
-    """By brute force: move one element, and see which rows (and components of them) notice."""
+def test_no_two_elements_of_a_group_share_a_row(kind: str) -> None:
+    """By brute force: move one element, and find the rows (and components) that change."""
 
     def check(network: Network, seed: int) -> None:
         q = anywhere(network, seed)
@@ -243,7 +244,7 @@ def test_no_two_elements_of_a_group_meet_in_a_row(kind: str) -> None:
             assert sorted(np.concatenate(groups).tolist()) == list(range(variable.size))
             for edge in network.edges[name]:
                 if isinstance(edge.slot, Diagonal):
-                    continue  # its entries meet, but what they say adds up: see the next test
+                    continue  # its entries share rows, but their messages add: see the next test
                 conditional = edge.conditional
                 observed = conditional.variable.rows
                 noticed = []
@@ -264,8 +265,8 @@ def test_no_two_elements_of_a_group_meet_in_a_row(kind: str) -> None:
 
 
 @every_kind
-def test_no_element_of_a_group_moves_the_optimum_of_another(kind: str) -> None:
-    """So that one update of all of them is as many updates of one."""
+def test_no_element_of_a_group_changes_the_optimum_of_another(kind: str) -> None:
+    """So one update of all of them equals separate updates."""
 
     def check(network: Network, seed: int) -> None:
         q = anywhere(network, seed)
@@ -283,7 +284,7 @@ def test_no_element_of_a_group_moves_the_optimum_of_another(kind: str) -> None:
 
 
 @every_kind
-def test_a_group_at_once_is_its_elements_one_by_one(kind: str) -> None:
+def test_updating_a_group_equals_updating_its_elements_one_by_one(kind: str) -> None:
     def check(network: Network, seed: int) -> None:
         q = anywhere(network, seed)
         single = copy(q)
@@ -303,7 +304,7 @@ def test_a_group_at_once_is_its_elements_one_by_one(kind: str) -> None:
 
 
 def test_the_groups_of_a_factorization_are_its_factors() -> None:
-    """Different users go at once; the factors of one user are co-parents, one after the other."""
+    """Users are updated together; the factors of one user are co-parents, updated in turn."""
     with svmp.Model(coords={"user": 5, "item": 4, "factor": 3}) as model:
         u = svmp.Normal("u", mu=0, tau=1, dims=("user", "factor"))
         v = svmp.Normal("v", mu=0, tau=1, dims=("item", "factor"))
@@ -316,7 +317,7 @@ def test_the_groups_of_a_factorization_are_its_factors() -> None:
     assert [len(g) for g in network.groups["v"]] == [4, 4, 4]
 
 
-# --- rows that are alike ---------------------------------------------------------------------
+# --- rows with equal parameters -------------------------------------------------------------
 
 
 def hierarchies() -> svmp.Model:
@@ -340,7 +341,7 @@ def hierarchies() -> svmp.Model:
 
 
 def check_pools(network: Network, seed: int) -> int:
-    """Compare what rows say together with what they say one by one; return how many tables do."""
+    """Compare pooled messages with the sum of single ones; return the number of pooled tables."""
     q, tables = anywhere(network, seed), set()
     terms = network.bound(q)
     for name, edges in network.edges.items():
@@ -356,23 +357,23 @@ def check_pools(network: Network, seed: int) -> int:
 
 
 @every_kind
-def test_alike_rows_say_together_what_they_say_one_by_one(kind: str) -> None:
+def test_pooled_messages_of_equal_rows_equal_their_sum(kind: str) -> None:
     on_networks(kind, lambda network, seed: check_pools(network, seed) and None, 5)
 
 
-def test_hierarchies_are_of_few_kinds() -> None:
+def test_hierarchies_have_few_kinds_of_rows() -> None:
     network = Network(hierarchies())
     assert check_pools(network, 0) == 3
     kinds = {n: v.conditional.kinds.grid.size for n, v in network.hidden.items()}
     assert [kinds[name] for name in ("x", "noise", "w")] == [2 * 3, 1, 1]
 
 
-# --- what q remembers -----------------------------------------------------------------------
+# --- stored means ---------------------------------------------------------------------------
 
 
 @every_kind
-def test_remembered_means_follow_every_update(kind: str) -> None:
-    """Full VB keeps E[mu] of every row; after updates they are those of q as it stands."""
+def test_stored_means_are_refreshed_by_every_update(kind: str) -> None:
+    """Full VB stores E[mu] of every row; after updates they are those of the current q."""
 
     def check(network: Network, seed: int) -> None:
         q = anywhere(network, seed)

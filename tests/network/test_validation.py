@@ -1,4 +1,4 @@
-"""Arrays of any layout are read as they are meant; what would lead a loop astray is refused."""
+"""Arrays of any layout are read correctly; indices out of range are refused."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def bound(key: Any, values: Any, kernels: bool = True) -> float:
 
 @pytest.mark.parametrize("kernels", [True, False])
 @pytest.mark.parametrize("kind", [">f8", "<f8", ">f4", "f4", "f2", ">i4", "i2", "i1", "longdouble"])
-def test_numbers_of_any_type_are_the_same_numbers(kind: str, kernels: bool) -> None:
+def test_numbers_of_any_type_give_the_same_fit(kind: str, kernels: bool) -> None:
     expected = bound(KEY, VALUES, kernels)
     assert bound(KEY, VALUES.astype(kind), kernels) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("kind", [">i8", ">u2", "u8", "i1"])
-def test_keys_of_any_type_are_the_same_keys(kind: str) -> None:
+def test_keys_of_any_type_give_the_same_fit(kind: str) -> None:
     assert bound(KEY.astype(kind), VALUES) == bound(KEY, VALUES)
 
 
@@ -60,7 +60,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("form", "change"), WRONG.values(), ids=WRONG)
-def test_sparse_designs_that_do_not_fit_their_shape(
+def test_sparse_designs_that_do_not_fit_their_shape_are_refused(
     form: str, change: Callable[[Any], None]
 ) -> None:
     matrix = DESIGN.asformat(form, copy=True)
@@ -72,7 +72,7 @@ def test_sparse_designs_that_do_not_fit_their_shape(
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "dia", "bsr"])
-def test_sparse_designs_of_any_form_are_the_same(form: str) -> None:
+def test_sparse_designs_of_any_format_give_the_same_fit(form: str) -> None:
     bounds = []
     for matrix in (DESIGN, DESIGN.asformat(form)):
         with svmp.Model(coords={"f": 5}) as model:

@@ -1,6 +1,6 @@
-"""What the tests of theorems ask of a network: a q anywhere, lambda*, one update, the bound.
+"""Tools for the tests of theorems: a random q, lambda*, one update, the bound.
 
-All that these tests know of svmp's inner rooms is in this file.
+These tests use svmp's internals through this file only.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ import svmp
 from svmp.families.family import Array, dot
 from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
+from tests.examples import natural_of
 from tests.programs import bound_terms
 
 Ints = NDArray[np.int64]
 
 
 def anywhere(network: Network, seed: int, spread: float = 1.0) -> Beliefs:
-    """Return a q that is the posterior of nothing: random natural parameters, all proper."""
+    """Return a q with random, proper natural parameters."""
     rng = np.random.default_rng(seed)
     q = Beliefs()
     for name, variable in network.observed.items():
         if len(variable.rows) == variable.size:
             q.moments[name] = variable.conditional.child(q, variable.rows)
     for name, variable in network.hidden.items():
-        q.natural[name] = spread * variable.family.example(rng, variable.size)
+        q.natural[name] = spread * natural_of(variable.family, rng, variable.size)
         q.moments[name] = variable.family.moments(q.natural[name])
     return q
 
@@ -48,7 +49,7 @@ def reached(network: Network, name: str) -> Ints:
 
 
 def optimum(network: Network, q: Beliefs, name: str, elements: Ints | None = None) -> Array:
-    """Return lambda*: the prior's message plus those of all rows, for q as it stands."""
+    """Return lambda*: the prior's message plus those of all rows, for the current q."""
     chosen = elements_of(network, name) if elements is None else elements
     natural = np.array(network.prior(q, name, chosen))
     for edge in network.edges[name]:
@@ -87,6 +88,6 @@ def sweep(network: Network, q: Beliefs) -> list[float]:
 
 
 def fitted(model: svmp.Model, **options: Any) -> svmp.Fit:
-    """Fit by full VB, to the last digit."""
+    """Fit by full VB until q does not change."""
     options = {"tol": 1e-13, "max_sweeps": 3000, **options}
     return svmp.fit(model, svmp.FullVB(), **options)

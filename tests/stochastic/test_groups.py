@@ -13,6 +13,7 @@ import svmp
 from svmp.inference.methods.groups import DrawnGroups, draw_groups
 from svmp.inference.updaters import groups as engine_groups
 from svmp.network.network import Network
+from tests.examples import natural_of
 from tests.network.tools import anywhere, copy, optimum
 from tests.programs import iterate, message_sum, optimise_locals
 
@@ -315,7 +316,7 @@ def test_the_groups_variables_are_found_anew(name):
     other = copy(one)
     for local in own:
         family = network.hidden[local].family
-        other.natural[local] = family.example(np.random.default_rng(0), len(one.natural[local]))
+        other.natural[local] = natural_of(family, np.random.default_rng(0), len(one.natural[local]))
         other.moments[local] = family.moments(other.natural[local])
     for q in (one, other):
         advance(network, q, svmp.Batch(2, over=over), 2, svmp.Constant(0.3))

@@ -12,6 +12,7 @@ from svmp.kernels.machine.threads import CORES
 from svmp.network.network import Network
 from svmp.ratings import Ratings
 from svmp.study.netflix import matrix_factorization, netflix_shaped
+from tests.examples import natural_of
 from tests.programs import iterate
 
 from .tools import begin, gallery
@@ -229,7 +230,7 @@ def test_local_variables_of_rows_that_are_not_drawn_do_not_matter(name, method):
     one, other = begin(network), begin(network)
     rng = np.random.default_rng(0)
     family = network.hidden[local].family
-    other.natural[local] = family.example(rng, network.hidden[local].size)
+    other.natural[local] = natural_of(family, rng, network.hidden[local].size)
     other.moments[local] = family.moments(other.natural[local])
     for iteration in (1, 2, 3):
         for q in (one, other):

@@ -55,11 +55,11 @@ class JointUpdater(Updater):
         if len(terms) > 1 or terms[0].design is not None or not terms[0].separable:
             return None
         reader = terms[0].reader(variable)
-        if reader is None or not reader.carried or reader.keyed_by_slots:
+        if reader is None or not reader.carried or reader.keyed_by_inner:
             return None
         every = np.arange(variable.size)
-        order = np.lexsort((reader.slot_of(every), reader.base_of(every)))
-        return cls(plain, edges[0], terms[0], order.reshape(-1, terms[0].scope.slots.size))
+        order = np.lexsort((reader.inner_of(every), reader.base_of(every)))
+        return cls(plain, edges[0], terms[0], order.reshape(-1, terms[0].scope.inner.size))
 
     @property
     def names(self) -> tuple[str, ...]:

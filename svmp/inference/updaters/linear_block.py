@@ -32,6 +32,7 @@ from svmp.inference.updaters.updater import Change, Term, Updater, blend
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.edge import Edge
+from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints
 from svmp.network.linear import Linear, LinearTerm, dimension
 from svmp.network.network import Network
@@ -81,7 +82,7 @@ class LinearBlock:
         tables |= {v.conditional: None for v in variables if dimension(v) == 1}
         return cls(network, tuple(variables), starts, size, tuple(tables))
 
-    def places(self, variable: Variable) -> Ints:
+    def places(self, variable: Symbol) -> Ints:
         """Return the numbers of a variable's unknowns, a line for each element."""
         start = self.starts[variable.name]
         return start + np.arange(unknowns(variable)).reshape(-1, dimension(variable))
@@ -150,7 +151,7 @@ class Design:
         for term in terms_of(self.block, self.table):
             design: Any = None if term.design is None else term.design.values
             every = design is None
-            count += term.scope.slots.size if every else int(np.diff(design.indptr).max(initial=0))
+            count += term.scope.inner.size if every else int(np.diff(design.indptr).max(initial=0))
         return count
 
     def parts(self, q: Beliefs) -> Iterator[tuple[Ints, Any]]:
@@ -203,7 +204,7 @@ def find_blocks(network: Network) -> dict[str, LinearBlock]:
     return blocks
 
 
-def unknowns(variable: Variable) -> int:
+def unknowns(variable: Symbol) -> int:
     """Return how many means a variable has."""
     return variable.size * dimension(variable)
 
@@ -265,7 +266,7 @@ def coefficients(block: LinearBlock, table: Conditional, q: Beliefs, rows: Ints)
     for term in terms_of(block, table):
         reader = next(r for r in term.readers if r.variable.name in block.starts)
         at, variable = term.entries(rows), reader.variable
-        element, entry = reader.element(at.rows, at.slots), reader.component(at.rows, at.slots)
+        element, entry = reader.element(at.rows, at.inner), reader.component(at.rows, at.inner)
         column = block.places(variable)[element, entry]
         found.append((at.owner, column, term.mean(q, at, skip=variable)))
     if table.variable.name in block.starts:

@@ -21,12 +21,12 @@ from svmp.kernels.categorical.updater import ImplicitCategorical, blocks
 from svmp.kernels.machine.threads import share, threads_for
 from svmp.network.beliefs import Beliefs
 from svmp.network.edge import Edge
+from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints, ragged
 from svmp.network.grouping import Grouping
 from svmp.network.lookup import Lookup
 from svmp.network.network import Network
 from svmp.network.slot import Fixed, Single, Slot
-from svmp.network.variable import Variable
 
 
 class Bag(NamedTuple):
@@ -219,7 +219,7 @@ class Topics(ImplicitCategorical):
         return to_phi
 
     @property
-    def weights(self) -> Variable | None:
+    def weights(self) -> Symbol | None:
         """The Dirichlet that the topics of the tokens are drawn from."""
         (weights,) = self.variable.conditional.parents() or (None,)
         return weights
@@ -231,7 +231,7 @@ class Topics(ImplicitCategorical):
         if weights is not None and weights.name in grouping.group:
             own.append(weights.name)
             groups = grouping.group[weights.name]
-            if len(np.unique(groups)) < len(groups) or len(grouping.network.edges[own[1]]) > 1:
+            if len(np.unique(groups)) < len(groups) or len(grouping.edges[own[1]]) > 1:
                 return False
         return sorted(grouping.locals) == sorted(own)
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints
 from svmp.network.reader import Reader
-from svmp.network.variable import Variable
 
 Array32 = NDArray[np.int32]
 Numbers = NDArray[Any]
@@ -105,7 +105,7 @@ def place_of(column: Column, columns: list[Column]) -> int:
     return len(columns) - 1
 
 
-def precision_of(variable: Variable) -> Precision:
+def precision_of(variable: Symbol) -> Precision:
     """Return the type in which rows are read: that of the data, if they are not far from zero."""
     if variable.observed is None or variable.observed.dtype == np.float64:
         return np.float64

@@ -118,7 +118,7 @@ class Multilinear:
         operands = []
         for number, term in enumerate(terms):
             for reader in term.readers:
-                width = term.scope.slots.size if reader.carried else 1
+                width = term.scope.inner.size if reader.carried else 1
                 column = place_of(Column.of(reader, width), columns)
                 operands.append(Operand(reader, number, width, column))
         intercept = sum((t.scale for t in linear.terms if is_number(t)), 0.0)
@@ -128,12 +128,12 @@ class Multilinear:
     @classmethod
     def serves(cls, term: LinearTerm) -> bool:
         """Whether a term is a product, perhaps with a coefficient, over one axis at most."""
-        slots = term.scope.slots.labels
-        if term.design is not None or len(slots) > 1 or not term.scope.slots.size:
+        slots = term.scope.inner.labels
+        if term.design is not None or len(slots) > 1 or not term.scope.inner.size:
             return False
         if any(set(slots) & set(map(str, c.axes)) for c in term.constants):
             return False
-        plain = bool(term.readers) and not any(r.keyed_by_slots for r in term.readers)
+        plain = bool(term.readers) and not any(r.keyed_by_inner for r in term.readers)
         return plain and all(cls.reads(r, slots) for r in term.readers)
 
     @staticmethod
@@ -170,7 +170,7 @@ class Multilinear:
 
     def packed_width(self, term: LinearTerm) -> int:
         """Return how many means the loops read of each key: K in whole eights, if not 1."""
-        width = term.scope.slots.size
+        width = term.scope.inner.size
         return width if width == 1 else -(-width // EIGHT) * EIGHT
 
     def packed_size(self, term: LinearTerm) -> int:

@@ -44,7 +44,7 @@ class Vectors(Multilinear):
 
     def packed_size(self, term: LinearTerm) -> int:
         """Return the same with cross moments, of which there are K (K - 1) / 2, in eights."""
-        width = term.scope.slots.size
+        width = term.scope.inner.size
         return super().packed_size(term) + -(-width * (width - 1) // 2 // EIGHT) * EIGHT
 
     def pack(self, moments: Array, operand: Operand, out: Numbers) -> None:
