@@ -15,8 +15,9 @@ import numpy as np
 from common import Row, Unavailable, ask, in_turn, iteration_seconds, main
 
 import svmp
+from svmp.datasets import netflix_shaped
 from svmp.ratings import Ratings
-from svmp.study.netflix import matrix_factorization, netflix_shaped
+from svmp.study.netflix import matrix_factorization
 
 SWEEPS = 3
 ITERATIONS = 20

@@ -16,8 +16,9 @@ from common import THREADS, Row, in_turn, iteration_seconds, main, seconds
 from plain import Plain, compiled
 
 import svmp
+from svmp.datasets import netflix_shaped
 from svmp.ratings import Ratings
-from svmp.study.netflix import matrix_factorization, netflix_shaped
+from svmp.study.netflix import matrix_factorization
 
 UNIT = svmp.Constant(1.0)
 SCHEDULE = svmp.RobbinsMonro(kappa=0.6, tau=32767)

@@ -17,8 +17,9 @@ import numpy as np
 from common import Row, Unavailable, ask, main
 
 import svmp
+from svmp.datasets import netflix_shaped
 from svmp.ratings import Ratings
-from svmp.study.netflix import matrix_factorization, netflix_shaped
+from svmp.study.netflix import matrix_factorization
 
 FACTORS = 5
 RATES = (0.03, 0.1)

@@ -18,8 +18,9 @@ import numpy as np
 from common import iteration_seconds
 
 import svmp
+from svmp.datasets.netflix import ITEMS, RATINGS, USERS
 from svmp.ratings import Ratings
-from svmp.study.netflix import ITEMS, RATINGS, USERS, matrix_factorization
+from svmp.study.netflix import matrix_factorization
 
 
 def ratings(millions: float, seed: int = 0) -> Ratings:

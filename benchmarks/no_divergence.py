@@ -20,8 +20,9 @@ from pathlib import Path
 import numpy as np
 
 import svmp
+from svmp.datasets import netflix_shaped
 from svmp.ratings import Ratings, read_ratings
-from svmp.study.netflix import matrix_factorization, netflix_shaped
+from svmp.study.netflix import matrix_factorization
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared" / "data"

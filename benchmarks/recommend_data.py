@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from common import DATA, Unavailable
 
+from svmp.datasets import netflix_shaped
 from svmp.ratings import Ratings, read_ratings
 from svmp.recommend import split
 from svmp.recommend.split import Split
-from svmp.study.netflix import netflix_shaped
 
 NAMES = ("goodbooks", "movietweetings", "Netflix-shaped")
 

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 from common import Row, main
 
+from svmp.datasets import netflix_shaped
 from svmp.recommend import RatingModel
-from svmp.study.netflix import netflix_shaped
 
 RATE, SECONDS, CONNECTIONS = 1_000, 30.0, 32
 LATEST = 0.050

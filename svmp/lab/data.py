@@ -8,8 +8,8 @@ from math import sqrt
 from pathlib import Path
 from typing import Any, Protocol
 
+from svmp.datasets.netflix import ITEMS, RATINGS, USERS, netflix_shaped
 from svmp.ratings import Ratings, read_ratings
-from svmp.study.netflix import ITEMS, RATINGS, USERS, netflix_shaped
 
 
 class Source(Protocol):
@@ -62,7 +62,7 @@ class NetflixShaped(Source):
 
     def code(self, values: Mapping[str, Any]) -> tuple[list[str], str]:
         call = f"netflix_shaped(scale={values['scale']!r}, seed={values['data_seed']})"
-        return ["from svmp.study.netflix import matrix_factorization, netflix_shaped"], call
+        return ["from svmp.datasets import netflix_shaped"], call
 
 
 @dataclass(frozen=True)
@@ -95,12 +95,8 @@ class RatingsFile(Source):
         return read_ratings(self.path, **self.options)
 
     def code(self, values: Mapping[str, Any]) -> tuple[list[str], str]:
-        imports = [
-            "from svmp.ratings import read_ratings",
-            "from svmp.study.netflix import matrix_factorization",
-        ]
         options = "".join(f", {name}={value!r}" for name, value in self.options.items())
-        return imports, f"read_ratings({self.path!r}{options})"
+        return ["from svmp.ratings import read_ratings"], f"read_ratings({self.path!r}{options})"
 
 
 def find_sources(file: RatingsFile | None = None) -> dict[str, Source]:

@@ -119,6 +119,7 @@ class Plan:
                 "",
                 "import svmp",
                 *imports,
+                "from svmp.study.netflix import matrix_factorization",
                 "",
                 f"ratings = {load}",
                 f"model = matrix_factorization(ratings, factors={self.values['factors']})",

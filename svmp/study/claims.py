@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
+from svmp.datasets.netflix import RATINGS, USERS
 from svmp.study import answer, checks, figures, thresholds
 from svmp.study.bench import Bench
 from svmp.study.data import Data
 from svmp.study.figures import listed
-from svmp.study.netflix import RATINGS, USERS
 from svmp.study.on_paper import short
 from svmp.study.runs import Result, fraction
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from svmp.datasets.netflix import RATINGS, USERS, netflix_shaped
 from svmp.errors import RatingsError, StudyError
 from svmp.ratings import Ratings, read_ratings
-from svmp.study.netflix import RATINGS, USERS, netflix_shaped
 from svmp.study.settings import NETFLIX_SHAPED, Settings
 
 COLUMNS = ("user", "item", "rating")

@@ -134,7 +134,8 @@ def work(pipe: Pipe, place: str, factors: int, seed: int) -> None:
 
 def load_loops(name: str) -> None:
     """Load loops from the cache, or compile them, on hardly any data."""
-    from svmp.study.netflix import beginning, matrix_factorization, netflix_shaped
+    from svmp.datasets import netflix_shaped
+    from svmp.study.netflix import beginning, matrix_factorization
     from svmp.study.runs import execute
 
     ratings = netflix_shaped(WARM_UP)

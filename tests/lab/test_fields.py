@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import svmp
+from svmp.datasets import netflix_shaped
 from svmp.lab.data import find_sources
 from svmp.lab.fields import FIELDS, POLICIES, Refused
 from svmp.lab.plan import POINTS, make, read_plan
-from svmp.study.netflix import netflix_shaped
 
 from .conftest import CHILDREN, PAPER, SMALL
 

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 import svmp
+from svmp.datasets import netflix_shaped
 from svmp.inference.trace import Trace
 from svmp.ratings import Ratings
 from svmp.study import convergence
-from svmp.study.netflix import beginning, matrix_factorization, netflix_shaped
+from svmp.study.netflix import beginning, matrix_factorization
 from tests.network.networks import KINDS
 from tests.network.test_theorems import (
     test_the_fisher_matrix_is_block_diagonal as check_blocks,

@@ -228,7 +228,7 @@ def test_a_full_disk_is_said_so_and_what_was_computed_is_kept(made, tmp_path):
 @pytest.mark.slow
 def test_a_file_of_ratings(tmp_path):
     """In MovieLens's format, with a name that is no HTML."""
-    from svmp.study.netflix import netflix_shaped
+    from svmp.datasets import netflix_shaped
 
     ratings = netflix_shaped(0.002)
     lines = [

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from svmp.datasets import netflix_shaped
 from svmp.errors import StudyError
 from svmp.study.data import some_users
-from svmp.study.netflix import netflix_shaped
 from svmp.study.runs import COLUMNS, Result, Spec
 from svmp.study.settings import Settings, whole_numbers
 from svmp.study.store import Store

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from svmp.datasets import netflix_shaped
 from svmp.study import thresholds
-from svmp.study.netflix import beginning, matrix_factorization, netflix_shaped
+from svmp.study.netflix import beginning, matrix_factorization
 from svmp.study.runs import Result, Spec, execute, fraction
 from svmp.study.thresholds import SMALLEST, search
 
