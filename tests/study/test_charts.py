@@ -8,7 +8,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from svmp.study import figures, on_paper
-from svmp.study.chart import INK, Row, ordered
+from svmp.study.chart import INK, PanelColumn, PanelRow, ordered
 from svmp.study.runs import Clock, spread
 
 PAPER, NIGHT = (1.0, 1.0, 1.0), to_rgb("#1b1f24")
@@ -101,8 +101,8 @@ def test_the_drawing_on_paper_is_that_of_the_chart(figure2):
 
 def test_log_axes_and_ticks_on_paper():
     figure = on_paper.draw(
-        figures.Chart("x", "t", "c", "a", "y", [figures.Column("A", "C", [])],
-                      [Row(1 / 8, 1, "log", {1.0: "1", 0.25: "1/4"})])
+        figures.Chart("x", "t", "c", "a", "y", [PanelColumn("A", "C", [])],
+                      [PanelRow(1 / 8, 1, "log", {1.0: "1", 0.25: "1/4"})])
     )  # fmt: skip
     assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["1", "1/4"]
 

@@ -17,7 +17,7 @@ START, FULL = -100.0, -10.0
 
 
 class Scripted:
-    """A bench that makes specs, and nothing else."""
+    """A runner that makes specs, and nothing else."""
 
     def spec(self, method, which, **options):
         return Spec(method, accesses=1.0, **options)
