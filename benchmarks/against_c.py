@@ -1,8 +1,8 @@
 """Matrix factorization against plain C, on the Netflix-shaped million.
 
 A full VB sweep, the exact bound, an iteration of Algorithm 1, and two threads against one. Both
-sides start at the same q and are checked to reach the same q and the same bound. The time of svmp's
-bound is that of a sweep with it less that of a sweep without.
+programs start from the same q and are checked to reach the same q and the same bound. The time of
+svmp's bound is the difference between sweeps with and without it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def full_vb(c: Any, ratings: Ratings, factors: int, rounds: int) -> list[Row]:
 
 
 def algorithm_1(c: Any, ratings: Ratings, C: int, rounds: int, factors: int = 5) -> Row:
-    """Time an iteration in which every scalar draws C children anew."""
+    """Time an iteration in which every scalar draws C children."""
     u, v = start(ratings, factors)
     model, plain = matrix_factorization(ratings, factors), Plain(c, ratings, u, v)
     counts = np.concatenate([np.bincount(ratings.user), np.bincount(ratings.item)])
