@@ -1,4 +1,4 @@
-"""Textbook formulas that the direct bounds are put together from; nothing here is svmp's.
+"""Textbook formulas for bounds computed directly, without svmp.
 
 A Gamma factor of q is a pair (shape, rate), a Normal one a pair (mean, variance).
 """

@@ -79,7 +79,7 @@ def test_poissons_by_hand(script):
     assert_never_falls(fit.trace["bound"])
 
 
-def test_letters_come_back(script):
+def test_letters_are_recovered(script):
     pictures, which, _ = script.data()
     fit = script.best_fit(script.model(pictures))
     assert script.purity(fit, which) > 0.97
@@ -89,7 +89,7 @@ def test_letters_come_back(script):
         np.testing.assert_array_equal(fit.mean("p")[component] > 0.5, pixels == 1)
 
 
-def test_rates_come_back(script):
+def test_rates_are_recovered(script):
     _, _, counts = script.data()
     fit = script.best_fit(script.model(counts, "Poisson"))
     order = np.argsort(fit.mean("rate"))

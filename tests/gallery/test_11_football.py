@@ -71,7 +71,7 @@ def test_more_goals_at_home(season):
     assert ratio == pytest.approx(goals[venue == 0].sum() / goals[venue == 1].sum(), rel=0.02)
 
 
-def test_strengths_come_back_from_a_long_drawn_league(script):
+def test_strengths_are_recovered_from_a_long_simulated_league(script):
     """After sixty seasons the posterior means are near the strengths that were drawn."""
     rng = np.random.default_rng(9)
     attack, weakness = rng.gamma(10, 0.1, (2, 8))
