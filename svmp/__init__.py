@@ -13,9 +13,9 @@ from svmp.errors import (
     RatingsError,
     SvmpError,
 )
-from svmp.inference.fit import fit
+from svmp.inference.fit import explain, fit
+from svmp.inference.methods import Batch, Children, FullVB, Growing
 from svmp.inference.result import Fit, load
-from svmp.inference.selection import Batch, Children, FullVB, Growing
 from svmp.inference.steps import Constant, Grow, HoldThenDecay, Nodewise, RobbinsMonro, StepContext
 from svmp.network.distributions import (
     Bernoulli,
@@ -74,6 +74,7 @@ __all__ = [
     "data",
     "diag",
     "dot",
+    "explain",
     "fit",
     "load",
 ]

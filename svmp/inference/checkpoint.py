@@ -1,6 +1,6 @@
 """Runs that can be stopped at any moment and go on to the same bits: what is written.
 
-A checkpoint is one safetensors file with everything of a run that changes, and a description of
+A checkpoint is one safetensors file: the `State` of a run (state_schema.py), and a description of
 the model, the data and the settings, by which a checkpoint of another run is told apart. It is
 written beside the old one and then takes its name, so that a run killed while writing loses
 nothing; the one before stays as `path.before`. `resuming.py` reads it.
@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
@@ -24,20 +23,11 @@ from svmp.errors import FileError, ModelError
 from svmp.inference.fingerprint import describe
 from svmp.inference.recipes import recipe
 from svmp.inference.run import Run
+from svmp.inference.state_schema import describe_state, state_tensors
 from svmp.writing import begins_as, check_place, refuse_other, written_beside
 
 FORMAT = 1
 KEY, WHAT = "svmp-run", "a checkpoint"
-COUNTERS = (
-    "iteration",
-    "accesses",
-    "rollbacks",
-    "damping",
-    "moved",
-    "bound_at",
-    "bound_iteration",
-    "settling",
-)
 
 
 @dataclass
@@ -48,15 +38,12 @@ class Checkpoints:
     ----------
     every
         "30s", "5m", "2h", or a number of iterations.
-    kernels
-        Whether the run uses compiled loops.
     spoilt
         Whether the file that is there is damaged, so that the one before is not given up for it.
     """
 
     path: Path
     every: str | int
-    kernels: bool = True
     spoilt: bool = False
     _last: float = field(default_factory=time.monotonic)
 
@@ -68,7 +55,7 @@ class Checkpoints:
     def __call__(self, run: Run) -> None:
         """Write the run if it is time to."""
         due = (
-            run.iteration % self.iterations == 0
+            run.state.iteration % self.iterations == 0
             if self.iterations
             else time.monotonic() - self._last >= self.seconds
         )
@@ -78,36 +65,17 @@ class Checkpoints:
     def write(self, run: Run) -> None:
         """Write the run now."""
         self._last = time.monotonic()
-        arrays = {
-            **tensors("natural", run.q.natural),
-            **tensors("moments", {k: run.q.moments[k] for k in run.q.natural}),
-            **tensors("total", run.window.total),
-            **tensors("last", run.window.last),
-            **tensors("last_moments", run.window.last_moments),
-            **tensors("gradient", run.q.gradient),
-            **tensors("square", run.q.square),
-            **tensors("trace", run.trace.to_dict()),
-        }
-        if run.guard.sound is not None:
-            arrays |= tensors("sound", run.guard.sound.natural)
-            sound = run.guard.sound
-            arrays |= tensors("sound_moments", {k: sound.moments[k] for k in sound.natural})
         about = {
             "format": FORMAT,
-            "counters": {name: getattr(run, name) for name in COUNTERS},
-            "window": [run.window.clock, run.window.count],
-            "guard": run.guard.start.tolist(),
-            "bound_terms": run.bound_terms,
-            "seconds": run.budget.seconds,
-            "columns": run.trace.columns,
-            "settings": settings(run, self.kernels),
-            "model": describe(run.network),
+            **describe_state(run.state, run.budget.seconds),
+            "settings": settings(run),
+            "model": describe(run.program.network),
         }
         for place in (self.path, before(self.path)):  # hours may have passed since the start
             refuse_other(place, is_checkpoint, WHAT)
         try:
             with written_beside(self.path) as draft:
-                save_file(arrays, draft, metadata={KEY: json.dumps(about)})
+                save_file(state_tensors(run.state), draft, metadata={KEY: json.dumps(about)})
                 if self.path.exists() and not self.spoilt:
                     os.replace(self.path, before(self.path))
         except (OSError, SafetensorError) as error:
@@ -141,19 +109,15 @@ def is_checkpoint(path: Path) -> bool:
     return begins_as(path, KEY)
 
 
-def tensors(kind: str, arrays: dict[str, Any]) -> dict[str, np.ndarray]:
-    """Name arrays for a file."""
-    return {f"{kind}/{k}": np.ascontiguousarray(v) for k, v in arrays.items()}
-
-
-def settings(run: Run, kernels: bool) -> dict[str, Any]:
+def settings(run: Run) -> dict[str, Any]:
     """Return what a run was asked to do, as JSON."""
+    program, held_out = run.program, run.recorder.held_out
     return {
-        "method": recipe(run.method),
-        "steps": recipe(run.steps),
-        "seed": run.seed,
+        "method": recipe(program.method),
+        "steps": recipe(program.policy),
+        "seed": program.seed,
         "tol": run.tol,
         "persistent": run.persistent,
-        "kernels": kernels,
-        "held_out": None if run.held_out is None else run.held_out.fingerprint,
+        "kernels": program.kernels,
+        "held_out": None if held_out is None else held_out.fingerprint,
     }

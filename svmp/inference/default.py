@@ -12,8 +12,8 @@ from collections.abc import Collection
 
 import numpy as np
 
-from svmp.inference.selection import Children, FullVB, Growing, Selection
-from svmp.inference.steps import Constant, Grow, Nodewise, Steps
+from svmp.inference.methods import Growing, Method
+from svmp.inference.steps import Constant, Nodewise, Policy
 from svmp.network.network import Network
 
 CHILDREN = 2
@@ -28,21 +28,15 @@ LARGEST = 0.25
 
 
 def choose(
-    network: Network, method: Selection | None, steps: Steps | None
-) -> tuple[Selection, Steps, bool]:
+    network: Network, method: Method | None, policy: Policy | None
+) -> tuple[Method, Policy, bool]:
     """Return the algorithm, the steps, and whether to persist after a divergence."""
-    adaptive = isinstance(steps, Nodewise | Grow)
-    if method is None:
-        if isinstance(steps, Grow):
-            return Children(1, share_draw=True), steps, True
-        if steps is not None:
-            return Children(5), steps, adaptive
-        first = first_sample(network)
-        return Growing(1.0 if first > LARGEST else first), Constant(1.0), True
-    if steps is None:
-        unit = isinstance(method, FullVB | Growing)
-        return method, Constant(1.0) if unit else Nodewise(), True
-    return method, steps, adaptive
+    if policy is None:
+        if method is None:
+            first = first_sample(network)
+            method = Growing(1.0 if first > LARGEST else first)
+        return method, Constant(1.0) if method.unit_steps else Nodewise(), True
+    return method or policy.default_method(), policy, policy.adaptive
 
 
 def first_sample(network: Network) -> float:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from svmp.inference.program import Program
+from svmp.inference.recording import Recorder
 from svmp.inference.run import Run
+from svmp.inference.state import State
 from svmp.inference.steps import RobbinsMonro
-from svmp.inference.stopping import Budget, Window
-from svmp.inference.trace import Trace
+from svmp.inference.stopping import Budget
 from svmp.network.beliefs import Beliefs
 
 SMALLEST = 10
@@ -77,33 +79,27 @@ def diagnose(run: Run, probe: Callable[[], float | None]) -> Diagnosis:
     """Describe the divergence of a run; `probe` finds out which first step is safe."""
     alarm = run.alarm
     assert alarm is not None
-    when = run.iteration, run.accesses, run.largest_step
+    when = run.state.iteration, run.state.accesses, run.info.largest_step
     return Diagnosis(alarm.variable, alarm.index, *when, alarm.reason, probe)
 
 
-def safe_first_step(run: Run, begin: Callable[[], Beliefs]) -> float | None:
-    """StepContext for a first step from which a run stays sound; `begin` makes its start anew."""
-    kappa = getattr(run.steps, "kappa", 0.6)
-    length = min(max(20, 3 * run.iteration), MOST_ITERATIONS)
+def safe_first_step(run: Run, begin: Callable[[Program], Beliefs]) -> float | None:
+    """Look for a first step from which a run stays sound; `begin` makes its start anew."""
+    length = min(max(20, 3 * run.state.iteration), MOST_ITERATIONS)
     for halvings in range(1, SMALLEST + 1):
-        steps = RobbinsMonro(kappa, rho1=0.5**halvings, force=True)
-        if is_sound(run, begin(), steps, length):
+        policy = RobbinsMonro(run.program.policy.decay, rho1=0.5**halvings, force=True)
+        program = run.program.under(policy)
+        if is_sound(program, begin(program), length):
             return float(0.5**halvings)
     return None
 
 
-def is_sound(run: Run, q: Beliefs, steps: RobbinsMonro, length: int) -> bool:
-    """Return whether a run of some length under these steps gives no alarm."""
-    probe = replace(
-        run,
-        q=q,
-        steps=steps,
-        budget=Budget(),
-        iteration=0,
-        accesses=0,
-        trace=Trace(),
-        window=Window(),
-        alarm=None,
-        bound_terms={},
-    )
-    return all(probe.advance() is not None for _ in range(length))
+def is_sound(program: Program, q: Beliefs, length: int) -> bool:
+    """Return whether a run of some length gives no alarm."""
+    budget = Budget()
+    probe = Run(program, State(q), budget, tol=0.0, persistent=False, recorder=Recorder(budget))
+    for _ in range(length):
+        probe.advance()
+        if probe.alarm is not None:
+            return False
+    return True

@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.inference.scratch import NONE, aside, locals_of, settle
+from svmp.inference.scratch import NONE, locals_of, scratch_copy
+from svmp.inference.scratch import optimise as optimise_elements
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.network import Network
@@ -32,7 +33,7 @@ FEWEST, MOST = 1_000, 20_000
 """Limits to the rows drawn from a table."""
 
 
-class Table(NamedTuple):
+class Population(NamedTuple):
     """The rows of a variable that are drawn from: how many, and which, or None for all."""
 
     length: int
@@ -54,7 +55,7 @@ class Estimator:
     """
 
     network: Network
-    tables: Mapping[str, Table]
+    tables: Mapping[str, Population]
 
     @classmethod
     def of(cls, network: Network) -> Estimator | None:
@@ -104,8 +105,8 @@ class Estimator:
                 )
                 for local in network.locals
             }
-            q = aside(network, q, elements)
-            settle(network, q, elements)
+            q = scratch_copy(network, q, elements)
+            optimise_elements(network, q, elements)
         total = variance = 0.0
         for table, rows in sample.items():
             terms = network.terms(q, table, rows)
@@ -117,11 +118,11 @@ class Estimator:
         return total, max(float(np.sqrt(variance)), rounding)
 
 
-def tables(network: Network) -> dict[str, Table]:
+def tables(network: Network) -> dict[str, Population]:
     """Return the rows that the bound is a sum over, by variable; a local's go with their rows."""
     variables = (*network.hidden.values(), *network.observed.values())
     return {
-        v.name: Table(len(network.rows(v)), network.present[v.name])
+        v.name: Population(len(network.rows(v)), network.present[v.name])
         for v in variables
         if v.name not in network.locals and len(network.rows(v))
     }

@@ -11,7 +11,7 @@ import os
 from dataclasses import replace
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 from safetensors import SafetensorError
@@ -20,8 +20,8 @@ from safetensors.numpy import save_file
 from svmp import families
 from svmp.errors import FileError
 from svmp.families.family import Family
+from svmp.inference.outcome import Outcome, Status
 from svmp.inference.posterior import Posterior
-from svmp.inference.run import Status
 from svmp.inference.schema import (
     LARGEST,
     Tensor,
@@ -43,9 +43,6 @@ from svmp.inference.schema import (
 )
 from svmp.inference.trace import Trace
 from svmp.writing import as_path, begins_as, check_place, written_beside
-
-if TYPE_CHECKING:
-    from svmp.inference.result import Fit
 
 FORMAT = 1
 KEY, WHAT, SUFFIX = "svmp", "a fit", ".svmp"
@@ -74,7 +71,7 @@ ABOUT = record(
 )
 
 
-def write(fit: Fit, path: str | os.PathLike[str]) -> None:
+def write(fit: Outcome, path: str | os.PathLike[str]) -> None:
     """Write a fit to a file, whole or not at all; only a fit that was saved is replaced."""
     target = as_path(path)
     check_place(target, is_fit, WHAT, draft=is_draft)

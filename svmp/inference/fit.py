@@ -16,20 +16,23 @@ from svmp.inference.arguments import check_model_and_method, check_numbers
 from svmp.inference.checkpoint import Checkpoints
 from svmp.inference.default import choose
 from svmp.inference.diagnosis import diagnose, safe_first_step
-from svmp.inference.engine import update_order
-from svmp.inference.fused import find_loops
+from svmp.inference.estimate import Estimator
+from svmp.inference.explanation import Explanation
 from svmp.inference.held_out import HeldOut
-from svmp.inference.linear_block import find_blocks
+from svmp.inference.methods import Method
+from svmp.inference.methods.method import check_order
+from svmp.inference.program import Program
 from svmp.inference.progress import report_to
+from svmp.inference.recording import Recorder, Watch
 from svmp.inference.result import Fit
 from svmp.inference.resuming import Saved
-from svmp.inference.run import Run, Watch
+from svmp.inference.run import Run
 from svmp.inference.seeds import whole_seed
-from svmp.inference.selection import Selection
-from svmp.inference.settled import find_settled
-from svmp.inference.start import Init, check_finite, start
-from svmp.inference.steps import Steps
+from svmp.inference.start import Init, check_finite, given_values, start
+from svmp.inference.state import State
+from svmp.inference.steps import Steps, as_policy
 from svmp.inference.stopping import Budget, catch_interrupt
+from svmp.inference.updaters.linear_block import find_blocks
 from svmp.kernels.machine.threads import use_threads
 from svmp.network.beliefs import Beliefs
 from svmp.network.model import Model
@@ -42,7 +45,7 @@ MAX_SWEEPS = 1000
 
 def fit(
     model: Model | Network,
-    method: Selection | None = None,
+    method: Method | None = None,
     *,
     steps: Steps | None = None,
     seed: int | np.random.Generator = 0,
@@ -73,8 +76,9 @@ def fit(
         minibatches of documents or other groups, or `Growing(...)`. By default it is chosen from
         the child counts, see docs/steps.md.
     steps
-        How far an update moves: a step policy, as `RobbinsMonro(...)`, or a function from a `StepContext`
-        to steps. By default unit steps under `FullVB` and `Growing`, and `Nodewise()` elsewhere.
+        How far an update moves: a step policy, as `RobbinsMonro(...)`, or a function from a
+        `StepContext` to steps. By default unit steps under `FullVB` and `Growing`, and
+        `Nodewise()` elsewhere.
     seed
         Decides the start and the rows that are drawn: a whole number, which gives the same bits
         each time, or a `numpy.random.Generator`, from which one is drawn.
@@ -146,47 +150,46 @@ def fit(
     keep = None if place is None else Checkpoints(place, every)
     network = model if isinstance(model, Network) else Network(model)
     network.check()
+    init = init.posteriors if isinstance(init, Fit) else init
+    policy = None if steps is None else as_policy(steps)
     held = None if held_out is None else HeldOut.of(network, held_out)
-    saved = None if resume is None else Saved.read(resume, network, method, steps)
+    saved = None if resume is None else Saved.read(resume, network, method, policy)
+    stored = given_values(init)
     if saved is not None and resume is not None:
         saved.check_held_out(held)
-        method, steps = saved.method, saved.steps
+        method, policy, stored = saved.method, saved.policy, set(saved.stored)
         seed, tol, kernels = saved.seed, saved.tol, saved.kernels
         keep = keep or Checkpoints(Path(resume), every)
         keep.spoilt = keep.path != saved.path and keep.path == Path(resume)
-    method, steps, persistent = choose(network, method, steps)
+    method, policy, persistent = choose(network, method, policy)
     persistent = persistent if saved is None else saved.persistent
-    update_order(network, method.order)
+    check_order(network, method.order)
 
-    def begin() -> Beliefs:
-        settled = find_settled(network, method, init if saved is None else None) if kernels else {}
-        if saved is not None:  # what the user gave values at the start is stored
-            settled = {name: plan for name, plan in settled.items() if name not in saved.stored}
-        q = start(network, seed, init, settled)
-        q.loops.update(find_loops(network) if kernels else {})
-        return q
-
-    budget = Budget(max_sweeps, max_accesses, max_seconds)
+    def begin(program: Program) -> Beliefs:
+        implicit = {name: updater.loops for name, updater in program.implicit.items()}
+        return program.attach(start(network, seed, init, implicit))
 
     def probe() -> float | None:
         with _computing(threads, tell=False):
             return safe_first_step(run, begin)
 
+    budget = Budget(max_sweeps, max_accesses, max_seconds)
+    estimator = None if method.over is not None else Estimator.of(network)
+    recorder = Recorder(budget, bound_every, held, watch, estimator)
     with _computing(threads, tell=progress is not False):
-        q = begin()
-        run = Run(network, q, method, steps, seed, tol, budget, persistent, bound_every, held)
-        check_finite(network, q, run.guard.rows)
+        program = Program.of(network, method, kernels, policy=policy, seed=seed, stored=stored)
+        run = Run(program, State(begin(program)), budget, tol, persistent, recorder)
+        check_finite(network, run.state.q, run.guard.rows)
         if saved is not None:
-            saved.restore(run)
-        run.watch = watch
-        if keep is not None:
-            keep.kernels = kernels
+            saved.restore(run.state)
+            budget.began -= run.state.seconds
         with catch_interrupt() as interrupt, report_to(progress, budget) as report:
-            status = run.go(interrupt, report, keep or (lambda run: None))
+            run.observers = (report,) if keep is None else (report, keep)
+            status = run.go(interrupt)
             if keep is not None and status != "diverged":
                 keep.write(run)  # before the last bound, which a longer run would not compute here
             status = run.finish(status)
-    for name, term in run.bound_terms.items():
+    for name, term in run.state.measured.terms.items():
         if not np.isfinite(term):
             raise ModelError(f"the run made numbers too large to compute with: see '{name}'")
     if status == "budget" and max_sweeps == MAX_SWEEPS and run.sweeps >= MAX_SWEEPS:
@@ -194,13 +197,49 @@ def fit(
     return Fit.of(run, status, diagnose(run, probe) if status == "diverged" else None)
 
 
+def explain(
+    model: Model | Network,
+    method: Method | None = None,
+    *,
+    steps: Steps | None = None,
+    kernels: bool = True,
+) -> Explanation:
+    """Say which updater `fit` would use for each hidden variable, without fitting.
+
+    Parameters
+    ----------
+    model, method, steps, kernels
+        As for `svmp.fit`.
+
+    Returns
+    -------
+    Explanation
+        To be printed: for each variable its updater and, if it is not compiled, why not.
+
+    >>> import svmp
+    >>> with svmp.Model() as model:
+    ...     rate = svmp.Gamma("rate", alpha=2, beta=1)
+    ...     count = svmp.Poisson("count", mu=rate, observed=[3, 4, 8])
+    >>> print(svmp.explain(model))
+    Growing
+      rate  plain (not compiled: no loops for the rows of 'count': they are not Normal, ...)
+    """
+    declared = model.model if isinstance(model, Network) else model
+    check_model_and_method(declared, method, steps)
+    network = model if isinstance(model, Network) else Network(model)
+    network.check()
+    policy = None if steps is None else as_policy(steps)
+    method, policy, _ = choose(network, method, policy)
+    return Program.of(network, method, kernels, policy=policy).explain()
+
+
 def unconverged(run: Run) -> str:
     """Say that a run is not done at the default limit, and what to do about it."""
-    alone = not run.method.joint and find_blocks(run.network)
+    alone = not run.program.method.joint and find_blocks(run.program.network)
     return (
         f"the fit stopped at max_sweeps={MAX_SWEEPS} before it converged, so its means may be far "
-        f"from where they would end (its last sweep moved q by {run.moved:.2g} nats an element, "
-        f"and tol is {run.tol:g}); "
+        f"from where they would end (its last sweep moved q by {run.state.window.moved:.2g} nats "
+        f"an element, and tol is {run.tol:g}); "
         + ("leave out the method (the default solves linear terms together), " if alone else "")
         + "centre and scale covariates, go on from this fit with init=fit, raise max_sweeps=, or "
         "raise tol="

@@ -9,7 +9,8 @@ run away by themselves. The exact bound, whenever it is computed, is held to the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from svmp.errors import ImproperError
 from svmp.families.categorical import Categorical
 from svmp.families.family import Array
+from svmp.inference.state import Safety
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.network import Network
@@ -37,43 +39,38 @@ class Alarm:
     reason: str
 
 
-@dataclass
+@dataclass(frozen=True)
 class Guard:
-    """Watches a run, and keeps the last q that was sound, unless the algorithm is safe.
+    """Watches a run.
 
     Attributes
     ----------
     rows
         By table the rows that are watched: any, and then those with the farthest values.
-    start
-        The mean expected log density of either at the start.
-    sound
-        The last q that was sound.
     """
 
     network: Network
     rows: dict[str, Ints]
-    safe: bool = False
-    start: Array = field(default_factory=lambda: np.zeros(2))
-    sound: Beliefs | None = None
 
     @classmethod
-    def of(cls, network: Network, q: Beliefs, safe: bool = False) -> Guard:
-        """Begin to watch a run at its start."""
+    def of(cls, network: Network, farthest: bool = True) -> Guard:
+        """Choose the rows to watch, with or without those that have the farthest values."""
         rows = {}
         for index, (name, variable) in enumerate(network.observed.items()):
             rng = np.random.default_rng([index, variable.count])
             chosen = np.sort(rng.choice(variable.count, min(PROBE, variable.count), replace=False))
-            if not safe:
+            if farthest:
                 chosen = np.concatenate([chosen, outliers(variable)])
             rows[name] = chosen if variable.present is None else variable.present[chosen]
-            rows[name].flags.writeable = False
-        guard = cls(network, rows, safe)
-        guard.start = guard.probe(q)
-        guard.keep(q)
-        return guard
+        return cls(network, rows)
 
-    def probe(self, q: Beliefs, fresh: dict[str, Ints] | None = None) -> Array:
+    def begin(self, q: Beliefs) -> Safety:
+        """Begin to watch a run at its start."""
+        safety = Safety()
+        safety.start = self.probe(q, safety)
+        return safety
+
+    def probe(self, q: Beliefs, safety: Safety, fresh: Mapping[str, Ints] | None = None) -> Array:
         """Return the mean expected log density of the watched rows: of any, and of the farthest.
 
         Where groups are drawn, those of `fresh` are watched instead: the variables of other groups
@@ -87,35 +84,37 @@ class Guard:
             for i, part in enumerate((density[:cut], density[cut:])):
                 total[i] += part.sum()
                 count[i] += len(part)
-        return np.where(count > 0, total / np.maximum(count, 1), self.start)
+        return np.where(count > 0, total / np.maximum(count, 1), safety.start)
 
-    def keep(self, q: Beliefs) -> None:
+    def keep(self, q: Beliefs, safety: Safety) -> None:
         """Remember q as sound, unless it is worse than the start and so perhaps on its way out."""
-        if not self.safe and (self.sound is None or (self.probe(q) >= self.start).all()):
-            self.sound = q.copy()
+        if safety.sound is None or (self.probe(q, safety) >= safety.start).all():
+            safety.sound = q.copy()
 
-    def check(self, q: Beliefs, fresh: dict[str, Ints] | None = None) -> Alarm | None:
+    def check(
+        self, q: Beliefs, safety: Safety, fresh: Mapping[str, Ints] | None = None
+    ) -> Alarm | None:
         """Return an alarm if the run has run away."""
         with np.errstate(all="ignore"):
-            now = self.probe(q, fresh)
-        return None if not fell(now, self.start) else self.lost(q)
+            now = self.probe(q, safety, fresh)
+        return self.lost(q, safety) if fell(now, safety.start) else None
 
-    def lost(self, q: Beliefs) -> Alarm:
+    def lost(self, q: Beliefs, safety: Safety) -> Alarm:
         """Return the alarm of a run that has run away."""
-        return Alarm(*self.farthest(q), "the rows became ever less likely")
+        return Alarm(*self.farthest(q, safety), "the rows became ever less likely")
 
     def alarm(self, error: ImproperError) -> Alarm:
         """Turn the refusal of a natural parameter into an alarm."""
         return Alarm(error.variable, error.index, "a natural parameter left its domain")
 
-    def farthest(self, q: Beliefs) -> tuple[str, tuple[int, ...]]:
+    def farthest(self, q: Beliefs, safety: Safety) -> tuple[str, tuple[int, ...]]:
         """Return the element that moved most since q was sound, by its moments."""
-        assert self.sound is not None
+        assert safety.sound is not None
         worst, where = -1.0, (next(iter(q.natural)), 0)
         with np.errstate(all="ignore"):
             for name, moments in q.moments.items():
                 if name in q.natural and len(moments):
-                    moved = np.abs(moments - self.sound.moments[name]).max(axis=1)
+                    moved = np.abs(moments - safety.sound.moments[name]).max(axis=1)
                     moved = np.where(np.isfinite(moved), moved, np.inf)
                     if moved.max() > worst:
                         worst, where = float(moved.max()), (name, int(moved.argmax()))
@@ -135,12 +134,3 @@ def outliers(variable: Variable) -> Ints:
     values = variable.values.ravel().astype(np.float32, copy=False)
     apart = np.abs(values - np.float32(values.mean(dtype=np.float64)))
     return np.sort(np.argpartition(apart, -FARTHEST)[-FARTHEST:])
-
-
-def check_domain(variable: Variable, elements: Ints, natural: Array) -> None:
-    """Refuse a natural parameter outside its domain, by variable and index."""
-    sound = variable.family.at(elements).in_domain(natural)
-    if not sound.all():
-        position = int(np.flatnonzero(~sound)[0])
-        where = variable.plate.locate(int(elements[position]))
-        raise ImproperError(variable.name, where, type(variable.family).__name__, natural[position])

@@ -14,24 +14,22 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from svmp.errors import ModelError
 from svmp.inference.arguments import check_model_and_method
 from svmp.inference.fingerprint import fingerprint
-from svmp.inference.scratch import Only, aside, locals_of, settle
+from svmp.inference.posterior import Posterior
+from svmp.inference.scratch import Only, locals_of, optimise, scratch_copy
 from svmp.inference.start import start
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
+from svmp.network.model import Model
 from svmp.network.network import Network
 from svmp.network.validation import shown
 from svmp.network.variable import Variable
-
-if TYPE_CHECKING:
-    from svmp.inference.result import Fit
-    from svmp.network.model import Model
 
 PASSES = 100
 """How often local variables are optimised, at most, where once does not bring them to rest."""
@@ -89,12 +87,12 @@ class HeldOut:
 
     def score(self, q: Beliefs) -> float:
         """Return the mean over held-out rows of what they would add to the bound of q."""
-        q = aside(self.rows, q, self.elements)
+        q = scratch_copy(self.rows, q, self.elements)
         turns = sum(len(Only(self.rows, self.own).groups(name)) for name in self.own)
         tangents = any(e.conditional.factor.convex for n in self.own for e in self.rows.edges[n])
         score = -np.inf
         for _ in range(PASSES):
-            settle(self.rows, q, self.own)
+            optimise(self.rows, q, self.own)
             before, score = score, self._mean(q)
             if not (turns > 1 or tangents) or abs(score - before) <= REST * max(1.0, abs(score)):
                 break
@@ -129,13 +127,11 @@ def held_out_of(network: Network, name: str, values: Any) -> Variable:
     return held
 
 
-def score(fit: Fit, model: Model, values: Mapping[str, Any]) -> float:
+def score(q: Mapping[str, Posterior], model: Model, values: Mapping[str, Any]) -> float:
     """Return the score of held-out values under the q of a fit."""
     check_model_and_method(model, None, None)
     network = Network(model)
-    if sorted(network.hidden) != sorted(fit.posteriors):
-        raise ModelError(
-            f"the fit has q of {list(fit.posteriors)}, but the model hides {list(network.hidden)}"
-        )
+    if sorted(network.hidden) != sorted(q):
+        raise ModelError(f"the fit has q of {list(q)}, but the model hides {list(network.hidden)}")
     held = HeldOut.of(network, values)
-    return held.score(start(network, 0, fit))
+    return held.score(start(network, 0, q))

@@ -29,17 +29,21 @@ def report_to(wanted: bool | None, budget: Budget) -> Iterator[Report]:
 
         def report(run: Run) -> None:
             seconds = budget.seconds
-            used = budget.used(run.sweeps, run.accesses)
+            used = budget.used(run.sweeps, run.state.accesses)
             left = seconds / used - seconds if used > 0 else float("inf")
             bound = step = "..."
-            if len(run.trace):
-                bound, se = f"{run.trace.last('bound'):,.2f}", run.trace.last("bound_se")
+            if len(run.state.trace):
+                bound, se = (
+                    f"{run.state.trace.last('bound'):,.2f}",
+                    run.state.trace.last("bound_se"),
+                )
                 bound += f" ± {se:,.2g}" if se else ""
-                step = f"{run.trace.last('step_median'):.3g}"
+                step = f"{run.state.trace.last('step_median'):.3g}"
+            done = f"iteration {run.state.iteration:,}   sweeps {run.sweeps:,.2f}"
             live.update(
                 Text(
-                    f"iteration {run.iteration:,}   sweeps {run.sweeps:,.2f}   bound {bound}   "
-                    f"step {step}   {run.accesses / seconds:,.3g} accesses/s   "
+                    f"{done}   bound {bound}   "
+                    f"step {step}   {run.state.accesses / seconds:,.3g} accesses/s   "
                     f"at most {timedelta(seconds=round(min(left, 8.64e6)))} left"
                 )
             )

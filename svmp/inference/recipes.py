@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
 from svmp.errors import FileError, ModelError
+from svmp.inference.methods import METHODS, Method
 from svmp.inference.schema import (
     ANY,
     Check,
@@ -20,23 +21,11 @@ from svmp.inference.schema import (
     truth,
     whole,
 )
-from svmp.inference.selection import Batch, Children, FullVB, Growing
-from svmp.inference.steps import Constant, Grow, HoldThenDecay, Nodewise, RobbinsMonro
+from svmp.inference.steps import POLICIES, Policy
+from svmp.inference.steps.policy import FunctionPolicy
 
-KNOWN: dict[str, Any] = {
-    c.__name__: c
-    for c in (
-        FullVB,
-        Children,
-        Batch,
-        Growing,
-        Constant,
-        RobbinsMonro,
-        HoldThenDecay,
-        Nodewise,
-        Grow,
-    )
-}
+KNOWN: dict[str, Any] = {kind.__name__: kind for kind in (*METHODS, *POLICIES)}
+"""The classes that a file may name."""
 
 
 def how_many(name: str, value: Any) -> Any:
@@ -65,19 +54,18 @@ def given(kind: Any) -> dict[str, Check]:
     }
 
 
-def recipe(thing: Any) -> Any:
+def recipe(thing: Method | Policy) -> Any:
     """Return how to make one of svmp's own settings again, or its name if it is the user's."""
     kind = type(thing)
     if KNOWN.get(kind.__name__) is kind:
-        made = {name: asdict(thing)[name] for name in given(kind)}
-        if isinstance(thing, RobbinsMonro):
-            made["rho1"] = None  # it is in tau already
+        arguments = thing.recipe()
         try:
-            json.dumps(made)
+            json.dumps(arguments)
         except TypeError:
             return repr(thing)
-        return {"class": kind.__name__, "fields": made}
-    return getattr(thing, "__qualname__", repr(thing))
+        return {"class": kind.__name__, "fields": arguments}
+    own = thing.function if isinstance(thing, FunctionPolicy) else thing
+    return getattr(own, "__qualname__", repr(own))
 
 
 def check_recipe(name: str, value: Any) -> Any:

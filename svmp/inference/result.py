@@ -12,20 +12,21 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.inference import files
 from svmp.inference.diagnosis import Diagnosis
+from svmp.inference.explanation import Explanation
+from svmp.inference.held_out import score
+from svmp.inference.outcome import Outcome
+from svmp.inference.plot import plot
 from svmp.inference.posterior import Posterior, Posteriors
 from svmp.inference.run import Run
-from svmp.inference.trace import Trace
+from svmp.inference.summary import summarise
+from svmp.network.model import Model
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from matplotlib.axes import Axes
-
-    from svmp.network.model import Model
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(Outcome):
     """The approximate posterior, and an honest word on how it came about.
 
     Attributes
@@ -45,39 +46,40 @@ class Fit:
     diagnosis
         Where and why a run diverged, and which first step would have been safe, which is tried out
         when it is asked for; else None. It is not saved.
+    program
+        Which updater served each variable, and why no compiled one did; `print(fit.program)`. It is
+        not saved.
     """
 
-    status: str
-    bound_terms: dict[str, float]
-    trace: Trace
-    posteriors: Mapping[str, Posterior]
-    iterations: int
-    accesses: int
-    seconds: float
     diagnosis: Diagnosis | None = None
+    program: Explanation | None = None
 
     @classmethod
     def of(cls, run: Run, status: str, diagnosis: Diagnosis | None = None) -> Fit:
         """Gather the result of a run."""
-        hidden = run.network.hidden
+        hidden, state, q = run.program.network.hidden, run.state, run.state.q
 
         def posterior(name: str, natural: Array) -> Posterior:
             v = hidden[name]
             return Posterior(name, v.dims, v.plate.shape, v.family, natural)
 
-        def unstored(name: str) -> Posterior:
+        def implicit(name: str) -> Posterior:
             everything = np.arange(hidden[name].size)
-            return posterior(name, run.q.settled[name].natural(run.q, everything))
+            return posterior(name, q.implicit[name].natural(q, everything))
 
-        stored = {name: posterior(name, run.q.natural[name]) for name in run.q.natural}
-        posteriors = Posteriors(list(hidden), stored, unstored) if run.q.settled else stored
-        spent = (run.iteration, int(run.accesses), run.budget.seconds)
-        return cls(status, run.bound_terms, run.trace, posteriors, *spent, diagnosis)
-
-    @property
-    def bound(self) -> float:
-        """The evidence lower bound of the q that is returned, in nats."""
-        return sum(self.bound_terms.values())
+        stored = {name: posterior(name, q.natural[name]) for name in q.natural}
+        posteriors = Posteriors(list(hidden), stored, implicit) if q.implicit else stored
+        return cls(
+            status,
+            state.measured.terms,
+            state.trace,
+            posteriors,
+            state.iteration,
+            int(state.accesses),
+            run.budget.seconds,
+            diagnosis,
+            run.program.explain(),
+        )
 
     def __getitem__(self, name: str) -> Posterior:
         if name not in self.posteriors:
@@ -107,9 +109,7 @@ class Fit:
         float
             The mean over held-out rows of what each would add to the bound, in nats.
         """
-        from svmp.inference.held_out import score
-
-        return score(self, model, values)
+        return score(self.posteriors, model, values)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one safetensors file, whole or not at all."""
@@ -133,14 +133,10 @@ class Fit:
         Axes
             Where it was drawn.
         """
-        from svmp.inference.plot import plot
-
         return plot(self, ax, **options)
 
     def summary(self) -> str:
         """Return how the run ended, and a line for each hidden variable; `print(fit)` shows it."""
-        from svmp.inference.summary import summarise
-
         return summarise(self)
 
     def __str__(self) -> str:

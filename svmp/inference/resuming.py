@@ -7,61 +7,42 @@ the network. A file that is damaged gives way to the one before; one of another 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from svmp.errors import FileError, ModelError
 from svmp.inference.checkpoint import FORMAT, KEY, WHAT, before
-from svmp.inference.engine import update_order
 from svmp.inference.fingerprint import describe
 from svmp.inference.held_out import HeldOut
+from svmp.inference.methods import Method
+from svmp.inference.methods.method import check_order
 from svmp.inference.recipes import check_recipe, make, recipe
-from svmp.inference.run import MOST_ROLLBACKS, Run, global_names, is_safe
+from svmp.inference.run import global_names
 from svmp.inference.schema import (
     ANY,
     Tensor,
     Tensors,
-    anything,
     check_format,
     check_tensors,
     dict_of,
-    entries,
-    moments_of,
     need,
     number,
     optional,
-    proper,
     read_tensors,
     record,
     text,
-    trace_names,
     trace_tensors,
     truth,
     whole,
 )
-from svmp.inference.selection import Selection
-from svmp.inference.steps import Steps
-from svmp.inference.stopping import SAMPLES
-from svmp.inference.trace import HELD_OUT, Trace
-from svmp.network.beliefs import Beliefs
+from svmp.inference.state import State
+from svmp.inference.state_schema import DESCRIPTION, declared_tensors, restore_state
+from svmp.inference.steps import Policy
+from svmp.inference.trace import HELD_OUT
 from svmp.network.network import Network
 from svmp.writing import as_path
 
-COUNTERS = {
-    "iteration": whole(),
-    "accesses": whole(),
-    "rollbacks": whole(high=MOST_ROLLBACKS),
-    "damping": number(2.0**-MOST_ROLLBACKS, 1),
-    "moved": number(0, infinite=True, nan=True),  # after a divergence that was rolled back
-    "bound_at": whole(-1),
-    "bound_iteration": whole(-1),
-    "settling": whole(),
-}
 SETTINGS = {
     "method": check_recipe,
     "steps": check_recipe,
@@ -74,18 +55,11 @@ SETTINGS = {
 ABOUT = record(
     {
         "format": whole(1, FORMAT),
-        "counters": record(COUNTERS),
-        "window": entries(number(0, 1), whole(high=SAMPLES)),
-        "guard": entries(number(), number()),
-        "bound_terms": dict_of(number()),
-        "seconds": number(0),
-        "columns": trace_names,
+        **DESCRIPTION,
         "settings": record(SETTINGS),
         "model": dict_of(dict_of(text)),
     }
 )
-MOMENTS = {"natural": "moments", "last": "last_moments", "sound": "sound_moments"}
-"""By kind of natural parameters, the kind of their moments."""
 
 
 class MismatchError(FileError):
@@ -102,30 +76,30 @@ class Saved:
         The file: the one asked for, or the one before.
     about, arrays
         What it says.
-    method, steps
+    method, policy
         The algorithm and the step policy, made anew unless they were given.
     """
 
     path: Path
     about: dict[str, Any]
     arrays: Tensors
-    method: Selection
-    steps: Steps
+    method: Method
+    policy: Policy
 
     @classmethod
     def read(
         cls,
         path: str | os.PathLike[str],
         network: Network,
-        method: Selection | None = None,
-        steps: Steps | None = None,
+        method: Method | None = None,
+        policy: Policy | None = None,
     ) -> Saved:
         """Read a checkpoint of a network; where it is damaged, the one before."""
         target, troubles = as_path(path, "resume"), []
         older = [before(target)] if os.path.lexists(before(target)) else []
         for candidate in (target, *older):
             try:
-                return cls._read(candidate, network, method, steps)
+                return cls._read(candidate, network, method, policy)
             except MismatchError as error:
                 raise FileError(f"{candidate}: {error}") from None
             except FileError as error:
@@ -134,7 +108,7 @@ class Saved:
 
     @classmethod
     def _read(
-        cls, path: Path, network: Network, method: Selection | None, steps: Steps | None
+        cls, path: Path, network: Network, method: Method | None, policy: Policy | None
     ) -> Saved:
         found, arrays = read_tensors(path, KEY, f"{WHAT} of svmp")
         check_format(found, FORMAT, f"{WHAT} of svmp")
@@ -142,9 +116,9 @@ class Saved:
         check_model(about["model"], network)
         made = about["settings"]
         method = resolved("method", method, made["method"])
-        saved = cls(path, about, arrays, method, resolved("steps", steps, made["steps"]))
+        saved = cls(path, about, arrays, method, resolved("steps", policy, made["steps"]))
         try:
-            update_order(network, method.order)
+            check_order(network, method.order)
             check_tensors(arrays, saved.declared(network))
         except ModelError as error:  # of an order or a dim that the network does not have
             raise FileError(f"damaged: {error}") from None
@@ -156,31 +130,11 @@ class Saved:
 
     def declared(self, network: Network) -> dict[str, Tensor]:
         """Return what each array of the file must be."""
-        families = {n: v.family for n, v in network.hidden.items() if n in self.stored}
-        shapes = {n: (network.hidden[n].size, f.size) for n, f in families.items()}
-        names: dict[str, Collection[str]]
-        names = {"natural": families.keys(), "last": global_names(network, self.method, families)}
-        if not is_safe(self.method):
-            names["sound"] = families.keys()
-        found: dict[str, Tensor] = {}
-        for kind, some in names.items():
-            moments = MOMENTS[kind]
-            for n in some:
-                found[f"{kind}/{n}"] = Tensor(shapes[n], proper(families[n]))
-                trouble = moments_of(families[n], self.arrays, f"{kind}/{n}")
-                found[f"{moments}/{n}"] = Tensor(shapes[n], trouble)
-        count = self.about["window"][1]
-        for n in names["last"] if count else ():
-            found[f"total/{n}"] = Tensor(shapes[n], proper(families[n], count))
-        for n in families:
-            for kind in ("gradient", "square"):  # NaN where nothing was seen yet
-                if f"{kind}/{n}" in self.arrays:
-                    found[f"{kind}/{n}"] = Tensor(shapes[n], anything)
+        hidden = network.hidden
+        families = {n: (v.size, v.family) for n, v in hidden.items() if n in self.stored}
+        names, safe = global_names(network, self.method, families), self.method.unit_steps
+        found = declared_tensors(self.about, self.arrays, families, names, safe)
         return found | trace_tensors(self.about["columns"], self.arrays)
-
-    def _of(self, kind: str) -> dict[str, np.ndarray]:
-        start = len(kind) + 1
-        return {k[start:]: v.copy() for k, v in self.arrays.items() if k.startswith(kind + "/")}
 
     @property
     def stored(self) -> list[str]:
@@ -216,31 +170,11 @@ class Saved:
             advice = "resume without" if then is None else "give the same again to resume"
             raise FileError(f"{self.path}: made {made}; {advice}")
 
-    def restore(self, run: Run) -> None:
-        """Put a run where the checkpoint was made."""
-        missing = [name for name in run.q.natural if name not in self.stored]
+    def restore(self, state: State) -> None:
+        """Put a state where the checkpoint was made."""
+        missing = [name for name in state.q.natural if name not in self.stored]
         need(not missing, f"{self.path}: damaged: there is no q of {missing}")
-        run.q.natural.update(self._of("natural"))
-        run.q.moments.update(self._of("moments"))
-        run.q.gradient.update(self._of("gradient"))
-        run.q.square.update(self._of("square"))
-        for name, value in self.about["counters"].items():
-            setattr(run, name, value)
-        run.bound_terms = dict(self.about["bound_terms"])
-        run.window.clock, run.window.count = self.about["window"]
-        run.window.total, run.window.last = self._of("total"), self._of("last")
-        run.window.last_moments = self._of("last_moments")
-        columns = self._of("trace")
-        run.trace = Trace({name: columns[name].tolist() for name in self.about["columns"]})
-        run.guard.start = np.array(self.about["guard"], dtype=np.float64)
-        if not run.safe:
-            run.guard.sound = Beliefs(
-                self._of("sound"),
-                {**run.q.moments, **self._of("sound_moments")},
-                loops=run.q.loops,
-                settled=run.q.settled,
-            )
-        run.budget.began = time.perf_counter() - self.about["seconds"]
+        restore_state(state, self.about, self.arrays)
 
 
 def check_model(then: dict[str, dict[str, str]], network: Network) -> None:

@@ -1,295 +1,192 @@
-"""A run of an algorithm: iterations under a guard, with a trace, until it ends somehow."""
+"""A run of a program: a loop over steps, with observers, until it ends somehow."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from svmp.errors import ImproperError
-from svmp.families.family import Array
-from svmp.inference.engine import iterate, settle_locals
-from svmp.inference.estimate import Estimator
-from svmp.inference.grouped import DrawnGroups
+from svmp.inference.engine import step
 from svmp.inference.guard import Alarm, Guard, fell
-from svmp.inference.held_out import HeldOut
-from svmp.inference.messages import Pass
-from svmp.inference.selection import FullVB, Growing, Selection
-from svmp.inference.steps import StepContext, Steps
-from svmp.inference.stopping import Budget, Interrupt, Window
-from svmp.inference.trace import Trace
-from svmp.network.beliefs import Beliefs
+from svmp.inference.info import Info
+from svmp.inference.methods import Method
+from svmp.inference.outcome import Status
+from svmp.inference.program import Program
+from svmp.inference.recording import Recorder
+from svmp.inference.state import State
+from svmp.inference.state_schema import MOST_ROLLBACKS
+from svmp.inference.stopping import Budget, Interrupt
+from svmp.inference.window import Window
 from svmp.network.network import Network
-
-Status = Literal["converged", "budget", "diverged", "interrupted"]
-Watch = Callable[[dict[str, float]], object]
-
-BOUND_SHARE = 10
-"""Without a cadence of its own, the bound is computed once for so many readings of all rows."""
-MOST_ROLLBACKS = 50
-
-
-@dataclass(frozen=True)
-class Damped:
-    """A policy with all its steps reduced."""
-
-    steps: Steps
-    factor: float
-
-    @property
-    def statistics(self) -> bool:
-        """Whether the policy asks for the gradient's running statistics."""
-        return getattr(self.steps, "statistics", False)
-
-    def __call__(self, look: StepContext) -> np.ndarray:
-        return self.factor * np.asarray(self.steps(look))
 
 
 @dataclass
 class Run:
-    """Everything that a run is made of; checkpoints keep what changes.
+    """A loop over steps, and what observes it.
 
     Attributes
     ----------
+    program, state
+        What is run, and how far it is.
+    budget, tol
+        What the run may spend, and when it has converged.
     persistent
         Whether to roll back and reduce the steps on divergence, instead of stopping.
-    iteration, accesses, rollbacks
-        How far it is.
-    damping
-        By how much the policy's steps are reduced, after rollbacks.
-    bound_terms, bound_at, bound_iteration, settling
-        The last exact bound, the accesses and the iteration at which it was computed, and the
-        accesses that it took to settle all groups for it.
-    held_out
-        Values left out of training, whose score is a column of the trace.
-    watch
-        Told of each new row of the trace.
+    recorder, guard
+        Write the trace, and watch for divergence.
+    observers
+        Called after each iteration: progress, checkpoints.
+    alarm, info
+        The divergence that was found, if any, and what the last iteration did.
     """
 
-    network: Network
-    q: Beliefs
-    method: Selection
-    steps: Steps
-    seed: int
-    tol: float
+    program: Program
+    state: State
     budget: Budget
-    persistent: bool = False
-    bound_every: int | Callable[[int], bool] | None = None
-    held_out: HeldOut | None = None
-    iteration: int = 0
-    accesses: int = 0
-    rollbacks: int = 0
-    damping: float = 1.0
-    largest_step: float = 1.0
-    moved: float = 0.0
-    bound_terms: dict[str, float] = field(default_factory=dict)
-    bound_at: int = -1
-    bound_iteration: int = -1
-    settling: int = 0
-    trace: Trace = field(default_factory=Trace)
-    window: Window = field(default_factory=Window)
+    tol: float
+    persistent: bool
+    recorder: Recorder
+    observers: tuple[Callable[[Run], None], ...] = ()
     alarm: Alarm | None = None
-    last: Pass = field(default_factory=Pass)
-    watch: Watch | None = None
+    info: Info = field(default_factory=Info)
+    guard: Guard = field(init=False)
 
     def __post_init__(self) -> None:
-        self.full = self.reads_all(1)
-        self.safe = is_safe(self.method)
-        self.guard = Guard.of(self.network, self.q, self.safe)
-        self.over = getattr(self.method, "over", None)
-        self.estimator = None if self.over is not None else Estimator.of(self.network)
-        self.globals = global_names(self.network, self.method, self.q.natural)
-        if not self.window.last:
-            self.window = Window.at(self.q, self.globals)
+        network, q = self.program.network, self.state.q
+        self.guard = Guard.of(network, farthest=not self.safe)
+        if not self.state.window.last:
+            self.state.safety = self.guard.begin(q)
+            if not self.safe:
+                self.guard.keep(q, self.state.safety)
+            self.state.window = self.window()
 
-    def reads_all(self, iteration: int) -> bool:
-        """Return whether an iteration is a sweep over all rows."""
-        if isinstance(self.method, Growing):
-            return self.method.share(iteration) >= 1
-        return isinstance(self.method, FullVB)
+    def window(self) -> Window:
+        """Return a stopping rule that begins at the current q."""
+        program, q = self.program, self.state.q
+        return Window.at(q, global_names(program.network, program.method, q.natural))
+
+    @property
+    def safe(self) -> bool:
+        """Whether the method cannot diverge, so that nothing is kept to go back to."""
+        return self.program.method.unit_steps
 
     @property
     def sweeps(self) -> float:
         """Accesses in units of a sweep of full VB."""
-        cost = self.network.sweep_accesses
-        return self.accesses / cost if cost else float(self.iteration)
+        cost = self.program.network.sweep_accesses
+        return self.state.accesses / cost if cost else float(self.state.iteration)
 
-    def go(
-        self, interrupt: Interrupt, report: Callable[[Run], None], save: Callable[[Run], None]
-    ) -> Status:
+    def go(self, interrupt: Interrupt) -> Status:
         """Iterate until the run converges, runs out of budget, diverges or is interrupted."""
-        status: Status = "budget"
-        if self.bound_at < 0 and not self.full:
+        if self.state.measured.iteration < 0 and not self.program.method.reads_all(1):
             if not self.safe:  # short steps would keep barren elements off their prior for long
                 self.follow_parents()
-            self.measure(Pass())
-        while self.budget.used(self.sweeps, self.accesses) < 1:
+            self.measure(Info())
+        while self.budget.used(self.sweeps, self.state.accesses) < 1:
             if interrupt.pressed:
-                status = "interrupted"
-                break
-            done = self.advance()
-            rests = done is not None and self.at_rest(done)
+                return "interrupted"
+            self.advance()
+            converged = self.alarm is None and self.observe()
             if self.alarm is not None:
-                self.note_fall()
-                if self.persistent and self.rollbacks < MOST_ROLLBACKS:
-                    self.roll_back()
-                    continue
-                status = "diverged"
-                break
-            if rests:
-                status = "converged"
-                break
-            report(self)
-            save(self)
-        return status
+                self.note_divergence()
+                if not self.persistent or self.state.safety.rollbacks >= MOST_ROLLBACKS:
+                    return "diverged"
+                self.roll_back()
+                continue
+            if converged:
+                return "converged"
+            for observer in self.observers:
+                observer(self)
+        return "budget"
 
-    def advance(self) -> Pass | None:
-        """Take one iteration; return None if it diverged."""
-        self.iteration += 1
-        method, steps = self.method, self.steps
-        self.full = self.reads_all(self.iteration)
-        if hasattr(steps, "selection"):
-            method = steps.selection(method, self.iteration)
-        if self.damping < 1:
-            steps = Damped(steps, self.damping)
-        self.q.means.clear()
-        if self.full:
-            self.network.remember_means(self.q)
+    def advance(self) -> None:
+        """Take one iteration, and watch for divergence."""
         try:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                done = iterate(self.network, self.q, method, steps, self.seed, self.iteration)
+                self.state, self.info = step(self.program, self.state)
         except ImproperError as error:
             if self.safe:
                 raise
+            self.state = replace(self.state, iteration=self.state.iteration + 1)
             self.alarm = self.guard.alarm(error)
-            return None
-        self.accesses += done.accesses
-        self.last = done
-        self.largest_step = max((float(rho.max()) for rho, _ in done.steps), default=1.0)
-        self.alarm = None if self.safe else self.guard.check(self.q, done.fresh)
-        return done if self.alarm is None else None
+            return
+        if not self.safe:
+            self.alarm = self.guard.check(self.state.q, self.state.safety, self.info.fresh)
 
     def roll_back(self) -> None:
         """Return to the last q that was sound, and go on with steps half as long."""
-        assert self.guard.sound is not None
-        self.q = self.guard.sound.copy()
-        self.damping *= 0.5
-        self.rollbacks += 1
+        state, safety = self.state, self.state.safety
+        assert safety.sound is not None
+        state.q = safety.sound.copy()
+        safety.damping *= 0.5
+        safety.rollbacks += 1
         self.alarm = None
-        self.window = Window.at(self.q, self.globals)
+        moved = state.window.moved
+        state.window = self.window()
+        state.window.moved = moved
 
-    def at_rest(self, done: Pass) -> bool:
+    def observe(self) -> bool:
         """Note the iteration; return whether q and the bound have come to rest."""
-        step = min((middle(rho) for rho, _ in done.steps), default=1.0)
-        moved, quiet = self.window.pass_by(self.q, step, self.network.hidden), False
-        if moved is not None:
-            self.moved = moved
-            quiet = moved <= self.tol and (self.full or not self.safe)
-        before, had = sum(self.bound_terms.values()), bool(self.bound_terms)
-        if not (quiet or self.bound_is_due()):
-            if not self.full:  # a sweep's exact bound is cheap beside it: who wants one asks for it
-                self.estimate(done)
+        program, state, info = self.program, self.state, self.info
+        full = program.method.reads_all(state.iteration)
+        moved = state.window.pass_by(state.q, info.smallest_median, program.network.hidden)
+        quiet = moved is not None and moved <= self.tol and (full or not self.safe)
+        before = state.measured
+        if not (quiet or self.recorder.is_due(program, state)):
+            if not full:  # a sweep's exact bound is cheap beside it: who wants one asks for it
+                self.recorder.estimate(state, info, program.seed)
             return False
-        self.measure(done)
-        bound = sum(self.bound_terms.values())
+        self.measure(info)
+        bound = state.measured.bound
         if self.fell():
-            self.alarm = self.guard.lost(self.q)
-        return quiet and had and abs(bound - before) <= self.tol * max(1.0, abs(bound))
+            self.alarm = self.guard.lost(state.q, state.safety)
+        near = abs(bound - before.bound) <= self.tol * max(1.0, abs(bound))
+        return quiet and bool(before.terms) and near
+
+    def measure(self, info: Info) -> None:
+        """Compute the exact bound, add it to the trace, and keep a q that is sound."""
+        self.recorder.measure(self.program, self.state)
+        bound = self.state.measured.bound
+        if not self.safe and bound >= self.first_bound:
+            self.guard.keep(self.state.q, self.state.safety)
+        self.recorder.note(self.state, info, bound)
 
     def fell(self) -> bool:
         """Return whether the exact bound is far below the first."""
-        return not self.safe and fell(sum(self.bound_terms.values()), self.first_bound)
+        return not self.safe and fell(self.state.measured.bound, self.first_bound)
 
     @property
     def first_bound(self) -> float:
         """The bound at the start."""
-        return float(self.trace["bound"][0]) if len(self.trace) else -np.inf
+        return float(self.state.trace["bound"][0]) if len(self.state.trace) else -np.inf
 
-    def bound_is_due(self) -> bool:
-        """Return whether the exact bound can be afforded again."""
-        if callable(self.bound_every):
-            return self.bound_every(self.iteration)
-        if self.bound_every is not None:
-            return self.iteration % self.bound_every == 0
-        rows = sum(v.count for v in self.network.observed.values())
-        cost = rows + self.settling
-        return self.full or self.accesses - max(self.bound_at, 0) >= BOUND_SHARE * cost
-
-    def measure(self, done: Pass | None = None) -> None:
-        """Compute the exact bound of q, and add a row to the trace."""
-        if not self.full:
-            everything = DrawnGroups.all(self.network, self.over) if self.over else None
-            settling = settle_locals(self.network, self.q, everything)
-            self.settling = 0 if self.over is None else settling.accesses
-        self.bound_terms = self.network.bound(self.q)
-        self.bound_at, self.bound_iteration = self.accesses, self.iteration
-        if done is not None:
-            bound = sum(self.bound_terms.values())
-            if bound >= self.first_bound:
-                self.guard.keep(self.q)
-            self.note(bound, 0.0, done)
-
-    def estimate(self, done: Pass) -> None:
-        """Add an estimate of the bound to the trace, if it can be afforded; q stays as it is."""
-        if self.estimator is None:
-            return
-        rows = self.held_out.count if self.held_out is not None else 0
-        since = self.accesses - (self.trace.last("accesses") if len(self.trace) else 0)
-        if since >= self.estimator.accesses(rows):
-            sample = self.estimator.draw(self.seed, self.iteration)
-            with suppress(ImproperError):  # of a q on its way out
-                self.note(*self.estimator.estimate(self.q, sample, optimise=True), done)
-
-    def note_fall(self) -> None:
+    def note_divergence(self) -> None:
         """Add a row for an iteration that ran away, where its bound is still a number."""
         with np.errstate(all="ignore"):
-            self.note(sum(self.network.bound(self.q).values()), 0.0, self.last)
-
-    def note(self, bound: float, se: float, done: Pass) -> None:
-        """Add a row to the trace, unless some number of it is none."""
-        steps = done.every_step
-        row = {
-            "iteration": self.iteration,
-            "accesses": self.accesses,
-            "seconds": self.budget.seconds,
-            "bound": bound,
-            "bound_se": se,
-            "moved": self.moved,
-            "step_min": float(steps.min()),
-            "step_median": float(np.median(steps)),
-            "step_max": float(steps.max()),
-            "C": done.most,
-            "rollbacks": self.rollbacks,
-        }
-        with suppress(ImproperError):  # of a q on its way out
-            if self.held_out is not None:
-                row["held_out"] = self.held_out.score(self.q)
-            if np.isfinite(list(row.values())).all():
-                self.trace.append(**row)
-                if self.watch is not None:
-                    self.watch(row)
+            bound = sum(self.program.bound(self.state.q).values())
+            self.recorder.note(self.state, self.info, bound)
 
     def finish(self, status: Status) -> Status:
         """Make sure that q is sound and the bound is that of this q; return how the run ended.
 
         A run that does not give up ends no lower than it began.
         """
-        self.q.means.clear()
+        state = self.state
+        state.q.means.clear()
         self.follow_parents()
-        if status != "diverged" and self.bound_iteration != self.iteration:
-            self.measure(self.last)
+        if status != "diverged" and state.measured.iteration != state.iteration:
+            self.measure(self.info)
             if self.fell():
-                self.alarm = self.guard.lost(self.q)
+                self.alarm = self.guard.lost(state.q, state.safety)
                 status = status if self.persistent else "diverged"
-        worse = not self.safe and sum(self.bound_terms.values()) < self.first_bound
+        worse = not self.safe and state.measured.bound < self.first_bound
         if status == "diverged" or (self.persistent and worse):
-            assert self.guard.sound is not None
-            self.q = self.guard.sound.copy()
+            assert state.safety.sound is not None
+            state.q = state.safety.sound.copy()
             self.follow_parents()
-            self.measure()
+            self.recorder.measure(self.program, state)
         self.follow_parents()  # again: to measure is to optimise the variables of all groups
         return status
 
@@ -298,23 +195,12 @@ class Run:
 
         With unit steps those without hidden parents have it already.
         """
-        present = self.network.present
-        names = [n for n in self.network.hidden if not self.safe or present[n] is not None]
-        self.network.follow_parents(self.q, names)
+        network = self.program.network
+        names = [n for n in network.hidden if not self.safe or network.present[n] is not None]
+        network.follow_parents(self.state.q, names)
 
 
-def is_safe(method: Selection) -> bool:
-    """Return whether an algorithm cannot diverge, so that nothing is kept to go back to."""
-    return isinstance(method, FullVB | Growing)
-
-
-def global_names(network: Network, method: Selection, names: Iterable[str]) -> list[str]:
+def global_names(network: Network, method: Method, names: Iterable[str]) -> list[str]:
     """Return those variables that belong neither to a row nor to a group that is drawn."""
-    over = getattr(method, "over", None)
-    groups = {} if over is None else network.grouped(over).group
+    groups = {} if method.over is None else network.grouped(method.over).group
     return [name for name in names if name not in {*network.locals, *groups}]
-
-
-def middle(steps: Array) -> float:
-    """Return the median; most often there is one step for all."""
-    return float(steps[0] if len(steps) == 1 else np.median(steps))

@@ -1,4 +1,4 @@
-"""The local variables of some rows, optimised aside: q itself stays as it is."""
+"""The local variables of some rows, optimised in a scratch copy: q itself stays as it is."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from svmp.inference.engine import settle_locals
-from svmp.inference.rows import AllRows, by_colour
+from svmp.inference.domain import check_domain
+from svmp.inference.methods.draw import AllRows, by_colour
+from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.plain import PlainUpdater
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.network import Network
@@ -40,7 +42,7 @@ def locals_of(network: Network, local: str, table: str, rows: Ints) -> tuple[Int
     return elements, places[first]
 
 
-def aside(network: Network, q: Beliefs, elements: Mapping[str, Ints]) -> Beliefs:
+def scratch_copy(network: Network, q: Beliefs, elements: Mapping[str, Ints]) -> Beliefs:
     """Return a q of its own for some elements of local variables, that shares all the others.
 
     Elements that are not named have zeros, which take no memory until they are written.
@@ -51,9 +53,14 @@ def aside(network: Network, q: Beliefs, elements: Mapping[str, Ints]) -> Beliefs
         for arrays, values in ((natural, q.natural_at(name, some)), (moments, q.at(name, some))):
             arrays[name] = np.zeros((variable.size, variable.family.size))
             arrays[name][some] = values
-    return Beliefs(natural, moments, loops=q.loops)
+    return Beliefs(natural, moments, row_moments=q.row_moments)
 
 
-def settle(network: Network, q: Beliefs, elements: Mapping[str, Ints]) -> None:
+def optimise(network: Network, q: Beliefs, elements: Mapping[str, Ints]) -> None:
     """Optimise some elements of the local variables in turn, given all of their rows."""
-    settle_locals(network, q, Only(network, elements))
+    rows = Only(network, elements)
+    rho = StepRule.unit(rows)
+    for name in network.locals:
+        for change in PlainUpdater.of(network, name).update(q, rows, rho):
+            check_domain(network.hidden[name], change.elements, change.natural)
+            network.move(q, name, change.elements, change.natural)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from svmp.inference.guard import check_domain
+from svmp.inference.domain import check_domain
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.grid import Ints
@@ -120,7 +120,7 @@ def show_one(
     subrows = rows * conditional.components + component
     sure = np.zeros((chooser.size, conditional.components))  # memory is taken where it is read
     sure[chosen, np.arange(count)] = 1.0
-    certain = Beliefs(q.natural, {**q.moments, chooser.name: sure}, loops=q.loops)
+    certain = Beliefs(q.natural, {**q.moments, chooser.name: sure}, row_moments=q.row_moments)
     for slot in conditional.slots.values():
         for parent in slot.variables:
             if parent.hidden and parent.name not in init:

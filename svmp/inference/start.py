@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.families.matrix import is_symmetric
-from svmp.inference.guard import check_domain
-from svmp.inference.posterior import Posterior
+from svmp.inference.domain import check_domain
+from svmp.inference.posterior import Posterior, Posteriors
 from svmp.inference.seeding import read_rows, seed_components
-from svmp.network.beliefs import Beliefs, Settled
+from svmp.network.beliefs import Beliefs, Implicit
 from svmp.network.grid import Ints
 from svmp.network.network import Network
 from svmp.network.validation import shown
 from svmp.network.variable import Variable
-
-if TYPE_CHECKING:
-    from svmp.inference.result import Fit
 
 UNSURE = 1e-6
 """Probability that a start with probabilities of 0 leaves to all categories together."""
@@ -31,21 +28,21 @@ Init = Mapping[str, Any]
 def start(
     network: Network,
     seed: int,
-    init: Init | Fit | None = None,
-    settled: Mapping[str, Settled] | None = None,
+    init: Init | None = None,
+    implicit: Mapping[str, Implicit] | None = None,
 ) -> Beliefs:
-    """Return a starting point for q, the same for the same seed; what is settled needs none."""
-    init = getattr(init, "posteriors", {} if init is None else init)
+    """Return a starting point for q, the same for the same seed; implicit variables need none."""
+    init = {} if init is None else init
     if not isinstance(init, Mapping):
         raise ModelError(f"init must be a dict by variable or a Fit, not {type(init).__name__}")
     unknown = [name for name in init if name not in network.hidden]
     if unknown:
         raise ModelError(f"init names {shown(unknown)}, which are not hidden variables")
-    q = Beliefs(settled=dict(settled or {}))
+    q = Beliefs(implicit=dict(implicit or {}))
     for name, variable in network.observed_parents.items():  # their moments never change
         q.moments[name] = variable.conditional.child(q, variable.rows)
     for index, (name, variable) in enumerate(network.hidden.items()):
-        if name in q.settled:
+        if name in q.implicit:
             continue
         value = init.get(name)
         if isinstance(value, Posterior):
@@ -72,6 +69,13 @@ def start(
             rng = np.random.default_rng([seed, index, 1])
             seed_components(network, q, variable.conditional, init, rng)
     return q
+
+
+def given_values(init: Any) -> set[str]:
+    """Return the variables whose start the user gave as values, and not as a posterior."""
+    if not isinstance(init, Mapping) or isinstance(init, Posteriors):
+        return set()
+    return {name for name, value in init.items() if not isinstance(value, Posterior | None)}
 
 
 def former(variable: Variable, value: Posterior) -> Array:

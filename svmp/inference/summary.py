@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from svmp.inference.posterior import Posterior
-    from svmp.inference.result import Fit
+from svmp.inference.outcome import Outcome
+from svmp.inference.posterior import Posterior
 
 HEADS = ("variable", "family", "dims", "posterior means")
 
 
-def summarise(fit: Fit) -> str:
+def summarise(fit: Outcome) -> str:
     """Return the end of a run in a line, and a line for each hidden variable."""
     end = (
         f"{fit.status}: bound {fit.bound:,.6g} after {fit.iterations:,} iterations, "

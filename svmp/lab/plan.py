@@ -8,7 +8,7 @@ from typing import Any
 
 import svmp
 from svmp.errors import ModelError
-from svmp.inference.run import Watch
+from svmp.inference.recording import Watch
 from svmp.lab.data import RatingsFile, Source, find_sources
 from svmp.lab.fields import POLICIES, Refused, Value, code, number, read_fields
 from svmp.study.netflix import matrix_factorization
@@ -175,8 +175,8 @@ def read_plan(given: object, sources: Mapping[str, Source]) -> Plan:
     plan = Plan(values, sources[str(values["data"])])
     try:
         policy = make(plan.steps)
-        if hasattr(policy, "selection"):
-            policy.selection(make(plan.method), 1)
+        if policy is not None:
+            policy.method_at(make(plan.method), 1)
     except ModelError as error:
         sentence = str(error).partition(";")[0]  # what Python would take is no help in a page
         first = sentence.split()[0]

@@ -257,27 +257,43 @@ class Conditional:
         elements: Ints,
         rows: Ints,
         child: Array | None = None,
+        tangents: Array | None = None,
     ) -> Array:
         """Return the message of each row to the element of the parent beside it.
 
-        Rows are sub-rows, but for the Categorical that chooses among them. The child can have other
-        moments than those that q says.
+        Parameters
+        ----------
+        q, parent, elements
+            The current q, a parent, and the element of it that each row sends its message to.
+        rows
+            Sub-rows; for the Categorical that chooses among components, rows.
+        child
+            Moments of the child of each row, instead of those in q.
+        tangents
+            For a convex factor, the moments of its parameter where the tangents touch, by sub-row;
+            by default the current ones.
         """
         name, slot = self.slot_of(parent)
         if slot is self.selector:
             return self.densities(q, rows)
-        message = self.to_slot(q, name, rows, child)
+        message = self.to_slot(q, name, rows, child, tangents)
         if self.selector is not None:
             weights = self.weights(q, *np.divmod(rows, self.components))
             message = message * weights[:, None]
         return slot.message(q, parent, elements, rows, message)
 
-    def to_slot(self, q: Beliefs, name: str, rows: Ints, child: Array | None = None) -> Array:
+    def to_slot(
+        self,
+        q: Beliefs,
+        name: str,
+        rows: Ints,
+        child: Array | None = None,
+        tangents: Array | None = None,
+    ) -> Array:
         """Return the density's message of each sub-row to a slot."""
         given = self.given(q, rows, but=name)
         if self.factor.convex:
-            touched = q.touched.get(self.variable.name)
-            own = self.slots[name].moments(q, rows) if touched is None else touched[rows]
+            own = self.slots[name].moments(q, rows) if tangents is None else tangents[rows]
             given = {**given, name: own}
         if child is None:
             child = self.child(q, rows // self.components)
@@ -285,17 +301,23 @@ class Conditional:
         return np.broadcast_to(message, (len(rows), message.shape[-1]))
 
     def message_sum(
-        self, q: Beliefs, parent: Variable, elements: Ints, owner: Ints, rows: Ints
+        self,
+        q: Beliefs,
+        parent: Variable,
+        elements: Ints,
+        owner: Ints,
+        rows: Ints,
+        tangents: Array | None = None,
     ) -> Array:
         """Return for each element of a parent the sum of the messages of its rows.
 
-        `owner` says by position whose each row is, in ascending order.
+        `owner` is the position of the element that each row belongs to, in ascending order.
         """
         total = np.zeros((len(elements), parent.family.size))
         step = self.chunk(parent.family.size)
         for start in range(0, len(rows), step):
             who, which = owner[start : start + step], rows[start : start + step]
-            message = self.message(q, parent, elements[who], which)
+            message = self.message(q, parent, elements[who], which, tangents=tangents)
             first, last = who[0], who[-1] + 1
             bounds = np.searchsorted(who, np.arange(first, last + 1))
             adder = sparse.csr_array(

@@ -198,9 +198,16 @@ class Edge:
         owner, place = ragged(starts, self._key.indptr[elements + 1] - starts)
         return owner, self._key.indices[place].astype(np.int64)
 
-    def message(self, q: Beliefs, elements: Ints, owner: Ints, rows: Ints) -> Array:
+    def message(
+        self,
+        q: Beliefs,
+        elements: Ints,
+        owner: Ints,
+        rows: Ints,
+        tangents: Array | None = None,
+    ) -> Array:
         """Return for each element the sum of the messages of its rows."""
-        return self.conditional.message_sum(q, self.parent, elements, owner, rows)
+        return self.conditional.message_sum(q, self.parent, elements, owner, rows, tangents)
 
     def pooled_message(self, q: Beliefs, elements: Ints) -> Array:
         """Return the same for elements that read all of their rows, kind by kind.

@@ -129,8 +129,8 @@ class Linear(Slot):
         """E[mu] of each row: remembered by q, or added up."""
         if self.name in q.means:
             return q.means[self.name][rows]
-        if self.looped(q):
-            return q.loops[self.name].moments(q, rows)[:, 0]
+        if self.name in q.row_moments:
+            return q.row_moments[self.name](q, rows)[:, 0]
         total = np.zeros(len(rows))
         for term in self.terms:
             at = term.entries(rows)
@@ -138,14 +138,10 @@ class Linear(Slot):
         return total
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
-        if self.looped(q):
-            return q.loops[self.name].moments(q, rows)
+        if self.name in q.row_moments:
+            return q.row_moments[self.name](q, rows)
         mean = self.mean(q, rows)
         return stack(mean, mean**2 + self.variance(q, rows))
-
-    def looped(self, q: Beliefs) -> bool:
-        """Whether compiled loops work it out."""
-        return self.name in q.loops and q.loops[self.name].linear is self
 
     def variance(self, q: Beliefs, rows: Ints) -> Array:
         """Var[mu] of each row: the covariances of those of its entries that share a variable."""

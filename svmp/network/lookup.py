@@ -37,7 +37,13 @@ class Lookup(Conditional):
         return slot.entry(q, self.subrows(rows), category).reshape(len(rows), self.components)
 
     def message_sum(
-        self, q: Beliefs, parent: Variable, elements: Ints, owner: Ints, rows: Ints
+        self,
+        q: Beliefs,
+        parent: Variable,
+        elements: Ints,
+        owner: Ints,
+        rows: Ints,
+        tangents: Array | None = None,
     ) -> Array:
         _, slot = self.slot_of(parent)
         if slot is self.selector:

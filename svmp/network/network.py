@@ -14,7 +14,7 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
-from svmp.network.beliefs import Beliefs, Loop
+from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints, complement
@@ -60,18 +60,15 @@ class Network:
         By variable, the rows of its table that count, or None for all. Missing rows do not. Nor do
         those of barren elements, hidden ones without observed descendants, on which the evidence
         does not depend: they send no messages to their parents and have no part in the bound.
-    samples, loops, blocks
-        Rows that an algorithm drew and reads again in the next iterations, compiled loops, and by
-        variable the block that it is solved with (inference/linear_block.py): kept for all that run
-        on this network.
+    derived
+        What others derive from this network once and keep for the next run on it, such as sorted
+        rows. The network itself reads none of it.
     """
 
     def __init__(self, model: Model) -> None:
         variables = list(model.variables.values())
         self.model = model
-        self.samples: dict[tuple[int, float], Any] = {}
-        self.loops: dict[str, Loop] = {}
-        self.blocks: dict[str, Any] | None = None
+        self.derived: dict[Any, Any] = {}
         self._groupings: dict[str, Grouping] = {}
         self.hidden = {v.name: v for v in variables if v.hidden}
         self.observed = {v.name: v for v in variables if not v.hidden}
@@ -114,7 +111,7 @@ class Network:
 
     def follow_parents(self, q: Beliefs, names: Collection[str]) -> None:
         """Give barren elements the q that their parents' q says, parents first."""
-        for name in (n for n in self.hidden if n in names and n not in q.settled):
+        for name in (n for n in self.hidden if n in names and n not in q.implicit):
             elements = self.barren(name)
             if len(elements):
                 self.move(q, name, elements, np.array(self.prior(q, name, elements)))
@@ -125,6 +122,10 @@ class Network:
             raise ModelError("the model has nothing hidden, so there is nothing to infer")
         if not self.observed:
             raise ModelError("the model has nothing observed; give some variable observed=")
+
+    def variable(self, name: str) -> Variable:
+        """Return a hidden or observed variable."""
+        return self.hidden[name] if name in self.hidden else self.observed[name]
 
     def rows(self, variable: Variable) -> Ints:
         """Return the rows of a table that count."""
@@ -251,21 +252,23 @@ class Network:
         """Return the message of an element's parents: eta_i in the paper."""
         return self.hidden[name].conditional.to_child(q, elements)
 
-    def remember_means(self, q: Beliefs) -> None:
-        """Compute E[mu] of every row once, for an algorithm that is going to read them all."""
+    def remember_means(self, q: Beliefs, but: Collection[str] = ()) -> None:
+        """Compute E[mu] of every row once, for a method that is going to read all rows.
+
+        Some tables may be left out, and those with a faster way are.
+        """
         for variable in (*self.hidden.values(), *self.observed.values()):
-            slot = variable.conditional.linear
-            given = variable.conditional
-            barren = variable.hidden and self.present[variable.name] is not None
-            spared = barren or given.pools or self.settling(q, variable.name) is not None
-            if slot is not None and not (spared or slot.looped(q)):
-                q.means.pop(variable.name, None)
+            given, name = variable.conditional, variable.name
+            barren = variable.hidden and self.present[name] is not None
+            skip = barren or given.pools or name in but or name in q.row_moments
+            if given.linear is not None and not skip:
+                q.means.pop(name, None)
                 means = np.zeros(variable.size * given.components)
                 subrows = given.subrows(self.rows(variable))
                 for start in range(0, len(subrows), CHUNK // 8):
                     part = subrows[start : start + CHUNK // 8]
-                    means[part] = slot.mean(q, part)
-                q.means[variable.name] = means
+                    means[part] = given.linear.mean(q, part)
+                q.means[name] = means
 
     def move(self, q: Beliefs, name: str, elements: Ints, natural: Array) -> None:
         """Give elements a new natural parameter, and let all that q remembers follow."""
@@ -281,37 +284,24 @@ class Network:
                 np.add.at(q.means[child], rows, shift)
         q.natural[name][elements] = natural
         q.moments[name][elements] = after
-        q.went_stale()
-
-    def settling(self, q: Beliefs, table: str) -> str | None:
-        """Return the variable whose tally has the messages of a table, if one has."""
-        return next((name for name, s in q.settled.items() if table in s.tables), None)
+        q.version += 1
 
     def bound(self, q: Beliefs) -> dict[str, float]:
         """Return the exact bound as one term for each variable; their sum is the bound."""
-        q.settle()
-        settled: dict[str, float] = {}
-        for name, local in q.settled.items():
-            settled |= local.bound(q, q.tally(name))
-        terms = {}
-        for variable in (*self.hidden.values(), *self.observed.values()):
-            loop = q.loops.get(variable.name)
-            total = settled.get(variable.name)
-            if total is None and loop is not None:
-                total = loop.bound_term(q)
-            if total is None and variable.conditional.pools:
-                free = sum(float(p.sum()) for p in self._entropies(q, variable))
-                absent = complement(self.present[variable.name], variable.size)
-                total = variable.conditional.pooled_density(q, absent) + free
-            if total is None:
-                parts = self._parts(q, variable, self.rows(variable))
-                total = float(sum(p.sum() for p in parts))
-            terms[variable.name] = total
-        return terms
+        return {name: self.bound_term(q, name) for name in (*self.hidden, *self.observed)}
+
+    def bound_term(self, q: Beliefs, name: str) -> float:
+        """Return E[log p(x | parents)] of a variable, and the entropy of q(x) if it is hidden."""
+        variable = self.variable(name)
+        if variable.conditional.pools:
+            free = sum(float(p.sum()) for p in self._entropies(q, variable))
+            absent = complement(self.present[name], variable.size)
+            return variable.conditional.pooled_density(q, absent) + free
+        return float(sum(p.sum() for p in self._parts(q, variable, self.rows(variable))))
 
     def terms(self, q: Beliefs, name: str, rows: Ints) -> Array:
         """Return what each of some rows of a variable adds to the bound."""
-        variable = self.hidden[name] if name in self.hidden else self.observed[name]
+        variable = self.variable(name)
         return np.concatenate([np.zeros(0), *self._parts(q, variable, rows)])
 
     def _entropies(self, q: Beliefs, variable: Variable) -> Iterator[Array]:

@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.inference.fit import fit
+from svmp.inference.methods import FullVB
 from svmp.inference.online import Online
 from svmp.inference.posterior import Posterior
 from svmp.inference.result import Fit
-from svmp.inference.selection import FullVB
 from svmp.inference.steps import Constant
 from svmp.inference.stopping import Interrupt, catch_interrupt
 from svmp.network.network import Network
@@ -152,7 +152,7 @@ def learn(
             best, sweeps = stages(search, run, 0, few, None, interrupt)
             left = most - last - sweeps
             if factors and left > 0 and not interrupt.pressed:
-                run = replace(run, init={**init, **best.run.posteriors}, iteration=0, q=None)
+                run = replace(run, init={**init, **best.run.posteriors}, state=None)
                 best, more = stages(search, run, factors, left, best, interrupt)
                 sweeps += more
         init, weight, factors = best.run.posteriors, best.weight, best.factors
@@ -194,7 +194,7 @@ def stages(
     """
 
     def sweep(run: Online, weight: float, sweeps: int) -> Stage:
-        rows = search.kept if run.q is None else cut(search.kept, run.posteriors)
+        rows = search.kept if run.state is None else cut(search.kept, run.posteriors)
         model = search.declare(rows, factors, weight)
         for _ in range(sweeps):
             run.advance(model)

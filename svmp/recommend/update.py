@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.inference.fit import fit
-from svmp.inference.selection import FullVB
+from svmp.inference.methods import FullVB
 from svmp.ratings import Ratings
 from svmp.ratings.table import Ids, keys_of
 from svmp.recommend.history import History

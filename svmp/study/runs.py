@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 import svmp
 from svmp.families.family import Array
-from svmp.inference.selection import Option, Selection
+from svmp.inference.methods import Method as Algorithm
+from svmp.inference.methods import Option
 from svmp.inference.steps import Steps
 from svmp.network.grid import Ints
 from svmp.study.convergence import Ending, ending
@@ -118,9 +119,9 @@ class Result:
         return ending(self.status, self.bound, start, reached, lowest)
 
 
-def arrange(spec: Spec) -> tuple[Selection | None, Steps | None]:
+def arrange(spec: Spec) -> tuple[Algorithm | None, Steps | None]:
     """Return the algorithm and the step policy."""
-    method: Selection | None = None
+    method: Algorithm | None = None
     match spec.method:
         case "full":
             method = svmp.FullVB()

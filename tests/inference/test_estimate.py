@@ -10,10 +10,10 @@ import pytest
 
 import svmp
 from svmp.inference import estimate
-from svmp.inference.engine import settle_locals
 from svmp.inference.estimate import Estimator, tables
 from svmp.network.network import Network
 from tests.network.tools import anywhere
+from tests.programs import bound_terms, optimise_locals
 
 from .models import mixture, rates, ratings
 from .test_checkpoint import ratings_model, same_bits, topics_model
@@ -66,8 +66,8 @@ def every_row(network: Network) -> dict[str, np.ndarray]:
 def exact(network: Network, q, optimise: bool) -> float:
     q = q.copy()
     if optimise:
-        settle_locals(network, q)
-    return sum(network.bound(q).values())
+        optimise_locals(network, q)
+    return sum(bound_terms(network, q).values())
 
 
 @pytest.mark.parametrize("optimise", [True, False], ids=["optimal", "as in q"])

@@ -10,13 +10,14 @@ import pytest
 from scipy import sparse
 
 import svmp
-from svmp.inference import linear_block
-from svmp.inference.engine import Rule, iterate
-from svmp.inference.linear_block import find_blocks
-from svmp.inference.messages import Pass
-from svmp.inference.rows import AllRows
+from svmp.inference.info import Info
+from svmp.inference.methods.draw import AllRows
+from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters import linear_block
+from svmp.inference.updaters.linear_block import LinearBlockUpdater, find_blocks
 from svmp.network.network import Network
 from tests.network.tools import anywhere, bound, optimum
+from tests.programs import iterate
 
 UNIT = svmp.Constant(1.0)
 YEARS = np.arange(1950.0, 2021.0)
@@ -177,11 +178,14 @@ NETWORKS: dict[str, tuple[Callable[[], svmp.Model], set[str]]] = {
 every_network = pytest.mark.parametrize("name", NETWORKS)
 
 
-def solve(network: Network, q: Any) -> Pass:
+def solve(network: Network, q: Any) -> Info:
     """Update the block of a network once."""
-    block, done = next(iter(find_blocks(network).values())), Pass()
-    block.update(q, AllRows(network), Rule(network, q, AllRows(network), UNIT, 1, "a"), done)
-    return done
+    updater = LinearBlockUpdater(next(iter(find_blocks(network).values())), {})
+    rows, info = AllRows(network), Info()
+    for change in updater.update(q, rows, StepRule.unit(rows)):
+        network.move(q, change.name, change.elements, change.natural)
+        info.add(change)
+    return info
 
 
 @every_network

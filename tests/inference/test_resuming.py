@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.inference import checkpoint, resuming
+from svmp.inference import state_schema
 from svmp.inference.checkpoint import before
 from svmp.inference.posterior import Posterior
 from svmp.inference.recipes import FIELDS, KNOWN, check_recipe, make, recipe
 from svmp.inference.schema import read_json
+from svmp.inference.state import State
 from svmp.inference.trace import COLUMNS
+from svmp.network.beliefs import Beliefs
 from tests.fuzz.mutants import DEEP, assembled, dumped, opened, put_together, taken_apart
 from tests.fuzz.saved_files import factorization, mixture, topics
 
@@ -194,7 +196,9 @@ def test_a_start_of_ones_own_is_resumed(
 
 
 def test_what_is_declared_is_what_is_written() -> None:
-    assert tuple(resuming.COUNTERS) == checkpoint.COUNTERS
+    counters = tuple(state_schema.COUNTERS)
+    assert tuple(state_schema.describe_state(State(Beliefs()), 0.0)["counters"]) == counters
+    assert set(state_schema.DESCRIPTION) == set(state_schema.describe_state(State(Beliefs()), 0.0))
     trace = svmp.fit(factorization(), max_sweeps=1).trace
     assert tuple(trace.columns) == COLUMNS
 

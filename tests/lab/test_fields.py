@@ -125,7 +125,7 @@ def test_grow_goes_with_children_as_the_library_says() -> None:
     fields, steps = STEPS["Grow"]
     batch = SMALL | {"algorithm": "batch", "size": 50, "option": "a", "policy": "Grow"} | fields
     with pytest.raises(svmp.ModelError) as error:
-        steps.selection(svmp.Batch(50), 1)
+        steps.method_at(svmp.Batch(50), 1)
     assert errors(batch) == {"policy": str(error.value)}
 
 

@@ -14,6 +14,7 @@ import svmp
 from svmp.families.family import Array, dot
 from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
+from tests.programs import bound_terms
 
 Ints = NDArray[np.int64]
 
@@ -66,7 +67,7 @@ def placed(network: Network, q: Beliefs, name: str, element: int, natural: Array
 
 
 def bound(network: Network, q: Beliefs) -> float:
-    return float(sum(network.bound(q).values()))
+    return float(sum(bound_terms(network, q).values()))
 
 
 def negative_entropy(network: Network, name: str, natural: Array) -> Array:

@@ -9,10 +9,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import svmp
-from svmp.inference.engine import settle_locals
 from svmp.network.network import Network
 from tests.network.networks import KINDS, of_kind
 from tests.network.tools import anywhere, copy, optimum
+from tests.programs import optimise_locals
 
 from .tools import ALL, GALLERY, advance, assert_same, begin, factors, gallery
 
@@ -69,7 +69,7 @@ def assert_equal(network: Network, q, other) -> None:
     """Compare two q; the rows' own variables, of which some may not have been read, as they end."""
     q, other = copy(q), copy(other)
     for each in (q, other):
-        settle_locals(network, each)
+        optimise_locals(network, each)
     assert_same(q, other, 1e-9)
 
 
@@ -111,7 +111,7 @@ def test_a_batch_of_all_observations_is_full_vb_on_random_networks(kind):
 def jacobi(network: Network, q, steps: float = 1.0):
     """Every global variable at its optimum for the old q; the rows' own variables come first."""
     q = copy(q)
-    settle_locals(network, q)
+    optimise_locals(network, q)
     new = {n: optimum(network, q, n) for n in network.hidden if n not in network.locals}
     for name, natural in new.items():
         q.natural[name] = (1 - steps) * q.natural[name] + steps * natural

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.inference.engine import iterate, settle_locals
-from svmp.inference.grouped import DrawnGroups
 from svmp.inference.guard import Guard
 from svmp.network.network import Network
+from tests.programs import iterate, optimise_locals
 
 from .test_groups import NETWORKS, on_networks, options, ratings, topics
 from .tools import begin
@@ -55,7 +54,7 @@ def test_what_is_returned_is_settled_in_every_group(documents):
         q.natural[name] = posterior.natural.copy()
         q.moments[name] = posterior.moments.reshape(q.moments[name].shape)
     assert sum(network.bound(q).values()) == pytest.approx(fit.bound, rel=1e-12)
-    settle_locals(network, q, DrawnGroups.all(network, "doc"))
+    optimise_locals(network, q, "doc")
     assert np.array_equal(q.natural["theta"], fit["theta"].natural)
 
 
@@ -113,17 +112,19 @@ def test_groups_that_were_not_drawn_raise_no_alarm():
     """Their own variables may be far from the rest; those of the groups drawn may not."""
     network = Network(NETWORKS["regression"][0]())
     q = begin(network)
-    guard = Guard.of(network, q)
+    guard = Guard.of(network)
+    safety = guard.begin(q)
+    guard.keep(q, safety)
     method = svmp.Batch(2, over="group")
     drawn = method.draw(network, 0, 1).drawn
     others = np.setdiff1d(np.arange(5), drawn)
     far = network.hidden["a"].family.natural(np.full(5, 1e4), np.ones(5))
     network.move(q, "a", others, far[others])
     done = iterate(network, q, method, svmp.Constant(0.1), 0, 1)
-    assert guard.check(q) is not None
-    assert guard.check(q, done.fresh) is None
+    assert guard.check(q, safety) is not None
+    assert guard.check(q, safety, done.fresh) is None
     network.move(q, "a", drawn, far[drawn])
-    assert guard.check(q, done.fresh) is not None
+    assert guard.check(q, safety, done.fresh) is not None
 
 
 def test_where_all_is_local_one_iteration_is_exact():

@@ -10,12 +10,11 @@ from scipy import sparse
 from scipy.special import digamma
 
 import svmp
-from svmp.inference import engine
-from svmp.inference.engine import iterate, settle_locals
-from svmp.inference.grouped import DrawnGroups, draw_groups
-from svmp.inference.messages import Pass, message_sum
+from svmp.inference.methods.groups import DrawnGroups, draw_groups
+from svmp.inference.updaters import groups as engine_groups
 from svmp.network.network import Network
 from tests.network.tools import anywhere, copy, optimum
+from tests.programs import iterate, message_sum, optimise_locals
 
 from .tools import ALL, advance, assert_same, begin, gallery
 
@@ -106,14 +105,14 @@ options = pytest.mark.parametrize("option", ["a", "b"])
 @pytest.fixture
 def exact(monkeypatch):
     """Groups that are settled to many digits."""
-    monkeypatch.setattr(engine, "REST", 1e-16)
-    monkeypatch.setattr(engine, "MOST_PASSES", 2000)
+    monkeypatch.setattr(engine_groups, "REST", 1e-16)
+    monkeypatch.setattr(engine_groups, "MOST_PASSES", 2000)
 
 
 def updated(network: Network, q, over: str, option: str):
     """Settle all groups, then update every global as full VB does, or Jacobi."""
     q = copy(q)
-    settle_locals(network, q, DrawnGroups.all(network, over))
+    optimise_locals(network, q, over)
     seen = q if option == "a" else copy(q)
     for name in network.default_order:
         if name not in network.grouped(over).group:
@@ -238,7 +237,7 @@ def test_the_mean_over_all_draws_of_groups_is_the_optimum(name, size):
         return  # too many to enumerate
     network = Network(model())
     q = anywhere(network, 3)
-    settle_locals(network, q, DrawnGroups.all(network, over))
+    optimise_locals(network, q, over)
     grouping = network.grouped(over)
     subsets = [np.array(s) for s in combinations(range(grouping.count), size)]
     for variable in network.hidden:
@@ -246,7 +245,7 @@ def test_the_mean_over_all_draws_of_groups_is_the_optimum(name, size):
             continue
         everyone = np.arange(network.hidden[variable].size)
         found = [
-            message_sum(network, q, DrawnGroups(network, grouping, s), variable, everyone, Pass())
+            message_sum(network, q, DrawnGroups(network, grouping, s), variable, everyone).total
             for s in subsets
         ]
         star = optimum(network, q, variable)
@@ -262,7 +261,7 @@ def test_the_mean_over_all_draws_of_whole_iterations_is_the_optimum(option, exac
     subsets = [np.array(s) for s in combinations(range(D), 2)]
     found = []
     for subset in subsets:
-        monkeypatch.setattr("svmp.inference.selection.draw_groups", lambda *_, s=subset: s)
+        monkeypatch.setattr("svmp.inference.methods.batch.draw_groups", lambda *_, s=subset: s)
         method = svmp.Batch(2, option, over="doc")
         found.append(advance(network, copy(q), method, 1).natural["phi"])
     star = updated(network, q, "doc", option).natural["phi"]
@@ -327,8 +326,8 @@ def test_the_groups_variables_are_found_anew(name):
 
 def test_every_pass_counts_its_accesses(monkeypatch):
     """A pass reads each token twice, for z and for theta; then it is read for each topic."""
-    monkeypatch.setattr(engine, "REST", 0.0)
-    monkeypatch.setattr(engine, "MOST_PASSES", 3)
+    monkeypatch.setattr(engine_groups, "REST", 0.0)
+    monkeypatch.setattr(engine_groups, "MOST_PASSES", 3)
     network = Network(topics())
     method = svmp.Batch(2, over="doc")
     done = iterate(network, begin(network), method, svmp.Constant(0.1), 0, 1)
@@ -340,18 +339,20 @@ def test_groups_at_rest_are_read_no_more(monkeypatch):
     network = Network(topics())
     read = {}
     for rest in (1e-1, 1e-3, 1e-6):
-        monkeypatch.setattr(engine, "REST", rest)
-        read[rest] = settle_locals(
-            network, begin(network), DrawnGroups.all(network, "doc")
-        ).accesses
+        monkeypatch.setattr(engine_groups, "REST", rest)
+        read[rest] = optimise_locals(network, begin(network), "doc")
     assert read[1e-1] < read[1e-3] < read[1e-6]
 
 
 def test_a_policy_is_told_of_groups():
     seen = {}
 
-    def steps(look):
-        seen[look.variable] = (look.children.tolist(), look.read.tolist(), look.coupling)
+    def steps(context):
+        seen[context.variable] = (
+            context.children.tolist(),
+            context.read.tolist(),
+            context.coupling,
+        )
         return 0.1
 
     network = Network(ratings(prices=True))

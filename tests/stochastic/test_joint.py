@@ -1,4 +1,4 @@
-"""Elements of one sum settled together: where coordinate ascent over them comes to rest."""
+"""Elements of one sum solved together: where coordinate ascent over them comes to rest."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.inference.engine import Rule, iterate, proposals
-from svmp.inference.joint import Block
-from svmp.inference.messages import Pass
-from svmp.inference.rows import AllRows
+from svmp.inference.methods.draw import AllRows
+from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.joint import JointUpdater
+from svmp.inference.updaters.plain import PlainUpdater
 from svmp.network.network import Network
 from tests.network.tools import anywhere, bound, copy
+from tests.programs import iterate
 
 from .tools import GALLERY, advance, assert_same, begin, gallery
 
@@ -37,16 +38,16 @@ def ratings(noise: str = "known") -> svmp.Model:
 def test_it_is_where_coordinate_ascent_over_the_factors_rests(name, noise):
     network = Network(ratings(noise))
     q = anywhere(network, 1)
-    everything, rule = AllRows(network), Rule(network, q, AllRows(network), UNIT, 1, "a")
-    block = Block.of(network, name)
-    assert block is not None
-    done = Pass()
-    elements, settled = block.proposal(q, everything, rule, done)
-    assert done.accesses == network.child_counts[name].sum()
+    rows, plain = AllRows(network), PlainUpdater.of(network, name)
+    joint = JointUpdater.of(network, plain)
+    assert joint is not None
+    (solved,) = joint.update(q, rows, StepRule.unit(rows))
+    assert solved.accesses == network.child_counts[name].sum()
     for _ in range(300):
-        for group, natural in proposals(network, q, everything, rule, name, Pass()):
-            network.move(q, name, group, natural)
-    np.testing.assert_allclose(settled, q.natural[name][elements], rtol=1e-9, atol=1e-9)
+        for change in plain.update(q, rows, StepRule.unit(rows)):
+            network.move(q, name, change.elements, change.natural)
+    expected = q.natural[name][solved.elements]
+    np.testing.assert_allclose(solved.natural, expected, rtol=1e-9, atol=1e-9)
 
 
 @with_and_without
@@ -71,7 +72,7 @@ def test_a_variable_in_two_tables_takes_its_elements_one_after_the_other():
         svmp.Normal("x", mu=svmp.dot(u[user], w), tau=1, observed=rng.normal(size=30))
         svmp.Normal("y", mu=svmp.dot(u[user], w), tau=2, observed=rng.normal(size=30))
     network = Network(model)
-    assert Block.of(network, "u") is None
+    assert JointUpdater.of(network, PlainUpdater.of(network, "u")) is None
     start = anywhere(network, 2)
     full = advance(network, copy(start), svmp.FullVB())
     assert_same(advance(network, copy(start), svmp.Growing(1.0)), full, 1e-12)

@@ -9,11 +9,11 @@ import pytest
 
 import svmp
 from svmp.datasets import netflix_shaped
-from svmp.inference.engine import iterate
 from svmp.kernels.machine.threads import CORES
 from svmp.network.network import Network
 from svmp.ratings import Ratings
 from svmp.study.netflix import matrix_factorization
+from tests.programs import iterate
 
 from .tools import begin, gallery
 

@@ -192,11 +192,11 @@ def test_the_engine_tells_the_coupling_and_whether_all_move_together():
 def test_grow_reads_more_each_time_and_ends_as_full_vb():
     steps = svmp.Grow(start=5, rate=1.15)
     method = svmp.Children(1, share_draw=True)
-    sizes = [steps.selection(method, t).C for t in range(1, 200)]
+    sizes = [steps.method_at(method, t).C for t in range(1, 200)]
     assert sizes[:3] == [5, 5, 6]
     assert sizes == [int(min(5 * 1.15 ** (t - 1), 2.0**40)) for t in range(1, 200)]
     with pytest.raises(svmp.ModelError, match="Children"):
-        steps.selection(svmp.Batch(3), 1)
+        steps.method_at(svmp.Batch(3), 1)
     model = gallery()["04 paper"]
     network = Network(model)
     most = int(max(network.child_counts[name].max() for name in network.hidden))
@@ -208,7 +208,7 @@ def test_grow_reads_more_each_time_and_ends_as_full_vb():
 
 
 def test_grow_does_not_overflow_in_a_long_run():
-    assert svmp.Grow(start=5, rate=1.15).selection(svmp.Children(1), 10**6).C >= 2**40
+    assert svmp.Grow(start=5, rate=1.15).method_at(svmp.Children(1), 10**6).C >= 2**40
 
 
 # --- a policy of one's own ------------------------------------------------------------------

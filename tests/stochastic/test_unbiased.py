@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import svmp
-from svmp.inference import rows as rows_module
-from svmp.inference.messages import Pass, message_sum
+from svmp.inference.methods import batch, children
 from svmp.network.network import Network
 from tests.network.networks import KINDS, of_kind
 from tests.network.tools import anywhere, optimum
+from tests.programs import message_sum
 
 from .tools import factors, gallery
 
@@ -38,7 +38,8 @@ class Dealt:
 @pytest.fixture
 def dealt(monkeypatch):
     dealer = Dealt()
-    monkeypatch.setattr(rows_module, "sample_each", dealer)
+    monkeypatch.setattr(children, "sample_each", dealer)
+    monkeypatch.setattr(batch, "sample_each", dealer)
     return dealer
 
 
@@ -66,9 +67,9 @@ def test_the_mean_over_all_subsets_of_children_is_the_optimum(kind, share_draw, 
                     draw = method.draw(network, 0, 1)
                     one, total = np.array([element]), 0.0
                     for dealt.subset in combinations(range(children), C):
-                        done = Pass()
-                        total = total + message_sum(network, q, draw, name, one, done)
-                        assert done.accesses == C
+                        found = message_sum(network, q, draw, name, one)
+                        total = total + found.total
+                        assert found.accesses == C
                     close(total[0] / comb(children, C), star[element])
 
     check()
@@ -91,7 +92,7 @@ def test_a_batch_is_unbiased_given_how_many_children_are_in_it(kind, dealt):
             draw = svmp.Batch(size).draw(network, 0, 1)
             for name in network.hidden:
                 for elements in draw.groups(name):
-                    target = message_sum(network, q, draw, name, elements, Pass())
+                    target = message_sum(network, q, draw, name, elements).total
                     read = draw.read(name, elements)
                     for element, n, natural in zip(elements, read, target, strict=True):
                         totals.setdefault((name, int(element), int(n)), []).append(natural)
@@ -141,7 +142,7 @@ def test_many_draws_average_to_the_optimum(name, share_draw):
         method = svmp.Children(lambda n: np.maximum(n // 3, 1), share_draw=share_draw)
         found = np.stack(
             [
-                message_sum(network, q, method.draw(network, 7, t), variable, chosen, Pass())
+                message_sum(network, q, method.draw(network, 7, t), variable, chosen).total
                 for t in range(1, count + 1)
             ]
         )

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 import svmp
-from svmp.inference.engine import iterate
-from svmp.inference.fused import find_loops
 from svmp.inference.start import start
 from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
 from tests.gallery.conftest import load
+from tests.programs import compile_means, iterate
 
 ALL = 10**9
 """More than any element has children."""
@@ -100,9 +99,7 @@ GALLERY = (
 def begin(network: Network, kernels: bool = False, seed: int = 0) -> Beliefs:
     """Return the start of a fit."""
     q = start(network, seed)
-    if kernels:
-        q.loops.update(find_loops(network))
-    return q
+    return compile_means(network, q) if kernels else q
 
 
 def advance(
@@ -115,9 +112,6 @@ def advance(
 ) -> Beliefs:
     """Take some iterations, in place, as a fit does; unit steps unless told."""
     for iteration in range(1, iterations + 1):
-        q.means.clear()
-        if isinstance(method, svmp.FullVB):
-            network.remember_means(q)
         iterate(network, q, method, steps or svmp.Constant(1.0), seed, iteration)
     q.means.clear()
     return q

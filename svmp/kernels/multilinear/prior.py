@@ -8,24 +8,22 @@ from functools import cached_property
 import numpy as np
 
 from svmp import factors
-from svmp.families.family import Array
 from svmp.kernels.machine.elements import normal_bound, normal_entropy
 from svmp.kernels.multilinear.table import plain
-from svmp.network.beliefs import Beliefs, Loop
+from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints, complement
 
 
 @dataclass(frozen=True, eq=False)
-class Prior(Loop):
-    """A density of hidden Normals. The plain twin is `Network.bound`."""
+class NormalPrior:
+    """A density of hidden Normals. The plain twin is `Network.bound_term`."""
 
     conditional: Conditional
     present: Ints | None
-    linear: None = None
 
     @classmethod
-    def of(cls, conditional: Conditional, present: Ints | None) -> Prior | None:
+    def of(cls, conditional: Conditional, present: Ints | None) -> NormalPrior | None:
         """Return the prior of a variable, or None where it is not of this kind."""
         mixture = conditional.selector is not None
         plain = mixture or not isinstance(conditional.factor, factors.Normal)
@@ -36,10 +34,8 @@ class Prior(Loop):
     def _absent(self) -> Ints | None:
         return complement(self.present, self.conditional.variable.size)
 
-    def moments(self, q: Beliefs, rows: Ints) -> Array:
-        return self.conditional.slots["mu"].moments(q, rows)
-
     def bound_term(self, q: Beliefs) -> float:
+        """Return E[log p(x | parents)] and the entropy of q(x), summed over elements."""
         variable, slots = self.conditional.variable, self.conditional.slots
         natural, moments = q.natural[variable.name], q.moments[variable.name]
         if self.present is not None:

@@ -1,14 +1,14 @@
-"""What the multilinear loops serve, and what they need to know of it.
+"""The multilinear loops of one density: what they serve, and the update, sums and bound they give.
 
-A plan holds for one conditional, a Normal or a Bernoulli with a logit, whose mean or logit is a sum
-of products, each variable in one of them. All else goes the plain way.
+They serve Normals, and Bernoullis with a logit, whose mean or logit is a sum of products with each
+variable in one of them. `inference/program.py` decides where they are used.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -45,6 +45,8 @@ from svmp.network.slot import Single
 
 FEW = 8
 """Where keys are so many times as many as rows, only those that the rows read are looked at."""
+REMEMBERED = 1024
+"""Rows whose keys and coefficients are kept for the next call, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +64,8 @@ class Operand:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """A conditional that the loops serve.
+class Multilinear:
+    """The loops of one conditional density.
 
     Attributes
     ----------
@@ -75,6 +77,7 @@ class Plan:
         The rows of the table that count; None for all.
     """
 
+    draws: ClassVar[bool] = True  # its loops draw rows for each element
     conditional: Conditional
     present: Ints | None
     linear: Linear
@@ -84,16 +87,33 @@ class Plan:
     intercept: float
 
     @classmethod
-    def of(cls, conditional: Conditional, present: Ints | None) -> Plan | None:
-        """Return the plan for a conditional, or None where the loops do not serve it."""
-        linear, known = conditional.linear, (factors.Normal, factors.BernoulliLogit)
-        plain = conditional.selector is not None or not isinstance(conditional.factor, known)
-        if plain or conditional.pools or linear is None or conditional.variable.size >= 2**31:
+    def why_not(cls, conditional: Conditional) -> str | None:
+        """Return why the loops do not serve a density, or None where they do."""
+        if conditional.selector is not None:
+            return "they are a mixture"
+        if not isinstance(conditional.factor, factors.Normal | factors.BernoulliLogit):
+            return "they are not Normal, nor Bernoulli with a logit"
+        if conditional.linear is None:
+            return "their mean is not a sum of products"
+        if conditional.pools:
+            return "they are pooled, as many have the same parameters"
+        if conditional.variable.size >= 2**31:
+            return "they are more than 2^31"
+        terms = [t for t in conditional.linear.terms if not is_number(t)]
+        names = [r.variable.name for t in terms for r in t.readers]
+        if len(set(names)) < len(names):
+            return "a variable stands in their mean twice"
+        if not terms or not all(map(cls.serves, terms)):
+            return "a term of their mean is not a product of Normals over one axis"
+        return None
+
+    @classmethod
+    def of(cls, conditional: Conditional, present: Ints | None) -> Self | None:
+        """Return the loops of a density, or None where they do not serve it."""
+        linear = conditional.linear
+        if linear is None or cls.why_not(conditional) is not None:
             return None
         terms = tuple(t for t in linear.terms if not is_number(t))
-        names = [r.variable.name for t in terms for r in t.readers]
-        if not terms or len(set(names)) < len(names) or not all(map(cls.serves, terms)):
-            return None
         columns: list[Column] = []
         operands = []
         for number, term in enumerate(terms):
@@ -121,6 +141,11 @@ class Plan:
         """Whether an operand is Normals, one for each slot."""
         every = reader.carried == set(slots) and (not slots or reader.index[-1] == slots[0])
         return dimension(reader.variable) == 1 and every
+
+    @property
+    def table(self) -> str:
+        """Name of the variable whose rows these are."""
+        return self.conditional.variable.name
 
     @cached_property
     def logit(self) -> bool:
@@ -287,18 +312,26 @@ class Plan:
         return column if own is None or column < own else column - 1
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
-        """E[mu] and E[mu^2] of each row; rows that cannot be written to are looked up once."""
-        known = self._watched.get("rows")
-        if known is None or known[0] is not rows:
-            known = rows, *self.look_up(rows)
-            if not rows.flags.writeable:
-                self._watched["rows"] = known
-        _, table, only = known
+        """E[mu] and E[mu^2] of each row."""
+        table, only = self.look_up_once(rows)
         with threads_for(len(rows)):
             return self.row_moments(table, self.mean(q, None, np.float64, only=only))
 
+    def look_up_once(self, rows: Ints) -> tuple[Rows, list[Ints] | None]:
+        """Look up some rows, but not again if they are the last few that were asked for.
+
+        The guard of a run asks for the same rows in every iteration.
+        """
+        if len(rows) > REMEMBERED:
+            return self.look_up(rows)
+        name = rows.tobytes()
+        if name not in self._looked_up:
+            self._looked_up.clear()
+            self._looked_up[name] = self.look_up(rows)
+        return self._looked_up[name]
+
     @cached_property
-    def _watched(self) -> dict[str, tuple[Ints, Rows, list[Ints] | None]]:
+    def _looked_up(self) -> dict[bytes, tuple[Rows, list[Ints] | None]]:
         return {}
 
     def look_up(self, rows: Ints) -> tuple[Rows, list[Ints] | None]:
@@ -333,7 +366,7 @@ class Plan:
 
     @cached_property
     def noise(self) -> int | None:
-        """The column by which the noise differs, any if it does not, or None if none is."""
+        """Key column that the noise varies by; any if it is constant; None if unsupported."""
         slot = self.conditional.slots.get("tau")
         if self.conditional.variable.observed is None:
             return None
@@ -345,10 +378,9 @@ class Plan:
         found = place_of(Column.of(slot.reader, 1), columns)
         return found if found < len(self.columns) else None
 
-    def bound_term(self, q: Beliefs) -> float | None:
+    def bound_term(self, q: Beliefs) -> float:
         """E[log p(y | parents)] of all rows, where the noise is one number or goes by a key."""
-        if self.noise is None:
-            return None
+        assert self.noise is not None
         keyed = self.all_rows(self.noise)
         losses, counts = self.losses(q, keyed, self.noise), keyed.end - keyed.begin
         if self.logit:

@@ -1,11 +1,12 @@
-"""What the loops of vectors serve: means and logits with a dot product of MvNormals in them.
+"""The loops of one density whose mean or logit has a dot product of MvNormals in it.
 
-All else about their rows is as for the multilinear loops, so that the plan is one of those.
+All else about their rows is as for the multilinear loops.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from svmp.kernels.machine.simd import EIGHT
 from svmp.kernels.machine.threads import STREAM, share, threads_for
 from svmp.kernels.multilinear.table import Numbers, plain
 from svmp.kernels.multilinear.terms import Mean, Rows
-from svmp.kernels.multilinear.updater import Operand, Plan
+from svmp.kernels.multilinear.updater import Multilinear, Operand
 from svmp.kernels.multilinear.work import Work
 from svmp.kernels.vectors import terms
 from svmp.kernels.vectors import update as loops
@@ -28,8 +29,10 @@ from svmp.network.reader import Reader
 
 
 @dataclass(frozen=True, eq=False)
-class VectorPlan(Plan):
-    """A conditional that the loops of vectors serve: every operand is read one element a row."""
+class Vectors(Multilinear):
+    """The loops of one density: each row reads one element of every operand."""
+
+    draws: ClassVar[bool] = False
 
     @staticmethod
     def reads(reader: Reader, slots: tuple[str, ...]) -> bool:
@@ -70,7 +73,7 @@ class VectorPlan(Plan):
         at_once: bool,
         joint: bool,
     ) -> tuple[Array, bool]:
-        """Blend in what the rows say, as `Plan.update`; the entries of a vector are one anyway."""
+        """Blend in what the rows say; the entries of a vector are solved together anyway."""
         operand = self.operand(name)
         natural = q.natural[name] if at_once else q.natural[name].copy()
         without = None if self.logit else name

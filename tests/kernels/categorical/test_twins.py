@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp, softmax
 
 import svmp
-from svmp.inference import engine
-from svmp.inference.engine import iterate
 from svmp.inference.posterior import Posteriors
-from svmp.inference.settled import find_settled
+from svmp.inference.updaters import groups
 from svmp.kernels.machine import threads
 from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
 from tests.network.tools import anywhere, bound, copy, elements_of, optimum
+from tests.programs import iterate, unstore
 from tests.stochastic.tools import advance, assert_same, gallery
 
 TOLERANCE = 1e-9
@@ -118,16 +117,12 @@ METHODS = {
 
 def unstored(network: Network, q: Beliefs, method: Any) -> Beliefs:
     """Return the same q without the locals that need not be stored."""
-    q = copy(q)
-    q.settled.update(find_settled(network, method))
-    for name in q.settled:
-        del q.natural[name], q.moments[name]
-    return q
+    return unstore(network, copy(q), method)
 
 
 def settle(network: Network, q: Beliefs, like: Beliefs) -> None:
     """Give stored locals their optimum."""
-    for name in like.settled:
+    for name in like.implicit:
         network.move(q, name, elements_of(network, name), optimum(network, q, name))
 
 
@@ -143,13 +138,13 @@ def both(
             iterate(network, q, method, steps, 0, iteration)
     settle(network, plain, fused)
     assert_same(fused, plain, TOLERANCE, fused.natural)
-    for name in fused.settled:
+    for name in fused.implicit:
         everything = np.arange(network.hidden[name].size)
         np.testing.assert_allclose(
             fused.at(name, everything), plain.moments[name], rtol=0, atol=TOLERANCE
         )
     assert bound(network, fused) == pytest.approx(bound(network, plain), rel=TOLERANCE)
-    return fused.settled
+    return fused.implicit
 
 
 @pytest.mark.parametrize("label", METHODS)
@@ -172,8 +167,8 @@ def test_what_is_not_stored_is_what_its_twin_stores_on_the_gallery(name, label):
 @pytest.mark.parametrize("option", "ab")
 def test_documents_come_to_rest_where_their_twins_do(monkeypatch, option):
     """With passes to the last digit; single precision is good for six."""
-    monkeypatch.setattr(engine, "REST", 1e-13)
-    monkeypatch.setattr(engine, "MOST_PASSES", 2000)
+    monkeypatch.setattr(groups, "REST", 1e-13)
+    monkeypatch.setattr(groups, "MOST_PASSES", 2000)
     method, steps = svmp.Batch(3, option=option, over="document"), svmp.Nodewise()
 
     @settings(max_examples=15, phases=[Phase.generate], deadline=None)
@@ -185,7 +180,7 @@ def test_documents_come_to_rest_where_their_twins_do(monkeypatch, option):
             return
         plain = anywhere(network, seed)
         fused = unstored(network, plain, method)
-        assert fused.settled
+        assert fused.implicit
         for q in (plain, fused):
             advance(network, q, method, 2, steps)
         assert_same(fused, plain, 1e-4, fused.natural)

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kernels.test_settled_twins import settle, unstored
 
 import svmp
-from svmp.inference.engine import iterate
-from svmp.inference.fused import find_loops
 from svmp.network.network import Network
+from tests.kernels.categorical.test_twins import settle, unstored
 from tests.network.tools import anywhere, bound
+from tests.programs import compile_means, iterate
 from tests.stochastic.tools import assert_same
 
 HALF = svmp.Constant(0.5)
@@ -166,8 +165,7 @@ def test_loops_and_plain_code_take_the_same_steps(make: Any, sizes: Any) -> None
         if label == "groups" and not divides(network):
             continue
         plain = anywhere(network, 1)
-        looped = unstored(network, plain, method)
-        looped.loops.update(find_loops(network))
+        looped = compile_means(network, unstored(network, plain, method))
         for iteration in (1, 2, 3):
             settle(network, plain, looped)
             for q in (plain, looped):

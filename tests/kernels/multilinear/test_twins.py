@@ -11,11 +11,12 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import svmp
-from svmp.inference.fused import find_loops
+from svmp.inference.updaters.setup import find_loops
 from svmp.kernels.multilinear.update import LONG
-from svmp.kernels.multilinear.updater import Plan
+from svmp.kernels.multilinear.updater import Multilinear
 from svmp.network.network import Network
 from tests.network.tools import anywhere, bound, copy
+from tests.programs import compile_means
 from tests.stochastic.tools import advance, assert_same, gallery
 
 
@@ -109,9 +110,8 @@ METHODS = {
 def both(model: svmp.Model, seed: int, method: Any, steps: Any, iterations: int = 3) -> None:
     network = Network(model)
     plain = anywhere(network, seed)
-    fused = copy(plain)
-    fused.loops.update(find_loops(network))
-    assert fused.loops
+    fused = compile_means(network, copy(plain))
+    assert fused.row_moments
     advance(network, plain, method, iterations, steps)
     advance(network, fused, method, iterations, steps)
     assert_same(fused, plain, 1e-9)
@@ -162,23 +162,23 @@ def test_a_key_with_very_many_rows(method):
 def plans(model: svmp.Model) -> set[str]:
     network = Network(model)
     every = {**network.hidden, **network.observed}
-    return {name for name, v in every.items() if Plan.of(v.conditional, None) is not None}
+    return {name for name, v in every.items() if Multilinear.of(v.conditional, None) is not None}
 
 
 @pytest.mark.parametrize(("name", "table"), [("04 paper", "r"), ("04 biases", "r"), ("10", "y")])
 def test_factorizations_are_served(name, table):
-    assert isinstance(find_loops(Network(gallery()[name]))[table], Plan)
+    assert isinstance(find_loops(Network(gallery()[name]))[table], Multilinear)
 
 
 def test_the_loops_are_really_called(monkeypatch):
     called = []
-    update = Plan.update
+    update = Multilinear.update
 
     def note(self, q, name, *rest):
         called.append(name)
         return update(self, q, name, *rest)
 
-    monkeypatch.setattr(Plan, "update", note)
+    monkeypatch.setattr(Multilinear, "update", note)
     svmp.fit(gallery()["04 biases"], svmp.FullVB(), max_sweeps=1)
     assert {"mean", "a", "b", "u", "v"} <= set(called)
     called.clear()

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from tests.kernels.test_twins import METHODS, both, table
 
 import svmp
-from svmp.inference.fused import find_loops
+from svmp.inference.updaters.setup import find_loops
 from svmp.kernels.machine.threads import CORES, use_threads
 from svmp.kernels.vectors import update as vectors
-from svmp.kernels.vectors.updater import VectorPlan
+from svmp.kernels.vectors.updater import Vectors
 from svmp.network.network import Network
 from tests.network.tools import anywhere
+from tests.programs import compile_means
 from tests.stochastic.tools import advance, gallery
 
 
@@ -79,7 +80,7 @@ def factorizations(draw: Callable[..., Any]) -> svmp.Model:
 
 
 def is_served(model: svmp.Model) -> bool:
-    return any(isinstance(p, VectorPlan) for p in find_loops(Network(model)).values())
+    return any(isinstance(p, Vectors) for p in find_loops(Network(model)).values())
 
 
 @pytest.mark.parametrize("label", METHODS)
@@ -134,8 +135,7 @@ def test_any_number_of_threads_gives_the_same_bits(method, dtype):
     network = Network(ratings(dtype))
     found = []
     for count in (1, CORES):
-        q = anywhere(network, 4)
-        q.loops.update(find_loops(network))
+        q = compile_means(network, anywhere(network, 4))
         with use_threads(count, tell=False):
             advance(network, q, method, 2, svmp.Nodewise())
         found.append(q)
@@ -146,13 +146,13 @@ def test_any_number_of_threads_gives_the_same_bits(method, dtype):
 
 def test_the_loops_are_really_called(monkeypatch):
     called = []
-    update = VectorPlan.update
+    update = Vectors.update
 
     def note(self, q, name, *rest):
         called.append(name)
         return update(self, q, name, *rest)
 
-    monkeypatch.setattr(VectorPlan, "update", note)
+    monkeypatch.setattr(Vectors, "update", note)
     svmp.fit(ratings(np.float64), svmp.FullVB(), max_sweeps=1)
     assert {"mean", "b", "u", "v"} <= set(called)
     called.clear()

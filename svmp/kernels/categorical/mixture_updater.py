@@ -16,7 +16,7 @@ from svmp import factors
 from svmp.families.family import Array, stack
 from svmp.families.normal import LOG_2PI
 from svmp.kernels.categorical import mixture
-from svmp.kernels.categorical.unstored import Unstored
+from svmp.kernels.categorical.updater import ImplicitCategorical
 from svmp.kernels.machine.threads import share, threads_for
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
@@ -36,7 +36,7 @@ class Normals(NamedTuple):
     log_det: Array
 
 
-class Counts(NamedTuple):
+class MixtureSums(NamedTuple):
     """Sums over rows for each component: of its shares, times x - mean, and its square."""
 
     rows: int
@@ -48,7 +48,7 @@ class Counts(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Mixtures(Unstored):
+class Mixtures(ImplicitCategorical):
     """A Categorical that the loops serve."""
 
     @classmethod
@@ -119,7 +119,7 @@ class Mixtures(Unstored):
         trace = spread.reshape(len(spread), -1).sum(axis=1)
         return 0.5 * (normals.log_det - normals.mean.shape[1] * LOG_2PI - trace)
 
-    def count(self, q: Beliefs, elements: Ints | None) -> Counts:
+    def sums(self, q: Beliefs, elements: Ints | None) -> MixtureSums:
         rows = np.arange(self.variable.size) if elements is None else elements
         normals = self._normals(q)
         k, d = normals.mean.shape
@@ -139,13 +139,13 @@ class Mixtures(Unstored):
         square = second.sum(axis=0)
         square = square[..., 0] if self._diagonal else mirrored(square)
         sums = total.sum(axis=0), first.sum(axis=0), square
-        return Counts(len(rows), mean, *sums, float(evidence.sum()))
+        return MixtureSums(len(rows), mean, *sums, float(evidence.sum()))
 
-    def message(self, q: Beliefs, tally: Counts, edge: Edge, elements: Ints) -> Array:
+    def message(self, q: Beliefs, sums: MixtureSums, edge: Edge, elements: Ints) -> Array:
         if edge.conditional is self.variable.conditional:
-            return np.repeat(tally.total[None, :], len(elements), axis=0)
+            return np.repeat(sums.total[None, :], len(elements), axis=0)
         parent, (name, slot) = edge.parent, self._table.slot_of(edge.parent)
-        said = self._to_mean(q, tally) if name == "mu" else self._to_precision(q, tally)
+        said = self._to_mean(q, sums) if name == "mu" else self._to_precision(q, sums)
         found, subrows = edge.pairs_in(self._cells)
         out = np.zeros((parent.size, parent.family.size))
         np.add.at(out, found, slot.message(q, parent, found, subrows, said[subrows]))
@@ -155,30 +155,30 @@ class Mixtures(Unstored):
     def _cells(self) -> Ints:
         return np.arange(len(self._subrows) // self._table.components)
 
-    def _to_mean(self, q: Beliefs, tally: Counts) -> Array:
+    def _to_mean(self, q: Beliefs, sums: MixtureSums) -> Array:
         """Return T sum x and -T / 2 of each sub-row: the message to its mean."""
         precision = self._normals(q).precision
-        total = tally.total[:, None] * tally.mean + tally.first
+        total = sums.total[:, None] * sums.mean + sums.first
         if self._diagonal:
-            return self._said(precision * total, -0.5 * tally.total[:, None] * precision)
+            return self._said(precision * total, -0.5 * sums.total[:, None] * precision)
         linear = np.einsum("kij,kj->ki", precision, total)
-        square = -0.5 * tally.total[:, None, None] * precision
+        square = -0.5 * sums.total[:, None, None] * precision
         return np.concatenate([linear, square.reshape(len(square), -1)], axis=1)
 
-    def _to_precision(self, q: Beliefs, tally: Counts) -> Array:
+    def _to_precision(self, q: Beliefs, sums: MixtureSums) -> Array:
         """Return -E[(x - mu)^2] / 2 and 1/2, summed: the message to the precision of a sub-row."""
-        normals, half = self._normals(q), 0.5 * tally.total
-        moved = normals.mean - tally.mean
+        normals, half = self._normals(q), 0.5 * sums.total
+        moved = normals.mean - sums.mean
         if self._diagonal:
-            square = tally.second - 2 * moved * tally.first
-            square += tally.total[:, None] * (moved**2 + normals.variance)
+            square = sums.second - 2 * moved * sums.first
+            square += sums.total[:, None] * (moved**2 + normals.variance)
             if not self._vectors:
                 return self._said(-0.5 * square, np.repeat(half[:, None], square.shape[1], axis=1))
             square = square[:, :, None] * np.eye(square.shape[1])
         else:
-            cross = outer(moved, tally.first)
-            square = tally.second - cross - cross.swapaxes(1, 2)
-            square += tally.total[:, None, None] * (outer(moved, moved) + normals.variance)
+            cross = outer(moved, sums.first)
+            square = sums.second - cross - cross.swapaxes(1, 2)
+            square += sums.total[:, None, None] * (outer(moved, moved) + normals.variance)
         return np.concatenate([-0.5 * square.reshape(len(square), -1), half[:, None]], axis=1)
 
     def _said(self, linear: Array, square: Array) -> Array:
@@ -188,19 +188,19 @@ class Mixtures(Unstored):
         matrix = square[:, :, None] * np.eye(square.shape[1])
         return np.concatenate([linear, matrix.reshape(len(matrix), -1)], axis=1)
 
-    def reads(self, tally: Counts, edge: Edge, elements: Ints) -> int:
+    def reads(self, sums: MixtureSums, edge: Edge, elements: Ints) -> int:
         if edge.conditional is self.variable.conditional:
-            return tally.rows * len(elements)
+            return sums.rows * len(elements)
         found, _ = edge.pairs_in(self._cells)
         times = np.bincount(found, minlength=edge.parent.size)[elements]
-        return int(times.sum()) // edge.fan * tally.rows
+        return int(times.sum()) // edge.fan * sums.rows
 
-    def bound(self, q: Beliefs, tally: Counts) -> dict[str, float]:
+    def bound_terms(self, q: Beliefs, sums: MixtureSums) -> dict[str, float]:
         normals = self._normals(q)
-        square = float(np.vdot(normals.precision, tally.second))
-        likelihood = float(tally.total @ self._constant(normals)) - 0.5 * square
+        square = float(np.vdot(normals.precision, sums.second))
+        likelihood = float(sums.total @ self._constant(normals)) - 0.5 * square
         own, table = self.tables
-        return {own: tally.evidence - likelihood, table: likelihood}
+        return {own: sums.evidence - likelihood, table: likelihood}
 
 
 def outer(left: Array, right: Array) -> Array:

@@ -17,7 +17,7 @@ from svmp.families.family import Array
 from svmp.kernels.categorical import topics
 from svmp.kernels.categorical.documents import settle_documents
 from svmp.kernels.categorical.topics import Small
-from svmp.kernels.categorical.unstored import Unstored, blocks
+from svmp.kernels.categorical.updater import ImplicitCategorical, blocks
 from svmp.kernels.machine.threads import share, threads_for
 from svmp.network.beliefs import Beliefs
 from svmp.network.edge import Edge
@@ -87,7 +87,7 @@ class Bag(NamedTuple):
         )
 
 
-class Table(NamedTuple):
+class WordTable(NamedTuple):
     """E[log phi] by word and topic, exp of it up to the largest of a word, and that."""
 
     logs: Array
@@ -95,7 +95,7 @@ class Table(NamedTuple):
     top: Array
 
 
-class Counts(NamedTuple):
+class TopicSums(NamedTuple):
     """What some tokens say: to theta by document, to phi by word, and the sum of log s.
 
     Of documents that were brought to rest, only what they say to phi.
@@ -108,7 +108,7 @@ class Counts(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Topics(Unstored):
+class Topics(ImplicitCategorical):
     """A Categorical that the loops serve."""
 
     @classmethod
@@ -175,7 +175,7 @@ class Topics(Unstored):
             return q.moments[slot.reader.variable.name][documents]
         return slot.moments(q, np.zeros(len(documents), dtype=np.int64))
 
-    def _table(self, q: Beliefs, words: Ints) -> Table:
+    def _table(self, q: Beliefs, words: Ints) -> WordTable:
         slot = self._words.slots["p"]
         if isinstance(slot, Single):
             moments, elements = q.moments[slot.reader.variable.name], self.topics
@@ -183,15 +183,15 @@ class Topics(Unstored):
             elements = np.arange(self._words.components)
             moments = slot.moments(q, elements)
         shape = (len(words), len(elements))
-        table = Table(np.empty(shape), np.empty(shape), np.empty(len(words)))
+        table = WordTable(np.empty(shape), np.empty(shape), np.empty(len(words)))
         with threads_for(table.logs.size):
             share(topics.by_word, moments, elements, words, *table)
         return table
 
-    def count(self, q: Beliefs, elements: Ints | None) -> Counts:
+    def sums(self, q: Beliefs, elements: Ints | None) -> TopicSums:
         return self.count_pairs(q, self._everything if elements is None else self._bag(elements))
 
-    def count_pairs(self, q: Beliefs, bag: Bag) -> Counts:
+    def count_pairs(self, q: Beliefs, bag: Bag) -> TopicSums:
         """Return what some pairs say."""
         log_theta, phi = self._log_theta(q, bag.documents), self._table(q, bag.words)
         theta, top = np.empty_like(log_theta), np.empty(len(log_theta))
@@ -204,9 +204,11 @@ class Topics(Unstored):
                 log_theta, theta, top, *phi, weight, to_theta, evidence,
             )  # fmt: skip
         to_phi = self._to_phi(bag, log_theta, theta, phi, weight)
-        return Counts(bag, to_theta, to_phi, float(evidence.sum()))
+        return TopicSums(bag, to_theta, to_phi, float(evidence.sum()))
 
-    def _to_phi(self, bag: Bag, log_theta: Array, theta: Array, phi: Table, weight: Array) -> Array:
+    def _to_phi(
+        self, bag: Bag, log_theta: Array, theta: Array, phi: WordTable, weight: Array
+    ) -> Array:
         to_phi = np.empty_like(phi.logs)
         with threads_for(len(weight) * theta.shape[1]):
             share(
@@ -233,10 +235,10 @@ class Topics(Unstored):
                 return False
         return sorted(grouping.locals) == sorted(own)
 
-    def settle(
+    def optimise(
         self, q: Beliefs, documents: Ints, prior: Array, rest: float, most: int
-    ) -> tuple[Array, Counts, int]:
-        """Bring theta of some documents to rest for the phi that there is, from where it is.
+    ) -> tuple[Array, TopicSums, int]:
+        """Optimise theta of some documents for the current phi, from where it is.
 
         Return its natural parameters, what the tokens then say to phi, and the rows read.
         """
@@ -253,27 +255,27 @@ class Topics(Unstored):
             )  # fmt: skip
         natural[here] = a - 1
         to_phi = self._to_phi(bag, self.weights.family.moments(a - 1), theta, phi, weight)
-        return natural, Counts(bag, np.zeros((0, 0)), to_phi, np.nan), self._reading(bag, passes)
+        return natural, TopicSums(bag, np.zeros((0, 0)), to_phi, np.nan), self._reading(bag, passes)
 
     def _reading(self, bag: Bag, passes: Ints) -> int:
         """Return how many rows so many passes read: tokens for theta, and words for the tokens."""
         return int(passes @ np.bincount(bag.document, 2 * bag.times, len(passes)))
 
-    def message(self, q: Beliefs, tally: Counts, edge: Edge, elements: Ints) -> Array:
+    def message(self, q: Beliefs, sums: TopicSums, edge: Edge, elements: Ints) -> Array:
         out = np.zeros((len(elements), edge.parent.family.size))
         if edge.conditional is self.variable.conditional:
-            documents = tally.bag.documents
+            documents = sums.bag.documents
             place, here = np.searchsorted(documents, elements), np.isin(elements, documents)
-            out[here] = tally.to_theta[place[here]]
+            out[here] = sums.to_theta[place[here]]
         else:
             topic = np.full(edge.parent.size, -1)
             topic[self.topics] = np.arange(len(self.topics))
             found = np.flatnonzero(topic[elements] >= 0)
-            out[found[:, None], tally.bag.words] = tally.to_phi.T[topic[elements[found]]]
+            out[found[:, None], sums.bag.words] = sums.to_phi.T[topic[elements[found]]]
         return out
 
     def update(
-        self, q: Beliefs, tally: Counts, prior: Array, rho: Array, scale: Array, at_once: bool
+        self, q: Beliefs, sums: TopicSums, prior: Array, rho: Array, scale: Array, at_once: bool
     ) -> Array:
         """Move phi towards what was counted; return the naturals, which are q's if seen at once."""
         slot = self._words.slots["p"]
@@ -283,23 +285,23 @@ class Topics(Unstored):
         if not at_once:
             natural, moments = natural.copy(), np.empty_like(moments)
         place = np.full(self._words.family.size, -1, dtype=np.int32)
-        place[tally.bag.words] = np.arange(len(tally.bag.words))
+        place[sums.bag.words] = np.arange(len(sums.bag.words))
         with threads_for(natural.size):
             topics.update_topics(
-                self.topics, place, tally.to_phi, scale, rho, prior, natural, moments
+                self.topics, place, sums.to_phi, scale, rho, prior, natural, moments
             )
         return natural
 
-    def reads(self, tally: Counts, edge: Edge, elements: Ints) -> int:
+    def reads(self, sums: TopicSums, edge: Edge, elements: Ints) -> int:
         if edge.conditional is self.variable.conditional:
-            here = np.isin(tally.bag.documents[tally.bag.document], elements)
-            return int(tally.bag.times[here].sum())
-        return int(tally.bag.times.sum()) * len(elements)
+            here = np.isin(sums.bag.documents[sums.bag.document], elements)
+            return int(sums.bag.times[here].sum())
+        return int(sums.bag.times.sum()) * len(elements)
 
-    def bound(self, q: Beliefs, tally: Counts) -> dict[str, float]:
-        likelihood = float(np.vdot(tally.to_phi, self._table(q, tally.bag.words).logs))
+    def bound_terms(self, q: Beliefs, sums: TopicSums) -> dict[str, float]:
+        likelihood = float(np.vdot(sums.to_phi, self._table(q, sums.bag.words).logs))
         own, table = self.tables
-        return {own: tally.evidence - likelihood, table: likelihood}
+        return {own: sums.evidence - likelihood, table: likelihood}
 
 
 def is_shared(slot: Slot) -> bool:

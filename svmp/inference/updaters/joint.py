@@ -1,4 +1,4 @@
-"""Elements that stand in one sum of a mean, settled together.
+"""Elements that stand in one sum of a mean, solved together.
 
 The factors of a user are co-parents of the same ratings. Given all else, each of their means is
 linear in the others, so where coordinate ascent over them would come to rest is the solution of one
@@ -7,14 +7,16 @@ small linear system, and the rows that make it up are read once.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from svmp.families.family import Array, stack
-from svmp.inference.messages import Pass, message_sum
-from svmp.inference.rows import Draw
+from svmp.inference.methods.draw import Draw
+from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.plain import PlainUpdater
+from svmp.inference.updaters.updater import Change, Updater, blend
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK
 from svmp.network.edge import Edge
@@ -22,22 +24,29 @@ from svmp.network.grid import Ints
 from svmp.network.linear import Linear, LinearTerm, dimension
 from svmp.network.network import Network
 
-if TYPE_CHECKING:
-    from svmp.inference.engine import Rule
-
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """A variable whose elements are read in sums over one axis: each line of `elements` is one."""
+class JointUpdater(Updater):
+    """Updates a variable whose elements are read in sums over one axis.
 
-    network: Network
+    Attributes
+    ----------
+    plain
+        Updates each element given the others.
+    elements
+        A line for each sum, with the elements in it.
+    """
+
+    plain: PlainUpdater
     edge: Edge
     term: LinearTerm
     elements: Ints
+    label = "plain, elements of a sum solved jointly"
 
     @classmethod
-    def of(cls, network: Network, name: str) -> Block | None:
-        """Return the sums in which a variable stands, or None where it does so in another way."""
+    def of(cls, network: Network, plain: PlainUpdater) -> JointUpdater | None:
+        """Return the updater of a variable, or None where it stands in a mean in another way."""
+        name = plain.name
         variable, edges = network.hidden[name], network.edges[name]
         slot = edges[0].slot if len(edges) == 1 and not edges[0].choosing else None
         if not isinstance(slot, Linear) or dimension(variable) > 1 or name in network.locals:
@@ -50,42 +59,48 @@ class Block:
             return None
         every = np.arange(variable.size)
         order = np.lexsort((reader.slot_of(every), reader.base_of(every)))
-        return cls(network, edges[0], terms[0], order.reshape(-1, terms[0].scope.slots.size))
+        return cls(plain, edges[0], terms[0], order.reshape(-1, terms[0].scope.slots.size))
 
-    def proposal(self, q: Beliefs, draw: Draw, rule: Rule, done: Pass) -> tuple[Ints, Array]:
-        """Return every element, and its natural parameter once all have come to rest."""
-        name, width = self.edge.parent.name, self.elements.shape[1]
-        read = draw.read(name, self.elements[:, 0])
-        rho = rule(name, self.elements[:, 0], read)
-        done.note(False, rho, read)
-        settled = np.empty((*self.elements.shape, 2))
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.plain.names
+
+    def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
+        name, width, network = self.plain.name, self.elements.shape[1], self.plain.network
+        read = rows.read(name, self.elements[:, 0])
+        step = rho(q, name, self.elements[:, 0], read)
+        target, accesses = np.empty((*self.elements.shape, 2)), 0
         rows_before = np.cumsum(read) * width * self.edge.conditional.components
         for part in np.split(self.elements, np.flatnonzero(np.diff(rows_before // CHUNK)) + 1):
-            alone = message_sum(self.network, q, draw, name, part.ravel(), done)
+            sums, count = self.plain.sums(q, rows, part.ravel())
+            accesses += count
+            alone = self.plain.solve(sums, network.prior(q, name, part.ravel()))
             alone = alone.reshape(*part.shape, 2)
-            between = self._between(q, draw, part)
+            between = self._between(q, rows, part)
             means = q.moments[name][part, 0]
             linear = alone[..., 0] + np.einsum("mkl,ml->mk", between, means)
             precision = -2 * alone[..., 1]
             between[:, np.arange(width), np.arange(width)] = precision
             means = np.linalg.solve(between, linear[..., None])[..., 0]
-            settled[np.searchsorted(self.elements[:, 0], part[:, 0])] = stack(
+            target[np.searchsorted(self.elements[:, 0], part[:, 0])] = stack(
                 precision * means, -0.5 * precision
             )
-        natural = q.natural[name][self.elements]
-        natural = (1 - rho)[:, None, None] * natural + rho[:, None, None] * settled
-        return self.elements.ravel(), natural.reshape(-1, 2)
+        natural = blend(q.natural[name][self.elements], target, step)
+        yield Change(name, self.elements.ravel(), natural.reshape(-1, 2), accesses, step, read)
 
-    def _between(self, q: Beliefs, draw: Draw, part: Ints) -> Array:
+    def bound_term(self, q: Beliefs) -> dict[str, float]:
+        return self.plain.bound_term(q)
+
+    def _between(self, q: Beliefs, rows: Draw, part: Ints) -> Array:
         """Return by how much the linear message to each element falls with the mean of another."""
         conditional, variable = self.edge.conditional, self.edge.parent
-        owner, rows, scale = draw.rows(self.edge, part[:, 0])
-        weight = -2 * conditional.to_slot(q, conditional.slot_of(variable)[0], rows)[:, 1]
+        owner, which, scale = rows.rows(self.edge, part[:, 0])
+        weight = -2 * conditional.to_slot(q, conditional.slot_of(variable)[0], which)[:, 1]
         reader = self.term.reader(variable)
         assert reader is not None
         slopes = []
         for k in range(part.shape[1]):
-            at = self.term.touching(reader, part[owner, k], rows)
+            at = self.term.touching(reader, part[owner, k], which)
             slopes.append(self.term.mean(q, at, skip=variable))
         between = np.zeros((*part.shape, part.shape[1]))
         for k, left in enumerate(slopes):

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.inference.rows import Draw, Pairs, Rows, among
+from svmp.inference.methods.draw import Draw, Pairs, Reading, among
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.grouping import Grouping
@@ -44,7 +44,6 @@ class DrawnGroups(Draw):
     `groups` has the elements that are left to update once the groups' own variables are settled.
     """
 
-    network: Network
     grouping: Grouping
     drawn: Ints
 
@@ -53,6 +52,10 @@ class DrawnGroups(Draw):
         """Return every group of a dim."""
         grouping = network.grouped(dim)
         return cls(network, grouping, np.arange(grouping.count))
+
+    @property
+    def groups_drawn(self) -> Ints:
+        return self.drawn
 
     @cached_property
     def locals(self) -> Collection[str]:
@@ -82,11 +85,11 @@ class DrawnGroups(Draw):
         group = self.grouping.group
         return edge.parent.name not in group and edge.conditional.variable.name in group
 
-    def rows(self, edge: Edge, elements: Ints) -> Rows:
+    def rows(self, edge: Edge, elements: Ints) -> Reading:
         if not self._is_drawn(edge):
-            return Rows(*edge.rows_of(elements), np.ones(len(elements)))
+            return Reading(*edge.rows_of(elements), np.ones(len(elements)))
         scale = self.scale(edge.parent.name, elements)
-        return Rows(*among(self._pairs[edge], elements), scale)
+        return Reading(*among(self._pairs[edge], elements), scale)
 
     def drawn_rows(self, table: str) -> Ints | None:
         return self.grouping.rows(table, self.drawn) if table in self.grouping.group else None

@@ -17,18 +17,18 @@ the bound and touches it here, so that raising it raises the bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
 
 from svmp import factors
 from svmp.families.family import Array
-from svmp.inference.guard import check_domain
-from svmp.inference.messages import Pass
-from svmp.inference.rows import Draw, Sampled
+from svmp.inference.methods.draw import Draw
+from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.updater import Change, Term, Updater, blend
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.edge import Edge
@@ -36,9 +36,6 @@ from svmp.network.grid import Ints
 from svmp.network.linear import Linear, LinearTerm, dimension
 from svmp.network.network import Network
 from svmp.network.variable import Variable
-
-if TYPE_CHECKING:
-    from svmp.inference.engine import Rule
 
 LARGEST = 512
 """Most unknown means in a block: its matrix is dense."""
@@ -92,30 +89,49 @@ class LinearBlock:
     def design(self, draw: Draw, table: Conditional) -> Design:
         """Return the coefficients of the rows of a table that are read."""
         rows = draw.drawn_rows(table.variable.name)
-        memory = draw.memory if rows is not None and isinstance(draw, Sampled) else self.designs
+        memory = self.designs if rows is None else draw.memory
         if (self, table) not in memory:
             rows = self.network.rows(table.variable) if rows is None else rows
             memory[self, table] = Design(self, table, rows)
         found: Design = memory[self, table]
         return found
 
-    def update(self, q: Beliefs, draw: Draw, rule: Rule, done: Pass) -> set[str]:
-        """Move all variables; return their names."""
-        precision, means = solve_means(self, q, draw)
-        for variable in self.variables:
-            name, elements = variable.name, self.network.rows(variable)
-            places = self.places(variable)[elements]
+
+@dataclass(frozen=True, eq=False)
+class LinearBlockUpdater(Updater):
+    """Updates the variables of a block from one solution for all of their means.
+
+    `terms` are those of its variables in the bound.
+    """
+
+    block: LinearBlock
+    terms: Mapping[str, Term]
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        """What it is, in a few words."""
+        return f"solved jointly: {', '.join(self.names)}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.block.starts)
+
+    def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
+        block = self.block
+        precision, means = solve_means(block, q, rows)
+        for variable in block.variables:
+            name, elements = variable.name, block.network.rows(variable)
+            places = block.places(variable)[elements]
             own = precision[places[:, :, None], places[:, None, :]]
             linear = np.einsum("eij,ej->ei", own, means[places])
             target = np.concatenate([linear, -0.5 * own.reshape(len(own), -1)], axis=1)
-            read = draw.read(name, elements)
-            rho = rule(name, elements, read, target)
-            done.note(False, rho, read)
-            done.accesses += int(read.sum())
-            natural = (1 - rho)[:, None] * q.natural[name][elements] + rho[:, None] * target
-            check_domain(variable, elements, natural)
-            self.network.move(q, name, elements, natural)
-        return set(self.starts)
+            read = rows.read(name, elements)
+            step = rho(q, name, elements, read, target)
+            natural = blend(q.natural[name][elements], target, step)
+            yield Change(name, elements, natural, int(read.sum()), step, read)
+
+    def bound_term(self, q: Beliefs) -> dict[str, float]:
+        return {name: term(q) for name, term in self.terms.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,8 +188,9 @@ def find_blocks(network: Network) -> dict[str, LinearBlock]:
 
     Where unknowns are too many for one block, variables with fewer elements have precedence.
     """
-    if network.blocks is None:
-        network.blocks = {}
+    blocks: dict[str, LinearBlock] | None = network.derived.get("blocks")
+    if blocks is None:
+        blocks = network.derived["blocks"] = {}
         for group in connected(network, [v for v in network.hidden.values() if fits(network, v)]):
             chosen, size = set(), 0
             for variable in sorted(group, key=unknowns):
@@ -182,8 +199,8 @@ def find_blocks(network: Network) -> dict[str, LinearBlock]:
             for part in connected(network, [v for v in group if v.name in chosen]):
                 if meet(network, part):
                     block = LinearBlock.of(network, part)
-                    network.blocks |= {v.name: block for v in part}
-    return network.blocks
+                    blocks |= {v.name: block for v in part}
+    return blocks
 
 
 def unknowns(variable: Variable) -> int:

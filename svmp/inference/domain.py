@@ -1,0 +1,19 @@
+"""A natural parameter outside its domain is refused where it arises."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from svmp.errors import ImproperError
+from svmp.families.family import Array
+from svmp.network.grid import Ints
+from svmp.network.variable import Variable
+
+
+def check_domain(variable: Variable, elements: Ints, natural: Array) -> None:
+    """Refuse a natural parameter outside its domain, by variable and index."""
+    sound = variable.family.at(elements).in_domain(natural)
+    if not sound.all():
+        position = int(np.flatnonzero(~sound)[0])
+        where = variable.plate.locate(int(elements[position]))
+        raise ImproperError(variable.name, where, type(variable.family).__name__, natural[position])

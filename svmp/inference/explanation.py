@@ -1,0 +1,38 @@
+"""Which updater serves each variable, as a table to print."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Served(NamedTuple):
+    """A hidden variable, the updater that serves it, and why no compiled one does."""
+
+    variable: str
+    updater: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Which updater serves each hidden variable under a method.
+
+    Attributes
+    ----------
+    method
+        Name of the method.
+    variables
+        One entry for each hidden variable, in the order in which they were declared.
+    """
+
+    method: str
+    variables: tuple[Served, ...]
+
+    def __str__(self) -> str:
+        name = max((len(s.variable) for s in self.variables), default=0)
+        lines = [f"{self.method}"]
+        for served in self.variables:
+            why = f" (not compiled: {served.reason})" if served.reason else ""
+            lines.append(f"  {served.variable:<{name}}  {served.updater}{why}")
+        return "\n".join(lines)

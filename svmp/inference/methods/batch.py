@@ -1,0 +1,165 @@
+"""Algorithm 2 of the paper: one draw of observations, or of groups of them, for all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from svmp.families.family import Array
+from svmp.inference.methods.draw import Draw, Pairs, Reading, among, by_colour, with_locals
+from svmp.inference.methods.groups import DrawnGroups, draw_groups
+from svmp.inference.methods.method import MOST, Method, Option, check_count, check_option
+from svmp.inference.settings import Setting
+from svmp.kernels.machine.streams import sample_each
+from svmp.kernels.multilinear.table import Keyed
+from svmp.kernels.multilinear.work import Work
+from svmp.network.edge import Edge
+from svmp.network.grid import Ints
+from svmp.network.network import Network
+from svmp.network.validation import text
+
+
+@dataclass(frozen=True)
+class Batch(Method):
+    """Algorithm 2: one draw of `size` observations; only what has a child among them is updated.
+
+    Variables that have no observed children, such as hyper-parameters, read all their children.
+
+    With `over`, the name of a dim, it is `size` elements of that dim that are drawn, each with all
+    of its rows: documents, say, as Hoffman, Blei, Wang & Paisley (2013) do. The variables that
+    belong to them alone (a document's shares of topics, its tokens' topics) are optimised first,
+    by coordinate ascent until they rest. Then every global variable is updated, with the messages
+    of the drawn rows scaled by the number of groups over that of groups drawn.
+
+    Parameters
+    ----------
+    size
+        How many observations are drawn; with `over`, how many elements of that dim.
+    option
+        "a": a new value is seen at once; "b": at the end of the iteration, all together.
+    order
+        Names of the hidden variables in the order of their updates.
+    over
+        The dim whose elements are drawn, instead of observations.
+    """
+
+    settings: ClassVar[dict[str, Setting]] = {
+        "size": Setting(10_000, 1, 1_000_000, "Ratings in a batch", whole=True)
+    }
+    size: int
+    option: Option = "a"
+    order: Sequence[str] | None = None
+    over: str | None = None
+    joint: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        check_option(self.option)
+        check_count("size", self.size)
+        if self.over is not None:
+            text(self.over, "over")
+
+    def draw(self, network: Network, seed: int, iteration: int) -> Draw:
+        if self.over is not None:
+            grouping = network.grouped(self.over)
+            drawn = draw_groups(grouping.count, min(self.size, MOST), seed, iteration)
+            return DrawnGroups(network, grouping, drawn)
+        return DrawnBatch(network, min(self.size, MOST), seed, iteration)
+
+    @property
+    def label(self) -> str:
+        return f"Algorithm 2 ({self.option}), {self.size:,} a batch"
+
+
+@dataclass(frozen=True)
+class DrawnBatch(Draw):
+    """The observations of one batch, and the variables of those rows themselves."""
+
+    size: int
+    seed: int
+    iteration: int
+
+    @cached_property
+    def batch_share(self) -> float:
+        total = sum(v.count for v in self.network.observed.values())
+        return min(self.size, total) / total
+
+    @cached_property
+    def tables(self) -> dict[str, Ints]:
+        """Drawn rows of every table that is observed, or hidden but tied to observed rows."""
+        observed = list(self.network.observed.values())
+        ends = np.cumsum([v.count for v in observed])
+        take = np.minimum([self.size], ends[-1:])
+        number = len(self.network.hidden)  # a stream of its own, after the variables'
+        anyone = np.zeros(1, dtype=np.int64)
+        chosen = sample_each(self.seed, self.iteration, number, anyone, ends[-1:], take)
+        chosen.sort()
+        cuts = np.searchsorted(chosen, ends)
+        tables = {}
+        for variable, part, end in zip(observed, np.split(chosen, cuts[:-1]), ends, strict=True):
+            places = part - (end - variable.count)
+            tables[variable.name] = places if variable.present is None else variable.present[places]
+        return with_locals(self.network, tables)
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """For each edge to a drawn table, its (element, row) pairs, by element."""
+        return Pairs(self.tables)
+
+    def _drawn_edges(self, name: str) -> list[Edge]:
+        return [e for e in self.network.edges[name] if e in self.pairs]
+
+    def groups(self, name: str) -> list[Ints]:
+        edges = self._drawn_edges(name)
+        if name in self.network.locals:
+            return by_colour(self.network, name, self.tables[name])
+        if not edges:
+            return self.network.groups[name]
+        touched = np.concatenate([np.flatnonzero(self.pairs.children(e)) for e in edges])
+        return by_colour(self.network, name, np.union1d(touched, self._childless(name)))
+
+    def _childless(self, name: str) -> Ints:
+        """Return the elements that have no child in any table that is drawn from."""
+        children = sum(e.children for e in self._drawn_edges(name))
+        return np.flatnonzero(children == 0)
+
+    def rows(self, edge: Edge, elements: Ints) -> Reading:
+        if edge not in self.pairs:
+            return Reading(*edge.rows_of(elements), np.ones(len(elements)))
+        return Reading(*among(self.pairs[edge], elements), self.scale(edge.parent.name, elements))
+
+    def drawn_rows(self, table: str) -> Ints | None:
+        return self.tables.get(table)
+
+    def scale(self, name: str, elements: Ints) -> Array:
+        drawn, children = self._counts(name, elements)
+        return children / np.maximum(drawn, 1)
+
+    def _counts(self, name: str, elements: Ints) -> tuple[Ints, Ints]:
+        """Return |D_i| and N_i over the tables that are drawn from."""
+        drawn = np.zeros(len(elements), dtype=np.int64)
+        children = np.zeros(len(elements), dtype=np.int64)
+        for edge in self._drawn_edges(name):
+            drawn += self.pairs.children(edge)[elements]
+            children += edge.children[elements]
+        return drawn, children
+
+    def read(self, name: str, elements: Ints) -> Ints:
+        edges = self._drawn_edges(name)
+        if not edges:
+            return self.network.child_counts[name][elements]
+        return self._counts(name, elements)[0]
+
+    def children_drawn(self, edge: Edge) -> Ints:
+        return self.pairs.children(edge) if edge in self.pairs else edge.children
+
+    def share_out(self, drawn: Keyed, every: Keyed, name: str) -> Work:
+        if name in self.locals:
+            return super().share_out(drawn, every, name)
+        read, counts = drawn.counts, every.counts
+        keys = np.flatnonzero((read > 0) | (counts == 0))
+        scale = counts / np.maximum(read, 1)
+        return Work(drawn, keys, scale[keys], read[keys], counts[keys])

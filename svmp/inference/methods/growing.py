@@ -1,0 +1,144 @@
+"""Full VB on a sample of the observations that grows until it is all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from svmp.errors import ModelError
+from svmp.inference.methods.draw import (
+    AllRows,
+    Draw,
+    Pairs,
+    Reading,
+    among,
+    by_colour,
+    with_locals,
+)
+from svmp.inference.methods.method import Method, Option
+from svmp.inference.settings import Setting
+from svmp.network.edge import Edge
+from svmp.network.grid import Ints
+from svmp.network.network import Network
+from svmp.network.validation import check_real, shown
+
+DOUBLINGS = 1000
+"""More than bring any share of the rows up to all of them, and no overflow."""
+
+
+@dataclass(frozen=True)
+class Growing(Method):
+    """Full VB on a sample of the observations that grows until it is all of them.
+
+    Every iteration is coordinate ascent on the exact bound of a smaller data set, so steps have
+    unit length and nothing can diverge. While few rows are read a sweep costs little, and what it
+    finds is where the next, larger sample starts from. The sample doubles each time that `pace`
+    sweeps' worth of accesses have been spent, and all samples together cost one sweep at most.
+    With `first=1` it is full VB from the start.
+
+    Parameters
+    ----------
+    first
+        Share of the observations in the first sample.
+    pace
+        Accesses between doublings, as a share of a sweep over all of them.
+    joint
+        Solve elements that stand in one sum of a mean together: the factors of a user; intercepts,
+        slopes and group effects, up to 512 of them. Their q is where updating one after the other
+        would come to rest, given all else. Otherwise they are updated one after the other.
+    order
+        Names of the hidden variables in the order of their updates. Variables that are solved
+        together have the turn of the first of them.
+    """
+
+    unit_steps: ClassVar[bool] = True
+    settings: ClassVar[dict[str, Setting]] = {
+        "first": Setting("1/32", 0.0001, 1, "Share of the ratings at first"),
+        "pace": Setting(0.2, 0.01, 100, "Sweeps between doublings"),
+    }
+    first: float = 1 / 32
+    pace: float = 0.2
+    joint: bool = True
+    order: Sequence[str] | None = None
+    option: Option = field(default="a", init=False)
+
+    def __post_init__(self) -> None:
+        check_real(first=self.first, pace=self.pace)
+        if not 0 < self.first <= 1 or not self.pace > 0:
+            given = f"{shown(self.first)} and {shown(self.pace)}"
+            raise ModelError(f"Growing needs first in (0, 1] and a positive pace, not {given}")
+
+    def share(self, iteration: int) -> float:
+        """Return the share of the observations that an iteration reads."""
+        share, spent = self.first, 0.0
+        for _ in range(iteration - 1):
+            spent += share
+            share = self.first * 2.0 ** int(min(spent / self.pace, DOUBLINGS))
+            if spent + share > 1:
+                return 1.0
+        return share
+
+    def draw(self, network: Network, seed: int, iteration: int) -> Draw:
+        share = self.share(iteration)
+        if share >= 1:
+            return AllRows(network)
+        known: Sampled | None = network.derived.get("sample")
+        if known is None or (known.seed, known.share) != (seed, share):
+            known = network.derived["sample"] = Sampled(network, share, seed)
+        return known
+
+    def reads_all(self, iteration: int) -> bool:
+        return self.share(iteration) >= 1
+
+    @property
+    def label(self) -> str:
+        return f"A sample that grows from {self.first:.3g} of the rows"
+
+
+@dataclass(frozen=True)
+class Sampled(Draw):
+    """A part of the observations as if they were all; samples of one seed contain each other."""
+
+    share: float
+    seed: int
+
+    @cached_property
+    def tables(self) -> dict[str, Ints]:
+        """Sampled rows of every table that is observed, or hidden but tied to observed rows."""
+        tables = {}
+        for index, (name, variable) in enumerate(self.network.observed.items()):
+            rng = np.random.default_rng([self.seed, index, 3])
+            count = max(1, round(self.share * variable.count))
+            tables[name] = np.sort(rng.permutation(variable.rows)[:count])
+        return with_locals(self.network, tables)
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """For each edge to a sampled table, its (element, row) pairs, by element."""
+        return Pairs(self.tables)
+
+    def groups(self, name: str) -> list[Ints]:
+        if name in self.network.locals:
+            return by_colour(self.network, name, self.tables[name])
+        return self.network.groups[name]
+
+    def drawn_rows(self, table: str) -> Ints | None:
+        return self.tables.get(table)
+
+    def rows(self, edge: Edge, elements: Ints) -> Reading:
+        if edge not in self.pairs:
+            return Reading(*edge.rows_of(elements), np.ones(len(elements)))
+        return Reading(*among(self.pairs[edge], elements), np.ones(len(elements)))
+
+    def read(self, name: str, elements: Ints) -> Ints:
+        read = np.zeros(len(elements), dtype=np.int64)
+        for edge in self.network.edges[name]:
+            read += self.children_drawn(edge)[elements]
+        return read
+
+    def children_drawn(self, edge: Edge) -> Ints:
+        return self.pairs.children(edge) if edge in self.pairs else edge.children

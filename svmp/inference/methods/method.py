@@ -1,0 +1,117 @@
+"""What a method declares: which rows it reads, and when the others see a new value.
+
+(a) at once; (b) at the end of the iteration, all together. The methods have a file each, with what
+they draw.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from svmp.errors import ModelError
+from svmp.inference.methods.draw import Draw
+from svmp.inference.settings import Setting
+from svmp.network.network import Network
+from svmp.network.validation import shown
+
+Option = Literal["a", "b"]
+MOST = 2**40
+"""More rows than any table has; compiled loops take no larger numbers than 64 bits hold."""
+
+
+class Method(ABC):
+    """An algorithm, with its declared properties.
+
+    Attributes
+    ----------
+    option
+        When a new value is seen: "a" at once, "b" at the end of the iteration.
+    order
+        Names of the hidden variables in the order of their updates; None for the default.
+    joint
+        Whether elements that stand in one sum of a mean, as the factors of a user, or an intercept
+        and a slope, are solved together from the same rows; otherwise one after the other.
+    over
+        The dim whose groups are drawn, if groups are.
+    unit_steps
+        Whether every iteration is coordinate ascent, on all rows or as if the sample were all.
+        Steps have unit length by default, and nothing can diverge.
+    shares_rows
+        Whether one draw of rows serves all elements. Otherwise each draws its own.
+    settings
+        The numbers that a form asks for, by parameter.
+    """
+
+    option: Option
+    order: Sequence[str] | None
+    joint: bool
+    over: str | None = None
+    unit_steps: ClassVar[bool] = False
+    shares_rows: ClassVar[bool] = True
+    settings: ClassVar[dict[str, Setting]] = {}
+
+    @abstractmethod
+    def draw(self, network: Network, seed: int, iteration: int) -> Draw:
+        """Choose the rows of one iteration."""
+
+    def reads_all(self, iteration: int) -> bool:
+        """Return whether an iteration is a sweep over all rows."""
+        return False
+
+    def with_children(self, C: int) -> Method:
+        """Return this method with C children for each element."""
+        raise ModelError("Grow sets how many children are read, so it goes with Children")
+
+    @property
+    def label(self) -> str:
+        """The method in a few words, for the legend of a figure."""
+        return type(self).__name__
+
+    def recipe(self) -> dict[str, Any]:
+        """Return the arguments that make this method again."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
+
+
+def check_method(method: object) -> None:
+    """Refuse what is not an algorithm, or is a class and not one of its instances.
+
+    >>> from svmp import FullVB
+    >>> check_method(FullVB)
+    Traceback (most recent call last):
+    svmp.errors.ModelError: method must be an algorithm, as svmp.FullVB(), not the class FullVB
+    """
+    if not isinstance(method, Method):
+        raise ModelError(f"method must be an algorithm, as svmp.FullVB(), not {shown(method)}")
+    order = method.order
+    listed = isinstance(order, Sequence) and not isinstance(order, str)
+    if order is not None and not (listed and all(isinstance(name, str) for name in order)):
+        raise ModelError(f"order must be a list of names of variables, not {shown(order)}")
+
+
+def check_order(network: Network, order: Sequence[str] | None) -> list[str]:
+    """Return the names of the hidden variables in the order of their updates."""
+    if order is None:
+        return network.default_order
+    if sorted(order) != sorted(network.hidden):
+        raise ModelError(
+            f"order names {sorted(order)}, but the hidden variables are {sorted(network.hidden)}"
+        )
+    return list(order)
+
+
+def check_option(option: object) -> None:
+    """Refuse any option but the paper's two."""
+    if not isinstance(option, str) or option not in ("a", "b"):
+        given = shown(option)
+        raise ModelError(f'option must be "a" (seen at once) or "b" (at the end), not {given}')
+
+
+def check_count(name: str, number: object) -> None:
+    """Refuse what is not a positive whole number."""
+    if not isinstance(number, int | np.integer) or number < 1:
+        raise ModelError(f"{name} must be a whole number of at least 1, not {shown(number)}")

@@ -1,0 +1,308 @@
+"""A program: which updater serves each hidden variable, decided once, before the run.
+
+`UPDATERS` is the only place that says which comes first. The engine then runs the program, whatever
+the method, the network and the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from svmp.inference.domain import check_domain
+from svmp.inference.explanation import Explanation, Served
+from svmp.inference.methods import Method
+from svmp.inference.methods.draw import AllRows, Draw
+from svmp.inference.methods.groups import DrawnGroups
+from svmp.inference.methods.method import check_order
+from svmp.inference.steps import Constant, Policy
+from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.categorical import ImplicitUpdater, TopicUpdater
+from svmp.inference.updaters.groups import DocumentsUpdater, GroupsUpdater
+from svmp.inference.updaters.joint import JointUpdater
+from svmp.inference.updaters.linear_block import LinearBlockUpdater, find_blocks
+from svmp.inference.updaters.multilinear import MultilinearUpdater
+from svmp.inference.updaters.setup import Setup
+from svmp.inference.updaters.updater import Change, Term, Updater
+from svmp.kernels.categorical.topics_updater import Topics
+from svmp.kernels.multilinear.updater import Multilinear
+from svmp.network.beliefs import Beliefs
+from svmp.network.network import Network
+
+Offer = Updater | str
+"""An updater, or the reason why there is none."""
+
+
+def documents(setup: Setup, name: str) -> Offer:
+    """Optimise the topics of drawn documents, compiled."""
+    over = setup.method.over
+    grouping = None if over is None else setup.network.grouped(over)
+    if grouping is None or name not in grouping.group:
+        return "it belongs to no group that is drawn"
+    words = next((u for n, u in setup.implicit.items() if n in grouping.group), None)
+    if words is None or not isinstance(words.loops, Topics):
+        return "its groups are not documents of words"
+    weights = words.loops.weights
+    own = weights is not None and weights.name in grouping.group
+    shares = setup.plain(weights.name) if weights is not None and own else None
+    return DocumentsUpdater(setup.network, grouping, shares, words, words.loops)
+
+
+def groups(setup: Setup, name: str) -> Offer:
+    """Optimise the variables of drawn groups."""
+    over = setup.method.over
+    grouping = None if over is None else setup.network.grouped(over)
+    if grouping is None or name not in grouping.group:
+        return "it belongs to no group that is drawn"
+    variables = {local: setup.plain(local) for local in grouping.locals}
+    return GroupsUpdater(setup.network, grouping, variables)
+
+
+def linear_block(setup: Setup, name: str) -> Offer:
+    """Solve intercepts, slopes and group effects together."""
+    if not (setup.method.joint and setup.method.unit_steps):
+        return "the method updates one variable after the other"
+    block = find_blocks(setup.network).get(name)
+    if block is None:
+        return "it is in no linear block"
+    return LinearBlockUpdater(block, {n: setup.term(n) for n in block.starts})
+
+
+def implicit(setup: Setup, name: str) -> Offer:
+    """Do not store a local Categorical."""
+    if name not in setup.implicit:
+        return "it is not a Categorical of topics or of a mixture of Normals"
+    return setup.implicit[name]
+
+
+def topics(setup: Setup, name: str) -> Offer:
+    """Update all topics from the sums of the words' choices."""
+    edges = setup.network.edges[name]
+    words = setup.implicit_of(edges[0].conditional.variable.name) if edges else None
+    if words is None or not isinstance(words.loops, Topics):
+        return "it has no topics of words as children"
+    if not words.loops.serves(setup.network, name) or setup.policy.statistics:
+        return "it is not the probabilities of the words of a topic"
+    return TopicUpdater(setup.network, name, words, words.loops, setup.term(name))
+
+
+def multilinear(setup: Setup, name: str) -> Offer:
+    """Update a variable in a mean or a logit by compiled loops over rows."""
+    network, method = setup.network, setup.method
+    edges, local = network.edges[name], name in network.locals
+    if setup.policy.statistics:
+        return "the step policy asks for statistics of the gradient"
+    if method.over is not None:
+        return "groups are drawn"
+    if len(edges) != 1:
+        return f"it has {len(edges)} tables of children, and the loops serve one"
+    table = edges[0].conditional.variable.name
+    loops = setup.loops.get(table)
+    if loops is None:
+        return f"no loops for the rows of '{table}': {Multilinear.why_not(edges[0].conditional)}"
+    if edges[0].slot is not loops.linear:
+        return f"it is not in the mean of '{table}'"
+    if local and not method.shares_rows:
+        return "each of its elements belongs to a row, and elements draw rows of their own"
+    joint = method.joint and not local
+    return MultilinearUpdater(network, name, loops, joint, setup.term(name))
+
+
+def joint(setup: Setup, name: str) -> Offer:
+    """Solve elements that stand in one sum of a mean together."""
+    if not setup.method.joint:
+        return "the method updates one element after the other"
+    updater = JointUpdater.of(setup.network, setup.plain(name))
+    return updater or "its elements do not stand in one sum of a mean"
+
+
+def plain(setup: Setup, name: str) -> Offer:
+    """Add up messages: this serves every variable."""
+    return setup.plain(name)
+
+
+UPDATERS: tuple[Callable[[Setup, str], Offer], ...] = (
+    documents,
+    groups,
+    linear_block,
+    implicit,
+    topics,
+    multilinear,
+    joint,
+    plain,
+)
+"""The updaters, in order of preference: the first that serves a variable is used."""
+UNIT = Constant(1.0)
+COMPILED = (documents, implicit, topics, multilinear)
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """One updater for each hidden variable, in the order of their turns.
+
+    Attributes
+    ----------
+    network, method, policy, seed
+        What a run is about: the rows that it draws and the steps that it takes.
+    kernels
+        Whether compiled loops are used.
+    updaters
+        In the order of their turns. One may serve several variables.
+    likelihoods
+        By observed variable, its term in the bound, unless an updater has it.
+    setup
+        What the updaters were chosen for.
+    """
+
+    setup: Setup
+    seed: int
+    updaters: tuple[Updater, ...]
+    likelihoods: dict[str, Term] = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        network: Network,
+        method: Method,
+        kernels: bool = True,
+        *,
+        policy: Policy = UNIT,
+        seed: int = 0,
+        stored: Collection[str] = (),
+    ) -> Program:
+        """Choose the updater of each hidden variable.
+
+        Parameters
+        ----------
+        network, method
+            The network, and the algorithm that runs on it.
+        kernels
+            Whether compiled loops may be used.
+        policy, seed
+            The steps, and the seed of the rows that are drawn.
+        stored
+            Variables whose q must be stored, as they start at values of the user's.
+        """
+        setup = Setup(network, method, policy, kernels, stored)
+        chosen: dict[str, Updater] = {}
+        for name in turns(network, method):
+            if name not in chosen:
+                found = (offer(setup, name) for offer in UPDATERS)
+                updater = next(u for u in found if isinstance(u, Updater))
+                chosen |= dict.fromkeys(updater.names, updater)
+        tables = {table for u in setup.implicit.values() for table in u.loops.tables}
+        likelihoods = {name: setup.term(name) for name in network.observed if name not in tables}
+        return cls(setup, seed, tuple(dict.fromkeys(chosen.values())), likelihoods)
+
+    def under(self, policy: Policy) -> Program:
+        """Return the same program with another step policy."""
+        s = self.setup
+        return Program.of(
+            s.network, s.method, s.kernels, policy=policy, seed=self.seed, stored=s.stored
+        )
+
+    @property
+    def network(self) -> Network:
+        """The network."""
+        return self.setup.network
+
+    @property
+    def method(self) -> Method:
+        """The algorithm."""
+        return self.setup.method
+
+    @property
+    def policy(self) -> Policy:
+        """The step policy."""
+        return self.setup.policy
+
+    @property
+    def kernels(self) -> bool:
+        """Whether compiled loops are used."""
+        return self.setup.kernels
+
+    @property
+    def implicit(self) -> dict[str, ImplicitUpdater]:
+        """The variables that are not stored."""
+        return self.setup.implicit
+
+    def attach(self, q: Beliefs) -> Beliefs:
+        """Let q compute what this program does not store; return it."""
+        q.implicit = {name: updater.loops for name, updater in self.implicit.items()}
+        q.row_moments = {table: loops.moments for table, loops in self.setup.loops.items()}
+        return q
+
+    def draw(self, iteration: int) -> Draw:
+        """Choose the rows of one iteration."""
+        method = self.policy.method_at(self.method, iteration)
+        return method.draw(self.network, self.seed, iteration)
+
+    def begin(self, q: Beliefs, rows: Draw) -> None:
+        """Begin an iteration: variables that are not stored follow the others.
+
+        E[mu] of every row is kept where all rows are going to be read one by one.
+        """
+        for updater in self.implicit.values():
+            updater.refresh(q)
+        q.means.clear()
+        if rows.whole:
+            self.network.remember_means(q, self._summed)
+
+    @cached_property
+    def _summed(self) -> set[str]:
+        """Tables whose messages come from sums, so that no row's mean is read."""
+        return {table for u in self.implicit.values() for table in u.loops.tables}
+
+    def apply(self, q: Beliefs, change: Change) -> None:
+        """Give elements their new q, which must be proper."""
+        if change.applied:
+            q.version += 1
+            return
+        check_domain(self.network.hidden[change.name], change.elements, change.natural)
+        self.network.move(q, change.name, change.elements, change.natural)
+
+    def optimise_locals(self, q: Beliefs) -> int:
+        """Optimise the local variables of all rows, of which methods that draw leave some behind.
+
+        Returns the number of rows read.
+        """
+        over = self.method.over
+        rows = AllRows(self.network) if over is None else DrawnGroups.all(self.network, over)
+        rho, accesses = StepRule.unit(rows), 0
+        for updater in self.updaters:
+            if set(updater.names) <= set(rows.locals):
+                for change in updater.update(q, rows, rho):
+                    self.apply(q, change)
+                    accesses += change.accesses
+        return accesses
+
+    def bound(self, q: Beliefs) -> dict[str, float]:
+        """Return the exact bound as one term for each variable; their sum is the bound."""
+        terms: dict[str, float] = {}
+        for updater in self.updaters:
+            terms |= updater.bound_term(q)
+        terms |= {name: term(q) for name, term in self.likelihoods.items()}
+        return {name: terms[name] for name in (*self.network.hidden, *self.network.observed)}
+
+    def explain(self) -> Explanation:
+        """Return which updater serves each variable, and why no compiled one does."""
+        return Explanation(type(self.method).__name__, tuple(self._served()))
+
+    def _served(self) -> Iterator[Served]:
+        of = {name: updater for updater in self.updaters for name in updater.names}
+        for name in self.network.hidden:
+            label, reason = of[name].label, ""
+            if not label.startswith("compiled"):
+                reason = "compiled loops are turned off"
+                if self.kernels:
+                    offers = [offer(self.setup, name) for offer in COMPILED]
+                    reason = next((str(o) for o in reversed(offers) if isinstance(o, str)), "")
+            yield Served(name, label, reason)
+
+
+def turns(network: Network, method: Method) -> list[str]:
+    """Return the hidden variables in the order of their turns; those of drawn groups go first."""
+    order = check_order(network, method.order)
+    own = {} if method.over is None else network.grouped(method.over).group
+    return sorted(order, key=lambda name: name not in own)

@@ -1,0 +1,106 @@
+"""What a run writes down: exact bounds, estimates in between, held-out scores, in the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from svmp.errors import ImproperError
+from svmp.inference.estimate import Estimator
+from svmp.inference.held_out import HeldOut
+from svmp.inference.info import Info
+from svmp.inference.program import Program
+from svmp.inference.state import Measured, State
+from svmp.inference.stopping import Budget
+
+Watch = Callable[[dict[str, float]], object]
+BOUND_SHARE = 10
+"""Without a cadence of its own, the bound is computed once for so many readings of all rows."""
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """Computes bounds and adds rows to the trace.
+
+    Attributes
+    ----------
+    budget
+        Whose clock is the trace's.
+    bound_every
+        Iterations between exact bounds, or a function that says of the number of an iteration
+        whether it has one; None for what costs about a tenth of the accesses.
+    held_out
+        Values left out of training, whose score is a column of the trace.
+    watch
+        Called with each new row of the trace.
+    estimator
+        Estimates the bound where rows are many.
+    """
+
+    budget: Budget
+    bound_every: int | Callable[[int], bool] | None = None
+    held_out: HeldOut | None = None
+    watch: Watch | None = None
+    estimator: Estimator | None = None
+
+    def is_due(self, program: Program, state: State) -> bool:
+        """Return whether the exact bound can be afforded again."""
+        if callable(self.bound_every):
+            return self.bound_every(state.iteration)
+        if self.bound_every is not None:
+            return state.iteration % self.bound_every == 0
+        rows = sum(v.count for v in program.network.observed.values())
+        cost = rows + state.measured.local_accesses
+        spent = state.accesses - max(state.measured.accesses, 0)
+        return program.method.reads_all(state.iteration) or spent >= BOUND_SHARE * cost
+
+    def measure(self, program: Program, state: State) -> None:
+        """Compute the exact bound; methods that draw rows leave local variables to optimise."""
+        local = 0
+        if not program.method.reads_all(max(state.iteration, 1)):
+            local = program.optimise_locals(state.q)
+        state.measured = Measured(
+            program.bound(state.q),
+            state.accesses,
+            state.iteration,
+            0 if program.method.over is None else local,
+        )
+
+    def estimate(self, state: State, info: Info, seed: int) -> None:
+        """Add an estimate of the bound to the trace, if it can be afforded; q stays as it is."""
+        if self.estimator is None:
+            return
+        rows = self.held_out.count if self.held_out is not None else 0
+        since = state.accesses - (state.trace.last("accesses") if len(state.trace) else 0)
+        if since >= self.estimator.accesses(rows):
+            sample = self.estimator.draw(seed, state.iteration)
+            with suppress(ImproperError):  # of a q on its way out
+                bound, se = self.estimator.estimate(state.q, sample, optimise=True)
+                self.note(state, info, bound, se)
+
+    def note(self, state: State, info: Info, bound: float, se: float = 0.0) -> None:
+        """Add a row to the trace, unless one of its numbers is not finite."""
+        steps = info.every_step
+        row = {
+            "iteration": state.iteration,
+            "accesses": state.accesses,
+            "seconds": self.budget.seconds,
+            "bound": bound,
+            "bound_se": se,
+            "moved": state.window.moved,
+            "step_min": float(steps.min()),
+            "step_median": float(np.median(steps)),
+            "step_max": float(steps.max()),
+            "C": info.most,
+            "rollbacks": state.safety.rollbacks,
+        }
+        with suppress(ImproperError):  # of a q on its way out
+            if self.held_out is not None:
+                row["held_out"] = self.held_out.score(state.q)
+            if np.isfinite(list(row.values())).all():
+                state.trace.append(**row)
+                if self.watch is not None:
+                    self.watch(row)

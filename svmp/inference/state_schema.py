@@ -1,0 +1,179 @@
+"""How a `State` stands in a file: one table of its numbers, one of its arrays.
+
+Writing and reading both follow from these tables, so that nothing is written that is not checked
+when it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from svmp.families.family import Family
+from svmp.inference.schema import (
+    Check,
+    Tensor,
+    Tensors,
+    anything,
+    dict_of,
+    entries,
+    moments_of,
+    number,
+    proper,
+    record,
+    trace_names,
+    whole,
+)
+from svmp.inference.state import State
+from svmp.inference.trace import Trace
+from svmp.inference.window import SAMPLES
+from svmp.network.beliefs import Beliefs
+
+MOST_ROLLBACKS = 50
+"""A run that diverges is rolled back at most so often."""
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number of a state: where it is, and what it may be in a file."""
+
+    path: str
+    check: Check
+
+    def get(self, state: State) -> Any:
+        """Return it."""
+        return attrgetter(self.path)(state)
+
+    def set(self, state: State, value: Any) -> None:
+        """Put it back."""
+        *owner, name = self.path.split(".")
+        setattr(attrgetter(".".join(owner))(state) if owner else state, name, value)
+
+
+COUNTERS = {
+    "iteration": Scalar("iteration", whole()),
+    "accesses": Scalar("accesses", whole()),
+    "rollbacks": Scalar("safety.rollbacks", whole(high=MOST_ROLLBACKS)),
+    "damping": Scalar("safety.damping", number(2.0**-MOST_ROLLBACKS, 1)),
+    # Not a number after a divergence that was rolled back.
+    "moved": Scalar("window.moved", number(0, infinite=True, nan=True)),
+    "bound_at": Scalar("measured.accesses", whole(-1)),
+    "bound_iteration": Scalar("measured.iteration", whole(-1)),
+    "settling": Scalar("measured.local_accesses", whole()),
+}
+DESCRIPTION: dict[str, Check] = {
+    "counters": record({name: scalar.check for name, scalar in COUNTERS.items()}),
+    "window": entries(number(0, 1), whole(high=SAMPLES)),
+    "guard": entries(number(), number()),
+    "bound_terms": dict_of(number()),
+    "seconds": number(0),
+    "columns": trace_names,
+}
+"""The entries of a description that belong to the state."""
+ARRAYS = {
+    "natural": "q.natural",
+    "moments": "q.moments",
+    "total": "window.total",
+    "last": "window.last",
+    "last_moments": "window.last_moments",
+    "gradient": "statistics.gradient",
+    "square": "statistics.square",
+    "sound": "safety.sound.natural",
+    "sound_moments": "safety.sound.moments",
+}
+"""By kind of array, where those of each variable are; natural parameters before their moments."""
+
+
+def describe_state(state: State, seconds: float) -> dict[str, Any]:
+    """Return the numbers of a state, as JSON."""
+    return {
+        "counters": {name: scalar.get(state) for name, scalar in COUNTERS.items()},
+        "window": [state.window.clock, state.window.count],
+        "guard": state.safety.start.tolist(),
+        "bound_terms": state.measured.terms,
+        "seconds": seconds,
+        "columns": state.trace.columns,
+    }
+
+
+def state_tensors(state: State) -> Tensors:
+    """Return the arrays of a state, by kind and variable."""
+    found: Tensors = {}
+    for kind, path in ARRAYS.items():
+        if path.startswith("safety") and state.safety.sound is None:
+            continue
+        for name, array in attrgetter(path)(state).items():
+            if name in state.q.natural:  # moments of observed parents are in the model
+                found[f"{kind}/{name}"] = np.ascontiguousarray(array)
+    return found | {f"trace/{k}": v for k, v in state.trace.to_dict().items()}
+
+
+def declared_tensors(
+    about: Mapping[str, Any],
+    arrays: Tensors,
+    families: Mapping[str, tuple[int, Family]],
+    globals_: Collection[str],
+    safe: bool,
+) -> dict[str, Tensor]:
+    """Return what each array of a file must be.
+
+    Parameters
+    ----------
+    about, arrays
+        What the file says.
+    families
+        By stored variable, its number of elements and its family.
+    globals_
+        Variables whose average the stopping rule keeps.
+    safe
+        Whether the method cannot diverge, so that no sound q is kept.
+    """
+    found: dict[str, Tensor] = {}
+
+    def declare(kind: str, moments: str, names: Collection[str]) -> None:
+        for name in names:
+            size, family = families[name]
+            shape = (size, family.size)
+            found[f"{kind}/{name}"] = Tensor(shape, proper(family))
+            found[f"{moments}/{name}"] = Tensor(shape, moments_of(family, arrays, f"{kind}/{name}"))
+
+    declare("natural", "moments", families)
+    declare("last", "last_moments", globals_)
+    if not safe:
+        declare("sound", "sound_moments", families)
+    count = about["window"][1]
+    for name in globals_ if count else ():
+        size, family = families[name]
+        found[f"total/{name}"] = Tensor((size, family.size), proper(family, count))
+    for name, (size, family) in families.items():
+        for kind in ("gradient", "square"):  # NaN where nothing was seen yet
+            if f"{kind}/{name}" in arrays:
+                found[f"{kind}/{name}"] = Tensor((size, family.size), anything)
+    return found
+
+
+def restore_state(state: State, about: Mapping[str, Any], arrays: Tensors) -> None:
+    """Put a state where it was written; what a file does not have stays as it is."""
+
+    def of(kind: str) -> dict[str, np.ndarray]:
+        start = len(kind) + 1
+        return {k[start:]: v.copy() for k, v in arrays.items() if k.startswith(kind + "/")}
+
+    for name, scalar in COUNTERS.items():
+        scalar.set(state, about["counters"][name])
+    state.window.clock, state.window.count = about["window"]
+    state.safety.start = np.array(about["guard"], dtype=np.float64)
+    state.measured.terms = dict(about["bound_terms"])
+    state.seconds = about["seconds"]
+    columns = of("trace")
+    state.trace = Trace({name: columns[name].tolist() for name in about["columns"]})
+    if of("sound"):
+        q = state.q
+        state.safety.sound = Beliefs({}, dict(q.moments), {}, q.implicit, q.row_moments)
+    for kind, path in ARRAYS.items():
+        if state.safety.sound is not None or not path.startswith("safety"):
+            attrgetter(path)(state).update(of(kind))

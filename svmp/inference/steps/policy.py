@@ -1,0 +1,141 @@
+"""Step policies: how far lambda_i moves towards what the rows that were read say it should be.
+
+A policy is any function from a `StepContext` to the steps of some elements, between 0 and 1; one of
+your own is a few lines:
+
+>>> def cautious(context):
+...     return 0.5 * context.read / context.children
+>>> from svmp import StepContext
+>>> cautious(StepContext("u", 1, children=np.array([100]), read=np.array([4])))
+array([0.02])
+
+svmp's own policies are classes that also declare what else is to be known about them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from svmp.errors import ModelError
+from svmp.families.family import Array
+from svmp.inference.methods import Children, Method
+from svmp.inference.settings import Setting
+from svmp.network.grid import Ints
+
+
+@dataclass(frozen=True)
+class StepContext:
+    """What a step policy is told about some elements of one variable.
+
+    Attributes
+    ----------
+    variable, iteration
+        The variable's name, and the number of the iteration, from 1.
+    children, read
+        N_i and |rows_i|: how many children each element has, and how many it reads now. Under
+        `Batch(size, over=dim)` groups are drawn, and so it is D groups and S that are read.
+    coupling
+        How many other elements share a row with each, at most.
+    together
+        Whether they move at the same time, as in option (b).
+    share
+        The part of all observations that an iteration draws, where it draws for all elements and
+        moves those that have a child in it, as `Batch(size)` does.
+    gradient, square
+        Running means of the natural gradient and of its square, (elements, size); kept only for
+        policies with an attribute `statistics` that is true.
+    """
+
+    variable: str
+    iteration: int
+    children: Ints
+    read: Ints
+    coupling: int = 0
+    together: bool = False
+    share: float | None = None
+    gradient: Array | None = None
+    square: Array | None = None
+
+    @property
+    def readings(self) -> Array:
+        """How many times over each element has read its children before, on average."""
+        share = self.read / np.maximum(self.children, 1) if self.share is None else self.share
+        return np.asarray((self.iteration - 1) * share)
+
+
+Steps = Callable[[StepContext], ArrayLike]
+
+
+class Policy(ABC):
+    """A step policy, with its declared properties.
+
+    Attributes
+    ----------
+    adaptive
+        Whether steps follow from the child counts. A run that diverges under an adaptive policy
+        goes on with shorter steps; under any other it stops.
+    statistics
+        Whether the policy reads `gradient` and `square`. Compiled loops do not keep them.
+    settings
+        The numbers that a form asks for, by parameter.
+    """
+
+    adaptive: ClassVar[bool] = False
+    statistics: bool = False
+    settings: ClassVar[dict[str, Setting]] = {}
+
+    @abstractmethod
+    def __call__(self, context: StepContext) -> ArrayLike:
+        """Return the step of each element, or one for all of them."""
+
+    def default_method(self) -> Method:
+        """Return the method that `fit` takes where it is given this policy alone."""
+        return Children(5)
+
+    def method_at(self, method: Method, iteration: int) -> Method:
+        """Return the method as it is in one iteration; most policies leave it alone."""
+        return method
+
+    @property
+    def decay(self) -> float:
+        """Forgetting rate of a schedule like this one."""
+        return 0.6
+
+    @property
+    def label(self) -> str:
+        """The policy in a few words, for the legend of a figure."""
+        return type(self).__name__
+
+    def recipe(self) -> dict[str, Any]:
+        """Return the arguments that make this policy again."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class FunctionPolicy(Policy):
+    """A function or object of the user's, as a policy."""
+
+    function: Steps
+    statistics: bool = False
+
+    def __call__(self, context: StepContext) -> ArrayLike:
+        return self.function(context)
+
+
+def as_policy(steps: Steps) -> Policy:
+    """Return a step policy: one of svmp's own as it is, a function of the user's wrapped."""
+    if isinstance(steps, Policy):
+        return steps
+    return FunctionPolicy(steps, bool(getattr(steps, "statistics", False)))
+
+
+def refuse(reason: str, force: object) -> None:
+    """Refuse parameters outside the theory, unless forced."""
+    if not isinstance(force, bool | int) or not force:
+        raise ModelError(f"{reason}; force=True takes it all the same")

@@ -1,0 +1,112 @@
+"""The step rho_i of each element in one iteration: a policy applied to a draw of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from svmp.errors import ModelError
+from svmp.families.family import Array
+from svmp.inference.methods.draw import Draw
+from svmp.inference.methods.method import Option
+from svmp.inference.steps.constant import Constant
+from svmp.inference.steps.policy import Policy, StepContext
+from svmp.network.beliefs import Beliefs
+from svmp.network.grid import Ints
+
+MEMORY = 0.1
+"""Weight of the newest gradient in the running statistics that a policy may ask for."""
+
+
+@dataclass
+class GradientStatistics:
+    """Running means of the natural gradient and of its square, by variable; NaN where not seen."""
+
+    gradient: dict[str, Array] = field(default_factory=dict)
+    square: dict[str, Array] = field(default_factory=dict)
+
+    def add(self, q: Beliefs, name: str, elements: Ints, target: Array) -> tuple[Array, Array]:
+        """Take in the newest natural gradient of some elements; return both means of theirs."""
+        new = target - q.natural[name][elements]
+        for mean, value in ((self.gradient, new), (self.square, new**2)):
+            old = mean.setdefault(name, np.full_like(q.natural[name], np.nan))
+            seen = np.isfinite(old[elements])
+            old[elements] = np.where(seen, (1 - MEMORY) * old[elements] + MEMORY * value, value)
+        return self.gradient[name][elements], self.square[name][elements]
+
+
+@dataclass(frozen=True)
+class StepRule:
+    """The steps of one iteration; local variables are optimised outright.
+
+    Attributes
+    ----------
+    damping
+        Factor by which all steps of the policy are reduced.
+    statistics
+        Of the gradient, for policies that ask for them.
+    """
+
+    rows: Draw
+    policy: Policy
+    option: Option = "a"
+    iteration: int = 1
+    damping: float = 1.0
+    statistics: GradientStatistics = field(default_factory=GradientStatistics)
+
+    @classmethod
+    def unit(cls, rows: Draw) -> StepRule:
+        """Return unit steps that are seen at once: coordinate ascent."""
+        return cls(rows, Constant(1.0))
+
+    def at_once(self, name: str) -> bool:
+        """Return whether the others see a new value of a variable at once."""
+        return self.option == "a" or name in self.rows.locals
+
+    def __call__(
+        self,
+        q: Beliefs,
+        name: str,
+        elements: Ints,
+        read: Ints,
+        target: Array | None = None,
+        children: Ints | None = None,
+    ) -> Array:
+        """Return the step of each element, or one number for all.
+
+        Parameters
+        ----------
+        q, name, elements
+            The elements of a variable.
+        read, children
+            Number of children that each reads, and that each has.
+        target
+            lambda_temp of each, for policies that ask for statistics of the gradient.
+        """
+        if name in self.rows.locals:
+            return np.ones(1)
+        gradient = square = None
+        if self.policy.statistics and target is not None:
+            gradient, square = self.statistics.add(q, name, elements, target)
+        context = StepContext(
+            name,
+            self.iteration,
+            self.rows.children(name, elements) if children is None else children,
+            read,
+            self.rows.coupling[name],
+            self.option == "b",
+            self.rows.batch_share,
+            gradient,
+            square,
+        )
+        try:
+            rho = np.atleast_1d(np.asarray(self.policy(context), dtype=np.float64))
+            if rho.shape not in ((1,), elements.shape):
+                raise ValueError(f"an array of shape {rho.shape} for {len(elements)} elements")
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"the steps for '{name}' are not a number each: {error}") from None
+        rho = rho if self.damping == 1 else self.damping * rho
+        if not (np.isfinite(rho) & (rho > 0)).all():
+            raise ModelError(f"the steps for '{name}' must be positive and finite, not {rho.min()}")
+        return rho

@@ -1,0 +1,125 @@
+"""Local Categoricals that are not stored, and the topics that they choose among.
+
+Between two iterations such a variable has the best q given the others. Within one, the others read
+the sums that were taken at its turn, as they would read a stored q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from svmp.families.family import Array
+from svmp.inference.methods.draw import Draw
+from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.plain import MessageSum, Tangents
+from svmp.inference.updaters.updater import Change, Term, Updater
+from svmp.kernels.categorical.topics_updater import Topics
+from svmp.kernels.categorical.updater import ImplicitCategorical
+from svmp.network.beliefs import Beliefs
+from svmp.network.edge import Edge
+from svmp.network.grid import Ints
+from svmp.network.network import Network
+
+
+class Cached(NamedTuple):
+    """Sums over rows: of which q and when, and of which draw (None: all rows)."""
+
+    q: Beliefs
+    version: int
+    draw: Draw | None
+    sums: Any
+
+
+@dataclass(eq=False)
+class ImplicitUpdater(Updater):
+    """A Categorical of the rows that is not stored; its turn is when its sums are taken anew."""
+
+    network: Network
+    loops: ImplicitCategorical
+    _cached: Cached | None = field(default=None, repr=False)
+    label = "compiled (categorical), not stored"
+
+    @property
+    def name(self) -> str:
+        """The variable."""
+        return self.loops.variable.name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
+        self.refresh(q)
+        read = sum(int(rows.children_drawn(e).sum()) for e in self.network.edges[self.name])
+        yield Change.of_rows_read(self.name, read)
+
+    def refresh(self, q: Beliefs) -> None:
+        """Forget sums that were taken before q changed."""
+        if self._cached is not None and self._cached.version != q.version:
+            self._cached = None
+
+    def sums(self, q: Beliefs, rows: Draw | None = None) -> Any:
+        """Return the sums over the rows drawn, or over all, as they were last taken."""
+        draw = None if rows is None or rows.whole else rows
+        known = self._cached
+        if known is None or known.q is not q or known.draw is not draw:
+            elements = None if draw is None else draw.drawn_rows(self.name)
+            self.keep(q, draw, self.loops.sums(q, elements))
+        assert self._cached is not None
+        return self._cached.sums
+
+    def keep(self, q: Beliefs, draw: Draw | None, sums: Any) -> None:
+        """Keep sums that were taken of the current q."""
+        self._cached = Cached(q, q.version, draw, sums)
+
+    def bound_term(self, q: Beliefs) -> dict[str, float]:
+        self.refresh(q)
+        return self.loops.bound_terms(q, self.sums(q))
+
+
+@dataclass(frozen=True, eq=False)
+class ImplicitMessages:
+    """The messages of the tables that a Categorical chooses for, from its sums."""
+
+    implicit: ImplicitUpdater
+    edge: Edge
+
+    def __call__(self, q: Beliefs, rows: Draw, elements: Ints, tangents: Tangents) -> MessageSum:
+        loops, sums = self.implicit.loops, self.implicit.sums(q, rows)
+        message = loops.message(q, sums, self.edge, elements)
+        scale = rows.scale(self.edge.parent.name, elements)
+        return MessageSum(message * scale[:, None], loops.reads(sums, self.edge, elements))
+
+
+@dataclass(frozen=True, eq=False)
+class TopicUpdater(Updater):
+    """Updates all topics from the sums of the words' choices, in one compiled pass."""
+
+    network: Network
+    name: str
+    implicit: ImplicitUpdater
+    loops: Topics
+    term: Term
+    label = "compiled (topics)"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
+        elements = self.loops.topics
+        read, scale = rows.read(self.name, elements), rows.scale(self.name, elements)
+        step, sums = rho(q, self.name, elements, read), self.implicit.sums(q, rows)
+        prior: Array = np.array(self.network.prior(q, self.name, elements))
+        at_once, steps = rho.at_once(self.name), np.broadcast_to(step, len(elements)).copy()
+        natural = self.loops.update(q, sums, prior, steps, scale, at_once)
+        accesses = self.loops.reads(sums, self.network.edges[self.name][0], elements)
+        applied = at_once and bool(self.network.hidden[self.name].family.in_domain(natural).all())
+        yield Change(self.name, elements, natural[elements], accesses, step, read, applied)
+
+    def bound_term(self, q: Beliefs) -> dict[str, float]:
+        return {self.name: self.term(q)}

@@ -1,0 +1,145 @@
+"""The variables of the groups that are drawn: a document's topics, a user's factors.
+
+They are optimised by coordinate ascent until each group is at rest, before the global variables
+have their turn. They start near their prior: what they were before does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from svmp.families.family import Array, dot
+from svmp.inference.domain import check_domain
+from svmp.inference.methods.draw import Draw, by_colour
+from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.categorical import ImplicitUpdater
+from svmp.inference.updaters.plain import PlainUpdater
+from svmp.inference.updaters.updater import Change, Updater
+from svmp.kernels.categorical.topics_updater import Topics
+from svmp.network.beliefs import Beliefs
+from svmp.network.grid import Ints
+from svmp.network.grouping import Grouping
+from svmp.network.network import Network
+
+REST = 1e-4
+"""A group is at rest when a pass moves its q by at most so many nats an element: for a Normal, by
+a hundredth of its standard deviation, which is little beside the noise of drawing groups."""
+MOST_PASSES = 100
+"""Passes over a group at most, so that one that is slow to rest does not hold up the others."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupsUpdater(Updater):
+    """Optimises the variables of the drawn groups by passes over their rows.
+
+    `variables` has the plain updater of each.
+    """
+
+    network: Network
+    grouping: Grouping
+    variables: Mapping[str, PlainUpdater]
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        """What it is, in a few words."""
+        return f"plain, optimised for each '{self.grouping.dim}' drawn"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.variables)
+
+    def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
+        active, grouping, accesses = rows.groups_drawn, self.grouping, 0
+        restart(self.network, q, grouping, self.names, active)
+        for _ in range(MOST_PASSES):
+            moved = np.zeros(grouping.count)
+            for name, updater in self.variables.items():
+                groups = by_colour(self.network, name, grouping.rows(name, active))
+                tangents = updater.tangents(q, rows, groups)
+                for elements in groups:
+                    sums, read = updater.sums(q, rows, elements, tangents)
+                    target = updater.solve(sums, self.network.prior(q, name, elements))
+                    change = optimise(self.network, q, name, elements, target)
+                    moved += np.bincount(grouping.group[name][elements], change, grouping.count)
+                    accesses += read
+            active = active[moved[active] > REST * grouping.sizes[active]]
+            if not len(active):
+                break
+        yield Change.of_rows_read(self.names[0], accesses)
+
+    def bound_term(self, q: Beliefs) -> dict[str, float]:
+        terms: dict[str, float] = {}
+        for updater in self.variables.values():
+            terms |= updater.bound_term(q)
+        return terms
+
+
+@dataclass(frozen=True, eq=False)
+class DocumentsUpdater(Updater):
+    """Optimises the shares of topics of the drawn documents, and their words' topics, compiled.
+
+    Attributes
+    ----------
+    shares
+        The plain updater of the shares of each document; None where they belong to no document.
+    words
+        The topics of the words, which are not stored.
+    """
+
+    network: Network
+    grouping: Grouping
+    shares: PlainUpdater | None
+    words: ImplicitUpdater
+    loops: Topics
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        """What it is, in a few words."""
+        return f"compiled (topics), optimised for each '{self.grouping.dim}' drawn"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.grouping.locals)
+
+    def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
+        self.words.refresh(q)
+        if self.shares is None:
+            return
+        name, drawn = self.shares.name, rows.groups_drawn
+        restart(self.network, q, self.grouping, [name], drawn)
+        documents = self.grouping.rows(name, drawn)
+        prior = self.network.prior(q, name, documents)
+        natural, sums, read = self.loops.optimise(q, documents, prior, REST, MOST_PASSES)
+        self.network.move(q, name, documents, natural)
+        self.words.keep(q, rows, sums)
+        yield Change.of_rows_read(name, read)
+
+    def bound_term(self, q: Beliefs) -> dict[str, float]:
+        own = {} if self.shares is None else self.shares.bound_term(q)
+        return own | self.words.bound_term(q)
+
+
+def restart(
+    network: Network, q: Beliefs, grouping: Grouping, names: Collection[str], drawn: Ints
+) -> None:
+    """Start the variables of some groups anew, near their prior."""
+    for number, (name, variable) in enumerate(network.hidden.items()):
+        if name in names:
+            elements = grouping.rows(name, drawn)
+            prior = np.array(network.prior(q, name, elements))
+            natural = variable.family.at(elements).start(prior, np.random.default_rng([number, 5]))
+            network.move(q, name, elements, natural)
+
+
+def optimise(network: Network, q: Beliefs, name: str, elements: Ints, target: Array) -> Array:
+    """Give elements the optimum for the rows they read; return how far each moved.
+
+    That is the symmetrised KL between old and new, in nats.
+    """
+    before, moments = q.natural[name][elements], q.moments[name][elements]
+    check_domain(network.hidden[name], elements, target)
+    network.move(q, name, elements, target)
+    return dot(target - before, q.moments[name][elements] - moments)

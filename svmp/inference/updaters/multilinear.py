@@ -1,0 +1,112 @@
+"""Hands a variable to compiled loops: multilinear means and logits, dot products of vectors.
+
+The loops do what the plain updater does, or its joint twin, in one pass over the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from svmp.families.family import Array
+from svmp.inference.methods.draw import Draw
+from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.plain import MessageSum, Tangents
+from svmp.inference.updaters.updater import Change, Term, Updater
+from svmp.kernels.multilinear.updater import Multilinear
+from svmp.network.beliefs import Beliefs
+from svmp.network.edge import Edge
+from svmp.network.grid import Ints
+from svmp.network.network import Network
+from svmp.network.slot import Single
+
+
+@dataclass(frozen=True, eq=False)
+class MultilinearUpdater(Updater):
+    """Updates a variable in the mean of one table by compiled loops.
+
+    Attributes
+    ----------
+    loops
+        Those of the table.
+    joint
+        Whether elements that stand in one sum are solved together.
+    term
+        The variable's term in the bound.
+    """
+
+    network: Network
+    name: str
+    loops: Multilinear
+    joint: bool
+    term: Term
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        """What it is, in a few words."""
+        many = self.loops.operand(self.name).width > 1 and self.joint
+        kind = (
+            "vectors" if not self.loops.draws else "multilinear, joint" if many else "multilinear"
+        )
+        return f"compiled ({kind}), rows of '{self.loops.table}'"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
+        work, width = rows.work(self.loops, self.name), self.loops.operand(self.name).width
+        first, at_once = work.keys * width, rho.at_once(self.name)
+        step = rho(q, self.name, first, work.read, children=work.children)
+        natural, sound = self.loops.update(
+            q, self.name, work, self.prior(q, first, width), step, at_once, self.joint
+        )
+        accesses = int(work.read.sum()) * width
+        noted = (None, None) if self.name in rows.locals else (step, work.read)
+        if at_once and sound:
+            yield Change(self.name, first[:0], natural[:0], accesses, *noted)._replace(applied=True)
+            return
+        elements = (first[:, None] + np.arange(width)).ravel()
+        yield Change(self.name, elements, natural[elements], accesses, *noted)
+
+    def prior(self, q: Beliefs, first: Ints, width: int) -> Array:
+        """Return eta_i of each element of each key, or of one key if it is the same for all."""
+        variable = self.network.hidden[self.name]
+        within = set(variable.plate.labels[-1:]) if width > 1 else set()
+        if set(variable.conditional.kinds.grid.labels) <= within:
+            return variable.conditional.to_first(q, width)
+        if len(first) * width == variable.size:
+            return variable.conditional.to_children(q)
+        return self.network.prior(q, self.name, (first[:, None] + np.arange(width)).ravel())
+
+    def bound_term(self, q: Beliefs) -> dict[str, float]:
+        return {self.name: self.term(q)}
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseMessages:
+    """What rows say about their precision, from compiled sums of squared residuals."""
+
+    loops: Multilinear
+    edge: Edge
+
+    @classmethod
+    def of(cls, loops: Multilinear | None, edge: Edge) -> NoiseMessages | None:
+        """Return the messages of a table to its precision, or None where loops do not serve it."""
+        if loops is None or loops.noise is None or not isinstance(edge.slot, Single):
+            return None
+        return cls(loops, edge)
+
+    def __call__(self, q: Beliefs, rows: Draw, elements: Ints, tangents: Tangents) -> MessageSum:
+        column = self.loops.noise
+        assert column is not None
+        drawn = rows.drawn_rows(self.loops.table)
+        keyed = self.loops.all_rows(column) if drawn is None else self.loops.keyed(column, drawn)
+        message, counts = self.loops.noise_messages(q, keyed), keyed.counts
+        if not self.edge.slot.varies:
+            counts = counts.sum(keepdims=True)
+        ones = np.ones(len(elements))
+        scale = ones if drawn is None else rows.scale(self.edge.parent.name, elements)
+        return MessageSum(scale[:, None] * message[elements], int(counts[elements].sum()))

@@ -1,0 +1,138 @@
+"""The plain updater: the prior's message and the sum of the messages of the rows that are read.
+
+It serves every variable, and is the twin that each compiled updater is compared with.
+
+The rows of a convex bound send tangents. Where they touch is decided when the turn of a variable
+begins, and stays while its elements are updated one after the other: each raises the tangents, and
+so the bound, which is at least as high at the end of the turn as it was at its beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from svmp.families.family import Array
+from svmp.inference.methods.draw import Draw
+from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.updater import Change, Term, Updater, blend
+from svmp.network.beliefs import Beliefs
+from svmp.network.edge import Edge
+from svmp.network.grid import Ints
+from svmp.network.network import Network
+
+Tangents = Mapping[str, Array]
+"""By table of a convex bound, the moments of its parameter where the tangents touch."""
+NONE: Tangents = MappingProxyType({})
+
+
+class MessageSum(NamedTuple):
+    """The sum of the messages of the rows drawn to each element, and the number of rows read."""
+
+    total: Array
+    accesses: int
+
+
+class Messages(Protocol):
+    """The messages of one table to the elements of a variable."""
+
+    def __call__(self, q: Beliefs, rows: Draw, elements: Ints, tangents: Tangents) -> MessageSum:
+        """Return the scaled sum of the messages of the rows drawn to each element."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class RowMessages(Messages):
+    """Messages computed row by row, or kind by kind where rows have the same parameters."""
+
+    edge: Edge
+
+    def __call__(self, q: Beliefs, rows: Draw, elements: Ints, tangents: Tangents) -> MessageSum:
+        edge, table = self.edge, self.edge.conditional.variable.name
+        if edge.conditional.pools and rows.reads_all(table):
+            read = int(edge.children[elements].sum())
+            return MessageSum(edge.pooled_message(q, elements), read)
+        owner, which, scale = rows.rows(edge, elements)
+        message = edge.message(q, elements, owner, which, tangents.get(table))
+        return MessageSum(scale[:, None] * message, len(which) // edge.fan)
+
+
+@dataclass(frozen=True, eq=False)
+class PlainUpdater(Updater):
+    """Updates the elements of one variable, those that never meet in a row at a time.
+
+    Attributes
+    ----------
+    messages
+        Those of each table that depends on the variable.
+    term
+        Its term in the bound.
+    """
+
+    network: Network
+    name: str
+    messages: tuple[Messages, ...]
+    term: Term
+    label = "plain"
+
+    @classmethod
+    def of(cls, network: Network, name: str) -> PlainUpdater:
+        """Return the updater that reads every message row by row."""
+        edges = tuple(RowMessages(edge) for edge in network.edges[name])
+        return cls(network, name, edges, lambda q: network.bound_term(q, name))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
+        groups = rows.groups(self.name)
+        tangents = self.tangents(q, rows, groups)
+        local = self.name in rows.locals
+        for elements in groups:
+            sums, accesses = self.sums(q, rows, elements, tangents)
+            target = self.solve(sums, self.network.prior(q, self.name, elements))
+            read = rows.read(self.name, elements)
+            step = rho(q, self.name, elements, read, target)
+            natural = blend(q.natural[self.name][elements], target, step)
+            noted = (None, None) if local else (step, read)
+            yield Change(self.name, elements, natural, accesses, *noted)
+
+    def sums(self, q: Beliefs, rows: Draw, elements: Ints, tangents: Tangents = NONE) -> MessageSum:
+        """Return the scaled sum of the messages of the rows drawn to each element."""
+        total = np.zeros((len(elements), self.network.hidden[self.name].family.size))
+        accesses = 0
+        for messages in self.messages:
+            part = messages(q, rows, elements, tangents)
+            total += part.total
+            accesses += part.accesses
+        return MessageSum(total, accesses)
+
+    def solve(self, sums: Array, prior: Array) -> Array:
+        """Return lambda_temp: the prior's message and the sum of those of the rows."""
+        return prior + sums
+
+    def tangents(self, q: Beliefs, rows: Draw, groups: list[Ints]) -> dict[str, Array]:
+        """Return where the tangents of convex bounds touch, if elements meet in their rows."""
+        if len(groups) < 2:
+            return {}
+        found = {}
+        for edge in self.network.edges[self.name]:
+            conditional, table = edge.conditional, edge.conditional.variable
+            if not conditional.factor.convex or edge.choosing:
+                continue
+            read = np.unique(np.concatenate([rows.rows(edge, some).rows for some in groups]))
+            moments = np.zeros((table.size * conditional.components, 2))
+            step = conditional.chunk(2)
+            for start in range(0, len(read), step):
+                part = read[start : start + step]
+                moments[part] = edge.slot.moments(q, part)
+            found[table.name] = moments
+        return found
+
+    def bound_term(self, q: Beliefs) -> dict[str, float]:
+        return {self.name: self.term(q)}

@@ -1,0 +1,116 @@
+"""What the choice of updaters rests on: the network, the method, and the loops that serve it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+
+from svmp.inference.methods import Method
+from svmp.inference.steps.policy import Policy
+from svmp.inference.updaters.categorical import ImplicitMessages, ImplicitUpdater
+from svmp.inference.updaters.multilinear import NoiseMessages
+from svmp.inference.updaters.plain import Messages, PlainUpdater, RowMessages
+from svmp.inference.updaters.updater import Term
+from svmp.kernels.categorical.mixture_updater import Mixtures
+from svmp.kernels.categorical.topics_updater import Topics
+from svmp.kernels.multilinear.prior import NormalPrior
+from svmp.kernels.multilinear.updater import Multilinear
+from svmp.kernels.vectors.updater import Vectors
+from svmp.network.edge import Edge
+from svmp.network.network import Network
+
+
+def find_loops(network: Network) -> dict[str, Multilinear]:
+    """Return the compiled loops of the tables that they serve; the network keeps them."""
+    if "loops" not in network.derived:
+        found = {}
+        for variable in (*network.hidden.values(), *network.observed.values()):
+            table = variable.conditional, network.present[variable.name]
+            loops = Multilinear.of(*table) or Vectors.of(*table)
+            if loops is not None:
+                found[variable.name] = loops
+        network.derived["loops"] = found
+    loops_by_table: dict[str, Multilinear] = network.derived["loops"]
+    return loops_by_table
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What updaters are chosen for.
+
+    Attributes
+    ----------
+    kernels
+        Whether compiled loops may be used.
+    stored
+        Variables whose q must be stored, as they start at values of the user's.
+    """
+
+    network: Network
+    method: Method
+    policy: Policy
+    kernels: bool = True
+    stored: Collection[str] = ()
+
+    @cached_property
+    def loops(self) -> dict[str, Multilinear]:
+        """Compiled loops, by table."""
+        return find_loops(self.network) if self.kernels else {}
+
+    @cached_property
+    def implicit(self) -> dict[str, ImplicitUpdater]:
+        """Local Categoricals that need not be stored.
+
+        Where every element draws rows of its own, rows meet variables at different times, and the
+        q of each is stored.
+        """
+        network, over = self.network, self.method.over
+        if not self.kernels or not self.method.shares_rows:
+            return {}
+        found = {}
+        for name in network.hidden:
+            loops = Topics.of(network, name) or Mixtures.of(network, name)
+            whole = name in network.locals or self.method.reads_all(1)  # its rows come together
+            if loops is not None and whole and name not in self.stored:
+                found[name] = ImplicitUpdater(network, loops)
+        if over is not None and not all(
+            isinstance(u.loops, Topics) and u.loops.divides(network.grouped(over))
+            for u in found.values()
+        ):
+            return {}
+        return found
+
+    def implicit_of(self, table: str) -> ImplicitUpdater | None:
+        """Return the variable whose sums have the messages of a table, if there is one."""
+        return next((u for u in self.implicit.values() if table in u.loops.tables), None)
+
+    def term(self, name: str) -> Term:
+        """Return the term of a variable in the bound."""
+        network = self.network
+        variable, loops = network.variable(name), self.loops.get(name)
+        if loops is not None:
+            if loops.noise is not None:
+                return loops.bound_term
+        elif self.kernels:
+            prior = NormalPrior.of(variable.conditional, network.present[name])
+            if prior is not None:
+                return prior.bound_term
+        return lambda q: network.bound_term(q, name)
+
+    def messages(self, edge: Edge) -> Messages:
+        """Return the messages of a table to a variable, compiled where they can be."""
+        table = edge.conditional.variable.name
+        implicit = self.implicit_of(table)
+        if implicit is not None:
+            return ImplicitMessages(implicit, edge)
+        if self.method.shares_rows and self.method.over is None:
+            noise = NoiseMessages.of(self.loops.get(table), edge)
+            if noise is not None:
+                return noise
+        return RowMessages(edge)
+
+    def plain(self, name: str) -> PlainUpdater:
+        """Return the plain updater of a variable."""
+        messages = tuple(map(self.messages, self.network.edges[name]))
+        return PlainUpdater(self.network, name, messages, self.term(name))

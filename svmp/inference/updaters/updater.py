@@ -1,0 +1,92 @@
+"""What an updater is: it gives the elements of one or more hidden variables their new q.
+
+    lambda_i_temp = eta_i + (N_i / |rows_i|) * sum over e in rows_i of eta_(e -> i)
+    lambda_i     <- (1 - rho_i) lambda_i + rho_i lambda_i_temp
+
+`inference/program.py` chooses the updater of each variable.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from svmp.families.family import Array
+from svmp.inference.methods.draw import Draw
+from svmp.inference.steps.rule import StepRule
+from svmp.network.beliefs import Beliefs
+from svmp.network.grid import Ints
+
+NO_ELEMENTS = np.zeros(0, dtype=np.int64)
+NO_NATURAL = np.zeros((0, 0))
+Term = Callable[[Beliefs], float]
+"""The term of one variable in the bound."""
+
+
+class Change(NamedTuple):
+    """New natural parameters of some elements of a variable, and what they took.
+
+    Attributes
+    ----------
+    accesses
+        Rows read.
+    rho, read
+        Step of each element or one for all, and number of rows that each read; None for variables
+        that are optimised outright.
+    applied
+        Whether q has the new values already: compiled loops write those that are seen at once
+        where they are read.
+    """
+
+    name: str
+    elements: Ints
+    natural: Array
+    accesses: int
+    rho: Array | None = None
+    read: Ints | None = None
+    applied: bool = False
+
+    @classmethod
+    def of_rows_read(cls, name: str, accesses: int) -> Change:
+        """Return a change that q has already, of which only the rows read are left to count."""
+        return cls(name, NO_ELEMENTS, NO_NATURAL, accesses, applied=True)
+
+
+def blend(old: Array, target: Array, rho: Array) -> Array:
+    """Return (1 - rho) lambda + rho lambda_temp, with a step for each line or one for all."""
+    step = rho.reshape(-1, *[1] * (target.ndim - 1))
+    return np.asarray((1 - step) * old + step * target)
+
+
+class Updater(ABC):
+    """Updates the elements of one or more hidden variables.
+
+    Where messages reduce to sums over rows, an updater also has `sums`, which add over disjoint
+    sets of rows, and `solve`, which returns lambda_temp from such sums and the prior.
+
+    Attributes
+    ----------
+    label
+        What it is, in a few words, for `svmp.explain`.
+    """
+
+    label: str
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The variables that it updates."""
+
+    @abstractmethod
+    def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
+        """Yield the new natural parameters of elements that can be updated together.
+
+        A change that is seen at once is applied before the next is asked for.
+        """
+
+    @abstractmethod
+    def bound_term(self, q: Beliefs) -> dict[str, float]:
+        """Return the terms of its variables in the bound."""
