@@ -1,4 +1,4 @@
-"""The ratings that a run can be about: where they come from, and how many they are."""
+"""Sources of the ratings that a run can use."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from svmp.ratings import Ratings, read_ratings
 
 
 class Source(Protocol):
-    """Where ratings come from.
+    """A source of ratings.
 
     Attributes
     ----------
     title
-        What the page calls it.
+        Name on the page.
     fields
-        The settings that it has; methods are given their values.
+        Names of its fields; the methods take their values.
     """
 
     title: str
     fields: tuple[str, ...]
 
     def describe(self, values: Mapping[str, Any]) -> str:
-        """Say in a few words which ratings these are."""
+        """Describe the ratings in a few words."""
         ...
 
     def size(self, values: Mapping[str, Any]) -> tuple[int, int]:
-        """Return about how many users and items together there are, and how many ratings."""
+        """Return the number of users and items together, and the number of ratings, roughly."""
         ...
 
     def load(self, values: Mapping[str, Any]) -> Ratings:
@@ -39,13 +39,13 @@ class Source(Protocol):
         ...
 
     def code(self, values: Mapping[str, Any]) -> tuple[list[str], str]:
-        """Return Python: lines that import what it takes, and a call that returns the ratings."""
+        """Return Python source: import lines, and an expression that returns the ratings."""
         ...
 
 
 @dataclass(frozen=True)
 class NetflixShaped(Source):
-    """Ratings drawn to be shaped like the paper's."""
+    """Generated ratings of the shape of the paper's sample."""
 
     title: str = "Netflix-shaped draw"
     fields: tuple[str, ...] = ("scale", "data_seed")
@@ -67,7 +67,7 @@ class NetflixShaped(Source):
 
 @dataclass(frozen=True)
 class RatingsFile(Source):
-    """Ratings of the user's own, named on the command line."""
+    """A file of ratings that the command line names."""
 
     path: str
     title: str
@@ -76,11 +76,11 @@ class RatingsFile(Source):
     count: int
     fields: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
-    """How `read_ratings` is to read it, where that is not the default."""
+    """Arguments of `read_ratings` that are not its defaults."""
 
     @classmethod
     def of(cls, path: Path, **options: Any) -> RatingsFile:
-        """Read a file once, which says what is wrong with it before there is a page."""
+        """Read a file once, so that errors in it are reported before the page opens."""
         ratings = read_ratings(path, **options)
         sizes = ratings.users, ratings.items, len(ratings)
         return cls(str(path.resolve()), path.name, *sizes, options=options)
@@ -100,6 +100,6 @@ class RatingsFile(Source):
 
 
 def find_sources(file: RatingsFile | None = None) -> dict[str, Source]:
-    """Return the data that a run can choose from, by the names that the page sends."""
+    """Return the sources by the names that the page sends."""
     drawn: dict[str, Source] = {"netflix-shaped": NetflixShaped()}
     return drawn if file is None else {"file": file, **drawn}

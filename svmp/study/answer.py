@@ -80,7 +80,7 @@ def run(runner: Runner) -> tuple[pl.DataFrame, dict[str, Any]]:
         **{f"tuned-{o}": best_tuned(runner, o) for o in "ab"},
         "hold": (
             f"unit steps held, C = N/{USAGE}, (a)",
-            runner.spec("share", 2, size=USAGE, policy="hold"),
+            runner.spec("share", 2, size=USAGE, policy="hold-then-decay"),
         ),
         "untuned": (
             f"t^-{kappa:g}, C = {smallest}, (a)",

@@ -265,7 +265,8 @@ def held_steps(runner: Runner, full: Result) -> Claim:
     """Claim 10, a practice that is tried here."""
     tries = [("a", share) for share in SHARES] + [("b", SHARES[0])]
     results = runner.results(
-        runner.spec("share", 0, size=share, option=option, policy="hold") for option, share in tries
+        runner.spec("share", 0, size=share, option=option, policy="hold-then-decay")
+        for option, share in tries
     )
     ends = [r.ending(full) for r in results]
     said = ", ".join(

@@ -9,7 +9,7 @@ from typing import Any
 from svmp.study.on_paper import short
 from svmp.study.outcomes import Outcome
 from svmp.study.runs import fraction
-from svmp.study.thresholds import METHODS, SIZES, found
+from svmp.study.thresholds import ALGORITHMS, SIZES, found
 
 
 def of(outcome: Outcome) -> str:
@@ -74,7 +74,7 @@ def thresholds(cells: list[dict[str, Any]]) -> str:
         tried = ", ".join(f"{rho} {end}" for rho, end in cell["tried"].items())
         rows.append(
             [
-                f"{METHODS[cell['method']]} ({cell['option']})",
+                f"{ALGORITHMS[cell['method']]} ({cell['option']})",
                 f"{SIZES[cell['method']]}&nbsp;=&nbsp;{cell['size']}",
                 f"<strong>{found(cell)}</strong>",
                 "" if cell["paper"] is None else fraction(cell["paper"]),

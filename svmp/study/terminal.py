@@ -141,11 +141,11 @@ def policies(about: dict[str, Any]) -> Table:
 def first_steps(about: dict[str, Any]) -> Table:
     """Return the table of the largest first steps that converge."""
     from svmp.study.runs import fraction
-    from svmp.study.thresholds import METHODS, SIZES, found
+    from svmp.study.thresholds import ALGORITHMS, SIZES, found
 
     table = Table("algorithm", "option", "size", "largest first step", "the paper's")
     for cell in about["cells"]:
         papers = "" if cell["paper"] is None else fraction(cell["paper"])
         size = f"{SIZES[cell['method']]} = {cell['size']}"
-        table.add_row(METHODS[cell["method"]], cell["option"], size, found(cell), papers)
+        table.add_row(ALGORITHMS[cell["method"]], cell["option"], size, found(cell), papers)
     return table

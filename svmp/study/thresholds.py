@@ -9,11 +9,11 @@ import polars as pl
 from svmp.study.chart import BLUE, ORANGE, Chart, Line, PanelColumn, PanelRow
 from svmp.study.convergence import SHARE, Ending
 from svmp.study.runner import Experiment, Runner
-from svmp.study.runs import Method, Result, fraction
+from svmp.study.runs import Result, fraction
 
 SMALLEST = 10
 """First steps are 2^0, 2^-1, ..., 2^-SMALLEST."""
-METHODS: dict[Method, str] = {"children": "Algorithm 1", "batch": "Algorithm 2"}
+ALGORITHMS: dict[str, str] = {"children": "Algorithm 1", "batch": "Algorithm 2"}
 SCHEMA = {
     "method": pl.String,
     "option": pl.String,
@@ -31,10 +31,10 @@ def papers(method: str, option: str, size: int) -> float | None:
     return {"a": 1 / 512, "b": 1 / 64}[option] if size == 1 else None
 
 
-def cells(runner: Runner) -> list[tuple[Method, str, int]]:
+def cells(runner: Runner) -> list[tuple[str, str, int]]:
     """Return the algorithms, options and sizes to search: figure sizes listed as thresholds."""
     wanted, settings = runner.settings.thresholds, runner.settings
-    sizes: dict[Method, tuple[int, ...]] = {
+    sizes: dict[str, tuple[int, ...]] = {
         "children": settings.children,
         "batch": settings.batches,
     }
@@ -47,7 +47,7 @@ def cells(runner: Runner) -> list[tuple[Method, str, int]]:
     ]
 
 
-def search(runner: Runner, full: Result, method: Method, option: str, size: int) -> Experiment[Any]:
+def search(runner: Runner, full: Result, method: str, option: str, size: int) -> Experiment[Any]:
     """Find the largest first step that converges.
 
     Smaller steps diverge less and take longer. The largest that is not too large is found by
@@ -115,7 +115,7 @@ def run(runner: Runner) -> tuple[pl.DataFrame, dict[str, Any]]:
 def chart(table: pl.DataFrame, about: dict[str, Any]) -> Chart:
     """Return the chart of the table."""
     columns = []
-    for method, title in METHODS.items():
+    for method, title in ALGORITHMS.items():
         lines: list[Line] = []
         sizes = sorted(set(table.filter(pl.col("method") == method)["size"].to_list()))
         for option, colour in (("a", BLUE), ("b", ORANGE)):

@@ -1,4 +1,4 @@
-"""A run before it is run: one call of `svmp.fit`, to be made or to be written down as Python."""
+"""A run that is asked for: one call of `svmp.fit`, to be made or to be exported as Python."""
 
 from __future__ import annotations
 
@@ -9,103 +9,105 @@ from typing import Any
 import svmp
 from svmp.errors import ModelError
 from svmp.inference.recording import Watch
+from svmp.lab.choices import DEFAULT, algorithms, policies
 from svmp.lab.data import RatingsFile, Source, find_sources
-from svmp.lab.fields import POLICIES, Refused, Value, code, number, read_fields
+from svmp.lab.fields import InvalidFields, Value, code, number, read_fields
+from svmp.study.choices import takes_option
 from svmp.study.netflix import matrix_factorization
 
 POINTS = 300
-"""About how many exact bounds a run computes: enough for a picture that moves."""
+"""About how many exact bounds a run computes, enough for a smooth line."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call of one of svmp's own classes."""
+    """A method or a step policy with its arguments."""
 
-    name: str
+    cls: type
     arguments: Mapping[str, Value]
 
     def __str__(self) -> str:
+        name = self.cls.__name__
+        owner = "svmp" if name in svmp.__all__ else self.cls.__module__
         listed = ", ".join(f"{name}={code(value)}" for name, value in self.arguments.items())
-        return f"svmp.{self.name}({listed})"
+        return f"{owner}.{name}({listed})"
 
 
 def make(call: Call | None) -> Any:
-    """Make what a call describes, if there is one."""
+    """Return the object that a call makes, or None without a call."""
     if call is None:
         return None
-    arguments = {name: number(value) for name, value in call.arguments.items()}
-    return getattr(svmp, call.name)(**arguments)
+    return call.cls(**{name: number(value) for name, value in call.arguments.items()})
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Everything that decides a run: values by field, and where the ratings come from."""
+class RunRequest:
+    """Everything that determines a run: values by field, and the source of the ratings."""
 
     values: Mapping[str, Value]
     source: Source
 
     @classmethod
-    def of_order(cls, order: Mapping[str, Any]) -> Plan:
-        """Return the plan that an order describes."""
+    def from_json(cls, order: Mapping[str, Any]) -> RunRequest:
+        """Return the request that `to_json` described."""
         file = order["file"] and RatingsFile(**order["file"])
         return cls(order["values"], find_sources(file)[order["values"]["data"]])
 
-    @property
-    def order(self) -> dict[str, Any]:
-        """The plan for another process, as JSON can carry it."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the request as JSON types, for the worker process."""
         file = asdict(self.source) if isinstance(self.source, RatingsFile) else None
         return {"values": dict(self.values), "file": file}
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """The values, with fractions worked out."""
+        """The values, with fractions as numbers."""
         return {name: number(value) for name, value in self.values.items()}
 
     @property
     def method(self) -> Call | None:
-        """The algorithm; None leaves it to svmp."""
-        value = self.values
-        match value["algorithm"]:
-            case "full":
-                return Call("FullVB", {})
-            case "children":
-                return Call("Children", {"C": value.get("C", 1), "option": value["option"]})
-            case "batch":
-                return Call("Batch", {"size": value["size"], "option": value["option"]})
-        return None
+        """The algorithm; None for svmp's default."""
+        name = str(self.values["algorithm"])
+        if name == DEFAULT:
+            return None
+        cls = algorithms()[name]
+        arguments = {n: self.values.get(n, setting.default) for n, setting in cls.settings.items()}
+        if takes_option(cls):
+            arguments["option"] = self.values["option"]
+        return Call(cls, arguments)
 
     @property
     def steps(self) -> Call | None:
         """The step policy; None where steps have unit length."""
         if "policy" not in self.values:
             return None
-        policy = str(self.values["policy"])
-        return Call(policy, {name: self.values[name] for name in POLICIES[policy]})
+        cls = policies()[str(self.values["policy"])]
+        return Call(cls, {name: self.values[name] for name in cls.settings})
 
     @property
     def options(self) -> dict[str, Any]:
         """The other arguments of `svmp.fit`."""
         options = {"seed": self.numbers["seed"], "max_sweeps": self.numbers["sweeps"]}
-        if self.values["algorithm"] != "full":  # which computes it at every sweep anyway
+        method = make(self.method)
+        if method is None or not method.reads_all(1):  # else the bound follows every sweep anyway
             options["bound_every"] = max(1, int(self.iterations / POINTS))
         return options
 
     @property
     def iterations(self) -> float:
-        """About how many iterations the budget allows, where each costs the same."""
+        """About how many iterations the budget allows; 0 if their cost is not constant."""
         nodes, ratings = self.source.size(self.numbers)
-        read = {"C": nodes * self.numbers.get("C", 0), "size": 2 * self.numbers.get("size", 0)}
-        each = min(max(read.values()), 2 * ratings)
+        read = max(nodes * self.numbers.get("C", 0), 2 * self.numbers.get("size", 0))
+        each = min(read, 2 * ratings)
         return 2 * ratings * self.numbers["sweeps"] / each if each else 0.0
 
     def run(self, watch: Watch) -> svmp.Fit:
-        """Do it."""
+        """Make the run."""
         model = matrix_factorization(self.source.load(self.numbers), self.numbers["factors"])
         method, steps = make(self.method), make(self.steps)
         return svmp.fit(model, method, steps=steps, **self.options, progress=False, watch=watch)
 
     def script(self) -> str:
-        """Return it as Python that gives the same bits."""
+        """Return the run as Python that gives the same bits."""
         imports, load = self.source.code(self.numbers)
         arguments = ["model"]
         if self.method is not None:
@@ -141,44 +143,25 @@ class Plan:
     @property
     def label(self) -> str:
         """The algorithm and its steps in a few words."""
-        value = self.values
-        match value["algorithm"]:
-            case "full":
-                return "Full VB"
-            case "default":
-                return "The default, nothing to tune"
-            case "children":
-                most = f", C = {value['C']:,}" if "C" in value else ""
-                return f"Algorithm 1 ({value['option']}){most}, {self._pace}"
-        return f"Algorithm 2 ({value['option']}), {value['size']:,} a batch, {self._pace}"
-
-    @property
-    def _pace(self) -> str:
-        value = self.values
-        match value["policy"]:
-            case "RobbinsMonro" if self.numbers["rho1"] == 1:
-                return f"steps t^−{value['kappa']}"
-            case "RobbinsMonro":
-                return f"from ρ₁ = {value['rho1']}, κ = {value['kappa']}"
-            case "HoldThenDecay":
-                return f"{value['hold']} unit steps, then t^−{value['kappa']}"
-            case "Nodewise":
-                return f"node-wise steps, c = {value['c']}, κ = {value['kappa']}"
-            case "Grow":
-                return f"C grows from {value['start']} by {value['rate']}, c = {value['c']}"
-        return f"steps of {value['rho']}"
+        method, steps = make(self.method), make(self.steps)
+        if method is None:
+            return "The default, nothing to tune"
+        if steps is None:
+            return str(method.label)
+        return f"{steps.method_at(method, 1).label}, {steps.label}"
 
 
-def read_plan(given: object, sources: Mapping[str, Source]) -> Plan:
-    """Check what the page asks for; raise `Refused` with a sentence for each field in the way."""
+def read_request(given: object, sources: Mapping[str, Source]) -> RunRequest:
+    """Check what the page sends; raise `InvalidFields` with a sentence for each wrong field."""
     values = read_fields(given, sources)
-    plan = Plan(values, sources[str(values["data"])])
+    request = RunRequest(values, sources[str(values["data"])])
     try:
-        policy = make(plan.steps)
-        if policy is not None:
-            policy.method_at(make(plan.method), 1)
+        method, steps = make(request.method), make(request.steps)
+        if steps is not None:
+            steps.method_at(method, 1)
     except ModelError as error:
-        sentence = str(error).partition(";")[0]  # what Python would take is no help in a page
+        sentence = str(error).partition(";")[0]  # what follows is about Python arguments
         first = sentence.split()[0]
-        raise Refused({first if first in values else "policy": sentence}) from None
-    return plan
+        fallback = "policy" if "policy" in values else "algorithm"
+        raise InvalidFields({first if first in values else fallback: sentence}) from None
+    return request
