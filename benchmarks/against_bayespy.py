@@ -1,7 +1,7 @@
 """The paper's matrix factorization against BayesPy: seconds a sweep, 100,000 ratings.
 
-Both start at the same q and are checked to have the same bound after their sweeps; with q
-factorised over all scalars, and with a covariance for each user and item.
+Both start from the same q and are checked to have the same bound after the sweeps. q is factorised
+over all scalars, or has a full covariance for each user and item.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import numpy as np
 from common import Row, Unavailable, ask, in_turn, iteration_seconds, main
 
 import svmp
+from svmp.datasets import netflix_shaped
 from svmp.ratings import Ratings
-from svmp.study.netflix import matrix_factorization, netflix_shaped
+from svmp.study.netflix import matrix_factorization
 
 SWEEPS = 3
 ITERATIONS = 20
-"""So many of svmp's, of which the quickest counts: they are short beside what disturbs them."""
+"""Iterations of svmp, of which the fastest counts: they are short compared with disturbances."""
 AGREE = 1e-4
 
 

@@ -1,8 +1,8 @@
 """Matrix factorization against plain C, on the Netflix-shaped million.
 
 A full VB sweep, the exact bound, an iteration of Algorithm 1, and two threads against one. Both
-sides start at the same q and are checked to reach the same q and the same bound. The time of svmp's
-bound is that of a sweep with it less that of a sweep without.
+programs start from the same q and are checked to reach the same q and the same bound. The time of
+svmp's bound is the difference between sweeps with and without it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from common import THREADS, Row, in_turn, iteration_seconds, main, seconds
 from plain import Plain, compiled
 
 import svmp
+from svmp.datasets import netflix_shaped
 from svmp.ratings import Ratings
-from svmp.study.netflix import matrix_factorization, netflix_shaped
+from svmp.study.netflix import matrix_factorization
 
 UNIT = svmp.Constant(1.0)
 SCHEDULE = svmp.RobbinsMonro(kappa=0.6, tau=32767)
@@ -73,7 +74,7 @@ def full_vb(c: Any, ratings: Ratings, factors: int, rounds: int) -> list[Row]:
 
 
 def algorithm_1(c: Any, ratings: Ratings, C: int, rounds: int, factors: int = 5) -> Row:
-    """Time an iteration in which every scalar draws C children anew."""
+    """Time an iteration in which every scalar draws C children."""
     u, v = start(ratings, factors)
     model, plain = matrix_factorization(ratings, factors), Plain(c, ratings, u, v)
     counts = np.concatenate([np.bincount(ratings.user), np.bincount(ratings.item)])

@@ -1,9 +1,8 @@
 """The paper's matrix factorization against NumPyro's SVI: time to the same exact bound, K = 5.
 
 NumPyro's AutoNormal has the same factorised q. It takes a fixed number of Adam steps over all
-ratings (the better of two rates); svmp, by default, is timed from the declaration of the model
-until its bound is as high as NumPyro's highest. Neither is charged for compiling, nor NumPyro for
-bounds.
+ratings (the better of two rates). svmp's default is timed from the declaration of the model until
+its bound reaches NumPyro's highest. Compiling is not counted for either, nor NumPyro's bounds.
 """
 
 from __future__ import annotations
@@ -17,15 +16,16 @@ import numpy as np
 from common import Row, Unavailable, ask, main
 
 import svmp
+from svmp.datasets import netflix_shaped
 from svmp.ratings import Ratings
-from svmp.study.netflix import matrix_factorization, netflix_shaped
+from svmp.study.netflix import matrix_factorization
 
 FACTORS = 5
 RATES = (0.03, 0.1)
 
 
 def time_to(ratings: Ratings, target: float, limit: float) -> float | None:
-    """Return svmp's seconds to the target, the bounds on the way included; None beyond a limit."""
+    """Return svmp's seconds to the target, including its bounds; None beyond the limit."""
     began = time.perf_counter()
     model = matrix_factorization(ratings, FACTORS)
     declared = time.perf_counter() - began

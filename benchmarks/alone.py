@@ -1,8 +1,8 @@
-"""Sweeps of full VB in a process of their own: seconds of the quickest, and peak memory.
+"""Sweeps of full VB in a separate process: seconds of the fastest sweep, and peak memory.
 
-Asked in JSON on standard input for so many million ratings, factors and sweeps; answers in JSON.
-The ratings are drawn a million at a time, each million by other users of the same 16,015 items, as
-in the whole of the Netflix data.
+The numbers of million ratings, factors and sweeps are read as JSON from standard input; the answer
+is JSON. The ratings are drawn a million at a time, each million by other users of the same 16,015
+items, as in the whole of the Netflix data.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import numpy as np
 from common import iteration_seconds
 
 import svmp
+from svmp.datasets.netflix import ITEMS, RATINGS, USERS
 from svmp.ratings import Ratings
-from svmp.study.netflix import ITEMS, RATINGS, USERS, matrix_factorization
+from svmp.study.netflix import matrix_factorization
 
 
 def ratings(millions: float, seed: int = 0) -> Ratings:
-    """Draw ratings in chunks, into arrays that are as large as they will be."""
+    """Generate ratings in chunks, into arrays of the final size."""
     share = min(millions, 1.0)
     chunks = range(round(millions / share))
     users, count = round(USERS * share), round(RATINGS * share)
@@ -54,13 +55,13 @@ def sweeps(millions: float, factors: int, sweeps: int) -> dict[str, float]:
 
 
 def alone(millions: float, factors: int = 32, sweeps: int = 6, threads: int = 0) -> dict[str, Any]:
-    """Run sweeps in a new process, with as many threads as there are cores if none are named."""
+    """Run sweeps in a new process, by default with one thread per core."""
     request = {"millions": millions, "factors": factors, "sweeps": sweeps}
     return in_new_process(__file__, request, threads)
 
 
 def in_new_process(script: str, request: dict[str, Any], threads: int = 0) -> dict[str, Any]:
-    """Ask a script in JSON on its standard input; return what it prints."""
+    """Send a request as JSON to the standard input of a script; return the JSON that it prints."""
     path = os.pathsep.join(p for p in sys.path if p)
     environment = {**os.environ, "PYTHONPATH": path}
     if threads:

@@ -1,4 +1,4 @@
-"""What the benchmarks share: machine facts, timing in turn, peers in their own environments, JSON.
+"""Shared by the benchmarks: machine facts, interleaved timing, peers in their own environments.
 
 A benchmark is a script with a function `measure(quick)` that yields rows; `main(measure)` runs it,
 prints the rows and writes them to results/<script>.json, or .quick/<script>.json with --quick.
@@ -32,25 +32,25 @@ RESULTS, QUICK = HERE / "results", HERE / ".quick"
 THREADS = len(os.sched_getaffinity(0))
 LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 Curve = list[tuple[float, float]]
-"""Seconds, and the error after them."""
+"""Pairs of seconds and the error at that time."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One figure: svmp's against another's.
+    """One measurement: svmp against another program.
 
     Attributes
     ----------
     what
         What was measured.
     svmp, other
-        Both figures, in `unit`; `other` is None where there is nothing to compare with.
+        Both figures, in `unit`; `other` is None if there is nothing to compare with.
     against
-        Whose the other figure is.
+        Name of the other program.
     wanted
-        The most that svmp / other should be.
+        Largest acceptable ratio svmp / other.
     note
-        What a reader must know beside it, or why there is no figure.
+        Remark for the reader, or why there is no figure.
     """
 
     what: str
@@ -66,15 +66,15 @@ class Row:
         return None if self.svmp is None or not self.other else self.svmp / self.other
 
 
-def in_turn(ways: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
-    """Call every way once a round, in turn; return the least seconds that each reported.
+def in_turn(functions: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
+    """Call each function once a round, in turn; return the least seconds that each reported.
 
-    What else the machine does then falls on all of them alike, and the least is what each needs.
+    So other load on the machine affects all of them alike, and the minimum is the least affected.
     """
-    least = dict.fromkeys(ways, float("inf"))
+    least = dict.fromkeys(functions, float("inf"))
     for _ in range(rounds):
-        for name, way in ways.items():
-            least[name] = min(least[name], way())
+        for name, function in functions.items():
+            least[name] = min(least[name], function())
     return least
 
 
@@ -89,15 +89,15 @@ def seconds(function: Callable[[], Any], repeat: int = 1) -> float:
 
 
 class Clock:
-    """A step policy that notes when each iteration begins, and leaves the steps to another."""
+    """A step policy that wraps another one and records when each iteration begins."""
 
     def __init__(self, steps: svmp.inference.steps.Steps) -> None:
         self.steps = steps
         self.began: dict[int, float] = {}
 
-    def __call__(self, look: svmp.StepContext) -> Any:
-        self.began.setdefault(look.iteration, time.perf_counter())
-        return self.steps(look)
+    def __call__(self, context: svmp.StepContext) -> Any:
+        self.began.setdefault(context.iteration, time.perf_counter())
+        return self.steps(context)
 
     @property
     def least(self) -> float:
@@ -107,7 +107,7 @@ class Clock:
 
 def iteration_seconds(
     model: svmp.Model,
-    method: svmp.inference.selection.Selection,
+    method: svmp.inference.methods.Method,
     steps: svmp.inference.steps.Steps,
     iterations: int = 4,
     bound: bool = False,
@@ -130,10 +130,10 @@ def iteration_seconds(
 def ladder(
     run: Callable[[int], svmp.Fit], error: Callable[[svmp.Fit], float], enough: float, goal: float
 ) -> Curve:
-    """Return (seconds, error) of a run that goes on, until it is good or long enough.
+    """Return the (seconds, error) curve of one run, until it reaches the goal or the time limit.
 
-    It stops after so many sweeps and is resumed. What counts is its own clock, with what it took to
-    set up at first, so that the seconds are those of a run that ends there without a stop before.
+    The run is stopped after each number of sweeps in `LADDER` and resumed. Seconds are those of its
+    own clock plus the set-up, as if it had run to that point without a stop.
     """
     curve: Curve = []
     began = time.perf_counter()
@@ -148,16 +148,16 @@ def ladder(
 
 
 def first_at(curve: Curve, goal: float) -> float | None:
-    """Return the seconds after which a curve is at the goal."""
+    """Return the seconds at which a curve reaches the goal; None if it does not."""
     return next((seconds for seconds, error in curve if error <= goal), None)
 
 
 class Unavailable(Exception):
-    """A peer that could not be installed or run, and why."""
+    """A peer could not be installed or run; the message says why."""
 
 
 def environment(peer: str) -> Path:
-    """Return the Python of a peer's environment, made from requirements/<peer>.txt if need be."""
+    """Return the Python of a peer's environment; make it from requirements/<peer>.txt if needed."""
     requirements = HERE / "requirements" / f"{peer}.txt"
     folder = HERE / ".envs" / peer
     python, stamp = folder / "bin" / "python", folder / "requirements.sha256"
@@ -176,9 +176,9 @@ def environment(peer: str) -> Path:
 
 
 def ask(peer: str, request: Mapping[str, Any], script: str | None = None) -> dict[str, Any]:
-    """Run peers/<script>.py in the peer's environment; return what it answers.
+    """Run peers/<script>.py in the peer's environment; return its answer.
 
-    It is given up after `request["most"]` seconds, an hour if nothing is said.
+    The time limit is `request["most"]` seconds, by default an hour.
     """
     path = HERE / "peers" / f"{script or peer}.py"
     threads = {
@@ -198,7 +198,7 @@ def ask(peer: str, request: Mapping[str, Any], script: str | None = None) -> dic
                 timeout=most,
             )
         except subprocess.TimeoutExpired:
-            raise Unavailable(f"given up after {most} s") from None
+            raise Unavailable(f"stopped after {most} s") from None
         if done.returncode:
             raise Unavailable(f"did not run: {last_line(done.stderr) or done.returncode}")
         return json.loads(answer.read_text())
@@ -209,7 +209,7 @@ def last_line(text: str) -> str:
 
 
 def machine() -> dict[str, Any]:
-    """Return what figures depend on."""
+    """Return facts about the machine and the software."""
     cpu = platform.processor()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -232,9 +232,9 @@ def machine() -> dict[str, Any]:
 
 
 def main(measure: Callable[[bool], Iterable[Row]], doc: str | None) -> None:
-    """Run a benchmark as a script; what is measured is kept if it is stopped."""
+    """Run a benchmark as a script; results are written after each row."""
     parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to check that it runs")
     quick = parser.parse_args().quick
     folder = QUICK if quick else RESULTS
     folder.mkdir(exist_ok=True)
@@ -251,7 +251,7 @@ def main(measure: Callable[[bool], Iterable[Row]], doc: str | None) -> None:
 
 
 def describe(row: Row) -> str:
-    """Return a row in words."""
+    """Return a row as text."""
     ratio = "" if row.ratio is None else f"  ratio {row.ratio:.3g}"
     wanted = "" if row.wanted is None else f" (wanted: at most {row.wanted:.3g})"
     names = (("svmp", row.svmp), (row.against, row.other))

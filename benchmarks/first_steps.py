@@ -2,8 +2,8 @@
 
     python benchmarks/first_steps.py --data netflix-shaped --seeds 0 1 2
 
-Algorithm 1 reads one child of each hidden scalar, for so many sweeps' worth of accesses; the bound
-where it ends, in thousands of nats, is averaged over seeds. Prints a Markdown table, a line for
+Algorithm 1 reads one child of each hidden scalar, for a number of sweeps' worth of accesses. The
+final bound, in thousands of nats, is averaged over seeds. Prints a Markdown table with a line for
 each data set and option.
 """
 

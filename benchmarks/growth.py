@@ -1,7 +1,7 @@
 """Growth: seconds a sweep and peak memory for 1, 10 and 100 million ratings, K = 32.
 
-Users grow in line with the ratings. Peak memory is of the whole process, with the ratings as they
-were given. A figure is divided by what one million takes, times the millions.
+The number of users grows with the ratings. Peak memory is that of the whole process, including the
+ratings. Each figure is compared with that of one million times the number of millions.
 """
 
 from __future__ import annotations

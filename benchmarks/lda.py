@@ -1,10 +1,10 @@
 """Topics against scikit-learn's online LDA and gensim: time to the same held-out perplexity.
 
-twentynews has its own test documents; of sotu every tenth is held out. A held-out document shows
-every other token, from which its shares of topics are found, by the same code for all; the
-perplexity is of the tokens in between. The goal is that a peer ends at after its passes. All read
-batches of as many documents, with the steps that scikit-learn takes by default: gensim's own, the
-first of which forgets the start, leave it with few of the words.
+twentynews has its own test documents; of sotu every tenth document is held out. The topic shares of
+a held-out document are estimated from every other token, by the same code for all programs, and the
+perplexity is that of the remaining tokens. The goal is the final perplexity of a peer. All programs
+read batches of the same size, with scikit-learn's default steps: with gensim's own, whose first
+step forgets the start, most words are lost.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def tokens(counts: Any) -> tuple[Any, Any]:
 
 
 def perplexity(topics: Any, held: Any, rounds: int = 30) -> float:
-    """Perplexity of every other held-out token, given those before."""
+    """Return the perplexity of every other held-out token, given the rest of its document."""
     document, word = tokens(held)
     topics = topics + 1e-12
     shape, seen = held.shape, np.arange(len(word)) % 2 == 0
@@ -78,7 +78,7 @@ def network(counts: Any, topics: int) -> svmp.Model:
 
 
 def fit(counts: Any, topics: int, path: Path, sweeps: int) -> svmp.Fit:
-    """Fit for so many sweeps' worth of accesses, from where the run in a file has ended, if any."""
+    """Fit for a number of sweeps' worth of accesses, resuming from the file if there is one."""
     documents, steps = svmp.Batch(BATCH, over="document"), svmp.RobbinsMonro(kappa=KAPPA, tau=TAU)
     how = {"resume": path} if path.exists() else {"method": documents, "steps": steps}
     limits = {"max_sweeps": sweeps, "checkpoint": path, "every": "1h", "progress": False}

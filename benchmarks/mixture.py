@@ -1,9 +1,9 @@
 """A Gaussian mixture against scikit-learn's BayesianGaussianMixture: time to the same bound.
 
-A million rows of 10 numbers, 20 components with full covariances. Both start from the q that
-scikit-learn has after its first iteration. svmp's q keeps means and precisions apart, where
-scikit-learn's does not, so scikit-learn's bound is taken as svmp's exact one, a sweep after its q.
-The goal is within 0.001 nats a row of where scikit-learn ends after 100 iterations.
+A million rows of 10 numbers, 20 components with full covariances. Both start from scikit-learn's q
+after its first iteration. svmp's q factorises over means and precisions and scikit-learn's does
+not, so scikit-learn's bound is measured as svmp's exact bound one sweep after scikit-learn's q. The
+goal is within 0.001 nats a row of scikit-learn's bound after 100 iterations.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
     python benchmarks/no_divergence.py --factors 5 --seeds 0 --iterations 60
     python benchmarks/no_divergence.py --data gallery
 
-Divergence shows in the first iterations, when steps are longest; each run takes that many and is
-counted by its status and by whether it ends above its start. The default, and every run on the
-networks of the gallery, takes so many sweeps' worth of accesses. Prints a Markdown table, a line
-for each data set and K, or for each network.
+Divergence occurs in the first iterations, when steps are longest. Each run takes `--iterations`,
+and is counted by its status and by whether it ends above its start. The default, and all runs on
+the networks of the gallery, take `--sweeps` sweeps' worth of accesses. Prints a Markdown table with
+a line for each data set and K, or for each network.
 """
 
 from __future__ import annotations
@@ -18,29 +18,30 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from common import DATA
 
 import svmp
+from svmp.datasets import netflix_shaped
 from svmp.ratings import Ratings, read_ratings
-from svmp.study.netflix import matrix_factorization, netflix_shaped
+from svmp.study.netflix import matrix_factorization
 
 ROOT = Path(__file__).parents[1]
-SHARED = ROOT.parent / "shared" / "data"
-WAYS = [svmp.Children(C, o) for C, o in product((1, 2, 3, 5, 10, 20), "ab")]
-WAYS += [svmp.Batch(size, o) for size, o in product((100, 1000), "ab")]
+METHODS = [svmp.Children(C, o) for C, o in product((1, 2, 3, 5, 10, 20), "ab")]
+METHODS += [svmp.Batch(size, o) for size, o in product((100, 1000), "ab")]
 Budgets = list[dict[str, float | None]]
 
 
 def load(name: str) -> Ratings | None:
     if name == "netflix-shaped":
         return netflix_shaped()
-    path = SHARED / name / "ratings.npz"
+    path = DATA / name / "ratings.npz"
     if not path.exists():
         return None
     return read_ratings(path)
 
 
 def accesses(ratings: Ratings, factors: int, method: svmp.Children | svmp.Batch) -> int:
-    """Return what one iteration reads."""
+    """Return the number of accesses of one iteration."""
     if isinstance(method, svmp.Batch):
         return 2 * factors * method.size
     counts = np.concatenate([np.bincount(ratings.user), np.bincount(ratings.item)])
@@ -48,14 +49,14 @@ def accesses(ratings: Ratings, factors: int, method: svmp.Children | svmp.Batch)
 
 
 def models(settings: argparse.Namespace) -> Iterator[tuple[str, svmp.Model | None, Budgets]]:
-    """Yield the name of each network, itself if its data are there, and the budget of each way."""
+    """Yield each network's name, the network (None without data), and the budget of each method."""
     for name in settings.data:
         if name == "gallery":
             sys.path.insert(0, str(ROOT))
             from tests.stochastic.tools import gallery
 
             for title, model in gallery().items():
-                yield title, model, [{"max_sweeps": settings.sweeps}] * len(WAYS)
+                yield title, model, [{"max_sweeps": settings.sweeps}] * len(METHODS)
             continue
         ratings = load(name)
         for factors in settings.factors:
@@ -63,7 +64,7 @@ def models(settings: argparse.Namespace) -> Iterator[tuple[str, svmp.Model | Non
             if ratings is None:
                 yield title, None, []
                 continue
-            reads = [settings.iterations * accesses(ratings, factors, way) for way in WAYS]
+            reads = [settings.iterations * accesses(ratings, factors, method) for method in METHODS]
             budgets: Budgets = [{"max_accesses": read, "max_sweeps": None} for read in reads]
             yield title, matrix_factorization(ratings, factors), budgets
 
@@ -87,9 +88,9 @@ def main() -> None:
             continue
         quiet = {"tol": 0, "progress": False}
         nodewise = [
-            svmp.fit(model, way, steps=svmp.Nodewise(), seed=seed, **budget, **quiet)
+            svmp.fit(model, method, steps=svmp.Nodewise(), seed=seed, **budget, **quiet)
             for seed in settings.seeds
-            for way, budget in zip(WAYS, budgets, strict=True)
+            for method, budget in zip(METHODS, budgets, strict=True)
         ]
         default = [
             svmp.fit(model, seed=seed, max_sweeps=settings.sweeps, **quiet)
@@ -102,12 +103,12 @@ def main() -> None:
 
 
 def lost(fits: list[svmp.Fit]) -> int:
-    """Return how many diverged, or had to be rolled back."""
+    """Return how many diverged or were rolled back."""
     return sum(f.status == "diverged" or f.trace["rollbacks"][-1] > 0 for f in fits)
 
 
 def below(fits: list[svmp.Fit]) -> int:
-    """Return how many ended with a lower bound than the first that was computed."""
+    """Return how many ended with a lower bound than the first."""
     return sum(not f.bound >= f.trace["bound"][0] for f in fits)
 
 

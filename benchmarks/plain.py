@@ -1,4 +1,4 @@
-"""plain.c from Python: compiled when it is asked for, called through ctypes."""
+"""plain.c from Python: compiled on demand, and called through ctypes."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
-"""Recommenders beside others of their kind: held-out ratings, events, and the speed of answers.
+"""Recommenders against other programs: held-out ratings, events, and the speed of answers.
 
     python benchmarks/recommend.py                          # all of it: hours
     python benchmarks/recommend.py speed                    # a part: ratings, events or speed
     python benchmarks/recommend.py ratings --data goodbooks --factors 5 --seeds 0 --models svmp
-    python benchmarks/recommend.py --quick                  # small sizes, to see that it runs
+    python benchmarks/recommend.py --quick                  # small sizes, to check that it runs
 
-Data are named, or the path of any file of ratings. Every run is kept in results/recommend_*.json
-as soon as it ends; a run that is made again takes the place of the one before. A peer that cannot
-be installed or run is told as such. The tables of docs/performance.md are made from all runs.
+Data are given by name, or as the path of a file of ratings. Every run is written to
+results/recommend_*.json as soon as it ends, and replaces an earlier run with the same key. A peer
+that cannot be installed or run is reported. The tables of docs/performance.md are made from all
+runs.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def main() -> None:
     parser.add_argument("--factors", nargs="+", type=int, default=(5, 32))
     parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1, 2))
     parser.add_argument("--models", nargs="+", help="some of the models; by default all")
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to check that it runs")
     given = vars(parser.parse_args())
     parts = given.pop("parts") or list(PARTS)
     unknown = sorted(set(parts) - set(PARTS))

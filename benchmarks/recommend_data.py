@@ -1,4 +1,4 @@
-"""The data of the recommenders' benchmarks, split 90/10, and the file in which peers get it."""
+"""Data of the recommender benchmarks, split 90/10, and the file that passes it to peers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from common import DATA, Unavailable
 
+from svmp.datasets import netflix_shaped
 from svmp.ratings import Ratings, read_ratings
 from svmp.recommend import split
 from svmp.recommend.split import Split
-from svmp.study.netflix import netflix_shaped
 
 NAMES = ("goodbooks", "movietweetings", "Netflix-shaped")
 
@@ -31,12 +31,12 @@ class Settings:
     quick: bool = False
 
     def each(self) -> Iterator[tuple[str, int, int]]:
-        """Every data set with every number of factors and every seed; one if it must be quick."""
+        """Yield every data set with every number of factors and every seed; only one if quick."""
         every = [(n, k, s) for n in self.data for k in self.factors for s in self.seeds]
         yield from every[:1] if self.quick else every
 
     def chosen(self, models: Sequence[str]) -> list[str]:
-        """The models that are asked for."""
+        """Return the models that were chosen."""
         return [m for m in models if self.models is None or m in self.models]
 
 
@@ -54,7 +54,7 @@ def table(name: str, share: float = 1.0) -> Ratings:
 
 
 def compact(ratings: Ratings, keep: Any) -> Ratings:
-    """Return some rows, with the users and the items that they name and no others."""
+    """Return some rows, with only the users and items that occur in them."""
     (users, user), (items, item) = (
         np.unique(keys[keep], return_inverse=True) for keys in (ratings.user, ratings.item)
     )
@@ -70,7 +70,7 @@ def parts(ratings: Ratings, seed: int) -> Split:
 
 @contextmanager
 def as_file(data: Split, **more: Any) -> Iterator[dict[str, Any]]:
-    """Write a split, by keys, to where a peer finds it; yield the peer's request for it."""
+    """Write a split, by keys, to a temporary file; yield the request that names it."""
     train, test = data
     columns = {
         f"{part}_{x}": column

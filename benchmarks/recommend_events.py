@@ -1,7 +1,7 @@
 """Events, ratings of 4 and more: NDCG@20 and the time of EventModel and of others, 90/10.
 
-Test users have events in both parts; of more than 20,000, so many are drawn. NDCG is computed in
-one way from everybody's first 20 items, without those of training. A time is that of the fit.
+Test users have events in both parts; at most 20,000 are drawn. NDCG is computed by the same code
+from the first 20 items of each program, without those of training. Times are those of the fit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PEERS = {
 TUNED = {"iterations": 15, "lambda": 0.01}
 FIRST, USERS = 20, 20_000
 EVENT = 4.0
-"""The least rating that is an event."""
+"""Least rating that counts as an event."""
 Found = dict[str, Any]
 
 
@@ -96,7 +96,7 @@ def measure(settings: Settings) -> Iterator[tuple[Found, Found]]:
 
 
 def grids(runs: Runs) -> Iterator[Found]:
-    """NDCG and seconds of everybody, averaged over seeds."""
+    """Yield NDCG and seconds of all models, averaged over seeds."""
     yield grid(runs, "ndcg", f"NDCG@{FIRST}")
 
 

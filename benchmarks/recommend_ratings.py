@@ -1,7 +1,7 @@
 """Held-out ratings: the RMSE and the time of RatingModel and of other recommenders, 90/10.
 
-RatingModel is as it comes but for the number of factors. Its time is that of `fit`, from the table
-of ratings on, with what it holds out for its intervals; a peer's is that of its fit, without
+RatingModel has its default settings, except the number of factors. Its time is that of `fit`,
+including the ratings that it holds out for its intervals; a peer's is that of its fit, without
 reading its data.
 """
 
@@ -34,18 +34,18 @@ OWN = ("svmp", "svmp, sweep by sweep", "svmp, updated")
 SWEEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 LEVELS = (0.5, 0.9, 0.95)
 SLOW, FAST = ("SMURFF", "myFM variational", "myFM Gibbs"), tuple(PEERS)[3:]
-"""Those whose RMSE is a goal, and those whose time is a budget."""
+"""Peers whose RMSE is a goal, and peers whose time is a budget."""
 NEAR = 0.0005
-"""A peer is where it ends when its RMSE is so near to the last."""
+"""A peer has reached its final RMSE within this difference."""
 QUIET = THREADS + 1
-"""Times compare where no more processes than that wanted a core."""
+"""Largest load average at which times are compared."""
 COVERED = 0.02
-"""Intervals should hold their share of the ratings within this."""
+"""Largest acceptable error of the coverage of intervals."""
 Found = dict[str, Any]
 
 
 def fit(data: Split, factors: int, seed: int, **options: Any) -> tuple[RatingModel, float]:
-    """Fit to the ratings for training; return the seconds as well."""
+    """Fit to the training ratings; return the model and the seconds."""
     model = RatingModel(factors, seed=seed, progress=False, **options)
     began = time.perf_counter()
     model.fit(data.train)
@@ -58,7 +58,7 @@ def error(model: RatingModel, data: Split) -> float:
 
 
 def default(data: Split, factors: int, seed: int) -> Found:
-    """Measure a model as it comes."""
+    """Measure a model with default settings."""
     model, seconds = fit(data, factors, seed)
     test = data.test
     guess, std = model.predict_keys(test.user, test.item)
@@ -72,7 +72,7 @@ def default(data: Split, factors: int, seed: int) -> Found:
 
 
 def by_sweeps(data: Split, factors: int, seed: int) -> Found:
-    """Measure how the error falls with time, in runs of more and more sweeps."""
+    """Measure the error against time, in runs with more and more sweeps."""
     curve: Curve = []
     for sweeps in SWEEPS:
         model, seconds = fit(data, factors, seed, max_sweeps=sweeps)
@@ -81,7 +81,7 @@ def by_sweeps(data: Split, factors: int, seed: int) -> Found:
 
 
 def updated(data: Split, factors: int, seed: int) -> Found:
-    """Measure what becomes of a model that gets the last tenth of its ratings by `update`."""
+    """Measure a model that receives the last tenth of its ratings by `update`."""
     first, rest = random(data.train, 0.1, seed + 1)
     model, _ = fit(Split(first, data.test), factors, seed)
     began = time.perf_counter()
@@ -119,7 +119,7 @@ def measure(settings: Settings) -> Iterator[tuple[Found, Found]]:
 
 
 def grids(runs: Runs) -> Iterator[Found]:
-    """RMSE and seconds of everybody, averaged over seeds."""
+    """Yield RMSE and seconds of all models, averaged over seeds."""
     yield grid(runs, "rmse", "RMSE", without=OWN[1])
 
 
@@ -160,7 +160,7 @@ def rows(runs: Runs) -> Iterator[Row]:
 
 
 def on_the_same(mine: list[Found], theirs: list[Found]) -> tuple[float, float, str]:
-    """The RMSE of both on the splits that both have seen, and how many those are."""
+    """Return the RMSE of both on their common splits, and the number of these in words."""
     seeds = {run["seed"] for run in mine} & {run["seed"] for run in theirs}
     own, its = ([r for r in runs if r["seed"] in seeds] for runs in (mine, theirs))
     many = f"{len(seeds)} splits" if len(seeds) > 1 else "one split"
@@ -168,12 +168,12 @@ def on_the_same(mine: list[Found], theirs: list[Found]) -> tuple[float, float, s
 
 
 def curves(by_model: dict[str, list[Found]]) -> dict[int, Curve]:
-    """How svmp's error falls with time, by seed."""
+    """Return svmp's curves of error against time, by seed."""
     return {run["seed"]: run["curve"] for run in by_model.get(OWN[1], [])}
 
 
 def to_equal(by_model: dict[str, list[Found]], what: str) -> Iterator[Row]:
-    """The time to the RMSE that others end at."""
+    """Yield the time to the final RMSE of slow peers."""
     mine = curves(by_model)
     for peer in SLOW:
         times, notes = [], []
@@ -191,7 +191,7 @@ def to_equal(by_model: dict[str, list[Found]], what: str) -> Iterator[Row]:
 
 
 def in_time(by_model: dict[str, list[Found]], what: str) -> Iterator[Row]:
-    """The RMSE in the time that others take."""
+    """Yield the RMSE in the time of fast peers."""
     mine = curves(by_model)
     for peer in FAST:
         runs = [r for r in by_model.get(peer, []) if r["seed"] in mine]
@@ -209,7 +209,7 @@ def in_time(by_model: dict[str, list[Found]], what: str) -> Iterator[Row]:
 
 
 def honest(mine: list[Found], what: str) -> Iterator[Row]:
-    """Intervals hold their share, and errors rise with the predicted spread."""
+    """Yield the coverage of intervals, and the rise of errors with the predicted spread."""
     shares = np.mean([run["held"] for run in mine], axis=0)
     worst = float(max(np.abs(shares - LEVELS)))
     note = ", ".join(f"{100 * p:g}%: {100 * x:.1f}%" for p, x in zip(LEVELS, shares, strict=True))

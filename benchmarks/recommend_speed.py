@@ -1,7 +1,7 @@
 """The speed of answers: fold-in, the first ten of 20,000 items for one user and for 100,000.
 
-The factors are drawn, K = 32, and every user has seen 20 items. The batch runs in a process of its
-own, whose peak memory counts, in turn with implicit's.
+The factors are random, K = 32, and every user has seen 20 items. The batch runs in a separate
+process, whose peak memory is measured, in turn with implicit's.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def drawn(users: int, seed: int = 0) -> RatingModel:
 
 
 def one() -> Iterator[tuple[str, float]]:
-    """Milliseconds of a single answer."""
+    """Yield the milliseconds of single answers."""
     model, rng = drawn(1000), np.random.default_rng(1)
     rated = rng.choice(ITEMS, RATED, replace=False)
     ratings = rng.integers(1, 6, RATED).astype(float)
@@ -64,7 +64,7 @@ def one() -> Iterator[tuple[str, float]]:
 
 
 def batch(users: int) -> Found:
-    """Seconds and peak memory of recommendations for many."""
+    """Return seconds and peak memory of recommendations for many users."""
     model = drawn(users)
     model.recommend(np.arange(10), FIRST, progress=False)  # compiles
     everybody = np.arange(users)

@@ -2,9 +2,9 @@
 
     python benchmarks/run.py                        # all: hours
     python benchmarks/run.py against_c growth       # some
-    python benchmarks/run.py --quick                # small sizes, to see that they run
+    python benchmarks/run.py --quick                # small sizes, to check that they run
 
-A benchmark that fails is named at the end, and does not keep the others from running.
+A benchmark that fails is reported at the end; the others still run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main() -> None:
     every = sorted(p.stem for p in HERE.glob("*.py") if p.stem not in HELPERS)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"some of {', '.join(every)}; by default all")
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that they run")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to check that they run")
     settings = parser.parse_args()
     unknown = sorted(set(settings.names) - set(every))
     if unknown:

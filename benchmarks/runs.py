@@ -1,4 +1,4 @@
-"""Runs that are kept as they come, by what they were of, and the result that is made of them."""
+"""Runs of a benchmark, written as they end, and the results made from them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from common import QUICK, RESULTS, Row, machine
 
 
 class Runs:
-    """The runs of one benchmark, of this time and of those before.
+    """The runs of one benchmark, including earlier ones.
 
-    Each has a key, such as data, factors, seed and model; it is kept beside what was found, or why
-    nothing was.
+    Each has a key, such as data, factors, seed and model, and its results or the reason why there
+    are none.
     """
 
     def __init__(self, name: str, doc: str | None, quick: bool) -> None:
@@ -28,14 +28,14 @@ class Runs:
         self.runs = {} if quick else {_text(run["key"]): run for run in before}
 
     def add(self, key: Mapping[str, Any], found: Mapping[str, Any]) -> None:
-        """Keep a run, in the place of an earlier one of the same key."""
+        """Add a run, which replaces an earlier one with the same key."""
         shown = ", ".join(f"{k} {_short(v)}" for k, v in found.items())
         print(f"{', '.join(map(str, key.values()))}: {shown}", flush=True)
         about = {"key": dict(key), "found": dict(found), "load": machine()["load"]}
         self.runs[_text(key)] = {**about, "date": time.strftime("%Y-%m-%d")}
 
     def of(self, **wanted: Any) -> list[dict[str, Any]]:
-        """Return what was found by the runs that went well and whose keys are as wanted."""
+        """Return the results of the successful runs whose keys have these values."""
         return [
             {**run["key"], **run["found"], "load": run["load"]}
             for run in self.runs.values()
@@ -44,11 +44,11 @@ class Runs:
         ]
 
     def names(self, key: str) -> list[Any]:
-        """Return the values of a key, in the order in which they came."""
+        """Return the distinct values of a key, in the order of the runs."""
         return list(dict.fromkeys(run["key"][key] for run in self.runs.values()))
 
     def failures(self) -> list[str]:
-        """Return who did not run, and why."""
+        """Return the models that did not run, with the reasons."""
         failed = (run for run in self.runs.values() if "failed" in run["found"])
         words = (f"{run['key']['model']}: {run['found']['failed']}" for run in failed)
         return list(dict.fromkeys(words))

@@ -1,9 +1,9 @@
 """The service under load: mixed requests at a fixed rate from a second process, and a swap.
 
 A model of a million generated ratings, K = 32, is served by `svmp recommend serve`. This process
-sends recommend, predict, fold-in and similar in turn, each request at its own appointed time: its
-latency counts from then, so that waiting for the service is part of it. Then the same while the
-model's folder is replaced, by a damaged one and by a sound one.
+sends recommend, predict, fold-in and similar in turn, each at its scheduled time, from which its
+latency is counted, so that waiting for the service is included. Then the same is measured while the
+model's folder is replaced, by a damaged one and by a valid one.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 from common import Row, main
 
+from svmp.datasets import netflix_shaped
 from svmp.recommend import RatingModel
-from svmp.study.netflix import netflix_shaped
 
 RATE, SECONDS, CONNECTIONS = 1_000, 30.0, 32
 LATEST = 0.050
@@ -37,8 +37,8 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
-class Seen:
-    """What came of some requests."""
+class Responses:
+    """Latencies and errors of some requests."""
 
     took: list[float] = field(default_factory=list)
     wrong: Counter[str] = field(default_factory=Counter)
@@ -71,9 +71,9 @@ def encoded(path: str, body: Any, port: int) -> bytes:
     return f"{head}Content-Length: {len(text)}\r\n\r\n".encode() + text
 
 
-async def load(port: int, requests: list[bytes], rate: float, seconds: float) -> Seen:
-    """Send requests at a rate, over connections that are kept."""
-    seen, began = Seen(), time.perf_counter() + 0.2
+async def load(port: int, requests: list[bytes], rate: float, seconds: float) -> Responses:
+    """Send requests at a fixed rate, over persistent connections."""
+    seen, began = Responses(), time.perf_counter() + 0.2
 
     async def connection(number: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -101,7 +101,7 @@ async def load(port: int, requests: list[bytes], rate: float, seconds: float) ->
 
 @contextmanager
 def service(folder: Path) -> Iterator[tuple[int, int]]:
-    """Serve a model in a process of its own; yield its id and its port."""
+    """Serve a model in a separate process; yield its id and its port."""
     command = [sys.executable, "-m", "svmp", "recommend", "serve", folder]
     command += ["--port", "0"]
     path = os.pathsep.join(p for p in sys.path if p)
@@ -119,14 +119,14 @@ def service(folder: Path) -> Iterator[tuple[int, int]]:
 
 
 def cpu(pid: int) -> float:
-    """Seconds of processor time that a process and those that it started have had."""
+    """Return the seconds of processor time of a process and its children."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICK + sum(map(cpu, map(int, children)))
 
 
 async def swapped(port: int, folder: Path, other: RatingModel, seconds: float) -> dict[str, Any]:
-    """Put a damaged model in the place of the one served, and then a sound one."""
+    """Replace the served model by a damaged one, and then by a valid one."""
     await asyncio.sleep(seconds / 4)
     draft = folder.with_name("damaged")
     shutil.copytree(folder, draft)
@@ -149,7 +149,7 @@ async def swapped(port: int, folder: Path, other: RatingModel, seconds: float) -
     }
 
 
-def rows(name: str, seen: Seen, sent: int, spent: float) -> Iterator[Row]:
+def rows(name: str, seen: Responses, sent: int, spent: float) -> Iterator[Row]:
     wrong = float(seen.wrong.total())
     note = f"{len(seen.took):,} of {sent:,} answered"
     if seen.wrong:
@@ -188,8 +188,8 @@ def measure(quick: bool) -> Iterator[Row]:
 
 
 async def both(
-    one: Awaitable[Seen], beside: Callable[[], Awaitable[dict[str, Any]]] | None
-) -> tuple[Seen, dict[str, Any]]:
+    one: Awaitable[Responses], beside: Callable[[], Awaitable[dict[str, Any]]] | None
+) -> tuple[Responses, dict[str, Any]]:
     if beside is None:
         return await one, {}
     seen, found = await asyncio.gather(one, beside())

@@ -2,7 +2,7 @@
 
     python benchmarks/table.py
 
-What stands between the two comments of the page is made from results/*.json; all else is kept.
+The text between the two comments of the page is made from results/*.json; the rest is kept.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 FACTS = ("cpu", "cores", "memory_GB", "python", "numpy", "numba", "gcc", "svmp", "date", "load")
 
 EXACT = ("RMSE", "NDCG")
-"""Units of which the fourth digit matters."""
+"""Units that are shown with four decimals."""
 
 
 def number(x: float | None) -> str:
-    """Three digits, as people write them."""
+    """Return a number with three significant digits."""
     if x is None:
         return ""
     return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:#.3g}".rstrip(".")
@@ -43,7 +43,7 @@ def line(row: dict[str, Any]) -> str:
 
 
 def section(result: dict[str, Any]) -> str:
-    """One benchmark: its title, its grids, its rows, the machine."""
+    """Return the section of a benchmark: title, grids, rows, and machine."""
     machine = result["machine"]
     facts = ", ".join(f"{name.replace('_', ' ')} {machine[name]}" for name in FACTS)
     head = "| | svmp | against | | svmp / other | at most | |\n|---|--:|---|--:|--:|--:|---|"
@@ -55,7 +55,7 @@ def section(result: dict[str, Any]) -> str:
 
 
 def grid(some: dict[str, Any]) -> str:
-    """A table as it is, under its title."""
+    """Return a grid as a table under its title."""
     lines = [some["heads"], ["---"] + ["--:"] * (len(some["heads"]) - 1), *some["rows"]]
     return f"{some['title']}:\n\n" + "\n".join(f"| {' | '.join(x)} |" for x in lines) + "\n\n"
 

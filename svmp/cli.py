@@ -1,7 +1,7 @@
-"""The command line, `svmp`: one command for each thing that svmp does from files to files.
+"""The command line, `svmp`.
 
-The commands import what they need when they are called, so that `svmp --help` is quick and each
-works with its own extra installed.
+Commands import their modules when they are called, so that `svmp --help` is fast and each command
+needs only its own extra.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from svmp.study.commands import study
 
 
 class Commands(TyperGroup):
-    """All commands: one that is stopped by Ctrl-C ends with a sentence, and exit code 130."""
+    """All commands. After Ctrl-C a command prints one sentence and exits with code 130."""
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         with self._sentence():
@@ -65,7 +65,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def svmp(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Stochastic variational message passing in conjugate Bayesian networks."""
@@ -74,7 +74,7 @@ def svmp(
 @app.command()
 def lab(
     data: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Ratings of your own to choose as well.")
+        Path | None, typer.Option(metavar="FILE", help="A file of ratings to offer as well.")
     ] = None,
     columns: Names = "",
     duplicates: Rule = "",
@@ -88,7 +88,7 @@ def lab(
         bool, typer.Option("--open/--no-open", help="Open the page in the browser.")
     ] = True,
 ) -> None:
-    """Pick an algorithm on a page of this machine, run it, and watch the bound."""
+    """Open a local page to pick an algorithm, run it, and watch the bound."""
     module = needing("study", "svmp.lab.serve")
     given = {
         "columns": columns_of(columns),
@@ -107,12 +107,12 @@ def lab(
 
 
 def main() -> None:
-    """Run the command line; bad input ends in one sentence and exit code 2."""
+    """Run the command line; invalid input ends with one sentence and exit code 2."""
     interrupts.begin()
     try:
         with naming(flags=True):
             app()
-    except KeyboardInterrupt:  # before it is known which command
+    except KeyboardInterrupt:  # before the command is known
         interrupts.say()
         sys.exit(interrupts.STOPPED)
     except SvmpError as error:

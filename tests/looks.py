@@ -1,4 +1,4 @@
-"""What pages must look like: text that can be read, and names for all that acts."""
+"""Accessibility checks of pages: contrast of text, and names of controls."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 
 def contrast(page: Any, selector: str) -> float:
-    """Return the least contrast of text with what is behind it, as WCAG counts it."""
+    """Return the least contrast of text with its background, as WCAG defines it."""
     return float(page.evaluate(CONTRAST, selector))
 
 
 def unnamed(page: Any, selector: str) -> int:
-    """Return how many elements have no name that a screen reader could say."""
+    """Return the number of elements without a name for screen readers."""
     return int(page.locator(selector).evaluate_all(UNNAMED))
 
 

@@ -1,4 +1,4 @@
-"""The browser in which pages are tested sees what goes wrong in them."""
+"""Errors in a page are detected by the browser fixture."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ TROUBLE = {
 
 
 @pytest.mark.parametrize("said", TROUBLE)
-def test_trouble_in_a_page_fails_its_test(browser: Any, said: str) -> None:
+def test_errors_in_a_page_fail_its_test(browser: Any, said: str) -> None:
     with pytest.raises(pytest.fail.Exception, match=said), watched(browser) as page:
         page.set_content(TROUBLE[said])
 
 
-def test_what_is_allowed_is_let_through(new_page: Callable[..., Any]) -> None:
+def test_allowed_errors_do_not_fail_the_test(new_page: Callable[..., Any]) -> None:
     page = new_page(allow="console: broken", viewport={"width": 320, "height": 480})
     page.set_content(TROUBLE["console: broken"])
     assert page.evaluate("innerWidth") == 320
 
 
-def test_a_sound_page_has_no_trouble(page: Any) -> None:
+def test_a_page_without_errors_passes(page: Any) -> None:
     page.set_content("<title>fine</title><script>console.log('fine')</script>")
     assert page.title() == "fine"

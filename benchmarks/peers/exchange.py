@@ -1,4 +1,4 @@
-"""How a peer's script is asked: a request as JSON on standard input, the answer to a file."""
+"""Interface of the peers' scripts: a request as JSON on standard input, the answer in a file."""
 
 import json
 import sys
@@ -9,13 +9,13 @@ import numpy as np
 
 
 def answer(function):
-    """Call a function with the request, and write what it returns."""
+    """Call a function with the request, and write its result."""
     request = json.load(sys.stdin)
     Path(sys.argv[1]).write_text(json.dumps(function(request)))
 
 
 def load(request):
-    """Return (user, item, rating) for training and held out, and how many users and items."""
+    """Return (user, item, rating) for training and held out, and the numbers of users and items."""
     with np.load(request["data"]) as table:
         train, held = ([table[f"{part}_{x}"] for x in "uir"] for part in ("train", "held"))
     return train, held, request["sizes"]
@@ -28,7 +28,7 @@ def rmse(prediction, rating):
 
 
 def tested(request):
-    """Return the users who are to be given items."""
+    """Return the users to recommend items to."""
     with np.load(request["data"]) as table:
         return table["users"]
 
@@ -57,7 +57,7 @@ class Stopwatch:
         return time.perf_counter() - self.began - self.paused
 
     def pause(self, function, *arguments):
-        """Call a function off the clock."""
+        """Call a function without counting its time."""
         began = time.perf_counter()
         result = function(*arguments)
         self.paused += time.perf_counter() - began

@@ -1,4 +1,4 @@
-"""One hidden variable: five conjugate pairs, of which everything is known exactly.
+"""One hidden variable: five conjugate pairs, for which everything is known exactly.
 
     p    ~ Beta(2, 2)            x_n ~ Bernoulli(p)
     rate ~ Gamma(2, 1/2)         x_n ~ Poisson(rate)
@@ -62,7 +62,7 @@ def model(x):
 
 
 def log_evidence(x):
-    """Return log p(x) of each network, from the textbook."""
+    """Return log p(x) of each network, by textbook formulas."""
     coin, counts, categories, normal, vectors = (x[name] for name in TRUTH)
     n = len(coin)
     hits, total, each = coin.sum(), counts.sum(), np.bincount(categories, minlength=3)

@@ -7,8 +7,9 @@ Three ways to declare it: the weights one by one (q factorises over them), the s
 scipy.sparse design (same numbers, only the entries are read), and the weights as one vector
 w ~ MvNormal(0, diag(alpha)), whose q has a full covariance.
 
-See: weights that are nothing are switched off by a large alpha_j. Where columns are correlated
-(here in pairs), a factorised q finds the same weights, but is too sure of them; the vector knows.
+See: weights that are zero are switched off by a large alpha_j. Where columns are correlated (here
+in pairs), a factorised q finds the same weights but underestimates their variance; the vector does
+not.
 """
 
 import numpy as np
@@ -22,7 +23,7 @@ WEIGHTS[[0, 1, 4, 9, 12]] = [2.0, -1.5, 1.0, -2.5, 0.7]
 
 
 def data(count=100):
-    """Mostly empty columns, each odd one much like the one before it."""
+    """Sparse columns; each odd column is correlated with the one before it."""
     rng = np.random.default_rng(5)
     there = rng.random((count, 8)) < 0.4
     base = np.repeat(there * rng.normal(size=(count, 8)), 2, axis=1)

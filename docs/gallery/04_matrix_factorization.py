@@ -1,4 +1,4 @@
-"""Matrix factorization of ratings: the paper's network, and two that say more.
+"""Matrix factorization of ratings: the paper's network, and two richer ones.
 
 paper:    u_mk ~ Normal(0, 1)    v_nk ~ Normal(0, 1)    r_mn ~ Normal(u_m . v_n, 1)
 biases:   r_mn ~ Normal(mean + a_m + b_n + u_m . v_n, tau),   v_nk ~ Normal(0, alpha_k),

@@ -4,13 +4,13 @@
     mu_k ~ MvNormal(0, beta L_k)           L_k ~ Wishart(3, I)
     x_n ~ MvNormal(mu_z, L_z)              x standardised, beta = 0.3
 
-The prior is Bishop's (Pattern Recognition and Machine Learning, section 10.2): where a component
-lies is known as well as it is narrow.
+The prior is Bishop's (Pattern Recognition and Machine Learning, section 10.2): the precision of a
+component's mean is a multiple of its own precision.
 
-See: six components are offered, and the sparse Dirichlet empties those that the data do not
-need, in steps: every start ends with two, short eruptions after short waits and long ones after
-long waits. Optima are local, and the bound compares them: with beta = 0.1 these starts keep a
-third for the few in between, 7 nats below the optimum with two.
+See: of six components the sparse Dirichlet empties those that the data do not need. Every start
+ends with two: short eruptions after short waits, and long ones after long waits. Optima are local,
+and the bound compares them: with beta = 0.1 these starts keep a third component for the few
+eruptions in between, 7 nats below the optimum with two.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ COMPONENTS, STARTS, BETA = 6, 6, 0.3
 
 
 def data():
-    """Return the 272 eruptions (minutes, minutes of waiting), or a draw that looks like them."""
+    """Return the 272 eruptions (minutes, minutes of waiting), or generated data like them."""
     file = SHARED / "faithful" / "faithful.csv"
     if file.exists():
         return np.loadtxt(file, delimiter=",", skiprows=1)

@@ -4,9 +4,9 @@
     p_kd ~ Beta(1/2, 1/2)                  x_nd ~ Bernoulli(p_zd)          (pictures)
     rate_k ~ Gamma(1, 0.05)                x_n ~ Poisson(rate_z)           (counts)
 
-See: only the component's name changes. From 150 pictures of three letters with a fifth of the
-pixels flipped, nobody saying which is which, the letters come back; and three kinds of counts
-are told apart in one histogram.
+See: only the component's distribution changes. Three letters are recovered from 150 unlabelled
+pictures with a fifth of the pixels flipped, and three kinds of counts are separated in one
+histogram.
 """
 
 import numpy as np

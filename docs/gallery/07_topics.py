@@ -7,7 +7,7 @@
 A topic model is a mixture of Categoricals whose weights belong to the document: the tokens are
 the rows of a table, with a document as foreign key and a word as value.
 
-See: nobody tells the model the years, but the topics rise and fall with them.
+See: the model does not know the years, but the topics rise and fall with them.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ TOPICS = 6
 def data(words=400, length=150):
     """Return the document and the word of every token, the documents' years and the vocabulary.
 
-    A document is an address, as 150 of its tokens; the vocabulary is words that come in bursts.
+    A document is 150 tokens of an address; the vocabulary is frequent words that occur in bursts.
     """
     folder = SHARED / "sotu"
     if not folder.exists():
@@ -44,7 +44,7 @@ def data(words=400, length=150):
 
 
 def stand_in(documents, words, length):
-    """Draw documents from topics that take turns over the years."""
+    """Generate documents from topics that follow each other over the years."""
     rng = np.random.default_rng(13)
     year = np.linspace(1790, 2020, documents).astype(int)
     centre = np.linspace(1790, 2020, TOPICS)
@@ -67,7 +67,7 @@ def model(document, word, documents, words, topics=TOPICS):
 
 
 def top_words(fit, vocabulary, count=7):
-    """Return the words that tell each topic from the others: large phi log(phi / mean phi)."""
+    """Return the words that distinguish each topic: those with large phi log(phi / mean phi)."""
     phi = fit.mean("phi")
     score = phi * np.log(phi / phi.mean(0))
     return [vocabulary[np.argsort(-row)[:count]].tolist() for row in score]

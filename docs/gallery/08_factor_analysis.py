@@ -6,8 +6,8 @@
 With one tau for all sensors it is probabilistic PCA. A missing reading is NaN and missing=True:
 it is left out of the table of rows, nothing else changes.
 
-See: whole stretches of a sensor are lost, and come back from the other sensors, with an honest
-width. ARD keeps three of the five factors, which is how many there are.
+See: long gaps of a sensor are filled in from the other sensors, with calibrated intervals. ARD
+keeps three of the five factors, which is the true number.
 """
 
 import numpy as np
@@ -48,7 +48,7 @@ def model(y, kind="factor analysis"):
 
 
 def start(y):
-    """Return where to start: the principal components, with each gap at its sensor's mean."""
+    """Return the start: the principal components, with gaps filled by the sensor's mean."""
     m = np.nanmean(y, axis=0)
     u, s, v = np.linalg.svd(np.where(np.isnan(y), 0, y - m), full_matrices=False)
     root = np.sqrt(len(y))
@@ -56,7 +56,7 @@ def start(y):
 
 
 def predict(fit, draws=400):
-    """Return mean and standard deviation of every reading, noise and all."""
+    """Return mean and standard deviation of every reading, including noise."""
     x, w, m = (fit[name].draw(draws, seed=i) for i, name in enumerate(("x", "w", "m")))
     signal = np.einsum("dtk,dsk->dts", x, w) + m[:, None, :]
     mean = fit.mean("x") @ fit.mean("w").T + fit.mean("m")

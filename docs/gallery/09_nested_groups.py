@@ -5,8 +5,8 @@
     school_s   ~ Normal(district_d(s), tau_school)
     score_n    ~ Normal(school_s(n), tau_pupil)           each tau ~ Gamma(1, 1)
 
-See: a school with many pupils keeps its own average; one with a few is drawn towards its
-district, by as much as the data say that schools within a district differ. No hand sets that.
+See: a school with many pupils keeps its own average; one with few pupils is shrunk towards its
+district, by an amount that is learned from how much schools within a district differ.
 """
 
 import numpy as np

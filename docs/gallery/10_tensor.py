@@ -9,7 +9,7 @@ written: it is linear in each of them. A quarter of the entries are hidden from 
 
 See: the hidden entries are predicted nearly as well as the others are fitted, and each factor
 joins antigens and receptors that act together. At zero the product of three is flat, and a run
-can end there: so the bound chooses among three starts.
+can end there, so the best of three starts by the bound is taken.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ FACTORS = 4
 
 
 def data(samples=90):
-    """Return the tensor with a quarter missing (NaN), and the whole; or a stand-in like it."""
+    """Return the tensor with a quarter missing (NaN), and the whole; generated if absent."""
     rng = np.random.default_rng(29)
     file = SHARED / "tensors" / "COVID19_data.npy"
     if file.exists():

@@ -6,8 +6,8 @@
 for the goals of team i against team j, at home (v = 0) or away (v = 1): two rows a match. A rate
 that is a product of Gammas stays conjugate to each of them.
 
-See: the English Premier League of 2015-16, which Leicester City won. Attack and defence come
-apart, and playing at home is worth about a quarter more goals.
+See: the English Premier League of 2015-16, which Leicester City won. Attack and defence are
+separated, and playing at home is worth about a quarter more goals.
 """
 
 import csv
@@ -35,14 +35,14 @@ def data(league="en.1", season="2015-16"):
 
 
 def table(home, away, home_goals, away_goals):
-    """Turn matches into two rows each: who scored against whom, where, how often."""
+    """Return two rows for each match: scorer, opponent, venue and goals."""
     venue = np.repeat([0, 1], len(home))
     goals = np.concatenate([home_goals, away_goals])
     return np.concatenate([home, away]), np.concatenate([away, home]), venue, goals
 
 
 def stand_in(teams=20):
-    """Draw a season."""
+    """Generate a season."""
     rng = np.random.default_rng(31)
     attack, weakness = rng.gamma(10, 0.1, (2, teams))
     home, away = np.nonzero(~np.eye(teams, dtype=bool))

@@ -1,4 +1,4 @@
-"""What the scripts of the gallery share: the look of a figure, and where it and the data lie."""
+"""Shared by the scripts of the gallery: the style of figures, and the paths of figures and data."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import matplotlib.pyplot as plt
 from matplotlib.patches import Ellipse
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
-"""Real data, beside the project's folder; scripts draw a stand-in where it is absent."""
+"""Real data, beside the project's folder; scripts generate data where they are absent."""
 
-# Okabe and Ito's colours, which all kinds of colour vision tell apart.
+# Okabe and Ito's colours, which can be told apart with every kind of colour vision.
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 PURPLE, SKY, YELLOW, GREY = "#CC79A7", "#56B4E9", "#F0E442", "#8A8A8A"
 COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)
@@ -58,7 +58,7 @@ def figure(rows: int, columns: int, size: tuple[float, float], **options):
 
 
 def save(fig, path) -> None:
-    """Write the figure, in few colours so that the file is small, and close it."""
+    """Write the figure with few colours, so that the file is small, and close it."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     buffer = BytesIO()
@@ -71,7 +71,7 @@ def save(fig, path) -> None:
 
 
 def target(script: str) -> Path:
-    """Return where a script's figure goes: its first argument, or figures/ beside it."""
+    """Return the path of a script's figure: its first argument, or in figures/ beside it."""
     if len(sys.argv) > 1:
         return Path(sys.argv[1])
     script = Path(script)
@@ -79,7 +79,7 @@ def target(script: str) -> Path:
 
 
 def ellipse(ax, mean, covariance, radius=2.0, **options) -> None:
-    """Draw where a Normal vector lies within some standard deviations."""
+    """Draw the ellipse of a Normal vector at some standard deviations."""
     values, vectors = np.linalg.eigh(covariance)
     angle = np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1]))
     width, height = 2 * radius * np.sqrt(values[::-1])

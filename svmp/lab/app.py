@@ -23,17 +23,18 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from svmp import web
+from svmp.lab.choices import form
 from svmp.lab.data import Source
-from svmp.lab.fields import Refused
-from svmp.lab.guard import Guard
-from svmp.lab.plan import read_plan
-from svmp.lab.runs import Run, Runs, TooMany
+from svmp.lab.fields import InvalidFields
+from svmp.lab.request import read_request
+from svmp.lab.runs import LabRun, RunLimitReached, Runs
+from svmp.lab.same_origin import SameOrigin
 
 STATIC = Path(__file__).parent / "static"
 
 
 def make_app(runs: Runs, sources: Mapping[str, Source], port: int) -> Starlette:
-    """Return the lab as an application for a server at some port of 127.0.0.1."""
+    """Return the lab as an ASGI application for a server at a port of 127.0.0.1."""
 
     async def page(request: Request) -> Response:
         return FileResponse(STATIC / "index.html")
@@ -47,6 +48,9 @@ def make_app(runs: Runs, sources: Mapping[str, Source], port: int) -> Starlette:
     async def data(request: Request) -> Response:
         return JSONResponse({name: source.title for name, source in sources.items()})
 
+    async def choices(request: Request) -> Response:
+        return JSONResponse(form())
+
     async def events(request: Request) -> Response:
         async def stream() -> AsyncIterator[str]:
             async for update in runs.follow():
@@ -55,7 +59,7 @@ def make_app(runs: Runs, sources: Mapping[str, Source], port: int) -> Starlette:
         return StreamingResponse(stream(), media_type="text/event-stream")
 
     async def add(request: Request) -> Response:
-        run = runs.add(read_plan(await read_json(request), sources))
+        run = runs.add(read_request(await read_json(request), sources))
         return JSONResponse({"id": run.id}, 201)
 
     async def stop(request: Request) -> Response:
@@ -69,9 +73,9 @@ def make_app(runs: Runs, sources: Mapping[str, Source], port: int) -> Starlette:
     async def script(request: Request) -> Response:
         run = find(request)
         headers = {"Content-Disposition": f'inline; filename="svmp-run-{run.id}.py"'}
-        return PlainTextResponse(run.plan.script(), headers=headers)
+        return PlainTextResponse(run.request.script(), headers=headers)
 
-    def find(request: Request) -> Run:
+    def find(request: Request) -> LabRun:
         run = runs.kept.get(request.path_params["id"])
         if run is None:
             raise HTTPException(404, "there is no such run, or it was removed")
@@ -83,6 +87,7 @@ def make_app(runs: Runs, sources: Mapping[str, Source], port: int) -> Starlette:
             Route("/base.css", base),
             Route("/plotly.js", plotly),
             Route("/api/data", data),
+            Route("/api/form", choices),
             Route("/api/events", events),
             Route("/api/runs", add, methods=["POST"]),
             Route("/api/runs/{id}", remove, methods=["DELETE"]),
@@ -90,13 +95,17 @@ def make_app(runs: Runs, sources: Mapping[str, Source], port: int) -> Starlette:
             Route("/api/runs/{id}/script", script),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
-        middleware=[Middleware(Guard, port=port)],
-        exception_handlers={Refused: refused, TooMany: too_many, HTTPException: wrong},
+        middleware=[Middleware(SameOrigin, port=port)],
+        exception_handlers={
+            InvalidFields: invalid_fields,
+            RunLimitReached: run_limit_reached,
+            HTTPException: http_error,
+        },
     )
 
 
 async def read_json(request: Request) -> Any:
-    """Return the body of a request, if it is JSON."""
+    """Return the JSON body of a request."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise HTTPException(415, "settings must be sent as application/json")
     try:
@@ -105,21 +114,21 @@ async def read_json(request: Request) -> Any:
         raise HTTPException(400, "settings must be sent as JSON") from None
 
 
-# --- what is refused is said in one form: a sentence for each field ---------------------------
+# --- every error has the same form: a sentence for each field ----------------------------------
 
 
-async def refused(request: Request, error: Exception) -> Response:
-    """Answer settings that cannot be run."""
-    assert isinstance(error, Refused)
+async def invalid_fields(request: Request, error: Exception) -> Response:
+    """Respond to fields that do not describe a run."""
+    assert isinstance(error, InvalidFields)
     return web.refusal(error.errors, 422)
 
 
-async def too_many(request: Request, error: Exception) -> Response:
-    """Answer a run too many."""
+async def run_limit_reached(request: Request, error: Exception) -> Response:
+    """Respond to a run beyond the limit."""
     return web.refusal({"request": str(error)}, 409)
 
 
-async def wrong(request: Request, error: Exception) -> Response:
-    """Answer any other request that cannot be met."""
+async def http_error(request: Request, error: Exception) -> Response:
+    """Respond to any other request that fails."""
     assert isinstance(error, HTTPException)
     return web.refusal({"request": error.detail}, error.status_code, headers=error.headers)

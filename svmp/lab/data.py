@@ -1,4 +1,4 @@
-"""The ratings that a run can be about: where they come from, and how many they are."""
+"""Sources of the ratings that a run can use."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from math import sqrt
 from pathlib import Path
 from typing import Any, Protocol
 
+from svmp.datasets.netflix import ITEMS, RATINGS, USERS, netflix_shaped
 from svmp.ratings import Ratings, read_ratings
-from svmp.study.netflix import ITEMS, RATINGS, USERS, netflix_shaped
 
 
 class Source(Protocol):
-    """Where ratings come from.
+    """A source of ratings.
 
     Attributes
     ----------
     title
-        What the page calls it.
+        Name on the page.
     fields
-        The settings that it has; methods are given their values.
+        Names of its fields; the methods take their values.
     """
 
     title: str
     fields: tuple[str, ...]
 
     def describe(self, values: Mapping[str, Any]) -> str:
-        """Say in a few words which ratings these are."""
+        """Describe the ratings in a few words."""
         ...
 
     def size(self, values: Mapping[str, Any]) -> tuple[int, int]:
-        """Return about how many users and items together there are, and how many ratings."""
+        """Return the number of users and items together, and the number of ratings, roughly."""
         ...
 
     def load(self, values: Mapping[str, Any]) -> Ratings:
@@ -39,13 +39,13 @@ class Source(Protocol):
         ...
 
     def code(self, values: Mapping[str, Any]) -> tuple[list[str], str]:
-        """Return Python: lines that import what it takes, and a call that returns the ratings."""
+        """Return Python source: import lines, and an expression that returns the ratings."""
         ...
 
 
 @dataclass(frozen=True)
 class NetflixShaped(Source):
-    """Ratings drawn to be shaped like the paper's."""
+    """Generated ratings of the shape of the paper's sample."""
 
     title: str = "Netflix-shaped draw"
     fields: tuple[str, ...] = ("scale", "data_seed")
@@ -62,12 +62,12 @@ class NetflixShaped(Source):
 
     def code(self, values: Mapping[str, Any]) -> tuple[list[str], str]:
         call = f"netflix_shaped(scale={values['scale']!r}, seed={values['data_seed']})"
-        return ["from svmp.study.netflix import matrix_factorization, netflix_shaped"], call
+        return ["from svmp.datasets import netflix_shaped"], call
 
 
 @dataclass(frozen=True)
 class RatingsFile(Source):
-    """Ratings of the user's own, named on the command line."""
+    """A file of ratings that the command line names."""
 
     path: str
     title: str
@@ -76,11 +76,11 @@ class RatingsFile(Source):
     count: int
     fields: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
-    """How `read_ratings` is to read it, where that is not the default."""
+    """Arguments of `read_ratings` that are not its defaults."""
 
     @classmethod
     def of(cls, path: Path, **options: Any) -> RatingsFile:
-        """Read a file once, which says what is wrong with it before there is a page."""
+        """Read a file once, so that errors in it are reported before the page opens."""
         ratings = read_ratings(path, **options)
         sizes = ratings.users, ratings.items, len(ratings)
         return cls(str(path.resolve()), path.name, *sizes, options=options)
@@ -95,15 +95,11 @@ class RatingsFile(Source):
         return read_ratings(self.path, **self.options)
 
     def code(self, values: Mapping[str, Any]) -> tuple[list[str], str]:
-        imports = [
-            "from svmp.ratings import read_ratings",
-            "from svmp.study.netflix import matrix_factorization",
-        ]
         options = "".join(f", {name}={value!r}" for name, value in self.options.items())
-        return imports, f"read_ratings({self.path!r}{options})"
+        return ["from svmp.ratings import read_ratings"], f"read_ratings({self.path!r}{options})"
 
 
 def find_sources(file: RatingsFile | None = None) -> dict[str, Source]:
-    """Return the data that a run can choose from, by the names that the page sends."""
+    """Return the sources by the names that the page sends."""
     drawn: dict[str, Source] = {"netflix-shaped": NetflixShaped()}
     return drawn if file is None else {"file": file, **drawn}

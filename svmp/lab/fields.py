@@ -1,7 +1,7 @@
-"""The fields of a run as the page sends them, each refused by a sentence of its own.
+"""The fields of a run as the page sends them, each checked and refused by its own sentence.
 
-A field that a run does not use is refused like one that is missing, so that what is shown, run and
-exported is the same.
+A field that a run does not use is refused, as is one that is missing, so that what is shown, run
+and exported is the same.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from svmp.inference.settings import Setting
+from svmp.lab.choices import DEFAULT, OPTIONS, algorithms, determined, policies
 from svmp.lab.data import Source
+from svmp.study.choices import takes_option
 
 Value = int | float | str
 
 
-class Refused(Exception):
-    """Settings that cannot be run: a sentence for each field that is in the way."""
+class InvalidFields(Exception):
+    """Fields that do not describe a run, with a sentence for each."""
 
     def __init__(self, errors: dict[str, str]) -> None:
         self.errors = errors
@@ -25,20 +28,25 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True)
-class Number:
-    """A number between two others; one that is not whole may be written as a fraction, "1/512"."""
+class NumberField:
+    """A number in a range. If it need not be whole, it may be written as a fraction, "1/512"."""
 
     low: float
     high: float
     whole: bool = False
 
+    @classmethod
+    def of(cls, setting: Setting) -> NumberField:
+        """Return the field of a setting of a method or a step policy."""
+        return cls(setting.low, setting.high, setting.whole)
+
     @property
-    def need(self) -> str:
-        """What such a field must be."""
+    def requirement(self) -> str:
+        """Values that are accepted, in words."""
         kind = "a whole number" if self.whole else "a number"
         return f"{kind} from {self.low:,} to {self.high:,}"
 
-    def takes(self, given: object) -> bool:
+    def accepts(self, given: object) -> bool:
         """Return whether a value is such a number."""
         value = number(given)
         if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
@@ -47,89 +55,71 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChoiceField:
     """One of a few words."""
 
     words: tuple[str, ...]
 
     @property
-    def need(self) -> str:
-        """What such a field must be."""
+    def requirement(self) -> str:
+        """Values that are accepted, in words."""
         return f"one of {', '.join(self.words)}"
 
-    def takes(self, given: object) -> bool:
+    def accepts(self, given: object) -> bool:
         """Return whether a value is one of the words."""
         return isinstance(given, str) and given in self.words
 
 
-LARGEST_SEED = 2**31 - 1
-ALWAYS = ("data", "factors", "algorithm", "sweeps", "seed")
-ALGORITHMS: dict[str, tuple[str, ...]] = {
-    "default": (),
-    "full": (),
-    "children": ("option", "C", "policy"),
-    "batch": ("option", "size", "policy"),
-}
-POLICIES: dict[str, tuple[str, ...]] = {
-    "RobbinsMonro": ("kappa", "rho1"),
-    "HoldThenDecay": ("hold", "kappa"),
-    "Nodewise": ("c", "kappa"),
-    "Grow": ("start", "rate", "c"),
-    "Constant": ("rho",),
-}
-"""The step policies, with their parameters, by svmp's own names."""
-
-FIELDS: dict[str, Number | Choice] = {
-    "scale": Number(0.001, 1),
-    "data_seed": Number(0, LARGEST_SEED, whole=True),
-    "factors": Number(1, 50, whole=True),
-    "algorithm": Choice(tuple(ALGORITHMS)),
-    "option": Choice(("a", "b")),
-    "C": Number(1, 100_000, whole=True),
-    "size": Number(1, 1_000_000, whole=True),
-    "policy": Choice(tuple(POLICIES)),
-    "rho1": Number(0.0001, 1),
-    "kappa": Number(-10, 10),  # which of these are sound, RobbinsMonro says
-    "hold": Number(0, 1000, whole=True),
-    "c": Number(0.0001, 1),
-    "start": Number(1, 1_000_000),
-    "rate": Number(1.01, 100),
-    "rho": Number(0.0001, 1),
-    "sweeps": Number(0.01, 500),
-    "seed": Number(0, LARGEST_SEED, whole=True),
-}
+Field = NumberField | ChoiceField
+SEED = NumberField(0, 2**31 - 1, whole=True)
+DATA_FIELDS: dict[str, Field] = {"scale": NumberField(0.001, 1), "data_seed": SEED}
+"""Fields of the data sources."""
 
 
 def read_fields(given: object, sources: Mapping[str, Source]) -> dict[str, Value]:
-    """Return the fields of a run if all are there and in range; else raise `Refused`."""
+    """Return the fields of a run if all are present and in range; else raise `InvalidFields`."""
     if not isinstance(given, dict):
-        raise Refused({"settings": "settings must be an object with a value for each field"})
-    fields = {"data": Choice(tuple(sources)), **FIELDS}
-    wanted = wanted_by(given, sources)
+        raise InvalidFields({"settings": "settings must be an object with a value for each field"})
+    fields = required_fields(given, sources)
     errors = {}
-    for name in wanted:
+    for name, field in fields.items():
         if name not in given:
             errors[name] = f"{name} is missing"
-        elif not fields[name].takes(given[name]):
-            errors[name] = f"{name} must be {fields[name].need}"
-    for name in given.keys() - set(wanted):
+        elif not field.accepts(given[name]):
+            errors[name] = f"{name} must be {field.requirement}"
+    for name in given.keys() - fields.keys():
         errors[name[:40]] = "this is not a setting of such a run"
     if errors:
-        raise Refused(errors)
-    return {name: given[name] for name in wanted}
+        raise InvalidFields(errors)
+    return {name: given[name] for name in fields}
 
 
-def wanted_by(given: Mapping[str, object], sources: Mapping[str, Source]) -> list[str]:
-    """Return the fields that a run has, as these choices stand."""
+def required_fields(given: Mapping[str, object], sources: Mapping[str, Source]) -> dict[str, Field]:
+    """Return the fields of a run with these choices of data, algorithm and step policy."""
     chosen = {name: value for name, value in given.items() if isinstance(value, str)}
-    names = [*ALWAYS, *ALGORITHMS.get(chosen.get("algorithm", ""), ())]
+    fields: dict[str, Field] = {
+        "data": ChoiceField(tuple(sources)),
+        "factors": NumberField(1, 50, whole=True),
+        "algorithm": ChoiceField((DEFAULT, *algorithms())),
+        "sweeps": NumberField(0.01, 500),
+        "seed": SEED,
+    }
     if source := sources.get(chosen.get("data", "")):
-        names += source.fields
-    if "policy" in names:
-        names += POLICIES.get(chosen.get("policy", ""), ())
-        if chosen.get("policy") == "Grow" and "C" in names:
-            names.remove("C")  # which the policy sets
-    return names
+        fields |= {name: DATA_FIELDS[name] for name in source.fields}
+    method = algorithms().get(chosen.get("algorithm", ""))
+    if method is None:
+        return fields
+    fields |= {name: NumberField.of(setting) for name, setting in method.settings.items()}
+    if takes_option(method):
+        fields["option"] = ChoiceField(OPTIONS)
+    if not method.unit_steps:
+        fields["policy"] = ChoiceField(tuple(policies()))
+        policy = policies().get(chosen.get("policy", ""))
+        if policy is not None:
+            fields |= {name: NumberField.of(setting) for name, setting in policy.settings.items()}
+            for name in determined(policy, method):
+                del fields[name]
+    return fields
 
 
 FRACTION = re.compile(r"(\d{1,9})/(\d{1,9})", re.ASCII)
@@ -148,7 +138,7 @@ def number(value: Any) -> Any:
 
 
 def code(value: Value) -> str:
-    """Write a value as Python.
+    """Return a value as Python source.
 
     >>> code("1/512"), code(0.6), code("a")
     ('1 / 512', '0.6', '"a"')

@@ -1,4 +1,4 @@
-"""A worker process, as the server sees it: started, given its order, heard, and stopped."""
+"""The server's side of a worker process: start it, send it a run, read its messages, stop it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from svmp.lab.worker import GRACE
 WORKER = (sys.executable, "-P", "-m", "svmp.lab.worker")
 
 
-class End(NamedTuple):
-    """How a run ended: svmp's status or "failed", a sentence if there is more to say, the bound.
+class RunEnd(NamedTuple):
+    """How a run ended: svmp's status or "failed", an explanation if there is one, and the bound.
 
-    While it is `probing`, a first step is looked for from which the run would not diverge.
+    While `probing`, the worker searches for a first step from which the run would not diverge.
     """
 
     state: str
@@ -27,8 +27,8 @@ class End(NamedTuple):
     probing: bool = False
 
 
-class Worker:
-    """One process for one run. It can be started before there is a run to do."""
+class RunProcess:
+    """The process of one run. It can be started before its run is known."""
 
     def __init__(self, command: Sequence[str] = WORKER) -> None:
         self.command = command
@@ -36,7 +36,7 @@ class Worker:
         self._process: asyncio.Task[Process] | None = None
 
     def start(self) -> asyncio.Task[Process]:
-        """Start the process, if it has not been."""
+        """Start the process, unless it was started before."""
         if self._process is None:
             # In a session of its own, so that Ctrl-C in the terminal reaches the lab alone.
             self._process = asyncio.create_task(
@@ -46,61 +46,63 @@ class Worker:
             )
         return self._process
 
-    async def run(self, order: Mapping[str, Any], hear: Callable[[list[float] | End], None]) -> End:
-        """Do a run to its end, and let its rows and its end be heard as they come."""
+    async def run(
+        self, request: Mapping[str, Any], receive: Callable[[list[float] | RunEnd], None]
+    ) -> RunEnd:
+        """Make a run, and pass on its rows and its end as they arrive."""
         try:
             process = await self.start()
         except OSError as error:
-            return End("failed", f"the worker process could not be started: {error}")
+            return RunEnd("failed", f"the worker process could not be started: {error}")
         assert process.stdin
         assert process.stdout
         assert process.stderr
         if not process.stdin.is_closing():
-            process.stdin.write(json.dumps(order).encode() + b"\n")
-        words = asyncio.create_task(process.stderr.read())
+            process.stdin.write(json.dumps(request).encode() + b"\n")
+        stderr = asyncio.create_task(process.stderr.read())
         end, line = None, b""
         try:
             async for line in process.stdout:
                 message = json.loads(line)
                 if "row" in message:
-                    hear(message["row"])
+                    receive(message["row"])
                 else:
-                    end = End(message.pop("end"), **message)
-                    hear(end)
+                    end = RunEnd(message.pop("end"), **message)
+                    receive(end)
         except (ValueError, TypeError, KeyError):
             kill(process)
-            end = End("failed", f"the worker process wrote what is none of its own: {line[:99]!r}")
+            end = RunEnd("failed", f"unexpected output of the worker process: {line[:99]!r}")
         code = await process.wait()
-        said = (await words).decode(errors="replace")
-        return end._replace(probing=False) if end else self._died(code, said)
+        errors = (await stderr).decode(errors="replace")
+        return end._replace(probing=False) if end else self._failure(code, errors)
 
     def stop(self) -> asyncio.Task[None]:
-        """Let the process end: kindly, and by force if that takes too long."""
+        """Ask the process to end, and kill it if that takes too long."""
         self.stopping = True
         return asyncio.create_task(self._stop())
 
     async def _stop(self) -> None:
         if self._process is None:
             return
-        with contextlib.suppress(OSError):  # of one that could not be started
+        with contextlib.suppress(OSError):  # the process could not be started
             process = await self._process
             assert process.stdin
-            process.stdin.close()  # at which it ends
+            process.stdin.close()  # which asks it to end
             try:
                 await asyncio.wait_for(process.wait(), 2 * GRACE)
             except TimeoutError:
                 kill(process)
 
-    def _died(self, code: int, words: str) -> End:
-        """Say how a process ended that did not say so itself."""
+    def _failure(self, code: int, errors: str) -> RunEnd:
+        """Describe the end of a process that did not report it."""
         if self.stopping:
-            return End("interrupted")
+            return RunEnd("interrupted")
         how = f"with exit code {code}" if code >= 0 else f"by signal {-code}"
-        last = words.strip().splitlines()[-1:] or ["it left no word why"]
-        return End("failed", f"the worker process ended {how}: {last[0][:300]}")
+        last = errors.strip().splitlines()[-1:] or ["no error message"]
+        return RunEnd("failed", f"the worker process ended {how}: {last[0][:300]}")
 
 
 def kill(process: Process) -> None:
-    """End a process at once, if it has not ended."""
+    """Kill a process, unless it has ended."""
     with contextlib.suppress(ProcessLookupError):
         process.kill()

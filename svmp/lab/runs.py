@@ -1,4 +1,4 @@
-"""The runs of the lab: which wait, which are running, and what a page hears of them."""
+"""The runs of the lab: a queue, the runs that are running, and updates for the page."""
 
 from __future__ import annotations
 
@@ -8,59 +8,59 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from svmp.lab.plan import Plan
-from svmp.lab.process import End, Worker
+from svmp.lab.process import RunEnd, RunProcess
+from svmp.lab.request import RunRequest
 
 MOST_RUNNING = 2
 MOST_KEPT = 12
 PACE = 0.1
-"""Seconds between two updates of a page, at least."""
+"""Least number of seconds between two updates of a page."""
 HEARTBEAT = 15.0
-"""Seconds between two updates of a page, at most."""
+"""Largest number of seconds between two updates of a page."""
 
 
-class TooMany(Exception):
-    """There are as many runs as are kept."""
+class RunLimitReached(Exception):
+    """The run limit is reached."""
 
 
 @dataclass(eq=False)
-class Run:
-    """A run, and all that a page shows of it.
+class LabRun:
+    """A run, with everything that a page shows of it.
 
     Attributes
     ----------
     colour
-        Number of its colour in the chart: the first that no other run has.
-    worker
-        Its process, once it has begun.
+        Number of its colour in the chart: the smallest that no other run has.
+    process
+        Its process; None while the run waits.
     end
-        How it ended, if it has.
+        How it ended; None before that.
     rows
         Iteration, accesses, seconds and bound, for each exact bound so far.
     version
-        Grows with every change but that of the rows.
+        Number of changes, not counting new rows.
     """
 
     id: str
-    plan: Plan
+    request: RunRequest
     colour: int
-    worker: Worker | None = None
-    end: End | None = None
+    process: RunProcess | None = None
+    end: RunEnd | None = None
     rows: list[list[float]] = field(default_factory=list)
     version: int = 1
 
     @property
     def state(self) -> str:
-        """Where it stands, in a word."""
+        """State of the run: waiting, running, stopping, or how it ended."""
         if self.end is not None:
             return self.end.state
-        if self.worker is None:
+        if self.process is None:
             return "waiting"
-        return "stopping" if self.worker.stopping else "running"
+        return "stopping" if self.process.stopping else "running"
 
     @property
     def sentence(self) -> str:
-        """What there is to say about its end."""
+        """Explanation of how it ended."""
         if self.end is None:
             return ""
         more = "; looking for a safe first step ..." if self.end.probing else ""
@@ -70,9 +70,9 @@ class Run:
         """Return everything but the rows."""
         return {
             "id": self.id,
-            "label": self.plan.label,
-            "data": self.plan.data,
-            "settings": dict(self.plan.values),
+            "label": self.request.label,
+            "data": self.request.data,
+            "settings": dict(self.request.values),
             "colour": self.colour,
             "state": self.state,
             "sentence": self.sentence,
@@ -82,50 +82,50 @@ class Run:
 
 
 class Runs:
-    """All runs that are kept. They live in one event loop, and need no locks."""
+    """All runs that are kept. They live in one event loop and need no locks."""
 
-    def __init__(self, make_worker: Callable[[], Worker] = Worker) -> None:
-        self.make_worker = make_worker
-        self.kept: dict[str, Run] = {}
+    def __init__(self, make_process: Callable[[], RunProcess] = RunProcess) -> None:
+        self.make_process = make_process
+        self.kept: dict[str, LabRun] = {}
         self._count = 0
         self._closed = False
-        self._working: dict[asyncio.Task[None], Run] = {}
+        self._working: dict[asyncio.Task[None], LabRun] = {}
         self._stopping: set[asyncio.Task[None]] = set()
-        self._spare: Worker | None = None
+        self._spare: RunProcess | None = None
         self._news = asyncio.Event()
 
     def keep_a_spare(self) -> None:
-        """Start a process for the next run already, which then need not wait for it."""
-        self._spare = self.make_worker()
+        """Start a process for the next run, which then does not have to wait for it."""
+        self._spare = self.make_process()
         self._spare.start()
 
-    def add(self, plan: Plan) -> Run:
-        """Take in a run, which starts when fewer than two others are running."""
+    def add(self, request: RunRequest) -> LabRun:
+        """Add a run, which starts when fewer than two others are running."""
         if len(self.kept) >= MOST_KEPT:
-            raise TooMany(f"{MOST_KEPT} runs are kept at most: remove one first")
+            raise RunLimitReached(f"at most {MOST_KEPT} runs are kept: remove one first")
         self._count += 1
         colour = min(set(range(MOST_KEPT)) - {run.colour for run in self.kept.values()})
-        run = Run(str(self._count), plan, colour)
+        run = LabRun(str(self._count), request, colour)
         self.kept[run.id] = run
         self._changed(run)
         self._start()
         return run
 
-    def stop(self, run: Run) -> None:
-        """Let a run end where it is."""
-        if run in self._working.values() and run.worker is not None:
-            self._end(run.worker)
+    def stop(self, run: LabRun) -> None:
+        """Stop a run."""
+        if run in self._working.values() and run.process is not None:
+            self._end(run.process)
         elif run.end is None:
-            run.end = End("interrupted", "stopped before it began")
+            run.end = RunEnd("interrupted", "stopped before it began")
         self._changed(run)
 
-    def remove(self, run: Run) -> None:
-        """Forget a run, which is stopped first."""
+    def remove(self, run: LabRun) -> None:
+        """Stop a run and forget it."""
         self.stop(run)
         del self.kept[run.id]
 
     async def close(self) -> None:
-        """Stop everything, and wait until no process is left."""
+        """Stop all runs, and wait until no process is left."""
         self._closed = True
         for run in [*self.kept.values(), *self._working.values()]:
             self.stop(run)
@@ -135,34 +135,34 @@ class Runs:
         while left := {*self._working, *self._stopping}:
             await asyncio.wait(left)
 
-    def _end(self, worker: Worker) -> None:
-        if not worker.stopping:
-            task = worker.stop()
+    def _end(self, process: RunProcess) -> None:
+        if not process.stopping:
+            task = process.stop()
             self._stopping.add(task)
             task.add_done_callback(self._stopping.discard)
 
     def _start(self) -> None:
-        """Start runs that wait, as many as may run."""
+        """Start waiting runs, up to the number that may run at a time."""
         for run in self.kept.values():
             if len(self._working) < MOST_RUNNING and run.state == "waiting":
-                run.worker = self._spare or self.make_worker()
+                run.process = self._spare or self.make_process()
                 if self._spare is not None:
                     self.keep_a_spare()
-                task = asyncio.create_task(self._work(run, run.worker))
+                task = asyncio.create_task(self._work(run, run.process))
                 self._working[task] = run
                 task.add_done_callback(self._worked)
                 self._changed(run)
 
-    async def _work(self, run: Run, worker: Worker) -> None:
-        def hear(news: list[float] | End) -> None:
-            if isinstance(news, End):
-                run.end = news
+    async def _work(self, run: LabRun, process: RunProcess) -> None:
+        def receive(message: list[float] | RunEnd) -> None:
+            if isinstance(message, RunEnd):
+                run.end = message
                 self._changed(run)
             else:
-                run.rows.append(news)
+                run.rows.append(message)
                 self._wake()
 
-        run.end = await worker.run(run.plan.order, hear)
+        run.end = await process.run(run.request.to_json(), receive)
 
     def _worked(self, task: asyncio.Task[None]) -> None:
         run = self._working.pop(task)
@@ -171,7 +171,7 @@ class Runs:
             self._start()
 
     async def follow(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield what has changed since the last time; at first, everything there is."""
+        """Yield what has changed since the last update; the first update has everything."""
         seen: dict[str, tuple[int, int]] = {}
         while not self._closed:
             news = self._news
@@ -181,7 +181,7 @@ class Runs:
             await asyncio.sleep(PACE)
 
     def _changes(self, seen: dict[str, tuple[int, int]]) -> dict[str, Any]:
-        """Return which runs are kept, and of those that changed what is new; note it as seen."""
+        """Return the ids of all runs and what is new of those that changed, and mark it as seen."""
         changed = []
         for run in self.kept.values():
             before, now = seen.get(run.id, (0, 0)), (run.version, len(run.rows))
@@ -190,7 +190,7 @@ class Runs:
                 seen[run.id] = now
         return {"kept": list(self.kept), "changed": changed}
 
-    def _changed(self, run: Run) -> None:
+    def _changed(self, run: LabRun) -> None:
         run.version += 1
         self._wake()
 

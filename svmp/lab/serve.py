@@ -16,12 +16,12 @@ from svmp.web import LOCAL, listen
 from svmp.web.connection import Bounds, Config
 
 PORT = 8014
-"""Where the lab is, unless another port is named or something else is there."""
+"""Default port."""
 CONNECTIONS = 200
 
 
 class Server(uvicorn.Server):
-    """A server that opens the page when it is up, and ends all runs before it goes."""
+    """A server that opens the page when it has started, and ends all runs before it stops."""
 
     def __init__(self, config: uvicorn.Config, runs: Runs, opens: str | None) -> None:
         super().__init__(config)
@@ -34,12 +34,12 @@ class Server(uvicorn.Server):
             await asyncio.to_thread(webbrowser.open, self.opens)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await self.runs.close()  # which ends the streams that the server would wait for
+        await self.runs.close()  # ends the event streams, for which the server would wait
         await super().shutdown(sockets)
 
 
 def serve(file: RatingsFile | None = None, port: int | None = None, opens: bool = True) -> None:
-    """Serve the lab; without a port at the usual one, or at any if that is taken."""
+    """Serve the lab; without a port, at the default one, or at any other if that is taken."""
     sources = find_sources(file)
     place = listen(LOCAL, port, PORT)
     port = place.getsockname()[1]

@@ -1,9 +1,9 @@
-"""The process in which one run happens: `python -m svmp.lab.worker`.
+"""The process that makes one run: `python -m svmp.lab.worker`.
 
-It reads its order from the first line of its input, and writes a line of JSON for each exact
-bound of the trace and one for how the run ended; two if it diverged, the second when it is known
-what would have been safe. When its input closes, because the run was stopped or because the lab
-is gone, it ends: kindly, and if that takes too long, at once.
+It reads the run from the first line of its input. It writes a line of JSON for each exact bound of
+the trace, and one for how the run ended; if it diverged, a second one follows when a safe first
+step was searched for. When its input closes, because the run was stopped or the lab has ended, the
+run is interrupted, and the process exits at once if that takes too long.
 """
 
 from __future__ import annotations
@@ -18,51 +18,51 @@ from contextlib import suppress
 from typing import Any
 
 GRACE = 3.0
-"""Seconds that a run has to come to its end once it is asked to."""
+"""Seconds that an interrupted run has to finish."""
 
 
 def main() -> None:
-    """Do the run that the first line of the input describes."""
+    """Make the run that the first line of the input describes."""
     from svmp.errors import SvmpError
-    from svmp.lab.plan import Plan
+    from svmp.lab.request import RunRequest
 
-    order = sys.stdin.readline()
-    if not order:
-        return  # the lab is gone
-    threading.Thread(target=end_with_the_input, daemon=True).start()
+    line = sys.stdin.readline()
+    if not line:
+        return  # the lab has ended
+    threading.Thread(target=exit_with_input, daemon=True).start()
     try:
-        fit = Plan.of_order(json.loads(order)).run(watch=tell_row)
+        fit = RunRequest.from_json(json.loads(line)).run(watch=write_row)
     except KeyboardInterrupt:
-        tell_end("interrupted")
+        write_end("interrupted")
     except SvmpError as error:
-        tell_end("failed", str(error))
+        write_end("failed", str(error))
     else:
         if fit.diagnosis is not None:
-            tell_end(fit.status, fit.diagnosis.event, fit.bound, probing=True)
-        with suppress(KeyboardInterrupt):  # while a first step is looked for that is safe
-            tell_end(fit.status, str(fit.diagnosis or ""), fit.bound)
+            write_end(fit.status, fit.diagnosis.event, fit.bound, probing=True)
+        with suppress(KeyboardInterrupt):  # str(diagnosis) searches for a safe first step
+            write_end(fit.status, str(fit.diagnosis or ""), fit.bound)
 
 
-def tell_end(
+def write_end(
     status: str, sentence: str = "", bound: float | None = None, probing: bool = False
 ) -> None:
-    """Write down how the run ended; there is more to come if a safe first step is looked for."""
-    tell(end=status, sentence=sentence, bound=bound, probing=probing)
+    """Write how the run ended; another message follows if `probing`."""
+    write(end=status, sentence=sentence, bound=bound, probing=probing)
 
 
-def tell_row(row: dict[str, float]) -> None:
-    """Write down a row of the trace, unless its bound is an estimate."""
+def write_row(row: dict[str, float]) -> None:
+    """Write a row of the trace, unless its bound is an estimate."""
     if row["bound_se"] == 0:
-        tell(row=[row[name] for name in ("iteration", "accesses", "seconds", "bound")])
+        write(row=[row[name] for name in ("iteration", "accesses", "seconds", "bound")])
 
 
-def tell(**message: Any) -> None:
-    """Write a line for the lab."""
+def write(**message: Any) -> None:
+    """Write a message for the lab."""
     print(json.dumps(message), flush=True)
 
 
-def end_with_the_input() -> None:
-    """Wait until the input closes; then interrupt the run, as Ctrl-C does, and end."""
+def exit_with_input() -> None:
+    """Wait until the input closes; then interrupt the run, as Ctrl-C does, and exit."""
     while os.read(0, 4096):
         pass
     _thread.interrupt_main()
@@ -72,5 +72,5 @@ def end_with_the_input() -> None:
 
 if __name__ == "__main__":
     if hasattr(os, "nice"):
-        os.nice(5)  # the page comes first
+        os.nice(5)  # the server has priority
     main()

@@ -75,7 +75,7 @@ class RatingModel(FactorModel):
     spread_
         How far ratings fall from their predictions.
 
-    >>> from svmp.study.netflix import netflix_shaped
+    >>> from svmp.datasets import netflix_shaped
     >>> model = RatingModel(factors=4, max_sweeps=10).fit(netflix_shaped(0.01))
     >>> model.predict(3, [14, 15]).shape, model.recommend(3, n=5).items.shape
     ((2,), (5,))

@@ -1,4 +1,4 @@
-"""What became of the open question: every step policy against full VB, by accesses and by time."""
+"""The paper's open question: every step policy against full VB, by accesses and by time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 
 from svmp.study import figures, thresholds
-from svmp.study.bench import Bench
 from svmp.study.chart import (
     BLUE,
     GOLD,
@@ -20,75 +19,79 @@ from svmp.study.chart import (
     SKY,
     Chart,
     Colour,
-    Column,
     Line,
-    Row,
+    PanelColumn,
+    PanelRow,
     with_start,
 )
+from svmp.study.runner import Runner
 from svmp.study.runs import Result, Spec, fraction
 
 SWEEPS = (1, 2, 3, 6, 12, 25)
-"""After so many sweeps' worth of accesses, or of full VB's time, bounds are compared."""
+"""Bounds are compared after the accesses, or the time, of so many sweeps of full VB."""
 C = 5
-"""How many children `Nodewise` reads, as `svmp.fit` does with a policy and no algorithm."""
+"""Number of children that `Nodewise` reads, as in `svmp.fit` with a policy and no algorithm."""
 USAGE = 2
-"""With held unit steps, one of so many of an element's children is read: as at Xbox, by usage."""
+"""With unit steps held, every USAGE-th child of an element is read, as at Xbox."""
 COLOURS: dict[str, Colour] = {
     "full": INK, "default": GREEN, "grow": SKY, "nodewise-a": BLUE, "nodewise-b": PURPLE,
     "tuned-a": ORANGE, "tuned-b": GOLD, "hold": GREY, "untuned": Colour("#5b5b5b", "#c0c0c0"),
 }  # fmt: skip
 
 
-def best_tuned(bench: Bench, option: str) -> tuple[str, Spec]:
-    """Return the best of all runs of Algorithm 1 that were made, and how many there were."""
+def best_tuned(runner: Runner, option: str) -> tuple[str, Spec]:
+    """Return the best of all runs of Algorithm 1 that were made, with a label that counts them."""
     tried: dict[tuple[int, float], Result] = {}
-    for size in bench.settings.children:
+    for size in runner.settings.children:
         for power in range(thresholds.SMALLEST + 1):
             key = size, 2.0**-power
-            spec = bench.spec("children", 0, option=option, size=size, rho1=key[1])
-            result = bench.find(spec)
+            spec = runner.spec("children", 0, option=option, size=size, rho1=key[1])
+            result = runner.find(spec)
             if result is not None:
                 tried[key] = result
     sound = {key: r for key, r in tried.items() if r.status != "diverged"} or tried
     size, rho1 = max(sound, key=lambda key: sound[key].bound)
     label = f"best of {len(tried)} tuned by hand, ({option}): C = {size}, from {fraction(rho1)}"
-    return label, bench.spec("children", 2, option=option, size=size, rho1=rho1)
+    return label, runner.spec("children", 2, option=option, size=size, rho1=rho1)
 
 
-def defaults(bench: Bench) -> list[Spec]:
-    """Return the runs with nothing to tune, one on a growing sample and one with growing C."""
-    return [bench.spec("default", 2, policy=policy) for policy in ("unit", "grow")]
+def defaults(runner: Runner) -> list[Spec]:
+    """Return the runs without tuning: on a growing sample, and with growing C."""
+    return [runner.spec("default", 2, policy=policy) for policy in ("unit", "grow")]
 
 
-def run(bench: Bench) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Make the runs; the hand-tuned ones are the best of those of figure 2 and the thresholds."""
-    figures.run(bench, "figure2")
-    thresholds.run(bench)
-    smallest, kappa = bench.settings.children[0], bench.settings.kappa
-    sample, grow = defaults(bench)
+def run(runner: Runner) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Make the runs; the tuned ones are the best of those of figure 2 and of the thresholds."""
+    figures.run(runner, "figure2")
+    thresholds.run(runner)
+    smallest, kappa = runner.settings.children[0], runner.settings.kappa
+    sample, grow = defaults(runner)
     lines: dict[str, tuple[str, Spec]] = {
-        "full": ("full VB", bench.spec("full", 2, policy="unit")),
+        "full": ("full VB", runner.spec("full", 2, policy="unit")),
         "default": ("svmp.fit(model): a growing sample", sample),
         "grow": ("growing C, node-wise steps", grow),
         **{
             f"nodewise-{o}": (
                 f"node-wise steps, C = {C}, ({o})",
-                bench.spec("children", 2, size=C, option=o, policy="nodewise"),
+                runner.spec("children", 2, size=C, option=o, policy="nodewise"),
             )
             for o in "ab"
         },
-        **{f"tuned-{o}": best_tuned(bench, o) for o in "ab"},
+        **{f"tuned-{o}": best_tuned(runner, o) for o in "ab"},
         "hold": (
             f"unit steps held, C = N/{USAGE}, (a)",
-            bench.spec("share", 2, size=USAGE, policy="hold"),
+            runner.spec("share", 2, size=USAGE, policy="hold-then-decay"),
         ),
-        "untuned": (f"t^-{kappa:g}, C = {smallest}, (a)", bench.spec("children", 2, size=smallest)),
+        "untuned": (
+            f"t^-{kappa:g}, C = {smallest}, (a)",
+            runner.spec("children", 2, size=smallest),
+        ),
     }
-    results = bench.results([spec for _, spec in lines.values()])
+    results = runner.results([spec for _, spec in lines.values()])
     ends = figures.endings(results)
     for name, end, (label, _) in zip(lines, ends, lines.values(), strict=True):
         end.update(name=name, label=label)
-    sweep, full = bench.data.sweep(bench.settings.factors), results[0]
+    sweep, full = runner.data.sweep(runner.settings.factors), results[0]
     marks = [n for n in SWEEPS if n * sweep <= full.accesses]
     seconds = full.seconds_at(np.array(marks) * sweep).tolist()
     for end, result in zip(ends, results, strict=True):
@@ -99,7 +102,7 @@ def run(bench: Bench) -> tuple[pl.DataFrame, dict[str, Any]]:
 
 
 def value(result: Result, column: str, at: float) -> float | None:
-    """Return the bound at some accesses or seconds; None beyond the run, or where it diverged."""
+    """Return the bound at some accesses or seconds; None after the end, or if the run diverged."""
     places = result.trace[column]
     if result.status == "diverged" or at > places[-1] * 1.001:
         return None
@@ -107,7 +110,7 @@ def value(result: Result, column: str, at: float) -> float | None:
 
 
 def gain(results: list[Result], ends: list[dict[str, Any]], sweep: int) -> dict[str, Any]:
-    """Say after how many sweeps' worth each run has passed where full VB is at the end."""
+    """Return the accesses, in sweeps, and seconds at which each run passes full VB's last bound."""
     full = results[0]
     goal = float(full.trace["bound"][-1])
     passed: dict[str, dict[str, float] | None] = {}
@@ -122,7 +125,7 @@ def gain(results: list[Result], ends: list[dict[str, Any]], sweep: int) -> dict[
 
 
 def chart(traces: pl.DataFrame, about: dict[str, Any]) -> Chart:
-    """Describe the figure from its table."""
+    """Return the chart of the table."""
     runs = about["runs"]
     columns = []
     for place, label in (("accesses", "ratings accessed"), ("seconds", "seconds, on one thread")):
@@ -137,7 +140,7 @@ def chart(traces: pl.DataFrame, about: dict[str, Any]) -> Chart:
                          dash="dash" if run["name"].startswith("tuned") else "solid",
                          lost=run["status"] == "diverged")
                 )  # fmt: skip
-        columns.append(Column(f"At equal {place}", label, lines))
+        columns.append(PanelColumn(f"At equal {place}", label, lines))
     start, ends = runs[0]["start"], [r["bound"] for r in runs if r["ending"] == "converged"]
     best, gap = max(ends), max(max(ends) - min(ends), 0.02 * abs(max(ends)))
     return Chart(
@@ -151,7 +154,7 @@ def chart(traces: pl.DataFrame, about: dict[str, Any]) -> Chart:
         y_label="evidence lower bound (nats)",
         columns=columns,
         rows=[
-            Row(1.05 * start, best - 0.05 * start),
-            Row(min(ends) - 1.5 * gap, best + 0.1 * gap),
+            PanelRow(1.05 * start, best - 0.05 * start),
+            PanelRow(min(ends) - 1.5 * gap, best + 0.1 * gap),
         ],
     )

@@ -1,7 +1,7 @@
-"""What a chart shows, said once; `on_paper.py` and the page's script draw it.
+"""Description of a chart, which `on_paper.py` and the page's script draw.
 
-A chart is a grid. The panels of a column share their lines, those of a row their limits: rows are
-magnifications of the same lines.
+A chart is a grid of panels. The panels of a column share their lines and those of a row their
+limits, so the rows are magnifications of the same lines.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Scale = Literal["linear", "log"]
 
 @dataclass(frozen=True)
 class Colour:
-    """A colour on white paper, and the one that stands for it on a dark page."""
+    """A colour on a white background, and its counterpart on a dark one."""
 
     light: str
     dark: str
 
 
 INK = Colour("#000000", "#ffffff")
-# Okabe and Ito's colours, which all kinds of colour vision tell apart; lighter on a dark page.
+# Okabe and Ito's colours, which can be told apart with every kind of colour vision.
 BLUE, ORANGE = Colour("#0072b2", "#56b4e9"), Colour("#d55e00", "#ff9248")
 GREEN, PURPLE = Colour("#009e73", "#2fd6a5"), Colour("#b0578d", "#e9a3cb")
 SKY, GOLD = Colour("#4a9fd0", "#9ad4f5"), Colour("#b98500", "#f0c543")
@@ -32,9 +32,9 @@ GREY = Colour("#8a8a8a", "#9a9a9a")
 
 
 def ordered(position: float) -> Colour:
-    """Return a colour of viridis: the order of C is that of its lightness, in print as well.
+    """Return a colour of viridis, whose lightness rises with the position, between 0 and 1.
 
-    On either background the end that would fade into it is left out.
+    The end of the scale that would fade into the background is left out.
 
     >>> ordered(0.0).light, ordered(1.0).dark
     ('#440154', '#fde725')
@@ -53,13 +53,13 @@ class Line:
     Attributes
     ----------
     label
-        Its name; lines of one label are switched together.
+        Name in the legend; lines with the same label are switched on and off together.
     lost
-        Whether its end is where a run diverged, which is marked.
-    markers, hollow, joined
-        Whether its points are marked; `hollow`, by rings; `joined`, and by lines between them.
+        Whether the run diverged at the end of the line, which is marked by a cross.
+    marker, joined
+        How points are marked, and whether lines join them.
     notes
-        What is said of each point, where it is more than its two numbers.
+        Hover text of each point, if it is more than its two numbers.
     """
 
     label: str
@@ -69,15 +69,14 @@ class Line:
     width: float = 1.4
     dash: Literal["solid", "dash", "dot"] = "solid"
     lost: bool = False
-    markers: bool = False
-    hollow: bool = False
+    marker: Literal["none", "dot", "ring"] = "none"
     joined: bool = True
     notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
-class Column:
-    """Panels above each other: the same lines, magnified."""
+class PanelColumn:
+    """Panels above each other, which show the same lines."""
 
     title: str
     x_label: str
@@ -87,8 +86,8 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Row:
-    """The limits of panels beside each other."""
+class PanelRow:
+    """Panels beside each other, which have the same limits."""
 
     low: float
     high: float
@@ -96,11 +95,15 @@ class Row:
     ticks: dict[float, str] = field(default_factory=dict)
 
 
-def lost_at(line: Line, row: Row) -> tuple[float, float] | None:
-    """Return where a cross marks a lost run: at its end, or where it leaves the panel for good.
+def lost_at(line: Line, row: PanelRow) -> tuple[float, float] | None:
+    """Return where a cross marks a diverged run: its end, or where it leaves the panel for good.
 
     >>> fall = Line("C = 1", [1, 2, 4], [-1.0, -2.0, -4.0], INK, lost=True)
-    >>> lost_at(fall, Row(-9, 0)), lost_at(fall, Row(-2, 0)), lost_at(fall, Row(-0.5, 0))
+    >>> (
+    ...     lost_at(fall, PanelRow(-9, 0)),
+    ...     lost_at(fall, PanelRow(-2, 0)),
+    ...     lost_at(fall, PanelRow(-0.5, 0)),
+    ... )
     ((4, -4.0), (2.0, -2), None)
     """
     if not line.lost:
@@ -124,12 +127,12 @@ class Chart:
     caption: str
     alt: str
     y_label: str
-    columns: Sequence[Column]
-    rows: Sequence[Row]
+    columns: Sequence[PanelColumn]
+    rows: Sequence[PanelRow]
     legend: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the chart in JSON's types, for the page."""
+        """Return the chart as JSON types, for the page."""
         return {
             "name": self.name,
             "yLabel": self.y_label,
@@ -156,7 +159,7 @@ class Chart:
         }
 
 
-def _line(line: Line, rows: Sequence[Row]) -> dict[str, Any]:
+def _line(line: Line, rows: Sequence[PanelRow]) -> dict[str, Any]:
     return {
         **{k: v for k, v in vars(line).items() if k not in ("x", "y", "colour", "notes")},
         "x": [float(f"{value:.7g}") for value in line.x],
@@ -168,7 +171,7 @@ def _line(line: Line, rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def with_start(x: Any, y: Any, start: float) -> tuple[list[float], list[float]]:
-    """Put the start before a line; a log axis has no zero, so it stands at half the first place.
+    """Prepend the start to a line, at half of its first x: a log axis has no zero.
 
     >>> with_start([0, 4, 8], [-9.0, -5.0, -3.0], -9.0)
     ([2.0, 4.0, 8.0], [-9.0, -5.0, -3.0])

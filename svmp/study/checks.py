@@ -1,4 +1,4 @@
-"""Claims 8 and 9 on a small network of the paper's model, by enumeration and by differences.
+"""Claims 8 and 9 on a small network of the paper's model, by enumeration and finite differences.
 
 With q(x) = Normal(mu, 1/tau), phi(x) = (x, x^2) and lambda = (tau mu, -tau/2).
 """
@@ -20,7 +20,7 @@ USERS, ITEMS, FACTORS, COUNT = 4, 3, 2, 9
 
 
 def small_network(seed: int) -> tuple[Network, Beliefs]:
-    """Return a network of a few ratings, and a q that is the posterior of nothing."""
+    """Return a network of a few ratings, and a random q."""
     rng = np.random.default_rng(seed)
     pairs = rng.permutation(USERS * ITEMS)[:COUNT]
     stars = rng.integers(1, 6, COUNT)
@@ -37,7 +37,7 @@ def small_network(seed: int) -> tuple[Network, Beliefs]:
 
 
 def target(network: Network, q: Beliefs, name: str, element: int) -> tuple[Array, Array]:
-    """Return the prior's message to an element, and those of its children, a row each."""
+    """Return the prior's message to an element, and the messages of its children as rows."""
     one = np.array([element])
     prior = np.array(network.prior(q, name, one))[0]
     (edge,) = network.edges[name]
@@ -48,7 +48,7 @@ def target(network: Network, q: Beliefs, name: str, element: int) -> tuple[Array
 
 
 def bias(seed: int = 0) -> tuple[float, int]:
-    """Return the largest relative error of E[lambda_temp], over all samples, and their number."""
+    """Return the largest relative error of E[lambda_temp] over all samples, and their number."""
     network, q = small_network(seed)
     worst, count = 0.0, 0
     for name, variable in network.hidden.items():
@@ -64,9 +64,9 @@ def bias(seed: int = 0) -> tuple[float, int]:
 
 
 def gradient_error(seed: int = 0) -> tuple[float, int]:
-    """Compare the bound's slope, by differences, with cov[phi] (lambda* - lambda).
+    """Compare the gradient of the bound, by differences, with cov[phi] (lambda* - lambda).
 
-    Returns the largest relative error, and the number of elements.
+    Returns the largest relative error and the number of elements.
     """
     network, q = small_network(seed)
     worst, count = 0.0, 0
@@ -82,7 +82,7 @@ def gradient_error(seed: int = 0) -> tuple[float, int]:
 
 
 def _slope(network: Network, q: Beliefs, name: str, element: int, i: int) -> float:
-    """Differentiate the bound by one number of an element's lambda, to the fourth order."""
+    """Return a derivative of the bound by one natural parameter, with a fourth-order formula."""
     natural = q.natural[name]
     here, step = natural[element, i], 1e-3 * max(abs(natural[element, i]), 0.1)
     values = {}
@@ -104,9 +104,9 @@ def covariance(natural: Array) -> Array:
 
 
 def fisher_off_diagonal(seed: int = 0) -> float:
-    """Return the largest entry of the Fisher matrix between two factors, over those within one.
+    """Return the largest entry of the Fisher matrix between two factors, relative to those within.
 
-    E[score score^T] is integrated by Gauss-Hermite quadrature, which is exact for these powers.
+    E[score score^T] is integrated by Gauss-Hermite quadrature, which is exact here.
     """
     network, q = small_network(seed)
     natural = np.concatenate([q.natural[name] for name in network.hidden])

@@ -1,4 +1,4 @@
-"""The paper's claims, each with a verdict that is worked out from runs and checks."""
+"""The paper's claims, each with a verdict from runs and checks."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
+from svmp.datasets.netflix import RATINGS, USERS
 from svmp.study import answer, checks, figures, thresholds
-from svmp.study.bench import Bench
 from svmp.study.data import Data
 from svmp.study.figures import listed
-from svmp.study.netflix import RATINGS, USERS
 from svmp.study.on_paper import short
+from svmp.study.runner import Runner
 from svmp.study.runs import Result, fraction
 
 Verdict = Literal["holds", "differs", "answered", "undecided", "not run"]
-"""Undecided is what the budget was too small for."""
+"""A claim is undecided if the budget was too small to test it."""
 FACTOR = 2.0
-"""A threshold within this factor of the paper's is the paper's: its data were others."""
+"""Thresholds within this factor of the paper's agree with it: the paper's data were others."""
 EXACT = 1e-9
-"""Relative error up to which what was computed in two ways is the same."""
+"""Largest relative error between two exact computations of a number."""
 NUMERICAL = 1e-5
-"""The same where one of the ways is by differences."""
+"""Largest relative error where one of the two is by finite differences."""
 WORDS = {
     "diverged": "diverge",
     "far off": "fall, and are still far off at the end",
-    "slow": "neither fall nor come far",
+    "slow": "do not fall, but gain too little",
     "converged": "converge",
 }
-TOO_FEW = "More accesses would tell."
+TOO_FEW = "The budget is too small to decide."
 WORTH = 0.8
-"""Below this share of full VB's accesses, something is gained."""
+"""The default is ahead of full VB if it needs less than this share of its accesses."""
 SHARES = (2, 4)
-"""With unit steps held, one of so many children is read."""
+"""With unit steps held, each of these fractions 1/n of the children is read."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper, what was found, and why if it differs."""
+    """A claim of the paper, the verdict, the evidence, and the reason if it differs."""
 
     number: int
     claim: str
@@ -48,24 +48,24 @@ class Claim:
     why: str = ""
 
 
-def run(bench: Bench) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Make what the claims are about, and judge each."""
-    _, two = figures.run(bench, "figure2")
-    _, three = figures.run(bench, "figure3")
-    cells = thresholds.run(bench)[1]["cells"]
-    policies = answer.run(bench)[1]
-    (full,) = bench.results([bench.spec("full", 3, policy="unit")])
+def run(runner: Runner) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Make the runs that the claims are about, and judge each claim."""
+    _, two = figures.run(runner, "figure2")
+    _, three = figures.run(runner, "figure3")
+    cells = thresholds.run(runner)[1]["cells"]
+    policies = answer.run(runner)[1]
+    (full,) = runner.results([runner.spec("full", 3, policy="unit")])
     found = [
         full_vb_rises(full),
-        small_c_diverges(two["runs"], bench.settings.kappa),
-        first_step(3, cells, "a", bench.data),
-        first_step(4, cells, "b", bench.data),
+        small_c_diverges(two["runs"], runner.settings.kappa),
+        first_step(3, cells, "a", runner.data),
+        first_step(4, cells, "b", runner.data),
         batches_at_once(three["runs"]),
         batches_together(cells),
-        batches_are_slower(bench, two["runs"], three["runs"]),
+        batches_are_slower(runner, two["runs"], three["runs"]),
         unbiased(),
         natural_gradient(),
-        held_steps(bench, full),
+        held_steps(runner, full),
         open_question(policies),
     ]
     rows = [asdict(claim) for claim in found]
@@ -119,23 +119,23 @@ def first_step(number: int, cells: list[dict[str, Any]], option: str, data: Data
     wanted = {"method": "children", "option": option, "size": 1}
     cell = next((c for c in cells if c.items() >= wanted.items()), None)
     if cell is None:
-        return Claim(number, claim, "not run", "C = 1 was not among the sizes asked for.")
+        return Claim(number, claim, "not run", "C = 1 was not among the sizes that were run.")
     here, there = data.count / data.ratings.users, RATINGS / USERS
-    why = "The paper's ratings were others."
+    why = "The paper used other ratings."
     if (cell["rho1"] or 0) > papers and here < there:
         why = (
             f"A user has {here:.0f} ratings on average here, and {there:.0f} in the paper's "
-            "sample: the fewer children, the less noise in an update that reads one, and the "
-            "larger a first step it bears."
+            "sample. With fewer children an update that reads one of them has less noise, and "
+            "larger first steps converge."
         )
     return Claim(number, claim, *against_papers(cell, papers, why))
 
 
 def against_papers(cell: dict[str, Any], papers: float, why: str) -> tuple[Verdict, str, str]:
-    """Compare the largest first step with the paper's."""
+    """Return verdict, evidence and reason for the largest first step against the paper's."""
     found = cell["rho1"]
     if found is None and "slow" in cell["tried"].values():
-        return "undecided", f"In the accesses of a run, {thresholds.found(cell)}.", TOO_FEW
+        return "undecided", f"Within the budget of a run, {thresholds.found(cell)}.", TOO_FEW
     if found is None:
         return "differs", "No first step down to 1/1024 converged.", why
     ratio = max(found / papers, papers / found)
@@ -169,7 +169,9 @@ def batches_at_once(runs: list[dict[str, Any]]) -> Claim:
         "Algorithm 2, option (a), converges from a unit first step for every C_global.",
         verdict,
         f"{evidence}.",
-        {"differs": "Those that did not are named.", "undecided": TOO_FEW}.get(verdict, ""),
+        {"differs": "The sizes that did not converge are listed.", "undecided": TOO_FEW}.get(
+            verdict, ""
+        ),
     )
 
 
@@ -180,9 +182,7 @@ def batches_together(cells: list[dict[str, Any]]) -> Claim:
     )
     chosen = [c for c in cells if c["method"] == "batch" and c["option"] == "b"]
     if not chosen:
-        return Claim(
-            6, claim, "not run", "No C_global was among those whose first step is looked for."
-        )
+        return Claim(6, claim, "not run", "No C_global was among the sizes that were searched.")
     steps = ", ".join(f"{thresholds.found(c)} (C_global = {c['size']})" for c in chosen)
     evidence = f"The largest first steps that converge: {steps}."
     known = [c["rho1"] for c in chosen if c["rho1"]]
@@ -194,12 +194,14 @@ def batches_together(cells: list[dict[str, Any]]) -> Claim:
     return Claim(6, claim, "holds" if holds else "differs", evidence, why)
 
 
-def batches_are_slower(bench: Bench, one: list[dict[str, Any]], two: list[dict[str, Any]]) -> Claim:
-    """Claim 7: the bounds of the two algorithms after as many accesses."""
+def batches_are_slower(
+    runner: Runner, one: list[dict[str, Any]], two: list[dict[str, Any]]
+) -> Claim:
+    """Claim 7: the bounds of the two algorithms after the same number of accesses."""
     claim = "Algorithm 2 converges much more slowly than Algorithm 1 per access."
     at = min(r["accesses"] for r in two if r["status"] != "diverged")
-    first = _bounds(bench, one, "children", 0, at)
-    second = _bounds(bench, two, "batch", 1, at)
+    first = _bounds(runner, one, "children", 0, at)
+    second = _bounds(runner, two, "batch", 1, at)
     if not first or not second:
         return Claim(7, claim, "not run", "One of the two has no run that converges.")
     evidence = (
@@ -213,19 +215,19 @@ def batches_are_slower(bench: Bench, one: list[dict[str, Any]], two: list[dict[s
     }
     holds = all(behind.values())
     ahead = " and ".join(what for what, so in behind.items() if not so)
-    why = "" if holds else f"Not behind, of Algorithm 2, after so many accesses: {ahead}."
+    why = "" if holds else f"Algorithm 2 is not behind in {ahead}."
     return Claim(7, claim, "holds" if holds else "differs", evidence, why)
 
 
 def _bounds(
-    bench: Bench, runs: list[dict[str, Any]], method: Any, which: int, at: float
+    runner: Runner, runs: list[dict[str, Any]], method: Any, which: int, at: float
 ) -> list[float]:
-    """Return the bounds after some accesses of those unit-start runs that converge in the end."""
+    """Return the bounds after some accesses of the runs from unit steps that converge."""
     found = []
     for r in runs:
         if r["method"] == method and r["ending"] == "converged" and r["rho1"] == 1:
-            spec = bench.spec(method, which, size=r["size"], option=r["option"])
-            result = bench.find(spec)
+            spec = runner.spec(method, which, size=r["size"], option=r["option"])
+            result = runner.find(spec)
             assert result is not None
             found.append(result.bound_at(at))
     return found
@@ -253,17 +255,18 @@ def natural_gradient() -> Claim:
         "The natural gradient is λ* − λ, the plain one cov[φ] (λ* − λ), and "
         "the Fisher matrix is block-diagonal over the factors.",
         "holds" if holds else "differs",
-        f"The bound's slope by differences is cov[φ] (λ* − λ) up to {error:.0e} for all "
+        f"The bound's gradient by differences is cov[φ] (λ* − λ) up to {error:.0e} for all "
         f"{count} factors of a small network; between factors the Fisher matrix has entries of at "
         f"most {off:.0e} of those within one.",
     )
 
 
-def held_steps(bench: Bench, full: Result) -> Claim:
-    """Claim 10: a practice, which is tried here."""
+def held_steps(runner: Runner, full: Result) -> Claim:
+    """Claim 10, a practice that is tried here."""
     tries = [("a", share) for share in SHARES] + [("b", SHARES[0])]
-    results = bench.results(
-        bench.spec("share", 0, size=share, option=option, policy="hold") for option, share in tries
+    results = runner.results(
+        runner.spec("share", 0, size=share, option=option, policy="hold-then-decay")
+        for option, share in tries
     )
     ends = [r.ending(full) for r in results]
     said = ", ".join(
@@ -277,7 +280,7 @@ def held_steps(bench: Bench, full: Result) -> Claim:
         "usage.",
         "holds" if holds else "differs",
         f"With unit steps held for ten iterations, runs {said}.",
-        "" if holds else "On these data that many children are too few.",
+        "" if holds else "On these data so many children are too few.",
     )
 
 
@@ -289,7 +292,7 @@ def open_question(about: dict[str, Any]) -> Claim:
         "Open: how much of the baby (well-scaled steps) goes with the bath water (exact gradients)?"
     )
     if mine is None:
-        evidence = f"In {sweeps:.0f} sweeps' worth of accesses the default did not pass full VB."
+        evidence = f"In the accesses of {sweeps:.0f} sweeps the default did not pass full VB."
         return Claim(11, claim, "differs", evidence)
     fewer = mine["sweeps"] < WORTH * sweeps
     return Claim(
@@ -297,7 +300,7 @@ def open_question(about: dict[str, Any]) -> Claim:
         claim,
         "answered",
         f"None has to{'' if fewer else ', though little is gained on these data'}. A sample that "
-        "grows, with exact gradients and unit steps on it, passes after "
-        f"{mine['sweeps']:.1f} sweeps' worth of accesses and {mine['seconds']:.2f} s the bound "
-        f"that full VB has after {sweeps:.0f} and {gain['passed']['full']['seconds']:.2f} s.",
+        "grows, with exact gradients and unit steps on it, passes full VB's last bound after "
+        f"{mine['sweeps']:.1f} sweeps' worth of accesses and {mine['seconds']:.2f} s; full VB "
+        f"needs {sweeps:.0f} sweeps and {gain['passed']['full']['seconds']:.2f} s.",
     )

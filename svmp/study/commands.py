@@ -36,11 +36,11 @@ study = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Out = Annotated[Path, typer.Option(help="The folder that everything is written to.")]
+Out = Annotated[Path, typer.Option(help="Folder to write everything to.")]
 
 
 def command(name: str) -> Callable[..., None]:
-    """Make the command that answers one question, or all."""
+    """Return the command that answers one question, or all; its parameters are the flags."""
 
     def run(
         out: Out,
@@ -60,19 +60,21 @@ def command(name: str) -> Callable[..., None]:
         ] = "",
         duplicates: Annotated[
             str,
-            typer.Option(help="A second rating of the same pair: error, last, or mean."),
+            typer.Option(
+                help="What to do with a second rating of the same pair: error, last, or mean."
+            ),
         ] = "error",
-        encoding: Annotated[str, typer.Option(help="That of a file of text.")] = "utf-8",
+        encoding: Annotated[str, typer.Option(help="Encoding of a text file.")] = "utf-8",
         max_unpacked: Annotated[
             int | None,
-            typer.Option(min=1, help="Bytes that a packed file may have; by default 4e9."),
+            typer.Option(min=1, help="Bytes that a packed file may unpack to; by default 4e9."),
         ] = None,
         users: Annotated[
             int | None,
-            typer.Option(help="Take so many users of the data, drawn, with all their ratings."),
+            typer.Option(help="Draw so many users of the data, with all their ratings."),
         ] = None,
         seed: Annotated[
-            int, typer.Option(help="Decides the data drawn, the start, the rows read.")
+            int, typer.Option(help="Seed of the data drawn, of the start, and of the rows read.")
         ] = 0,
         factors: Annotated[int, typer.Option(help="K of the matrix factorization.")] = 5,
         kappa: Annotated[float, typer.Option(help="Forgetting rate of the steps t^-kappa.")] = 0.6,
@@ -81,27 +83,30 @@ def command(name: str) -> Callable[..., None]:
             str, typer.Option(help="C_global of Algorithm 2, as 100-1000/100.")
         ] = "100-1000/100",
         max_accesses: Annotated[
-            float | None, typer.Option(help="No run reads more than so many ratings.")
+            float | None, typer.Option(help="Largest number of accesses of a run.")
         ] = None,
         threads: Annotated[
             int | None, typer.Option(min=1, help="Runs at a time; by default one for each core.")
         ] = None,
         force: Annotated[
-            bool, typer.Option("--force", help="Write to the folder whatever is in it.")
+            bool, typer.Option("--force", help="Write to the folder even if it is not empty.")
         ] = False,
     ) -> None:
         from svmp.ratings.lines import MOST
-        from svmp.study.settings import Settings, whole_numbers
+        from svmp.study.settings import DataSettings, Settings, whole_numbers
 
         if duplicates not in ("error", "last", "mean"):
             raise StudyError(f"--duplicates must be error, last or mean, not {duplicates:.40}")
-        settings = Settings(
+        source = DataSettings(
             data=data,
             columns=tuple(c.strip() for c in columns.split(",") if c.strip()),
             duplicates=duplicates,  # type: ignore[arg-type]
             encoding=encoding,
             max_unpacked=max_unpacked or MOST,
             users=users,
+        )
+        settings = Settings(
+            source=source,
             seed=seed,
             factors=factors,
             kappa=kappa,
@@ -125,7 +130,7 @@ def draw(out: Out) -> None:
 
 
 def _conductor() -> Any:
-    """Import what the `study` extra is needed for."""
+    """Import the module that needs the `study` extra."""
     from svmp.errors import needing
 
     return needing("study", "svmp.study.conduct")

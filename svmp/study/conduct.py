@@ -1,4 +1,4 @@
-"""Make a study: load the data, answer its questions, write the page."""
+"""Make a study: load the data, answer its questions, and write the page."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from rich.console import Console
 from svmp.errors import StudyError
 from svmp.interrupts import STOPPED
 from svmp.study import answer
-from svmp.study.bench import Bench
 from svmp.study.data import load
 from svmp.study.outcomes import QUESTIONS, known, work_out
 from svmp.study.report import draw_figure, publish
+from svmp.study.runner import Runner
 from svmp.study.settings import Settings
 from svmp.study.store import Store
-from svmp.study.terminal import show, watching
+from svmp.study.terminal import progress_bar, show
 
 
 def conduct(question: str, settings: Settings, out: Path, threads: int | None, force: bool) -> None:
-    """Answer one question, or all; what was made before in the folder is not made again."""
+    """Answer one question, or all; runs that are in the folder already are reused."""
     console, began = Console(), time.monotonic()
     store = Store(out)
     store.check_place(force)
@@ -39,42 +39,44 @@ def conduct(question: str, settings: Settings, out: Path, threads: int | None, f
         "command": shlex.join(["svmp", *sys.argv[1:]]),
     }
     store.open(about)
-    console.print(f"{data.describe()} ({settings.data})", markup=False)
-    if data.much():
-        console.print(data.much(), style="yellow", markup=False)
+    console.print(f"{data.describe()} ({settings.source.data})", markup=False)
+    if warning := data.size_warning():
+        console.print(warning, style="yellow", markup=False)
     asked = QUESTIONS if question == "all" else (question,)
-    bench, drawn = None, []
+    runner, drawn = None, []
     try:
         with (
-            watching(console, asked) as watcher,
-            Bench(store, settings, data, watcher, threads or os.cpu_count() or 1) as bench,
-            ThreadPoolExecutor(1) as drawing,  # which has time while the workers run
+            progress_bar(console, asked) as listener,
+            Runner(store, settings, data, listener, threads or os.cpu_count() or 1) as runner,
+            ThreadPoolExecutor(1) as drawing,  # this process is idle while the workers run
         ):
             if {"answer", "claims"} & set(asked):
-                bench.foresee(*answer.defaults(bench))
+                runner.prepare(*answer.defaults(runner))
             for name in asked:
-                watcher.ask(name)
-                drawn.append(drawing.submit(draw_figure, store, work_out(bench, name)))
+                listener.ask(name)
+                drawn.append(drawing.submit(draw_figure, store, work_out(runner, name)))
             for figure in drawn:
                 figure.result()
     except KeyboardInterrupt:
-        made = bench.made if bench else 0
-        said = f"Stopped. {made} runs were made and are kept: the same command goes on from there."
+        made = runner.runs.made if runner else 0
+        said = (
+            f"Stopped. {made} runs were made and are kept: the same command continues from there."
+        )
         console.print(said, markup=False)
         raise typer.Exit(STOPPED) from None
     seconds = time.monotonic() - began
-    about |= {"seconds": seconds, "made": bench.made, "found": bench.found}
+    about |= {"seconds": seconds, "made": runner.runs.made, "found": runner.runs.found}
     store.open(about)
     outcomes = known(store)
     publish(store, store.about() or about, outcomes)
     show(console, {name: outcomes[name] for name in asked})
-    kept = f", {bench.found} were there" if bench.found else ""
-    console.print(f"{bench.made} runs made{kept}, in {seconds:.0f} s. The page is", end=" ")
+    kept = f", {runner.runs.found} were there" if runner.runs.found else ""
+    console.print(f"{runner.runs.made} runs made{kept}, in {seconds:.0f} s. The page is", end=" ")
     console.print(str(out / "index.html"), style="bold", soft_wrap=True, markup=False)
 
 
 def draw(out: Path) -> None:
-    """Draw the figures and the page again, from the numbers in the folder."""
+    """Draw the figures and the page again from the numbers in the folder."""
     store = Store(out)
     about, outcomes = store.about(), known(store)
     if about is None or not outcomes:

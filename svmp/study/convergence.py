@@ -1,4 +1,4 @@
-"""What it means that a run converged: one definition, for the study and for its tests."""
+"""Definition of convergence, for the study and its tests."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Literal
 
 Ending = Literal["converged", "slow", "far off", "diverged"]
 SHARE = 0.9
-"""Of what full VB gains from the same start in as many accesses, a run must gain this much."""
+"""A run that converges gains at least this share of full VB's gain in as many accesses."""
 DIP = 0.01
-"""A run that never was below its start by more than this share of that gain did not fall."""
+"""A run that was never below its start by more than this share of that gain did not fall."""
 
 
 def converges(status: str, bound: float, start: float, full: float) -> bool:
@@ -17,20 +17,20 @@ def converges(status: str, bound: float, start: float, full: float) -> bool:
     Parameters
     ----------
     status, bound
-        Those of the run; a status "diverged" is final (svmp/inference/guard.py).
+        Status and last bound of the run.
     start
-        The bound where it started.
+        Bound at the start.
     full
-        That of full VB from the same start after as many accesses.
+        Bound of full VB from the same start after as many accesses.
     """
     return status != "diverged" and bound - start >= SHARE * (full - start)
 
 
 def ending(status: str, bound: float, start: float, full: float, lowest: float) -> Ending:
-    """Say how a run ended, of which the `lowest` bound is known as well.
+    """Return how a run ended, whose lowest bound is `lowest`.
 
-    What did not converge was led astray by steps too large, and is far off; or its steps were too
-    small for the budget, and it is slow.
+    A run that did not converge is "far off" if it fell below its start, because its steps were too
+    large; otherwise its steps were too small for the budget, and it is "slow".
 
     >>> ending("budget", -1.6e6, -10.7e6, -1.7e6, lowest=-10.7e6)
     'converged'

@@ -1,4 +1,4 @@
-"""The ratings that a study is about, by name."""
+"""The ratings that a study is about."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from svmp.datasets.netflix import RATINGS, USERS, netflix_shaped
 from svmp.errors import RatingsError, StudyError
 from svmp.ratings import Ratings, read_ratings
-from svmp.study.netflix import RATINGS, USERS, netflix_shaped
 from svmp.study.settings import NETFLIX_SHAPED, Settings
 
 COLUMNS = ("user", "item", "rating")
@@ -19,7 +19,7 @@ COLUMNS = ("user", "item", "rating")
 
 @dataclass(frozen=True)
 class Data:
-    """Ratings, what they are called, and a digest that tells them from all others."""
+    """Ratings with their name and a digest that identifies them."""
 
     name: str
     ratings: Ratings
@@ -27,22 +27,22 @@ class Data:
 
     @property
     def count(self) -> int:
-        """How many ratings there are."""
+        """Number of ratings."""
         return len(self.ratings)
 
     def sweep(self, factors: int) -> int:
-        """Return the accesses of a sweep of full VB, 2 K |R|."""
+        """Return the number of accesses of a sweep of full VB, 2 K |R|."""
         return 2 * factors * self.count
 
     def describe(self) -> str:
-        """Say how much there is of it."""
+        """Return the numbers of ratings, items and users in words."""
         return (
             f"{self.count:,} ratings of {self.ratings.items:,} items "
             f"by {self.ratings.users:,} user{'s' * (self.ratings.users != 1)}"
         )
 
-    def much(self) -> str:
-        """Say what it means that there is far more of it than the paper had; else nothing."""
+    def size_warning(self) -> str:
+        """Return a warning if there are far more ratings than in the paper's sample, else ""."""
         times = self.count / RATINGS
         if times < 3:
             return ""
@@ -53,7 +53,7 @@ class Data:
         )
 
     def save(self, folder: Path) -> None:
-        """Write the arrays for workers to read."""
+        """Write the arrays to a folder, for the workers."""
         try:
             for column in COLUMNS:
                 np.save(folder / f"{column}.npy", getattr(self.ratings, column))
@@ -61,7 +61,7 @@ class Data:
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno else error
             raise StudyError(
-                f"{folder.parent}: no place for a copy of the ratings ({reason}); TMPDIR can name "
+                f"{folder.parent}: no space for a copy of the ratings ({reason}); TMPDIR can name "
                 "another folder"
             ) from None
 
@@ -74,8 +74,8 @@ def load_arrays(folder: Path) -> Ratings:
 
 
 def load(settings: Settings) -> Data:
-    """Draw or read the ratings that the settings name."""
-    name = settings.data
+    """Generate or read the ratings that the settings name."""
+    source, name = settings.source, settings.source.data
     kind, colon, scale = name.partition(":")
     if kind == NETFLIX_SHAPED:
         ratings = netflix_shaped(_scale(name, scale) if colon else 1.0, settings.seed)
@@ -83,20 +83,20 @@ def load(settings: Settings) -> Data:
         try:
             ratings = read_ratings(
                 Path(name),
-                columns=_columns(settings.columns),
-                duplicates=settings.duplicates,
-                encoding=settings.encoding,
-                max_unpacked=settings.max_unpacked,
+                columns=_columns(source.columns),
+                duplicates=source.duplicates,
+                encoding=source.encoding,
+                max_unpacked=source.max_unpacked,
             )
         except RatingsError as error:
             raise StudyError(str(error)) from None
-    if settings.users is not None:
-        ratings = some_users(ratings, settings.users, settings.seed)
+    if source.users is not None:
+        ratings = some_users(ratings, source.users, settings.seed)
     return Data(name, ratings, digest(ratings))
 
 
 def some_users(ratings: Ratings, count: int, seed: int) -> Ratings:
-    """Draw users with all their ratings, as the paper's sample; items without one are left out.
+    """Draw users with all their ratings, as in the paper's sample; drop items without a rating.
 
     >>> some_users(Ratings.of_keys([0, 0, 1, 2], [0, 1, 1, 2], [5, 4, 3, 2], 3, 3), 2, seed=3)
     <Ratings: 3 of 2 items by 2 users>
@@ -113,7 +113,7 @@ def some_users(ratings: Ratings, count: int, seed: int) -> Ratings:
 
 
 def _columns(names: tuple[str, ...]) -> list[int | str] | None:
-    """Take names that are numbers as positions."""
+    """Return columns, with whole numbers as positions."""
     return [int(n) if n.isdecimal() else n for n in names] or None
 
 
@@ -128,7 +128,7 @@ def _scale(name: str, text: str) -> float:
 
 
 def digest(ratings: Ratings) -> str:
-    """Return 16 digits that the ratings determine."""
+    """Return a hash of the ratings, of 16 digits."""
     found = hashlib.sha256()
     for column in COLUMNS:
         found.update(np.ascontiguousarray(getattr(ratings, column)).data)

@@ -7,39 +7,39 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from svmp.study.bench import Bench
-from svmp.study.chart import INK, Chart, Column, Line, Row, ordered, with_start
+from svmp.study.chart import INK, Chart, Line, PanelColumn, PanelRow, ordered, with_start
+from svmp.study.runner import Runner
 from svmp.study.runs import Result, Spec, fraction
 
 Name = Literal["figure2", "figure3"]
 SMALL_STEP = 1 / 64
-"""Beside figure 3's own lines, option (b) from this first step: from 1 it diverges."""
+"""First step of the additional runs of option (b) in figure 3, which diverges from 1."""
 
 
-def specs(bench: Bench, name: Name) -> list[Spec]:
-    """Return the runs of a figure; full VB comes first."""
-    full = bench.spec("full", 0, policy="unit")
-    settings = bench.settings
+def specs(runner: Runner, name: Name) -> list[Spec]:
+    """Return the runs of a figure, full VB first."""
+    full = runner.spec("full", 0, policy="unit")
+    settings = runner.settings
     if name == "figure2":
         sizes = settings.children
-        return [full, *(bench.spec("children", 0, size=c, option=o) for o in "ab" for c in sizes)]
+        return [full, *(runner.spec("children", 0, size=c, option=o) for o in "ab" for c in sizes)]
     sizes = settings.batches
     small = [s for s in settings.thresholds if s in sizes]
     return [
         full,
-        *(bench.spec("batch", 1, size=s, option=o) for o in "ab" for s in sizes),
-        *(bench.spec("batch", 1, size=s, option="b", rho1=SMALL_STEP) for s in small),
+        *(runner.spec("batch", 1, size=s, option=o) for o in "ab" for s in sizes),
+        *(runner.spec("batch", 1, size=s, option="b", rho1=SMALL_STEP) for s in small),
     ]
 
 
-def run(bench: Bench, name: Name) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Make the runs; return their traces in one table, and how each ended."""
-    results = bench.results(specs(bench, name))
+def run(runner: Runner, name: Name) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Make the runs; return a table of their traces, and how each ended."""
+    results = runner.results(specs(runner, name))
     return table(results), {"runs": endings(results)}
 
 
 def table(results: list[Result]) -> pl.DataFrame:
-    """Put traces below each other, each row with what run it is of."""
+    """Concatenate traces, with columns that say which run a row belongs to."""
     parts = []
     for number, result in enumerate(results):
         spec = result.spec
@@ -51,7 +51,7 @@ def table(results: list[Result]) -> pl.DataFrame:
 
 
 def endings(results: list[Result]) -> list[dict[str, Any]]:
-    """Say how each run ended; the first is full VB, with which the others are compared."""
+    """Describe how each run ended, compared with full VB, which is the first."""
     full, others = results[0], results[1:]
     start = next((r.start for r in others), full.start)
     return [
@@ -81,7 +81,7 @@ def endings(results: list[Result]) -> list[dict[str, Any]]:
 
 
 def chart(name: Name, traces: pl.DataFrame, about: dict[str, Any], kappa: float) -> Chart:
-    """Describe the figure from its table."""
+    """Return the chart of the table."""
     runs = about["runs"]
     size = "C" if name == "figure2" else "C_global"
     algorithm = "Algorithm 1" if name == "figure2" else "Algorithm 2"
@@ -92,7 +92,7 @@ def chart(name: Name, traces: pl.DataFrame, about: dict[str, Any], kappa: float)
         lines = [_line(traces, r, size, sizes) for r in chosen]
         lines.append(_line(traces, runs[0], size, sizes))
         lines = [line for line in lines if len(line.x)]
-        columns.append(Column(f"Option ({option}): {when}", "ratings accessed", lines))
+        columns.append(PanelColumn(f"Option ({option}): {when}", "ratings accessed", lines))
     unit = [r for r in runs if r["status"] == "diverged" and r["rho1"] == 1]
     lost = {o: [r["size"] for r in unit if r["option"] == o] for o in "ab"}
     said = "; ".join(f"({o}) {f'{size} = {listed(lost[o])}' if lost[o] else 'none'}" for o in "ab")
@@ -129,27 +129,27 @@ def _line(traces: pl.DataFrame, run: dict[str, Any], size: str, sizes: list[int]
     )  # fmt: skip
 
 
-def rows(runs: list[dict[str, Any]]) -> list[Row]:
+def rows(runs: list[dict[str, Any]]) -> list[PanelRow]:
     """Choose three magnifications: the falls, the climb from the start, the differences at the end.
 
-    The first is as deep as runs fell that came back, the second begins at the start, the third
-    holds what the runs that converged reached.
+    The first reaches down to the lowest bound of the runs that recovered, the second to the start,
+    the third to the lowest final bound of the runs that converged.
     """
     start = runs[0]["start"]
     ends = [r["bound"] for r in runs if r["ending"] == "converged"]
     best, worst = max(ends), min(ends)
-    came_back = [r["lowest"] for r in runs if r["status"] != "diverged"]
-    low = float(np.clip(1.1 * min(came_back), 20 * start, 5 * start))
+    recovered = [r["lowest"] for r in runs if r["status"] != "diverged"]
+    low = float(np.clip(1.1 * min(recovered), 20 * start, 5 * start))
     gap = max(best - worst, 0.02 * abs(best))
     return [
-        Row(low, -0.02 * low),
-        Row(1.05 * start, best - 0.05 * start),
-        Row(worst - 1.2 * gap, best + 0.15 * gap),
+        PanelRow(low, -0.02 * low),
+        PanelRow(1.05 * start, best - 0.05 * start),
+        PanelRow(worst - 1.2 * gap, best + 0.15 * gap),
     ]
 
 
 def listed(numbers: list[int]) -> str:
-    """Write numbers short.
+    """Format whole numbers, with ranges.
 
     >>> listed([1, 2, 3, 5]), listed([4])
     ('1 to 3, 5', '4')

@@ -1,4 +1,4 @@
-"""Charts as PNG, SVG and PDF, by Matplotlib."""
+"""Charts as PNG, SVG and PDF, drawn by Matplotlib."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from svmp.study.chart import Chart, Column, Row, lost_at
+from svmp.study.chart import Chart, Line, PanelColumn, PanelRow, lost_at
 
 LONG_LABEL = 24
-"""A legend with longer labels than this goes below the panels."""
+"""Number of characters; a legend with a longer label goes below the panels."""
 DPI = 220
 FORMATS = ("png", "svg", "pdf")
 LOOK: Any = {
@@ -43,7 +43,7 @@ DASHES: dict[str, Any] = {"solid": "-", "dash": (0, (4, 2)), "dot": (0, (1, 1.5)
 
 
 class Paper:
-    """A chart drawn once, to be saved in several formats."""
+    """A chart that is drawn once and saved in several formats."""
 
     def __init__(self, chart: Chart) -> None:
         with mpl.rc_context(LOOK):
@@ -51,7 +51,7 @@ class Paper:
             ConstrainedLayoutEngine().execute(self.figure)  # once, not for each format
 
     def save(self, path: Path) -> None:
-        """Write it, in the format of the suffix."""
+        """Write a file in the format of its suffix."""
         kind = path.suffix[1:]
         undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
         with mpl.rc_context(LOOK):
@@ -85,14 +85,10 @@ def draw(chart: Chart) -> Figure:
     return figure
 
 
-def panel(axes: Axes, column: Column, row: Row) -> None:
+def panel(axes: Axes, column: PanelColumn, row: PanelRow) -> None:
     """Draw the lines of a column within the limits of a row."""
     for order, line in enumerate(column.lines):
-        axes.plot(
-            line.x, line.y, color=line.colour.light, linewidth=line.width if line.joined else 0,
-            linestyle=DASHES[line.dash], marker="o" if line.markers else "", markersize=4.5,
-            markerfacecolor="none" if line.hollow else line.colour.light, zorder=2 + order / 100,
-        )  # fmt: skip
+        axes.plot(line.x, line.y, zorder=2 + order / 100, **style(line))
         cross = lost_at(line, row)
         if cross is not None:
             look: Any = {"color": line.colour.light, "markersize": 5, "clip_on": False, "zorder": 5}
@@ -111,8 +107,21 @@ def panel(axes: Axes, column: Column, row: Row) -> None:
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
 
 
+def style(line: Line) -> dict[str, Any]:
+    """Return the look of a line, in the panels and in the legend."""
+    colour = line.colour.light
+    return {
+        "color": colour,
+        "linewidth": line.width if line.joined else 0,
+        "linestyle": DASHES[line.dash],
+        "marker": "" if line.marker == "none" else "o",
+        "markerfacecolor": "none" if line.marker == "ring" else colour,
+        "markersize": 4.5,
+    }
+
+
 def legend(chart: Chart) -> list[Line2D]:
-    """Return a key for each label, in the order of the lines."""
+    """Return a legend entry for each label, in the order of the lines."""
     keys: dict[str, Line2D] = {}
     for column in chart.columns:
         for line in column.lines:
@@ -120,20 +129,12 @@ def legend(chart: Chart) -> list[Line2D]:
                 other.label == line.label and other.dash == "solid" for other in column.lines
             ):
                 continue
-            keys.setdefault(
-                line.label,
-                Line2D(
-                    [], [], color=line.colour.light, linewidth=line.width if line.joined else 0,
-                    linestyle=DASHES[line.dash], marker="o" if line.markers else "",
-                    markerfacecolor="none" if line.hollow else line.colour.light,
-                    markersize=4.5, label=line.label,
-                ),
-            )  # fmt: skip
+            keys.setdefault(line.label, Line2D([], [], label=line.label, **style(line)))
     return list(keys.values())
 
 
 def short(value: float) -> str:
-    """Write a number with thousands, millions or billions.
+    """Format a number with the suffix k, M or G.
 
     >>> short(-1_540_000), short(0), short(-2.5e9), short(12.5)
     ('−1.54M', '0', '−2.5G', '12.5')

@@ -1,4 +1,4 @@
-"""What a study is made of: its questions, in order, each with a table and, mostly, a chart."""
+"""The questions of a study, in order; each has a table, and most have a chart."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from svmp.errors import StudyError
 from svmp.ratings import parquet
 from svmp.ratings.lines import MOST
 from svmp.study import answer, claims, figures, thresholds
-from svmp.study.bench import Bench
 from svmp.study.chart import Chart
+from svmp.study.runner import Runner
 from svmp.study.store import Store
 
 QUESTIONS = ("figure2", "figure3", "thresholds", "answer", "claims")
@@ -23,7 +23,7 @@ QUESTIONS = ("figure2", "figure3", "thresholds", "answer", "claims")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one question: a tidy table, a summary in JSON's types, and a chart of them."""
+    """The answer to one question: a tidy table, a summary of JSON types, and a chart of them."""
 
     name: str
     table: pl.DataFrame
@@ -31,24 +31,24 @@ class Outcome:
     chart: Chart | None
 
 
-def work_out(bench: Bench, name: str) -> Outcome:
-    """Answer one question, and write down its numbers."""
+def work_out(runner: Runner, name: str) -> Outcome:
+    """Answer one question, and write its numbers to the folder."""
     run: dict[str, Callable[[], tuple[pl.DataFrame, dict[str, Any]]]] = {
-        "figure2": lambda: figures.run(bench, "figure2"),
-        "figure3": lambda: figures.run(bench, "figure3"),
-        "thresholds": lambda: thresholds.run(bench),
-        "answer": lambda: answer.run(bench),
-        "claims": lambda: claims.run(bench),
+        "figure2": lambda: figures.run(runner, "figure2"),
+        "figure3": lambda: figures.run(runner, "figure3"),
+        "thresholds": lambda: thresholds.run(runner),
+        "answer": lambda: answer.run(runner),
+        "claims": lambda: claims.run(runner),
     }
     table, about = run[name]()
-    about = {"settings": bench.settings.to_dict(), "digest": bench.data.digest, **about}
-    bench.store.write_table(f"{name}.parquet", table)
-    bench.store.write_text(f"{name}.json", json.dumps(about, indent=2) + "\n")
+    about = {"settings": runner.settings.to_dict(), "digest": runner.data.digest, **about}
+    runner.store.write_table(f"{name}.parquet", table)
+    runner.store.write_text(f"{name}.json", json.dumps(about, indent=2) + "\n")
     return outcome(name, table, about)
 
 
 def outcome(name: str, table: pl.DataFrame, about: dict[str, Any]) -> Outcome:
-    """Put a table, its summary and their chart together."""
+    """Add the chart to a table and its summary."""
     chart = None
     if name in ("figure2", "figure3"):
         chart = figures.chart(name, table, about, about["settings"]["kappa"])  # type: ignore[arg-type]
@@ -60,7 +60,7 @@ def outcome(name: str, table: pl.DataFrame, about: dict[str, Any]) -> Outcome:
 
 
 def known(store: Store) -> dict[str, Outcome]:
-    """Read the questions that the study in a folder has answered, with the settings it has now."""
+    """Read the answers in a folder that were found with its present settings and data."""
     made = store.about() or {}
     found = {}
     for name in QUESTIONS:

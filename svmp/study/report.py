@@ -1,4 +1,4 @@
-"""The page of a study, `index.html`: one file that opens from disk, and figures beside it."""
+"""The page of a study: `index.html`, which opens from disk, with figures beside it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECTIONS = {
 
 
 def publish(store: Store, about: dict[str, Any], outcomes: dict[str, Outcome]) -> None:
-    """Write the page, and where they are missing the figures that it shows."""
+    """Write the page, and the figures that are missing."""
     for outcome in outcomes.values():
         if not (store.folder / f"{outcome.name}.{on_paper.FORMATS[-1]}").exists():
             draw_figure(store, outcome)
@@ -38,7 +38,7 @@ def draw_figure(store: Store, outcome: Outcome) -> None:
 
 
 def page(about: dict[str, Any], outcomes: dict[str, Outcome]) -> str:
-    """Return the page: everything that it needs is in it."""
+    """Return the page, which loads no other file."""
     from plotly.offline import get_plotlyjs
 
     charts = [o.chart.to_dict() for o in outcomes.values() if o.chart is not None]

@@ -1,4 +1,4 @@
-"""A run of the study: what is asked of `svmp.fit`, and what came of it."""
+"""A run of the study: the arguments of `svmp.fit`, and its result."""
 
 from __future__ import annotations
 
@@ -7,46 +7,49 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import svmp
 from svmp.families.family import Array
-from svmp.inference.methods import Method as Algorithm
-from svmp.inference.methods import Option
-from svmp.inference.steps import Steps
+from svmp.inference.methods import Method, Option
+from svmp.inference.steps import Policy
 from svmp.network.grid import Ints
+from svmp.study.choices import defaults, methods_by_name, policies_by_name, takes_option
 from svmp.study.convergence import Ending, ending
 
-Method = Literal["full", "children", "share", "batch", "default"]
-Policy = Literal["unit", "robbins-monro", "hold", "nodewise", "grow"]
 DENSITY = 1.1
-"""Ratio of the iterations at which the bound is computed for a figure with a log axis."""
+"""Ratio of successive iterations at which the bound is computed, for a log axis."""
 PACE = 0.25
-"""Seconds after which it is told again how far a run is."""
+"""Seconds between two reports of progress."""
 COLUMNS = ("iteration", "accesses", "seconds", "bound", "step_max")
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A run as it is asked for.
+    """Description of a run.
 
     Attributes
     ----------
-    method, size, option
-        The algorithm, its C or C_global (for "share": one of so many children), and (a) or (b).
+    method
+        Name of a method, as in `methods_by_name`; "default" for svmp's default; "share" for
+        Algorithm 1 with one in `size` children.
+    size, option
+        C or C_global, and the option (a) or (b).
     policy, kappa, rho1
-        The steps.
+        Name of a step policy, as in `policies_by_name`, or "unit" for none; its forgetting rate and
+        first step.
     accesses
         The budget.
     """
 
-    method: Method
+    method: str
     size: int = 0
     option: Option = "a"
-    policy: Policy = "robbins-monro"
+    policy: str = "robbins-monro"
     kappa: float = 0.6
     rho1: float = 1.0
     accesses: float = 0.0
@@ -54,25 +57,27 @@ class Spec:
 
     @property
     def label(self) -> str:
-        """What it is called on a terminal."""
+        """Short description, for the terminal."""
         if self.method == "full":
             return "full VB"
         if self.method == "default":
             return "growing sample" if self.policy == "unit" else "growing C"
         sizes = {"children": "C = ", "share": "C = N/", "batch": "C_global = "}
-        steps = {"robbins-monro": f"from {fraction(self.rho1)}", "hold": "unit steps held"}
-        return f"({self.option}) {sizes[self.method]}{self.size}, " + steps.get(
-            self.policy, self.policy
-        )
+        steps = {
+            "robbins-monro": f"from {fraction(self.rho1)}",
+            "hold-then-decay": "unit steps held",
+        }
+        size = f"{sizes[self.method]}{self.size}" if self.method in sizes else self.method
+        return f"({self.option}) {size}, {steps.get(self.policy, self.policy)}"
 
     def key(self, data: str, factors: int) -> str:
-        """Return a file name that this run on these data has alone."""
+        """Return the file name of this run on these data, which no other run has."""
         text = json.dumps([asdict(self), data, factors], sort_keys=True)
         tail = hashlib.sha256(text.encode()).hexdigest()[:12]
         return f"{self.method}-{self.option}-{self.size}-{self.policy}-{tail}"
 
     def cost(self, elements: int) -> float:
-        """Guess how long it takes, in seconds of some machine; progress is measured in it."""
+        """Estimate the seconds of the run, as the unit of progress."""
         reading = self.accesses * 6e-9
         if self.method == "batch":
             return reading + self.accesses / (10 * self.size) * (1e-3 + 2e-8 * elements)
@@ -81,10 +86,10 @@ class Spec:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a run.
+    """Result of a run.
 
-    `trace` has what figures need of `fit.trace`, where the bound is exact; its seconds, and those
-    of the run, are without the time that bounds take.
+    `trace` has the columns of `fit.trace` that figures need, where the bound is exact. Seconds do
+    not include the time for computing bounds.
     """
 
     spec: Spec
@@ -98,58 +103,60 @@ class Result:
 
     @property
     def start(self) -> float:
-        """The bound of the start, where it was computed: everywhere but in full VB."""
+        """Bound at the start, which is computed in all runs except full VB."""
         return float(self.trace["bound"][0])
 
     def seconds_at(self, accesses: Any) -> Array:
-        """Return how long the run took for some numbers of accesses."""
+        """Return the seconds after some numbers of accesses."""
         return np.interp(accesses, self.trace["accesses"], self.trace["seconds"])
 
     def bound_at(self, accesses: float, start: float | None = None) -> float:
-        """Return the bound after so many accesses, between two that are known, or the start's."""
+        """Return the bound after some accesses, by interpolation."""
         x, y = self.trace["accesses"], self.trace["bound"]
         if start is not None:
             x, y = np.append(0.0, x), np.append(start, y)
         return float(np.interp(accesses, x, y))
 
     def ending(self, full: Result, start: float | None = None) -> Ending:
-        """Say how it ended, beside full VB from the same start."""
+        """Return how the run ended, compared with full VB from the same start."""
         start = self.start if start is None else start
         reached, lowest = full.bound_at(self.accesses, start), float(self.trace["bound"].min())
         return ending(self.status, self.bound, start, reached, lowest)
 
 
-def arrange(spec: Spec) -> tuple[Algorithm | None, Steps | None]:
-    """Return the algorithm and the step policy."""
-    method: Algorithm | None = None
-    match spec.method:
-        case "full":
-            method = svmp.FullVB()
-        case "children":
-            method = svmp.Children(spec.size, option=spec.option)
-        case "share":
+def arrange(spec: Spec) -> tuple[Method | None, Policy | None]:
+    """Return the method and the step policy of a run; None for svmp's default."""
+    policy = policies_by_name().get(spec.policy)
+    steps = None
+    if policy is not None:
+        given = {"kappa": spec.kappa, "rho1": spec.rho1}
+        chosen = {name: given.get(name, value) for name, value in defaults(policy).items()}
+        steps = policy(**chosen)
+    if spec.method == "default":
+        return None, steps
+    if spec.method == "share":
+        return svmp.Children(partial(one_in, spec.size), option=spec.option), steps
+    method = methods_by_name()[spec.method]
+    arguments: dict[str, Any] = {
+        name: spec.size if setting.whole else defaults(method)[name]
+        for name, setting in method.settings.items()
+    }
+    if takes_option(method):
+        arguments["option"] = spec.option
+    return method(**arguments), None if method.unit_steps else steps
 
-            def part(children: Ints) -> Ints:
-                return np.maximum(-(-children // spec.size), np.minimum(children, 1))
 
-            method = svmp.Children(part, option=spec.option)
-        case "batch":
-            method = svmp.Batch(spec.size, option=spec.option)
-    steps: Steps | None = None
-    match spec.policy:
-        case "robbins-monro":
-            steps = svmp.RobbinsMonro(kappa=spec.kappa, rho1=spec.rho1)
-        case "hold":
-            steps = svmp.HoldThenDecay(kappa=spec.kappa)
-        case "nodewise":
-            steps = svmp.Nodewise(kappa=spec.kappa)
-        case "grow":
-            steps = svmp.Grow()
-    return method, None if spec.method == "full" else steps
+def one_in(share: int, children: Ints) -> Ints:
+    """Return the number of children to read where one in `share` is read, at least one.
+
+    >>> one_in(2, np.array([0, 1, 4, 5])).tolist()
+    [0, 1, 2, 3]
+    """
+    return np.maximum(-(-children // share), np.minimum(children, 1))
 
 
 def spread(iteration: int) -> bool:
-    """Say whether an iteration is one of those that lie evenly on a logarithmic axis.
+    """Return whether an iteration is one of those that are evenly spread on a log axis.
 
     >>> [t for t in range(1, 40) if spread(t)][-6:]
     [24, 26, 29, 31, 35, 38]
@@ -161,7 +168,7 @@ def spread(iteration: int) -> bool:
 
 
 class Clock:
-    """Decides when the bound is computed, and notes when that begins: its time is not the run's."""
+    """Decides when the bound is computed, and notes the time, which is not counted."""
 
     def __init__(self, every: bool) -> None:
         self.every = every
@@ -174,7 +181,7 @@ class Clock:
         return due
 
     def net(self, began: float, iterations: Ints, seconds: Array) -> Array:
-        """Take the time of bounds off the seconds that a trace has, which are those after each."""
+        """Subtract the time for computing bounds from the seconds of a trace."""
         begun = [self.asked.get(int(t), np.nan) - began for t in iterations]
         spent = seconds - np.array(begun)
         spent[~np.isfinite(spent)] = 0.0
@@ -183,18 +190,18 @@ class Clock:
 
 
 def execute(
-    model: svmp.Model, start: Any, spec: Spec, tell: Callable[[float], None] | None = None
+    model: svmp.Model, start: Any, spec: Spec, report: Callable[[float], None] | None = None
 ) -> Result:
-    """Run it, and tell now and then which part of it is done."""
+    """Make a run, and report the share that is done from time to time."""
     method, steps = arrange(spec)
     clock = Clock(every=spec.method == "full")
-    told = time.monotonic()
+    reported = time.monotonic()
 
     def watch(row: dict[str, float]) -> None:
-        nonlocal told
-        if tell is not None and time.monotonic() - told >= PACE:
-            told = time.monotonic()
-            tell(min(row["accesses"] / spec.accesses, 1.0))
+        nonlocal reported
+        if report is not None and time.monotonic() - reported >= PACE:
+            reported = time.monotonic()
+            report(min(row["accesses"] / spec.accesses, 1.0))
 
     fit = svmp.fit(
         model, method, steps=steps, seed=spec.seed, init=start, tol=0, max_sweeps=None,
@@ -211,7 +218,7 @@ def execute(
 
 
 def fraction(rho: float) -> str:
-    """Write a power of two as the paper does.
+    """Format a power of two as the paper does.
 
     >>> fraction(1 / 512), fraction(1.0)
     ('1/512', '1')

@@ -1,4 +1,4 @@
-"""What a study is made with: its data, sizes and budgets; the same give the same numbers."""
+"""Settings of a study: its data, sizes and budgets. The same settings give the same numbers."""
 
 from __future__ import annotations
 
@@ -13,37 +13,24 @@ CHILDREN = tuple(range(1, 21))
 BATCHES = tuple(range(100, 1001, 100))
 NETFLIX_SHAPED = "netflix-shaped"
 HOW_TO_READ = ("encoding", "max_unpacked")
-"""Settings that change no number: whatever was read has its own digest."""
+"""Settings that two studies of the same numbers may differ in: the ratings have a digest."""
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Everything that numbers of a study depend on, but the versions of what computes them.
+class DataSettings:
+    """Which ratings a study is about, and how a file of them is read.
 
     Attributes
     ----------
     data
-        `netflix-shaped`, `netflix-shaped:0.1`, or the name of a file of ratings.
+        `netflix-shaped`, `netflix-shaped:0.1`, or the path of a file of ratings.
     columns, duplicates
-        Which columns of the file are user, item and rating, if it does not say; and what becomes
-        of a second rating of the same item by the same user.
+        User, item and rating columns of the file, if its header does not name them; and what
+        happens to a second rating of the same item by the same user.
     encoding, max_unpacked
-        That of a file of text, and how many bytes a packed one may have.
+        Encoding of a text file; largest number of bytes that a packed file may unpack to.
     users
-        How many users of the file are taken, drawn by the seed, with all their ratings; else all.
-    seed
-        Decides the draw of the data, the start, and the rows that are read.
-    factors, kappa
-        K of the matrix factorization; the forgetting rate of the paper's schedule.
-    children, batches
-        C of Algorithm 1 and C_global of Algorithm 2, for the figures.
-    thresholds
-        Those of them whose largest first step is looked for.
-    sweeps
-        Budgets, in accesses of a sweep of full VB: of Algorithm 1, Algorithm 2, the answer, and
-        full VB alone.
-    max_accesses
-        No run reads more than so many.
+        Number of users to draw, with all their ratings; None for all users.
     """
 
     data: str = NETFLIX_SHAPED
@@ -52,6 +39,36 @@ class Settings:
     encoding: str = "utf-8"
     max_unpacked: int = MOST
     users: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.users is not None and self.users < 1:
+            raise StudyError(f"--users must be at least 1, not {self.users}")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that the numbers of a study depend on, except the versions of the software.
+
+    Attributes
+    ----------
+    source
+        The ratings.
+    seed
+        Seed of the generated ratings, of the users drawn, of the start, and of the rows read.
+    factors, kappa
+        K of the matrix factorization; the forgetting rate of the paper's schedule.
+    children, batches
+        C of Algorithm 1 and C_global of Algorithm 2, for the figures.
+    thresholds
+        Those of them whose largest first step is searched for.
+    sweeps
+        Budgets, in accesses of a sweep of full VB: of Algorithm 1, Algorithm 2, the answer, and
+        full VB alone.
+    max_accesses
+        Largest number of accesses of any run.
+    """
+
+    source: DataSettings = DataSettings()
     seed: int = 0
     factors: int = 5
     kappa: float = 0.6
@@ -66,8 +83,6 @@ class Settings:
             raise StudyError(f"--kappa must be in (1/2, 1], not {self.kappa}")
         if self.factors < 1:
             raise StudyError(f"--factors must be at least 1, not {self.factors}")
-        if self.users is not None and self.users < 1:
-            raise StudyError(f"--users must be at least 1, not {self.users}")
         if self.seed < 0:
             raise StudyError(f"--seed must not be negative, not {self.seed}")
         if self.max_accesses is not None and not self.max_accesses > 0:
@@ -76,23 +91,27 @@ class Settings:
     def quick(self) -> Settings:
         """Return the settings of a study that takes less than a minute.
 
-        >>> Settings().quick().data
+        >>> Settings().quick().source.data
         'netflix-shaped:0.1'
         """
-        small = f"{NETFLIX_SHAPED}:0.1" if self.data == NETFLIX_SHAPED else self.data
+        source = self.source
+        if source.data == NETFLIX_SHAPED:
+            source = replace(source, data=f"{NETFLIX_SHAPED}:0.1")
         few = (1, 2, 3, 5, 10, 20) if self.children == CHILDREN else self.children
         some = (200, 500, 1000) if self.batches == BATCHES else self.batches
         return replace(
-            self, data=small, children=few, batches=some, thresholds=(1, 5, 1000),
+            self, source=source, children=few, batches=some, thresholds=(1, 5, 1000),
             sweeps=(4, 2, 12, 30),
         )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings in JSON's types."""
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+        """Return the settings as JSON types, in one dictionary."""
+        values = {**asdict(self.source), **asdict(self)}
+        del values["source"]
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
     def differences(self, other: dict[str, Any]) -> list[str]:
-        """Say what is not as in settings that were written down."""
+        """Describe each setting that differs from settings that were saved."""
         return [
             f"{name} {other.get(name)}, not {value}"
             for name, value in self.to_dict().items()
@@ -101,7 +120,7 @@ class Settings:
 
 
 def whole_numbers(text: str, what: str) -> tuple[int, ...]:
-    """Read a list of whole numbers and ranges.
+    """Parse a list of whole numbers and ranges.
 
     >>> whole_numbers("1-3,10,100-300/100", "--children")
     (1, 2, 3, 10, 100, 200, 300)

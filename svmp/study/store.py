@@ -1,4 +1,4 @@
-"""The folder of a study: runs, tables and pages, each written whole or not at all."""
+"""The folder of a study: runs, tables and pages. A file is written as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ PACKAGES = ("svmp", "numpy", "numba", "scipy", "polars", "matplotlib", "plotly")
 
 
 class Store:
-    """A folder for one study."""
+    """The folder of one study."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def check_place(self, force: bool = False) -> None:
-        """Refuse what is no folder, or a folder that holds something else."""
+        """Refuse a path that is not a folder, or a folder that holds something else."""
         try:
             if self.folder.exists() and not self.folder.is_dir():
                 raise StudyError(f"--out {self.folder}: a file, not a folder")
@@ -46,7 +46,7 @@ class Store:
             )
 
     def check(self, settings: Settings, digest: str, force: bool = False) -> None:
-        """Refuse a folder with a study that has other settings."""
+        """Refuse a folder that holds a study with other settings."""
         about = self.about()
         if about is None or force:
             return
@@ -60,7 +60,7 @@ class Store:
             )
 
     def about(self) -> dict[str, Any] | None:
-        """Return what is written down about the study in the folder, if there is one."""
+        """Return the description of the study in the folder, if there is one."""
         try:
             if not (self.folder / ABOUT).is_file():  # a pipe would never end
                 return None
@@ -70,14 +70,14 @@ class Store:
         return about if isinstance(about, dict) and "svmp_study" in about else None
 
     def open(self, about: dict[str, Any]) -> None:
-        """Make the folder, and say in it what it is for."""
+        """Make the folder, and write the description of the study."""
         made = {"svmp_study": 1, "versions": versions(), **about}
         self.write_text(ABOUT, json.dumps(made, indent=2) + "\n")
 
     # --- runs -------------------------------------------------------------------------------
 
     def keep(self, key: str, result: Result) -> None:
-        """Write a run; it counts as made when its description is there."""
+        """Write a run; its description is written last, and says that it is complete."""
         table = pl.DataFrame(result.trace)
         self.write_table(f"runs/{key}.parquet", table)
         ended = {k: v for k, v in vars(result).items() if k not in ("spec", "trace")}
@@ -85,7 +85,7 @@ class Store:
         self.write_text(f"runs/{key}.json", json.dumps(about, indent=2) + "\n")
 
     def find(self, key: str, spec: Spec) -> Result | None:
-        """Return a run that was made before; None if there is none, or it is damaged."""
+        """Return a run that was made before; None if there is none, or if it is damaged."""
         place = self.folder / "runs"
         try:
             about = json.loads((place / f"{key}.json").read_text(encoding="utf-8"))
@@ -110,7 +110,7 @@ class Store:
         self.write(name, lambda draft: draft.write_text(text, encoding="utf-8") and None)
 
     def write(self, name: str, make: Callable[[Path], object]) -> None:
-        """Let a file be made beside its place, and put it there when it is whole."""
+        """Write a temporary file beside the target, and rename it when it is complete."""
         target = self.folder / name
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -125,6 +125,6 @@ class Store:
 
 
 def versions() -> dict[str, str]:
-    """Return what computes the numbers, by version."""
+    """Return the versions of the software that computes the numbers."""
     found = {name: version(name) for name in PACKAGES}
     return {"python": platform.python_version(), **found, "machine": platform.machine()}

@@ -1,4 +1,4 @@
-"""The tables of the page; every text that comes from outside is escaped."""
+"""The tables of the page; text from outside is escaped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from svmp.study.on_paper import short
 from svmp.study.outcomes import Outcome
 from svmp.study.runs import fraction
-from svmp.study.thresholds import METHODS, SIZES, found
+from svmp.study.thresholds import ALGORITHMS, SIZES, found
 
 
 def of(outcome: Outcome) -> str:
@@ -29,7 +29,7 @@ def of(outcome: Outcome) -> str:
 def table(
     heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str, kind: str = "plain"
 ) -> str:
-    """Return a table of cells that are HTML already; columns whose head ends in # hold numbers."""
+    """Return a table whose cells are HTML; a head that ends in # is that of a number column."""
     marks = [" class=number" if head.endswith("#") else "" for head in heads]
 
     def line(cells: Sequence[str]) -> str:
@@ -50,7 +50,7 @@ def table(
 
 
 def runs(ended: list[dict[str, Any]]) -> str:
-    """Return how each run ended."""
+    """Return the table of how each run ended."""
     rows = [
         [
             escape(r["label"]),
@@ -68,13 +68,13 @@ def runs(ended: list[dict[str, Any]]) -> str:
 
 
 def thresholds(cells: list[dict[str, Any]]) -> str:
-    """Return the largest first steps, with all that were tried."""
+    """Return the table of the largest first steps, with all that were tried."""
     rows = []
     for cell in cells:
         tried = ", ".join(f"{rho} {end}" for rho, end in cell["tried"].items())
         rows.append(
             [
-                f"{METHODS[cell['method']]} ({cell['option']})",
+                f"{ALGORITHMS[cell['method']]} ({cell['option']})",
                 f"{SIZES[cell['method']]}&nbsp;=&nbsp;{cell['size']}",
                 f"<strong>{found(cell)}</strong>",
                 "" if cell["paper"] is None else fraction(cell["paper"]),
@@ -86,7 +86,7 @@ def thresholds(cells: list[dict[str, Any]]) -> str:
 
 
 def answer(about: dict[str, Any]) -> str:
-    """Return the bounds of all policies, by accesses and by time, and when each passes full VB."""
+    """Return the tables of bounds, by accesses and by time, and of when each passes full VB."""
     sweeps = [f"{n} sweep{'s' * (n > 1)}#" for n in about["sweeps"]]
     seconds = [f"{s:.2g} s#" for s in about["seconds"]]
     by_accesses = "The bound after as many accesses as full VB needs for so many sweeps"
@@ -107,7 +107,7 @@ def answer(about: dict[str, Any]) -> str:
 
 
 def _bounds(ended: list[dict[str, Any]], what: str) -> list[list[str]]:
-    """Return a row of bounds for each run, the best of a column in bold."""
+    """Return a row of bounds for each run; the best of a column is bold."""
     columns = zip(*(run[what] for run in ended), strict=True)
     best = [max((v for v in column if v is not None), default=None) for column in columns]
     rows = []
@@ -132,7 +132,7 @@ def _ended(ending: str) -> str:
 
 
 def claims(found: list[dict[str, Any]]) -> str:
-    """Return the claims, each with a badge and its evidence."""
+    """Return the table of claims, with verdicts and evidence."""
     rows = []
     for c in found:
         kind = c["verdict"].replace(" ", "-")

@@ -1,4 +1,4 @@
-"""What a person at a terminal sees of a study: progress, the time left, and tables at the end."""
+"""Output on the terminal: progress, the time left, and tables at the end."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ from datetime import timedelta
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
-from rich.progress import ProgressColumn as Column
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -20,8 +27,8 @@ from svmp.study.outcomes import Outcome
 VERDICTS = {"holds": "green", "answered": "green", "differs": "yellow"}
 
 
-class TimeLeft(Column):
-    """The time that what is left of a question should take, at the pace so far."""
+class TimeLeft(ProgressColumn):
+    """Estimated time that is left for a question."""
 
     def render(self, task: Task) -> Text:
         done, began = task.completed / (task.total or 1.0), task.fields["began"]
@@ -31,16 +38,16 @@ class TimeLeft(Column):
         return Text(f"{left} left", style="cyan")
 
 
-class Terminal:
-    """A watcher that draws a bar for each question."""
+class ProgressBar:
+    """A progress listener that draws a bar for each question."""
 
     def __init__(self, progress: Progress, task: Any, questions: Sequence[str]) -> None:
         self.progress, self.task, self.questions = progress, task, questions
-        self.total = self.done = self.going = 0.0
+        self.total = self.done = self.unfinished = 0.0
 
     def ask(self, question: str) -> None:
-        """Begin with a question."""
-        self.total = self.done = self.going = 0.0
+        """Begin a question."""
+        self.total = self.done = self.unfinished = 0.0
         place = f"{self.questions.index(question) + 1}/{len(self.questions)} "
         name = (place if len(self.questions) > 1 else "") + question
         self.progress.update(self.task, question=name, began=None, label="")
@@ -58,7 +65,7 @@ class Terminal:
         self.progress.update(self.task, label=label, began=began)
 
     def reach(self, cost: float) -> None:
-        self.going = cost
+        self.unfinished = cost
         self._show()
 
     def end(self, cost: float) -> None:
@@ -66,13 +73,13 @@ class Terminal:
         self._show()
 
     def _show(self) -> None:
-        done = self.done + self.going
+        done = self.done + self.unfinished
         self.progress.update(self.task, total=max(self.total, 1e-9), completed=done)
 
 
 @contextmanager
-def watching(console: Console, questions: Sequence[str]) -> Iterator[Terminal]:
-    """Show a bar while a study goes on."""
+def progress_bar(console: Console, questions: Sequence[str]) -> Iterator[ProgressBar]:
+    """Show a progress bar while a study runs."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.fields[question]:<14}"),
@@ -83,11 +90,11 @@ def watching(console: Console, questions: Sequence[str]) -> Iterator[Terminal]:
     )
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=None, question="", label="", began=None)
-        yield Terminal(progress, task, questions)
+        yield ProgressBar(progress, task, questions)
 
 
 def show(console: Console, outcomes: dict[str, Outcome]) -> None:
-    """Print the verdicts, and who is how far after how much."""
+    """Print the tables of the answers."""
     if "answer" in outcomes:
         console.print(policies(outcomes["answer"].about))
     if "thresholds" in outcomes and "claims" not in outcomes:
@@ -101,7 +108,7 @@ def show(console: Console, outcomes: dict[str, Outcome]) -> None:
 
 
 def verdicts(about: dict[str, Any]) -> Table:
-    """Return the claims, a line each."""
+    """Return the table of claims."""
     table = Table("", "the paper's claim", "here", title="Claims", title_justify="left")
     for claim in about["claims"]:
         verdict = claim["verdict"]
@@ -112,7 +119,7 @@ def verdicts(about: dict[str, Any]) -> Table:
 
 
 def policies(about: dict[str, Any]) -> Table:
-    """Return the bound of each policy at some accesses."""
+    """Return the table of bounds after some numbers of accesses."""
     chosen = [n for n in about["sweeps"] if n in (1, 3, 12, 25)]
     heads = [f"{n} sweep{'s' * (n > 1)}" for n in chosen]
     table = Table(
@@ -132,13 +139,13 @@ def policies(about: dict[str, Any]) -> Table:
 
 
 def first_steps(about: dict[str, Any]) -> Table:
-    """Return the largest first steps that converge."""
+    """Return the table of the largest first steps that converge."""
     from svmp.study.runs import fraction
-    from svmp.study.thresholds import METHODS, SIZES, found
+    from svmp.study.thresholds import ALGORITHMS, SIZES, found
 
     table = Table("algorithm", "option", "size", "largest first step", "the paper's")
     for cell in about["cells"]:
         papers = "" if cell["paper"] is None else fraction(cell["paper"])
         size = f"{SIZES[cell['method']]} = {cell['size']}"
-        table.add_row(METHODS[cell["method"]], cell["option"], size, found(cell), papers)
+        table.add_row(ALGORITHMS[cell["method"]], cell["option"], size, found(cell), papers)
     return table

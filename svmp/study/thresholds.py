@@ -1,4 +1,4 @@
-"""How small the first step must be: the largest that converges, for each algorithm and size."""
+"""The largest first step that converges, for each algorithm, option and size."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 import polars as pl
 
-from svmp.study.bench import Bench, Plan
-from svmp.study.chart import BLUE, ORANGE, Chart, Column, Line, Row
+from svmp.study.chart import BLUE, ORANGE, Chart, Line, PanelColumn, PanelRow
 from svmp.study.convergence import SHARE, Ending
-from svmp.study.runs import Method, Result, fraction
+from svmp.study.runner import Experiment, Runner
+from svmp.study.runs import Result, fraction
 
 SMALLEST = 10
-"""First steps are 1, 1/2, 1/4, ... down to two to the minus this."""
-METHODS: dict[Method, str] = {"children": "Algorithm 1", "batch": "Algorithm 2"}
+"""First steps are 2^0, 2^-1, ..., 2^-SMALLEST."""
+ALGORITHMS: dict[str, str] = {"children": "Algorithm 1", "batch": "Algorithm 2"}
 SCHEMA = {
     "method": pl.String,
     "option": pl.String,
@@ -25,16 +25,16 @@ SIZES = {"children": "C", "batch": "C_global"}
 
 
 def papers(method: str, option: str, size: int) -> float | None:
-    """Return the first step that the paper names: for C = 1, and for every C_global."""
+    """Return the paper's first step, which it gives for C = 1 and for every C_global."""
     if method == "batch":
         return 1.0 if option == "a" else 1 / 32
     return {"a": 1 / 512, "b": 1 / 64}[option] if size == 1 else None
 
 
-def cells(bench: Bench) -> list[tuple[Method, str, int]]:
-    """Return what is looked at: sizes of the figures that are among the settings' thresholds."""
-    wanted, settings = bench.settings.thresholds, bench.settings
-    sizes: dict[Method, tuple[int, ...]] = {
+def cells(runner: Runner) -> list[tuple[str, str, int]]:
+    """Return the algorithms, options and sizes to search: figure sizes listed as thresholds."""
+    wanted, settings = runner.settings.thresholds, runner.settings
+    sizes: dict[str, tuple[int, ...]] = {
         "children": settings.children,
         "batch": settings.batches,
     }
@@ -47,19 +47,19 @@ def cells(bench: Bench) -> list[tuple[Method, str, int]]:
     ]
 
 
-def search(bench: Bench, full: Result, method: Method, option: str, size: int) -> Plan[Any]:
+def search(runner: Runner, full: Result, method: str, option: str, size: int) -> Experiment[Any]:
     """Find the largest first step that converges.
 
-    Smaller steps lead astray less and take longer. So the largest that does not lead astray is
-    found by bisection. Where it has not come far either, smaller ones are tried as long as they
-    come farther: if none converges, the budget leaves no room between too large and too slow.
+    Smaller steps diverge less and take longer. The largest that is not too large is found by
+    bisection. If that run is too slow, smaller steps are tried as long as they reach a higher
+    bound. If none converges, every first step is too large or too slow for the budget.
     """
     tried: dict[int, str] = {}
     reached: dict[int, float] = {}
 
-    def attempt(power: int) -> Plan[Ending]:
+    def attempt(power: int) -> Experiment[Ending]:
         which = 0 if method == "children" else 1
-        spec = bench.spec(method, which, size=size, option=option, rho1=2.0**-power)
+        spec = runner.spec(method, which, size=size, option=option, rho1=2.0**-power)
         result = yield spec
         tried[power] = result.ending(full)
         reached[power] = result.bound
@@ -90,7 +90,7 @@ def search(bench: Bench, full: Result, method: Method, option: str, size: int) -
 
 
 def found(cell: dict[str, Any]) -> str:
-    """Write what was found for one algorithm, option and size.
+    """Return the largest first step of one algorithm, option and size as text.
 
     >>> found({"rho1": None, "tried": {"1": "diverged", "1/2": "far off", "1/4": "slow"}})
     'none: 1/2 is too large, 1/4 too slow'
@@ -104,18 +104,18 @@ def found(cell: dict[str, Any]) -> str:
     return f"none: {f'{large[-1]} is too large, ' if large else ''}{slow[0]} too slow"
 
 
-def run(bench: Bench) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """StepContext for all of them side by side."""
-    (full,) = bench.results([bench.spec("full", 0, policy="unit")])
-    made = bench.carry_out([search(bench, full, *cell) for cell in cells(bench)])
+def run(runner: Runner) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Search for all of them side by side."""
+    (full,) = runner.results([runner.spec("full", 0, policy="unit")])
+    made = runner.run_all([search(runner, full, *cell) for cell in cells(runner)])
     columns = {name: [cell[name] for cell in made] for name in SCHEMA}
     return pl.DataFrame(columns, schema=SCHEMA), {"cells": made}
 
 
 def chart(table: pl.DataFrame, about: dict[str, Any]) -> Chart:
-    """Describe the figure from its table."""
+    """Return the chart of the table."""
     columns = []
-    for method, title in METHODS.items():
+    for method, title in ALGORITHMS.items():
         lines: list[Line] = []
         sizes = sorted(set(table.filter(pl.col("method") == method)["size"].to_list()))
         for option, colour in (("a", BLUE), ("b", ORANGE)):
@@ -123,34 +123,34 @@ def chart(table: pl.DataFrame, about: dict[str, Any]) -> Chart:
             found, papers = (part.filter(pl.col(c).is_not_null()) for c in ("rho1", "paper"))
             lines.append(
                 Line(f"option ({option})", found["size"].to_list(), found["rho1"].to_list(),
-                     colour, width=1.8, markers=True, notes=_notes(found, "rho1"))
+                     colour, width=1.8, marker="dot", notes=_notes(found, "rho1"))
             )  # fmt: skip
             lines.append(
                 Line(f"the paper, ({option})", papers["size"].to_list(), papers["paper"].to_list(),
-                     colour, width=1.2, dash="dot", markers=True, hollow=True,
+                     colour, width=1.2, dash="dot", marker="ring",
                      joined=len(papers) > 1, notes=_notes(papers, "paper"))
             )  # fmt: skip
         lines = [line for line in lines if line.x]
         if lines:
-            columns.append(Column(title, SIZES[method], lines, x_ticks=sizes))
+            columns.append(PanelColumn(title, SIZES[method], lines, x_ticks=sizes))
     ticks = {2.0**-p: fraction(2.0**-p) for p in range(SMALLEST + 1)}
     return Chart(
         name="thresholds",
         title="How small the first step must be",
         caption=(
-            "The largest first step among 1, 1/2, ..., 1/1024 from which a run converges. It "
-            f"converges if it does not diverge and gains at least {SHARE:.0%} of what full VB "
-            "gains from the same start in as many accesses. Found by bisection, as smaller first "
-            "steps diverge less. Where there is no point, none converges in the accesses that a "
-            "run has. Rings: the values that the paper names."
+            "The largest first step among 1, 1/2, ..., 1/1024 from which a run converges: it "
+            f"does not diverge, and gains at least {SHARE:.0%} of what full VB gains from the "
+            "same start in as many accesses. Found by bisection, as smaller first steps diverge "
+            "less. Where there is no point, no first step converges within the budget of a run. "
+            "Rings: the paper's values."
         ),
         alt="Largest first step that converges, by C and by C_global, beside the paper's.",
         y_label="largest first step",
         columns=columns,
-        rows=[Row(2.0 ** -(SMALLEST + 0.7), 1.6, "log", ticks)],
+        rows=[PanelRow(2.0 ** -(SMALLEST + 0.7), 1.6, "log", ticks)],
     )
 
 
 def _notes(part: pl.DataFrame, column: str) -> list[str]:
-    """Say of each point what it is."""
+    """Return the hover text of each point."""
     return [f"{SIZES[r['method']]} = {r['size']}: {fraction(r[column])}" for r in part.to_dicts()]

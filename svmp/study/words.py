@@ -1,4 +1,4 @@
-"""What the page says in words: the summary, the headings, and how the study was run."""
+"""Texts of the page: the summary, the headings, and how the study was run."""
 
 from __future__ import annotations
 
@@ -11,41 +11,42 @@ from svmp.study.runs import fraction
 PAPER = (
     "A step of unit length along a natural gradient is well scaled when the gradient is exact. "
     "When each variable reads only a few of its children the same steps overshoot, and a run can "
-    "diverge beyond recovery. It takes much smaller first steps, and how small is not known "
+    "diverge beyond recovery. Much smaller first steps are needed, and how small is not known "
     "beforehand."
 )
 HEADINGS = {
     "figure2": (
         "Few children, and the bound falls away",
         "Algorithm 1 updates each variable from at most C of its children. The fewer it reads, the "
-        "noisier the update, and the sooner steps that start at 1 lead astray.",
+        "noisier the update, and the sooner a run with steps from 1 diverges.",
     ),
     "figure3": (
         "One batch for all variables",
-        "Algorithm 2 draws C_global ratings in each iteration, and updates only what has a child "
-        "among them. Seen at once, it converges slowly; all together, it overshoots.",
+        "Algorithm 2 draws C_global ratings in each iteration, and updates only variables with a "
+        "child among them. With option (a), new values seen at once, it converges slowly; with "
+        "option (b), all together, it overshoots.",
     ),
     "thresholds": (
         "How small the first step must be",
-        "Halve the first step until the run converges. Where that is depends on the algorithm, on "
-        "the option and on how many children are read.",
+        "The first step is halved until the run converges. The largest that converges depends on "
+        "the algorithm, the option, and the number of children that are read.",
     ),
     "answer": (
-        "What became of the open question",
-        "Every step policy of svmp against full VB, from the same start. The hand-tuned runs are "
-        "the best, afterwards, of all that were tried above.",
+        "The open question",
+        "Step policies of svmp against full VB, from the same start. The runs tuned by hand are "
+        "the best of all that were tried above.",
     ),
     "claims": (
         "The paper's claims, one by one",
-        "Each verdict is worked out from the runs above, or from a check on a small network.",
+        "Each verdict follows from the runs above, or from a check on a small network.",
     ),
 }
 Tile = tuple[str, str, str]
-"""A kind, a number that is seen at a glance, and what it is."""
+"""Kind, number, and description."""
 
 
 def summary(outcomes: dict[str, Outcome]) -> str:
-    """Return what the paper found and what became of it, at a glance."""
+    """Return the summary: what the paper found, and what the study found."""
     tiles = [tile for name in outcomes if (tile := _tile(name, outcomes[name].about))]
     items = "".join(
         f"<li class={kind}><strong>{escape(big)}</strong><span>{escape(text)}</span></li>"
@@ -53,7 +54,7 @@ def summary(outcomes: dict[str, Outcome]) -> str:
     )
     return f"""<section aria-label="Summary"><div class="found">
 <div><h2>What the paper found</h2><p>{escape(PAPER)}</p></div>
-<div><h2>What became of it</h2><p>{escape(_here(outcomes))}</p></div></div>
+<div><h2>What this study found</h2><p>{escape(_here(outcomes))}</p></div></div>
 <ul class="tiles">{items}</ul></section>"""
 
 
@@ -80,7 +81,7 @@ def _verdicts(claims: list[dict[str, Any]]) -> str:
     if other := those("differs"):
         said.append(f"{', '.join(other)} differ{'s' * (len(other) == 1)}")
     if unknown := those("undecided") + those("not run"):
-        said.append(f"nothing is said of {', '.join(unknown)}, for want of accesses or of runs")
+        said.append(f"{', '.join(unknown)} could not be decided: too few accesses or runs")
     return "; ".join(said) + "."
 
 
@@ -113,7 +114,7 @@ def _tile(name: str, about: dict[str, Any]) -> Tile | None:
 
 
 def how(about: dict[str, Any], outcomes: dict[str, Outcome]) -> str:
-    """Return how the study was run, and how to run it again."""
+    """Return the section on how the study was run, and how to run it again."""
     settings = about["settings"]
     one, two, answer, alone = settings["sweeps"]
     limit = settings["max_accesses"]
@@ -140,10 +141,10 @@ def how(about: dict[str, Any], outcomes: dict[str, Outcome]) -> str:
     )
     files = ", ".join(f'<a href="{name}.parquet" download>{name}.parquet</a>' for name in outcomes)
     return f"""<section id="how"><h2>How it was run</h2>
-<p>Every run has one thread. The same settings give the same numbers, but for the seconds.</p>
+<p>Every run has one thread. The same settings give the same numbers, except the seconds.</p>
 <dl>{rows}</dl>
 <h3>To run it again</h3><pre>{escape(about["command"])}</pre>
-<p>Tables: {files}. Each run has its own, in <code>runs/</code>.</p></section>"""
+<p>Tables: {files}. The tables of the runs are in <code>runs/</code>.</p></section>"""
 
 
 def _drawn(settings: dict[str, Any]) -> str:

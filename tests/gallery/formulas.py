@@ -1,4 +1,4 @@
-"""Textbook formulas for the bounds of the gallery, independent of svmp.
+"""Textbook formulas for bounds computed directly, without svmp.
 
 A Gamma factor of q is a pair (shape, rate), a Normal one a pair (mean, variance).
 """

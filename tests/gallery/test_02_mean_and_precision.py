@@ -36,7 +36,7 @@ def by_hand(x, sweeps):
 
 
 @pytest.mark.parametrize("sweeps", [1, 2, 5])
-def test_sweeps_match_bishop(script, sweeps):
+def test_sweeps_agree_with_bishop(script, sweeps):
     x = script.data()
     method = svmp.FullVB(order=["mu", "tau"])
     fit = svmp.fit(script.model(x), method, init=START, max_sweeps=sweeps, tol=0)

@@ -93,8 +93,8 @@ def test_learned_precisions_are_at_their_fixed_point(script, learned):
     assert fit.bound == pytest.approx(bound, rel=1e-12)
 
 
-def test_small_schools_are_shrunk_further(script, learned):
-    """E[school] is between its average and its district, weighted n tau_pupil to tau_school."""
+def test_small_schools_are_shrunk_more(script, learned):
+    """E[school] lies between its average and its district, by n tau_pupil against tau_school."""
     fit, (score, of_pupil, of_school) = learned, script.data()
     pupils = np.bincount(of_pupil)
     average = np.bincount(of_pupil, score) / pupils
@@ -103,6 +103,6 @@ def test_small_schools_are_shrunk_further(script, learned):
     np.testing.assert_allclose(fit.mean("school"), expected, rtol=1e-6)
 
 
-def test_spreads_are_recovered(script, learned):
+def test_standard_deviations_are_recovered(script, learned):
     for level, sd in script.TRUTH.items():
         assert 1 / np.sqrt(learned.mean(f"tau_{level}")) == pytest.approx(sd, rel=0.4)

@@ -71,8 +71,8 @@ def test_home_teams_score_more(season):
     assert ratio == pytest.approx(goals[venue == 0].sum() / goals[venue == 1].sum(), rel=0.02)
 
 
-def test_strengths_are_recovered_from_a_long_league(script):
-    """After sixty seasons the posterior means are near the true strengths."""
+def test_strengths_are_recovered_from_a_long_simulated_league(script):
+    """After sixty seasons the posterior means are near the strengths that were drawn."""
     rng = np.random.default_rng(9)
     attack, weakness = rng.gamma(10, 0.1, (2, 8))
     home, away = (np.tile(side, 60) for side in np.nonzero(~np.eye(8, dtype=bool)))

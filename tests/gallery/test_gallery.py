@@ -15,7 +15,7 @@ from .conftest import FOLDER, load
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("[0-9][0-9]_*.py"))
 
 
-def test_there_are_eleven_networks():
+def test_there_are_eleven_scripts():
     assert [stem[:2] for stem in SCRIPTS] == [f"{i:02}" for i in range(1, 12)]
 
 
@@ -41,7 +41,7 @@ def test_page_shows_the_figure_and_links_the_script(stem):
 
 
 @pytest.mark.parametrize("stem", ["05_gaussian_mixture", "07_topics", "10_tensor", "11_football"])
-def test_simulated_data_replace_absent_real_data(stem, tmp_path, monkeypatch):
+def test_generated_data_are_used_where_real_data_are_absent(stem, tmp_path, monkeypatch):
     script = load(stem)
     monkeypatch.setattr(script, "SHARED", tmp_path / "absent")
     data = script.data()

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import svmp
+from svmp.datasets import netflix_shaped
 from svmp.inference.checkpoint import before
-from svmp.study.netflix import matrix_factorization, netflix_shaped
+from svmp.study.netflix import matrix_factorization
 
 WAYS = {
     "full VB": (svmp.FullVB(), None),

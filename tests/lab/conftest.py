@@ -1,4 +1,4 @@
-"""A lab as people start it, and requests as its own page sends them."""
+"""A running lab, and a client that sends requests as its page does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,13 +27,13 @@ SMALL: dict[str, Any] = {
     "sweeps": 3,
     "seed": 0,
 }
-"""A run of a moment."""
+"""A short run."""
 CHILDREN = SMALL | {"algorithm": "children", "option": "a", "C": 1}
 PAPER = CHILDREN | {"policy": "RobbinsMonro", "kappa": 0.6, "rho1": 1}
 ENDLESS = PAPER | {"rho1": "1/512", "scale": 0.01, "sweeps": 500}
-"""A run that has to be stopped."""
+"""A run that does not end in the time of a test."""
 PATIENCE = 120
-"""Seconds to wait for what takes a moment, on a machine that is busy."""
+"""Time limit in seconds, for a busy machine."""
 
 
 @dataclass
@@ -54,14 +54,14 @@ class Lab:
         return str(answer.json()["id"])
 
     def updates(self) -> Iterator[dict[str, Any]]:
-        """What a page hears."""
+        """Yield the updates that a page receives."""
         with self.client.stream("GET", "/api/events") as stream:
             for line in stream.iter_lines():
                 if line.startswith("data: "):
                     yield json.loads(line.removeprefix("data: "))
 
     def wait(self, id: str, until: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Return a run, with all its rows, as soon as it is as it should be."""
+        """Return a run, with all its rows, as soon as it meets a condition."""
         rows: list[list[float]] = []
         for update in self.updates():
             for run in update["changed"]:
@@ -78,7 +78,7 @@ class Lab:
         return self.wait(id, lambda run: run["state"] not in states and not run["probing"])
 
     def children(self) -> list[int]:
-        """Its worker processes."""
+        """Return the ids of its worker processes."""
         pid = self.process.pid
         return [
             int(child)
@@ -91,10 +91,10 @@ class Lab:
             self.client.delete(f"/api/runs/{id}")
 
 
-def start_lab(*options: str) -> Lab:
-    """Start the executable as a user does."""
+def start_lab(*options: str, command: Sequence[str | Path] = (SVMP,)) -> Lab:
+    """Start the executable as a user does, or another command with the same arguments."""
     process = subprocess.Popen(
-        [SVMP, "lab", "--no-open", "--port", "0", *options],
+        [*command, "lab", "--no-open", "--port", "0", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -108,7 +108,7 @@ def start_lab(*options: str) -> Lab:
 
 
 def end_lab(lab: Lab) -> str:
-    """Press Ctrl-C; return what was said on stderr."""
+    """Send Ctrl-C; return the output on stderr."""
     lab.client.close()
     lab.process.send_signal(signal.SIGINT)
     said = lab.process.communicate(timeout=PATIENCE)[1]
@@ -117,7 +117,7 @@ def end_lab(lab: Lab) -> str:
 
 
 def gone(pid: int, seconds: float = PATIENCE) -> bool:
-    """Whether a process ends within some time; one that nobody has waited for has ended."""
+    """Return whether a process ends within some time; a zombie has ended."""
     for _ in range(int(seconds / 0.05)):
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -138,6 +138,6 @@ def _shared_lab() -> Iterator[Lab]:
 
 @pytest.fixture
 def lab(_shared_lab: Lab) -> Iterator[Lab]:
-    """A lab without runs; that it has no trouble of its own is seen at the end."""
+    """A lab without runs; the last test checks that it printed no errors."""
     yield _shared_lab
     _shared_lab.clear()

@@ -1,4 +1,4 @@
-"""`svmp lab` on the command line: what it refuses, and that it leaves nothing behind."""
+"""`svmp lab` on the command line: its errors, and that no process is left behind."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_no_process_is_left_behind(sent: signal.Signals) -> None:
         lab.process.kill()
 
 
-def test_a_port_that_is_taken_is_named_in_a_sentence() -> None:
+def test_a_taken_port_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
         command = [SVMP, "lab", "--no-open", "--port", port]
@@ -50,7 +50,7 @@ def test_a_port_that_is_taken_is_named_in_a_sentence() -> None:
     assert said.stderr == f"svmp: the lab cannot use port {port}: Address already in use\n"
 
 
-def test_without_its_extra_it_says_how_to_get_it() -> None:
+def test_a_missing_extra_is_reported_with_the_command_that_installs_it() -> None:
     code = (
         "import sys; sys.modules['uvicorn'] = None; sys.argv = ['svmp', 'lab'];"
         "from svmp.cli import main; main()"
@@ -63,8 +63,8 @@ def test_without_its_extra_it_says_how_to_get_it() -> None:
 
 
 @needs_proc
-def test_ratings_of_ones_own_until_ctrl_c(tmp_path: Path) -> None:
-    """The page has the file that was named, takes no other path, and leaves no process behind."""
+def test_a_ratings_file_is_offered_until_ctrl_c(tmp_path: Path) -> None:
+    """The page offers the file, accepts no other path, and no process is left behind."""
     rng = np.random.default_rng(0)
     pairs = rng.permutation(60 * 40)[:800]
     rows = [f"{pair // 40},{pair % 40},{rng.integers(1, 6)}" for pair in pairs]
@@ -92,7 +92,7 @@ def test_ratings_of_ones_own_until_ctrl_c(tmp_path: Path) -> None:
         lab.process.kill()
 
 
-def test_a_file_that_cannot_be_read_is_named_with_its_line(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "ratings.csv"
     path.write_text("user,item,rating\n1,2,3\n1,3,good\n")
     command = [SVMP, "lab", "--no-open", "--data", path]

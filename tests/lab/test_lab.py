@@ -1,4 +1,4 @@
-"""The lab as started from the command line, asked as its page asks it."""
+"""The HTTP interface of a lab that was started from the command line."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_exported_script_reproduces_the_run_bit_for_bit(lab: Lab, ends: str)
         assert fallen < 10 * start < run["bound"] < 0
 
 
-def test_the_exported_script_runs_by_itself(lab: Lab, tmp_path: Path) -> None:
+def test_the_exported_script_runs_in_a_new_process(lab: Lab, tmp_path: Path) -> None:
     run = lab.end_of(lab.start(RUNS["budget"]))
     answer = lab.client.get(f"/api/runs/{run['id']}/script")
     assert answer.headers["content-disposition"] == f'inline; filename="svmp-run-{run["id"]}.py"'
@@ -95,8 +95,8 @@ def test_a_malformed_body_is_refused(lab: Lab, what: str) -> None:
     assert answer.json()["errors"]
 
 
-def test_a_page_that_goes_away_in_the_middle_does_no_harm(lab: Lab) -> None:
-    """What the lab says on its terminal about it, nothing, is seen at the end."""
+def test_a_connection_that_closes_early_does_no_harm(lab: Lab) -> None:
+    """The fixture checks at the end that the lab printed nothing about it."""
     host = lab.url.removeprefix("http://").rstrip("/")
     head = f"POST /api/runs HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\n"
     head += "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
@@ -118,7 +118,7 @@ def test_other_types_methods_and_paths_are_refused(lab: Lab) -> None:
     assert lab.client.delete("/api/runs/" + "9" * 5000).status_code == 404
 
 
-def test_so_many_runs_are_kept_until_one_is_removed(lab: Lab) -> None:
+def test_the_number_of_runs_is_limited(lab: Lab) -> None:
     made = [lab.start(ENDLESS) for _ in range(12)]
     answer = lab.client.post("/api/runs", json=SMALL)
     assert answer.status_code == 409

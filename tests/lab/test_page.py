@@ -1,8 +1,9 @@
-"""The page in a browser: runs start, stream, lie over each other, stop; keyboard, errors, looks."""
+"""The page in a browser: runs, the chart, errors, keyboard, themes."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import svmp
 from tests.looks import contrast, unnamed
 
-from .conftest import PAPER, SMALL, Lab
+from .conftest import PAPER, SMALL, Lab, end_lab, start_lab
 
 PHONE = {"viewport": {"width": 375, "height": 740}, "is_mobile": True, "has_touch": True}
 LINES = "#chart .scatterlayer .js-line"
@@ -116,9 +117,7 @@ def test_a_run_starts_streams_stops_and_is_exported(lab: Lab, page: Any, expect:
     expect(page.locator("#runs-title")).to_be_focused()
 
 
-def test_a_diverging_and_a_converging_run_lie_over_each_other(
-    lab: Lab, page: Any, expect: Any
-) -> None:
+def test_a_diverging_and_a_converging_run_share_the_chart(lab: Lab, page: Any, expect: Any) -> None:
     opened(lab, page)
     fill(page, scale="0.01", sweeps="3")
     button(page, "The paper").click()
@@ -156,7 +155,7 @@ def test_a_diverging_and_a_converging_run_lie_over_each_other(
     expect(page.locator("#chart .hoverlayer")).to_contain_text("accesses")
 
 
-def test_what_is_refused_is_said_beside_its_field(
+def test_errors_are_shown_beside_their_fields(
     lab: Lab, new_page: Callable[..., Any], expect: Any
 ) -> None:
     page = new_page(allow="status of 422|ERR_FAILED")
@@ -198,6 +197,29 @@ def test_only_the_fields_of_a_run_are_shown(lab: Lab, page: Any, expect: Any) ->
     assert shown.evaluate_all(names) == ",".join(sorted(SMALL))
 
 
+WITH_HALVING = """
+from svmp.inference import steps
+from tests.lab.test_fields import Halving
+steps.POLICIES += (Halving,)
+from svmp.cli import main
+main()
+"""
+
+
+def test_a_policy_that_is_added_to_the_list_is_in_the_form(page: Any, expect: Any) -> None:
+    lab = start_lab(command=(sys.executable, "-c", WITH_HALVING))
+    try:
+        opened(lab, page)
+        fill(page, policy="Halving")
+        interval = page.get_by_label("Iterations to halve")
+        expect(interval).to_be_visible()
+        expect(interval).to_have_value("10")
+        expect(page.get_by_label("Forgetting rate")).to_be_hidden()
+        assert end_lab(lab) == ""
+    finally:
+        lab.process.kill()
+
+
 def test_it_can_be_used_by_keyboard_alone(lab: Lab, page: Any, expect: Any) -> None:
     opened(lab, page)
     expect(button(page, "Nothing to tune")).to_be_visible()
@@ -220,7 +242,7 @@ def test_it_can_be_used_by_keyboard_alone(lab: Lab, page: Any, expect: Any) -> N
     expect(page.get_by_role("radio", name="everything")).to_be_checked()
 
 
-def test_runs_look_well_in_every_page_and_stay_there(
+def test_runs_are_readable_in_every_theme_and_survive_a_reload(
     lab: Lab, new_page: Callable[..., Any], expect: Any
 ) -> None:
     """The page is as wide as the window, text has a contrast of 4.5, and what acts has a name."""

@@ -1,4 +1,4 @@
-"""The queue, and workers that hang, die or talk nonsense; each a few lines of Python."""
+"""The queue of runs, with workers that hang, die or write nonsense."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from svmp.lab import process as worker_process
+from svmp.lab import process
 from svmp.lab.data import find_sources
-from svmp.lab.plan import read_plan
-from svmp.lab.process import Worker
-from svmp.lab.runs import MOST_KEPT, MOST_RUNNING, Run, Runs, TooMany
+from svmp.lab.process import RunProcess
+from svmp.lab.request import read_request
+from svmp.lab.runs import MOST_KEPT, MOST_RUNNING, LabRun, RunLimitReached, Runs
 
 from .conftest import PATIENCE, SMALL
 
-PLAN = read_plan(SMALL, find_sources())
+REQUEST = read_request(SMALL, find_sources())
 TELL = "import json, sys, os, time; tell = lambda **m: print(json.dumps(m), flush=True); "
 ROW = "tell(row=[1, 2, 3.0, -4.0]); "
 END = "tell(end='{}', sentence='', bound=-4.0)"
@@ -28,10 +28,10 @@ DEAF = f"{TELL} {ROW} time.sleep(600)"
 
 
 def with_workers(code: str, play: Callable[[Runs], Any]) -> None:
-    """Let something happen to runs whose workers run some Python."""
+    """Call a function with runs whose workers execute some Python."""
 
     async def main() -> None:
-        runs = Runs(lambda: Worker([sys.executable, "-c", code]))
+        runs = Runs(lambda: RunProcess([sys.executable, "-c", code]))
         try:
             await asyncio.wait_for(play(runs), PATIENCE)
         finally:
@@ -40,19 +40,19 @@ def with_workers(code: str, play: Callable[[Runs], Any]) -> None:
     asyncio.run(main())
 
 
-async def state(run: Run, *wanted: str) -> None:
+async def state(run: LabRun, *wanted: str) -> None:
     while run.state not in wanted:
         await asyncio.sleep(0.02)
 
 
-async def rows(run: Run) -> None:
+async def rows(run: LabRun) -> None:
     while not run.rows:
         await asyncio.sleep(0.02)
 
 
-def test_a_run_is_heard_to_its_end() -> None:
+def test_a_run_is_reported_to_its_end() -> None:
     async def play(runs: Runs) -> None:
-        run = runs.add(PLAN)
+        run = runs.add(REQUEST)
         await state(run, "budget")
         assert run.rows == [[1, 2, 3.0, -4.0]]
         assert run.about()["bound"] == -4.0
@@ -61,14 +61,14 @@ def test_a_run_is_heard_to_its_end() -> None:
 
 
 @pytest.mark.parametrize("stopped", [False, True])
-def test_a_divergence_is_heard_before_it_is_known_what_is_safe(stopped: bool) -> None:
+def test_a_divergence_is_reported_before_a_safe_first_step_is_known(stopped: bool) -> None:
     async def play(runs: Runs) -> None:
-        run = runs.add(PLAN)
+        run = runs.add(REQUEST)
         await state(run, "diverged")
         assert run.about()["probing"]
         assert run.sentence == "fell; looking for a safe first step ..."
-        assert run.worker is not None
-        process = await run.worker.start()
+        assert run.process is not None
+        process = await run.process.start()
         if stopped:
             runs.stop(run)
         else:
@@ -86,9 +86,9 @@ def test_a_divergence_is_heard_before_it_is_known_what_is_safe(stopped: bool) ->
     with_workers(code, play)
 
 
-def test_only_so_many_run_at_once_and_the_others_follow() -> None:
+def test_two_runs_at_a_time_and_the_others_wait() -> None:
     async def play(runs: Runs) -> None:
-        made = [runs.add(PLAN) for _ in range(MOST_RUNNING + 2)]
+        made = [runs.add(REQUEST) for _ in range(MOST_RUNNING + 2)]
         assert [run.state for run in made].count("running") == MOST_RUNNING
         assert made[-1].state == "waiting"
         await rows(made[0])
@@ -102,25 +102,25 @@ def test_only_so_many_run_at_once_and_the_others_follow() -> None:
     with_workers(KIND, play)
 
 
-def test_only_so_many_are_kept_and_each_has_a_colour_of_its_own() -> None:
+def test_the_number_of_runs_is_limited_and_each_has_its_own_colour() -> None:
     async def play(runs: Runs) -> None:
-        made = [runs.add(PLAN) for _ in range(MOST_KEPT)]
+        made = [runs.add(REQUEST) for _ in range(MOST_KEPT)]
         assert {run.colour for run in made} == set(range(MOST_KEPT))
-        with pytest.raises(TooMany, match="remove one first"):
-            runs.add(PLAN)
+        with pytest.raises(RunLimitReached, match="remove one first"):
+            runs.add(REQUEST)
         runs.remove(made[4])
-        again = runs.add(PLAN)
+        again = runs.add(REQUEST)
         assert again.colour == 4
         assert again.id not in {run.id for run in made}
 
     with_workers(KIND, play)
 
 
-def test_a_worker_that_does_not_listen_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_process, "GRACE", 0.2)
+def test_an_unresponsive_worker_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "GRACE", 0.2)
 
     async def play(runs: Runs) -> None:
-        run = runs.add(PLAN)
+        run = runs.add(REQUEST)
         await rows(run)
         began = time.perf_counter()
         runs.stop(run)
@@ -133,31 +133,31 @@ def test_a_worker_that_does_not_listen_is_killed(monkeypatch: pytest.MonkeyPatch
 
 DEATHS = {
     "raise MemoryError('no room')": "ended with exit code 1: MemoryError: no room",
-    "os._exit(3)": "ended with exit code 3: it left no word why",
-    "os.kill(os.getpid(), 9)": "ended by signal 9: it left no word why",
-    "print('nonsense', flush=True); time.sleep(600)": "none of its own: b'nonsense",
-    "print(3, flush=True); time.sleep(600)": "none of its own: b'3",
-    "print('x' * 100_000, flush=True); time.sleep(600)": "none of its own",
+    "os._exit(3)": "ended with exit code 3: no error message",
+    "os.kill(os.getpid(), 9)": "ended by signal 9: no error message",
+    "print('nonsense', flush=True); time.sleep(600)": "worker process: b'nonsense",
+    "print(3, flush=True); time.sleep(600)": "worker process: b'3",
+    "print('x' * 100_000, flush=True); time.sleep(600)": "unexpected output",
 }
 
 
 @pytest.mark.parametrize("death", DEATHS)
 def test_a_worker_that_dies_is_reported_and_its_rows_are_kept(death: str) -> None:
     async def play(runs: Runs) -> None:
-        run = runs.add(PLAN)
+        run = runs.add(REQUEST)
         await state(run, "failed")
         assert DEATHS[death] in run.about()["sentence"]
         assert len(run.rows) == 1
-        assert run.worker is not None
-        assert (await run.worker.start()).returncode is not None
+        assert run.process is not None
+        assert (await run.process.start()).returncode is not None
 
     with_workers(f"{TELL} {ROW} {death}", play)
 
 
 def test_a_worker_that_cannot_be_started_is_reported() -> None:
     async def main() -> None:
-        runs = Runs(lambda: Worker(["/nowhere/python"]))
-        run = runs.add(PLAN)
+        runs = Runs(lambda: RunProcess(["/nowhere/python"]))
+        run = runs.add(REQUEST)
         await state(run, "failed")
         assert "could not be started" in run.about()["sentence"]
         await runs.close()
@@ -169,23 +169,23 @@ def test_a_spare_worker_takes_the_next_run() -> None:
     async def play(runs: Runs) -> None:
         runs.keep_a_spare()
         spare = runs._spare
-        run = runs.add(PLAN)
-        assert run.worker is spare
+        run = runs.add(REQUEST)
+        assert run.process is spare
         assert runs._spare not in (spare, None)
         await state(run, "budget")
 
     with_workers(GOOD, play)
 
 
-def test_a_page_hears_everything_first_and_then_what_is_new() -> None:
+def test_the_first_update_has_everything_and_later_ones_what_is_new() -> None:
     async def play(runs: Runs) -> None:
-        one = runs.add(PLAN)
+        one = runs.add(REQUEST)
         await rows(one)
         page = runs.follow()
         first = await anext(page)
         assert [run["id"] for run in first["changed"]] == ["1"]
         assert first["changed"][0]["rows"] == one.rows
-        two = runs.add(PLAN)
+        two = runs.add(REQUEST)
         await rows(two)
         await asyncio.sleep(0.2)
         second = await anext(page)
@@ -197,17 +197,17 @@ def test_a_page_hears_everything_first_and_then_what_is_new() -> None:
     with_workers(KIND, play)
 
 
-def test_closing_ends_every_process_and_every_page() -> None:
+def test_closing_ends_every_process_and_every_stream() -> None:
     async def main() -> None:
-        runs = Runs(lambda: Worker([sys.executable, "-c", KIND]))
+        runs = Runs(lambda: RunProcess([sys.executable, "-c", KIND]))
         runs.keep_a_spare()
-        made = [runs.add(PLAN) for _ in range(3)]
+        made = [runs.add(REQUEST) for _ in range(3)]
         removed = made.pop(0)
         await rows(removed)
         runs.remove(removed)
         page = runs.follow()
         await anext(page)
-        workers = [run.worker for run in [removed, *made] if run.worker] + [runs._spare]
+        workers = [run.process for run in [removed, *made] if run.process] + [runs._spare]
         await runs.close()
         assert [update async for update in page] == []
         processes = [await worker.start() for worker in workers if worker]

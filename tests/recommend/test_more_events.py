@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from svmp.datasets import netflix_shaped
 from svmp.ratings import Ratings, read_ratings
 from svmp.recommend import EventModel
 from svmp.recommend.evaluate import ranks
 from svmp.recommend.graph import Events, popularity
 from svmp.recommend.history import History
 from svmp.recommend.passed import Passed, draw_times
-from svmp.study.netflix import netflix_shaped
 
 QUIET: Any = {"progress": False, "threads": 1}
 DATA = Path(__file__).parents[3] / "shared" / "data"

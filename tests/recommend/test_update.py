@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import svmp
+from svmp.datasets import netflix_shaped
 from svmp.ratings import Ratings
 from svmp.recommend import RatingModel, split
-from svmp.study.netflix import netflix_shaped
 from tests.recommend.tools import drawn
 
 QUIET: Any = {"progress": False, "threads": 1}

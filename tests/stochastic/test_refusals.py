@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.study.netflix import matrix_factorization, netflix_shaped
+from svmp.datasets import netflix_shaped
+from svmp.study.netflix import matrix_factorization
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import svmp
+from svmp.datasets import netflix_shaped
 from svmp.kernels.machine.threads import CORES
 from svmp.network.network import Network
 from svmp.ratings import Ratings
-from svmp.study.netflix import matrix_factorization, netflix_shaped
+from svmp.study.netflix import matrix_factorization
 from tests.examples import natural_of
 from tests.programs import iterate
 

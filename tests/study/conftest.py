@@ -1,4 +1,4 @@
-"""A tiny study, made once by the executable, that the tests of its parts look at."""
+"""A small study, made once by the executable, for the tests of its parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts as they are described: the paper's layout, and colours that everyone can tell apart."""
+"""Charts have the paper's layout, and colours for every kind of colour vision."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from svmp.study import figures, on_paper
-from svmp.study.chart import INK, Row, ordered
+from svmp.study.chart import INK, PanelColumn, PanelRow, ordered
 from svmp.study.runs import Clock, spread
 
 PAPER, NIGHT = (1.0, 1.0, 1.0), to_rgb("#1b1f24")
@@ -25,8 +25,8 @@ def contrast(one, other) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_colours_have_the_order_of_C_by_lightness_alone():
-    """So they are in order for every kind of colour vision, and in grey print."""
+def test_lightness_of_colours_rises_with_C():
+    """So they are ordered with every kind of colour vision, and in greyscale print."""
     colours = [ordered(x) for x in np.linspace(0, 1, 20)]
     for theme in ("light", "dark"):
         assert (np.diff([luminance(getattr(c, theme)) for c in colours]) > 0).all()
@@ -73,7 +73,7 @@ def test_figure_2_has_the_papers_layout(figure2):
         assert [line.lost for line in column.lines] == [True, False, False, False]
 
 
-def test_rows_magnify(figure2):
+def test_rows_are_magnifications(figure2):
     spans = [row.high - row.low for row in figure2.rows]
     assert spans[0] > spans[1] > spans[2]
     falls, climb, ends = figure2.rows
@@ -89,7 +89,7 @@ def test_every_line_begins_at_the_common_start(figure2):
             assert (line.x[0], line.y[0]) == (5.0, -100.0)
 
 
-def test_the_drawing_on_paper_is_that_of_the_chart(figure2):
+def test_the_matplotlib_figure_shows_the_chart(figure2):
     figure = on_paper.draw(figure2)
     assert len(figure.axes) == 6
     for axes, row in zip(figure.axes, np.repeat(figure2.rows, 2), strict=True):
@@ -99,10 +99,10 @@ def test_the_drawing_on_paper_is_that_of_the_chart(figure2):
         assert len(black) == 1
 
 
-def test_log_axes_and_ticks_on_paper():
+def test_log_axes_and_ticks_in_matplotlib():
     figure = on_paper.draw(
-        figures.Chart("x", "t", "c", "a", "y", [figures.Column("A", "C", [])],
-                      [Row(1 / 8, 1, "log", {1.0: "1", 0.25: "1/4"})])
+        figures.Chart("x", "t", "c", "a", "y", [PanelColumn("A", "C", [])],
+                      [PanelRow(1 / 8, 1, "log", {1.0: "1", 0.25: "1/4"})])
     )  # fmt: skip
     assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["1", "1/4"]
 
@@ -115,7 +115,7 @@ def test_bounds_are_spread_evenly_over_a_log_axis():
     assert 60 < len(chosen) < 130
 
 
-def test_the_time_of_bounds_is_left_out():
+def test_the_time_for_bounds_is_not_counted():
     clock = Clock(every=True)
     clock.asked = {1: 11.0, 2: 13.0}  # a run that began at 10, and computes bounds for a second
     net = clock.net(10.0, np.array([0, 1, 2]), np.array([1.5, 2.0, 4.0]))

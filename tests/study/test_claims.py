@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 import svmp
+from svmp.datasets import netflix_shaped
 from svmp.inference.trace import Trace
 from svmp.ratings import Ratings
 from svmp.study import convergence
-from svmp.study.netflix import beginning, matrix_factorization, netflix_shaped
+from svmp.study.netflix import beginning, matrix_factorization
 from tests.network.networks import KINDS
 from tests.network.test_theorems import (
     test_the_fisher_matrix_is_block_diagonal as check_blocks,
@@ -190,7 +191,7 @@ def test_claim_3_one_child_and_option_a_needs_a_small_first_step():
     assert converges(run(SMALL, method, from_first(1 / 512), 4), SMALL)
 
 
-def test_claim_4_one_child_and_option_b_bears_a_larger_first_step():
+def test_claim_4_one_child_and_option_b_converges_from_a_larger_first_step():
     method = svmp.Children(1, option="b")
     assert run(SMALL, method, from_first(1 / 2), 4).status == "diverged"
     assert converges(run(SMALL, method, from_first(1 / 64), 4), SMALL)

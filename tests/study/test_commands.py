@@ -1,4 +1,4 @@
-"""`svmp study` as a user runs it: the executable, its folder, and what it says when asked badly."""
+"""`svmp study` on the command line: its folder, its output, and its errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_help_explains_itself():
     assert "svmp study all --quick --out demo" in done.stdout
 
 
-def test_a_study_leaves_a_page_figures_and_numbers(made):
+def test_a_study_writes_a_page_figures_and_numbers(made):
     for name in ("figure2", "figure3", "thresholds", "answer"):
         for kind in FORMATS:
             assert (made / f"{name}.{kind}").stat().st_size > 100, f"{name}.{kind}"
@@ -41,7 +41,7 @@ def test_a_study_leaves_a_page_figures_and_numbers(made):
     assert not list(made.rglob("*.part*"))
 
 
-def test_it_says_what_it_found(made):
+def test_results_are_printed(made):
     said = (made / "said.txt").read_text()
     assert "diverged" in said
     assert "E[λ_temp] = λ*" in said
@@ -59,7 +59,7 @@ def test_every_trace_is_in_the_table_of_its_figure(made):
         assert trace["bound"].min() == run["lowest"]
 
 
-def test_the_same_again_makes_no_run(made, tmp_path):
+def test_the_same_study_again_makes_no_run(made, tmp_path):
     folder = shutil.copytree(made, tmp_path / "again")
     before = {p.name: p.read_bytes() for p in (folder / "runs").iterdir()}
     done = svmp_study("figure2", "--out", folder, *TINY)
@@ -83,7 +83,7 @@ def test_figures_are_drawn_again_without_running(made, tmp_path):
 
 
 @pytest.mark.slow
-def test_ctrl_c_keeps_what_is_done(tmp_path):
+def test_ctrl_c_keeps_finished_runs(tmp_path):
     """The same numbers, whether stopped or not, and whatever the number of workers."""
     folder, whole = tmp_path / "stopped", tmp_path / "whole"
     sizes = ["--data", "netflix-shaped:0.002", "--children", "5-12", "--threads"]
@@ -159,7 +159,7 @@ def test_bad_input_is_refused_in_a_sentence(asked, tmp_path, monkeypatch, capsys
     assert not folder.exists()
 
 
-def test_the_executable_refuses_in_a_sentence(tmp_path):
+def test_the_executable_prints_one_sentence(tmp_path):
     done = svmp_study("all", "--out", tmp_path / "out", "--data", "no/such/file.csv")
     assert done.returncode == 2
     assert done.stderr == "svmp: no/such/file.csv: there is no such file\n"
@@ -177,7 +177,7 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_folder_with_other_things_is_written_to_by_force(tmp_path):
+def test_a_folder_with_other_things_is_written_to_with_force(tmp_path):
     mine = tmp_path / "thesis.txt"
     mine.write_text("irreplaceable")
     done = svmp_study("figure2", "--out", tmp_path, *TINY, "--threads", "1", "--force")
@@ -197,7 +197,7 @@ def test_other_settings_need_another_folder(made, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("place", ["file", "file/below"])
-def test_a_folder_that_cannot_be_is_said_so(place, tmp_path, monkeypatch, capsys):
+def test_an_impossible_folder_is_reported(place, tmp_path, monkeypatch, capsys):
     (tmp_path / "file").write_text("in the way")
     out = str(tmp_path / place)
     monkeypatch.setattr("sys.argv", ["svmp", "study", "figure2", "--out", out, *TINY])
@@ -208,7 +208,7 @@ def test_a_folder_that_cannot_be_is_said_so(place, tmp_path, monkeypatch, capsys
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_said_so_and_what_was_computed_is_kept(made, tmp_path):
+def test_a_full_disk_is_reported_and_finished_runs_are_kept(made, tmp_path):
     """Files may not grow beyond what a run needs: the page is too large."""
     folder = shutil.copytree(made, tmp_path / "full")
     (folder / "index.html").unlink()
@@ -227,8 +227,8 @@ def test_a_full_disk_is_said_so_and_what_was_computed_is_kept(made, tmp_path):
 
 @pytest.mark.slow
 def test_a_file_of_ratings(tmp_path):
-    """In MovieLens's format, with a name that is no HTML."""
-    from svmp.study.netflix import netflix_shaped
+    """In MovieLens's format, with a name that must be escaped in HTML."""
+    from svmp.datasets import netflix_shaped
 
     ratings = netflix_shaped(0.002)
     lines = [

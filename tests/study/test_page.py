@@ -1,4 +1,4 @@
-"""The page of a study: sound and self-contained as a file, and alive in a browser."""
+"""The page of a study: well-formed, self-contained, and interactive in a browser."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def parsed(made):
     return parser
 
 
-def test_it_is_well_formed_and_its_ids_are_its_own(parsed):
+def test_it_is_well_formed_and_ids_are_unique(parsed):
     assert len(parsed.ids) == len(set(parsed.ids))
     for link in parsed.links:
         if link.startswith("#"):
@@ -80,7 +80,7 @@ def axis(page, name):
     return page.evaluate(f"document.querySelector('#figure2 .chart')._fullLayout.{name}.type")
 
 
-def test_charts_are_drawn_and_answer(shown):
+def test_charts_are_drawn_and_interactive(shown):
     page = shown(viewport={"width": 1200, "height": 900})
     for name in ("figure2", "figure3", "thresholds", "answer"):
         assert page.locator(f"#{name} .scatterlayer .trace").count() > 1
@@ -110,7 +110,7 @@ def test_charts_are_drawn_and_answer(shown):
     assert "bound" in said.text_content()
 
 
-def test_on_a_phone_nothing_scrolls_sideways(shown):
+def test_nothing_scrolls_sideways_on_a_phone(shown):
     page = shown(viewport={"width": 360, "height": 740}, is_mobile=True, has_touch=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     assert page.locator("#figure2 .chart").bounding_box()["width"] <= 360
@@ -121,7 +121,7 @@ def test_on_a_phone_nothing_scrolls_sideways(shown):
     assert page.locator(LINES).count() == 6 * 3
 
 
-def test_by_night_full_vb_is_white(shown):
+def test_full_vb_is_white_in_dark_mode(shown):
     page = shown(color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
     colours = "[...document.querySelectorAll('#figure2 .js-line')].map(e => e.style.stroke)"
@@ -131,7 +131,7 @@ def test_by_night_full_vb_is_white(shown):
     assert "rgb(0, 0, 0)" in page.evaluate(colours)
 
 
-def test_by_keyboard_the_first_stop_skips_to_the_results(shown):
+def test_the_first_tab_stop_skips_to_the_results(shown):
     page = shown()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
@@ -139,7 +139,7 @@ def test_by_keyboard_the_first_stop_skips_to_the_results(shown):
     assert page.url.endswith("#content")
 
 
-def test_in_print_it_is_light_and_fits(shown):
+def test_the_printed_page_is_light_and_fits(shown):
     page = shown(color_scheme="dark", viewport={"width": 700, "height": 900})
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print", color_scheme="dark")

@@ -1,4 +1,4 @@
-"""What is kept is what was made; what is damaged is made again; nothing is half written."""
+"""Runs are read as they were written; damaged ones are not; no file is half written."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from svmp.datasets import netflix_shaped
 from svmp.errors import StudyError
 from svmp.study.data import some_users
-from svmp.study.netflix import netflix_shaped
 from svmp.study.runs import COLUMNS, Result, Spec
 from svmp.study.settings import Settings, whole_numbers
 from svmp.study.store import Store
@@ -23,7 +23,7 @@ def made(bound: float = -12.5) -> Result:
     return Result(SPEC, "budget", bound, 7, 100, 0.25, trace, "")
 
 
-def test_a_run_comes_back_as_it_was(tmp_path):
+def test_a_run_is_read_as_it_was_written(tmp_path):
     store = Store(tmp_path)
     store.keep("key", made())
     found = store.find("key", SPEC)
@@ -33,7 +33,7 @@ def test_a_run_comes_back_as_it_was(tmp_path):
         assert (found.trace[column] == made().trace[column]).all()
 
 
-def test_another_run_is_not_taken_for_it(tmp_path):
+def test_another_run_is_not_found(tmp_path):
     store = Store(tmp_path)
     store.keep("key", made())
     assert store.find("other", SPEC) is None
@@ -54,7 +54,7 @@ def test_a_damaged_run_is_made_again(what, tmp_path):
     assert store.find("key", SPEC) is None
 
 
-def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+def test_a_file_is_written_completely_or_not_at_all(tmp_path):
     store = Store(tmp_path)
     store.write_text("page.html", "old")
 
@@ -84,14 +84,14 @@ def test_a_folder_belongs_to_one_study(tmp_path):
     store.check(settings, "e", force=True)
 
 
-def test_keys_tell_runs_apart():
+def test_keys_of_runs_are_unique():
     others = [Spec("children", 3, "a"), Spec("children", 3, "b", rho1=1 / 64), Spec("batch", 3)]
     keys = {s.key(d, k) for s in [SPEC, *others] for d in ("x", "y") for k in (5, 6)}
     assert len(keys) == 16
 
 
 @pytest.mark.parametrize("text", ["", "1,,2", "-3", "1-", "3-1", "0", "²", "1/0", "1-9999999"])
-def test_lists_of_numbers_that_are_none(text):
+def test_malformed_number_lists_are_refused(text):
     with pytest.raises(StudyError, match="--children must be"):
         whole_numbers(text, "--children")
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from svmp.datasets import netflix_shaped
 from svmp.study import thresholds
-from svmp.study.netflix import beginning, matrix_factorization, netflix_shaped
+from svmp.study.netflix import beginning, matrix_factorization
 from svmp.study.runs import Result, Spec, execute, fraction
 from svmp.study.thresholds import SMALLEST, search
 
@@ -16,7 +17,7 @@ START, FULL = -100.0, -10.0
 
 
 class Scripted:
-    """A bench that makes specs, and nothing else."""
+    """A runner that only makes specs."""
 
     def spec(self, method, which, **options):
         return Spec(method, accesses=1.0, **options)
@@ -41,7 +42,7 @@ def fallen(spec: Spec) -> Result:
 
 
 def noisy(spec: Spec) -> Result:
-    """Steps too large by a little: it never falls, and smaller ones bring it farther."""
+    """Steps a little too large: the bound never falls, and smaller steps gain more."""
     return ended(spec, START + 40.0 * (1 - spec.rho1))
 
 
@@ -50,7 +51,7 @@ def there(spec: Spec) -> Result:
 
 
 def found_among(runs, full=None, method="children", size=1) -> tuple[dict, int]:
-    """Search where a first step of two to the minus p gives `runs[p]`; count what was asked."""
+    """Search where a first step of 2^-p gives `runs[p]`; count the runs."""
     plan = search(Scripted(), full or there(Spec("full")), method, "a", size)
     spec, asked = next(plan), 0
     try:
@@ -74,7 +75,7 @@ def test_the_largest_first_step_that_converges_is_found(too_large):
 
 
 @pytest.mark.parametrize("first", range(SMALLEST + 1))
-def test_where_none_converges_that_is_said(first):
+def test_it_is_reported_if_no_first_step_converges(first):
     cell, asked = found_among([lost] * first + [slow] * (SMALLEST + 1 - first))
     assert cell["rho1"] is None
     assert asked <= 6
@@ -84,12 +85,12 @@ def test_where_none_converges_that_is_said(first):
 
 @pytest.mark.parametrize("noise", [1, 2, 3])
 @pytest.mark.parametrize("first", range(4, SMALLEST + 1))
-def test_a_run_that_noise_holds_back_is_not_taken_for_a_slow_one(first, noise):
+def test_noisy_runs_are_distinguished_from_slow_runs(first, noise):
     runs = [lost] * (first - noise) + [noisy] * noise + [there] * (SMALLEST + 1 - first)
     assert found_among(runs)[0]["rho1"] == 2.0**-first
 
 
-def test_slow_runs_of_few_ratings_are_not_taken_for_failures():
+def test_slow_runs_of_few_ratings_are_distinguished_from_failures():
     """Of all first steps on two thousand ratings, the largest that converges is named."""
     ratings = netflix_shaped(0.002)
     model, begin = matrix_factorization(ratings, 2), beginning(ratings, 2)

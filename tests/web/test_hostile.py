@@ -20,10 +20,10 @@ import uvicorn
 pytest.importorskip("fastapi")
 pytest.importorskip("prometheus_client")
 
-from svmp.lab import guard
+from svmp.lab import same_origin
 from svmp.lab.app import make_app as make_lab
 from svmp.lab.data import find_sources
-from svmp.lab.process import End
+from svmp.lab.process import RunEnd
 from svmp.lab.runs import Runs
 from svmp.recommend.service import demo
 from svmp.recommend.service.app import make_app
@@ -62,8 +62,8 @@ class Idle:
 
     def start(self) -> None: ...
 
-    async def run(self, order: Any, hear: Any) -> End:
-        return End("converged")
+    async def run(self, request: Any, receive: Any) -> RunEnd:
+        return RunEnd("converged")
 
     def stop(self) -> asyncio.Task[None]:
         self.stopping = True
@@ -148,7 +148,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
         return await usual(receive, most, min(seconds, 0.3))
 
     monkeypatch.setattr("svmp.recommend.service.front.read_body", read_body)
-    monkeypatch.setattr(guard, "read_body", read_body)
+    monkeypatch.setattr(same_origin, "read_body", read_body)
     monkeypatch.setattr(body, "LINGER", 0.1)
 
 

@@ -47,8 +47,9 @@ class Batch(Method):
         The dim whose elements are drawn, instead of observations.
     """
 
+    title: ClassVar[str] = "Algorithm 2: one batch"
     settings: ClassVar[dict[str, Setting]] = {
-        "size": Setting(10_000, 1, 1_000_000, "Ratings in a batch", whole=True)
+        "size": Setting(1000, 1, 1_000_000, "Batch size", whole=True)
     }
     size: int
     option: Option = "a"

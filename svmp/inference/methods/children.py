@@ -43,9 +43,10 @@ class Children(Method):
     svmp.errors.ModelError: C must be a whole number of at least 1, not 0
     """
 
+    title: ClassVar[str] = "Algorithm 1: C children each"
     shares_rows: ClassVar[bool] = False
     settings: ClassVar[dict[str, Setting]] = {
-        "C": Setting(1, 1, 100_000, "Children C of each node", whole=True)
+        "C": Setting(1, 1, 100_000, "Children read, C", whole=True)
     }
     C: int | Mapping[str, int] | Callable[[Ints], Ints]
     option: Option = "a"

@@ -22,6 +22,7 @@ class FullVB(Method):
         components come first, precisions last, and the others as they were declared.
     """
 
+    title: ClassVar[str] = "Full variational Bayes"
     unit_steps: ClassVar[bool] = True
     order: Sequence[str] | None = None
     option: Option = field(default="a", init=False)

@@ -55,10 +55,11 @@ class Growing(Method):
         together have the turn of the first of them.
     """
 
+    title: ClassVar[str] = "Full VB on a growing sample"
     unit_steps: ClassVar[bool] = True
     settings: ClassVar[dict[str, Setting]] = {
-        "first": Setting("1/32", 0.0001, 1, "Share of the ratings at first"),
-        "pace": Setting(0.2, 0.01, 100, "Sweeps between doublings"),
+        "first": Setting("1/32", 0.0001, 1, "First share of rows"),
+        "pace": Setting(0.2, 0.01, 100, "Sweeps to double"),
     }
     first: float = 1 / 32
     pace: float = 0.2

@@ -43,6 +43,8 @@ class Method(ABC):
         Steps have unit length by default, and nothing can diverge.
     shares_rows
         Whether one draw of rows serves all elements. Otherwise each draws its own.
+    title
+        Name of the method in a form; that of the class if empty.
     settings
         The numbers that a form asks for, by parameter.
     """
@@ -53,6 +55,7 @@ class Method(ABC):
     over: str | None = None
     unit_steps: ClassVar[bool] = False
     shares_rows: ClassVar[bool] = True
+    title: ClassVar[str] = ""
     settings: ClassVar[dict[str, Setting]] = {}
 
     @abstractmethod

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from svmp.inference.settings import Setting
-from svmp.inference.steps.policy import Policy, StepContext, refuse
+from svmp.inference.steps.policy import Policy, StepContext, as_fraction, refuse
 from svmp.network.validation import check_real, shown
 
 
@@ -14,7 +14,8 @@ from svmp.network.validation import check_real, shown
 class Constant(Policy):
     """The same step always."""
 
-    settings: ClassVar[dict[str, Setting]] = {"rho": Setting(0.1, 0.0001, 1, "Step ρ")}
+    title: ClassVar[str] = "Constant"
+    settings: ClassVar[dict[str, Setting]] = {"rho": Setting("1/64", 0.0001, 1, "Step, ρ")}
     rho: float
     force: bool = False
 
@@ -28,4 +29,4 @@ class Constant(Policy):
 
     @property
     def label(self) -> str:
-        return f"steps of {self.rho:g}"
+        return f"steps of {as_fraction(self.rho)}"

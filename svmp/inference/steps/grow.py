@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -25,11 +25,12 @@ class Grow(Policy):
     exact, and the run ends as full VB.
     """
 
+    title: ClassVar[str] = "Grow: C rises, steps stay"
     adaptive: ClassVar[bool] = True
     settings: ClassVar[dict[str, Setting]] = {
-        "start": Setting(5, 1, 1_000_000, "First C"),
-        "rate": Setting(1.15, 1.01, 100, "Growth of C"),
-        "c": TRUST,
+        "start": Setting(5, 1, 1_000_000, "C starts at"),
+        "rate": Setting(1.15, 1.01, 100, "and grows by"),
+        "c": replace(TRUST, default=0.5),
     }
     start: float = 5
     rate: float = 1.15

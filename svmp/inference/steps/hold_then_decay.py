@@ -16,8 +16,9 @@ from svmp.network.validation import check_real, shown
 class HoldThenDecay(Policy):
     """Unit steps for `hold` iterations, then rho_t = (t - hold + tau)^-kappa, as at Xbox."""
 
+    title: ClassVar[str] = "Hold at 1, then decay"
     settings: ClassVar[dict[str, Setting]] = {
-        "hold": Setting(10, 0, 1000, "Iterations with unit steps", whole=True),
+        "hold": Setting(10, 0, 1000, "Iterations at 1", whole=True),
         "kappa": KAPPA,
     }
     hold: int = 10

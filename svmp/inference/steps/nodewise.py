@@ -18,7 +18,7 @@ READINGS = 2.0
 """After how many readings of all its children an element's residuals are no larger than noise."""
 CROWD = 10
 """Elements in a row up to which c holds as it is: K = 5 in a matrix factorization."""
-TRUST = Setting(0.25, 0.0001, 1, "Trust c in one draw")
+TRUST = Setting(0.25, 0.0001, 1, "Share of noise, c")
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class Nodewise(Policy):
     kept below what elements that move together can bear, 2 / (1 + coupling): 1 / K.
     """
 
+    title: ClassVar[str] = "Node-wise, from child counts"
     adaptive: ClassVar[bool] = True
     settings: ClassVar[dict[str, Setting]] = {"c": TRUST, "kappa": KAPPA}
     c: float = 0.25

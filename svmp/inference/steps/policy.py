@@ -82,12 +82,15 @@ class Policy(ABC):
         goes on with shorter steps; under any other it stops.
     statistics
         Whether the policy reads `gradient` and `square`. Compiled loops do not keep them.
+    title
+        Name of the policy in a form; that of the class if empty.
     settings
         The numbers that a form asks for, by parameter.
     """
 
     adaptive: ClassVar[bool] = False
     statistics: bool = False
+    title: ClassVar[str] = ""
     settings: ClassVar[dict[str, Setting]] = {}
 
     @abstractmethod
@@ -133,6 +136,18 @@ def as_policy(steps: Steps) -> Policy:
     if isinstance(steps, Policy):
         return steps
     return FunctionPolicy(steps, bool(getattr(steps, "statistics", False)))
+
+
+def as_fraction(step: float) -> str:
+    """Format a step, as a fraction 1 / n if it is one.
+
+    >>> as_fraction(1 / 512), as_fraction(1.0), as_fraction(0.3)
+    ('1/512', '1', '0.3')
+    """
+    inverse = round(1 / step) if 1e-4 <= step <= 1 else 0
+    if inverse == 1 or not abs(inverse * step - 1) <= 1e-9:
+        return f"{step:.3g}"
+    return f"1/{inverse}"
 
 
 def refuse(reason: str, force: object) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.inference.settings import Setting
-from svmp.inference.steps.policy import Policy, StepContext, refuse
+from svmp.inference.steps.policy import Policy, StepContext, as_fraction, refuse
 from svmp.network.validation import check_real, shown
 
-KAPPA = Setting(0.6, -10, 10, "Forgetting rate κ")
+KAPPA = Setting(0.6, -10, 10, "Forgetting rate, κ")
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,10 @@ class RobbinsMonro(Policy):
     32767.0
     """
 
+    title: ClassVar[str] = "Robbins–Monro: (t + τ)^−κ"
     settings: ClassVar[dict[str, Setting]] = {
         "kappa": KAPPA,
-        "rho1": Setting("1/512", 0.0001, 1, "First step ρ₁"),
+        "rho1": Setting("1", 0.0001, 1, "First step, ρ₁"),
     }
     kappa: float = 0.6
     tau: float | None = None
@@ -81,7 +82,8 @@ class RobbinsMonro(Policy):
     def label(self) -> str:
         if not self.tau:
             return f"steps t^−{self.kappa:g}"
-        return f"from ρ₁ = {decayed(1 + self.tau, self.kappa):.3g}, κ = {self.kappa:g}"
+        first = as_fraction(decayed(1 + self.tau, self.kappa))
+        return f"from ρ₁ = {first}, κ = {self.kappa:g}"
 
     def recipe(self) -> dict[str, Any]:
         return super().recipe() | {"rho1": None}  # it is in tau already

@@ -1,6 +1,6 @@
 // The chart: the bound against accesses, a line for each run.
 //
-// Bounds here are negative, and may fall by many powers of ten. Their log scale is that of -bound,
+// Bounds are negative here, and may fall by many powers of ten. Their log scale is that of -bound,
 // upside down.
 
 /* global Plotly */
@@ -19,23 +19,23 @@ const CONFIG = {
   modeBarButtons: [["toImage", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
 };
 
-/** What each choice shows: the lowest and the highest bound, and whether on a log scale. */
+/** Limits and scale of each view. */
 const VIEWS = {
-  // All there is, however far a run has fallen.
+  // All bounds, however far a run has fallen.
   all: (runs) => ({ low: -Infinity, high: Math.max(...column(runs, BOUND)), log: true }),
-  // A little below where runs start; what falls further leaves the frame.
+  // From a little below the start of the runs; bounds below that are cut off.
   start: (runs) => {
     const starts = runs.filter((run) => run.rows.length).map((run) => run.rows[0][BOUND]);
     return { low: 5 * Math.min(...starts), high: Math.max(...column(runs, BOUND)), log: true };
   },
-  // Where runs end.
+  // The highest bounds, where runs end.
   top: (runs) => {
     const best = Math.max(...column(runs, BOUND));
     return { low: 1.3 * best, high: best, log: false };
   },
 };
 
-/** A run's line. */
+/** The line of a run. */
 function line(run, view, first) {
   return {
     type: "scatter",
@@ -50,7 +50,7 @@ function line(run, view, first) {
   };
 }
 
-/** A mark at the end of a run's line: how the run ended, or where it fell out of the frame. */
+/** A mark at the end of a line: how the run ended, or where it left the frame. */
 function mark(run, { x, y }, view, xlog) {
   const inside = run.rows.findLastIndex((row) => row[BOUND] >= view.low);
   let end = [x.at(-1), y.at(-1)];
@@ -87,7 +87,7 @@ function between(one, other, log) {
   };
 }
 
-/** Ticks of a log scale that is too short for powers of ten alone. */
+/** Ticks of a log scale that is too short for powers of ten only. */
 function ticks(high, low, sign) {
   const digits = high - low < 0.9 ? [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8] : [1, 2, 5];
   const powers = [];
@@ -116,7 +116,7 @@ function yaxis(view, runs) {
   return { type: "log", range, ...(decades > 2.5 ? powers : ticks(...range, -1)) };
 }
 
-/** Draw all runs that are shown. The zoom stays as it is until a scale is switched. */
+/** Draw all visible runs. The zoom is kept until a scale is switched. */
 export function draw(all) {
   const runs = all.filter((run) => run.rows.length && !run.hidden);
   const [x, y] = [chosen("x"), chosen("y")];

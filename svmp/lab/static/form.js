@@ -1,20 +1,20 @@
-// The form: which fields a run has, what is in them, and what is wrong with them.
+// The form: its fields, their values, and their errors.
 
 const form = document.getElementById("form");
 const trouble = document.getElementById("trouble");
-const USUAL = { Nodewise: { c: "0.25" }, Grow: { c: "0.5" } }; // what svmp takes by default
+const FIRST = { algorithm: "children", option: "a" }; // what the form starts with
 const names = () => [...form.elements].filter((field) => field.name);
 
-/** Whether a condition holds: "algorithm:children,batch policy:!Grow" is both of them. */
+/** Whether a condition such as "algorithm:children,batch policy:!Grow" holds in all its parts. */
 function holds(condition) {
   return condition.split(" ").every((part) => {
     const [name, words] = part.split(":");
-    const value = form.elements[name].value;
-    return words.startsWith("!") ? value !== words.slice(1) : words.split(",").includes(value);
+    const among = words.replace("!", "").split(",").includes(form.elements[name].value);
+    return among !== words.startsWith("!");
   });
 }
 
-/** Show the fields that a run with these choices has, and leave out the others. */
+/** Show the fields that a run with these choices has, and hide the others. */
 export function showFields() {
   for (const part of form.querySelectorAll("[data-of]")) part.hidden = !holds(part.dataset.of);
   for (const field of names()) field.disabled = field.closest("[hidden]") !== null;
@@ -31,14 +31,14 @@ export function readForm() {
   return Object.fromEntries(used.map((field) => [field.name, value(field)]));
 }
 
-/** Fill in some fields; the others stay as they are. */
+/** Fill in some fields, and keep the others. */
 export function fillForm(fields) {
   for (const [name, value] of Object.entries(fields)) form.elements[name].value = value;
   showErrors({});
   showFields();
 }
 
-/** Say what is wrong beside each field, and above the button where it belongs to none. */
+/** Show errors beside their fields, and above the button if they belong to none. */
 export function showErrors(errors) {
   for (const old of form.querySelectorAll(".field .error")) old.remove();
   for (const field of names()) {
@@ -66,19 +66,63 @@ export function showErrors(errors) {
   }
 }
 
-/** Set the form up: the data that there are, and steps to choose from. */
+/** Make a field for a number: whole, near one, or a fraction such as 1/512. */
+function makeField({ name, label, default: value, low, high, whole, condition }) {
+  const input = document.createElement("input");
+  if (typeof value === "string") {
+    input.setAttribute("list", "steps");
+  } else {
+    Object.assign(input, { type: "number", min: low, max: high });
+    input.step = whole || value >= 2 ? 1 : 0.05;
+  }
+  Object.assign(input, { name, defaultValue: value });
+  const text = document.createElement("span");
+  text.textContent = label;
+  const field = document.createElement("div");
+  field.className = "field";
+  field.dataset.of = condition;
+  field.append(document.createElement("label"));
+  field.firstChild.append(text, input);
+  return field;
+}
+
+/** Make the sentence that explains an algorithm. */
+function makeHint({ name, hint }) {
+  const sentence = document.createElement("p");
+  Object.assign(sentence, { className: "hint", textContent: hint });
+  sentence.dataset.of = `algorithm:${name}`;
+  return sentence;
+}
+
+/** Build the part of the form that depends on the algorithms and step policies that there are. */
+function build({ algorithms, policies, algorithmFields, policyFields, withOption, withSteps }) {
+  const find = (id) => document.getElementById(id);
+  for (const { name, title } of algorithms) form.elements.algorithm.add(new Option(title, name));
+  for (const { name, title } of policies) form.elements.policy.add(new Option(title, name));
+  find("algorithm-fields").before(...algorithms.filter(({ hint }) => hint).map(makeHint));
+  find("algorithm-fields").prepend(...algorithmFields.map(makeField));
+  find("policy-fields").append(...policyFields.map(makeField));
+  find("option-field").dataset.of = withOption;
+  find("steps-fields").dataset.of = withSteps;
+  const policy = form.elements.policy;
+  const chosen = () => policies.find(({ name }) => name === policy.value);
+  policy.addEventListener("input", () => fillForm(chosen().settings));
+}
+
+/** Set the form up: the data, algorithms and step policies that there are, and usual steps. */
 export async function setUpForm() {
-  const data = await (await fetch("/api/data")).json();
+  const [data, choices] = await Promise.all(
+    ["/api/data", "/api/form"].map(async (path) => (await fetch(path)).json()),
+  );
   for (const [name, title] of Object.entries(data)) {
     form.elements.data.add(new Option(title, name));
   }
+  build(choices);
   for (let power = 0; power <= 10; power += 1) {
     const option = document.createElement("option");
     option.value = power === 0 ? "1" : `1/${2 ** power}`;
     document.getElementById("steps").append(option);
   }
-  const policy = form.elements.policy;
-  policy.addEventListener("input", () => fillForm(USUAL[policy.value] ?? {}));
   form.addEventListener("input", showFields);
-  showFields();
+  fillForm(FIRST);
 }

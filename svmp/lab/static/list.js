@@ -1,4 +1,4 @@
-// The list of runs, which is the chart's legend too: a card for each, changed in place.
+// The list of runs, which is also the legend of the chart: a card for each run, updated in place.
 
 import { STATES, dash, ended, numbers, stroke } from "./looks.js";
 

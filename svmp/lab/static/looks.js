@@ -1,4 +1,4 @@
-// How runs are told apart: by colour and dash, and at the end of a line by a mark.
+// The look of runs: colours, dashes, marks at the end of lines, and numbers in words.
 
 const COLOURS = 6; // --run-0 to --run-5 of the style sheet
 const SYMBOLS = { diverged: "x", failed: "x", interrupted: "square", converged: "star" };
@@ -26,7 +26,7 @@ const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignific
 
 export const compact = (number) => short.format(number).replace("-", "−").replace("K", "k");
 
-/** A bound in nats: in full, or by its power of ten where it has run away. */
+/** A bound in nats: in full, or as a power of ten if it is very large. */
 function nats(bound) {
   if (Math.abs(bound) < 1e9) return whole.format(bound).replace("-", "−");
   const [digits, power] = bound.toExponential(1).split("e+");
@@ -34,7 +34,7 @@ function nats(bound) {
   return `${digits.replace("-", "−")} × 10${raised}`;
 }
 
-/** Where a run is: its bound, iterations and accesses. */
+/** The progress of a run: its bound, iterations and accesses. */
 export function numbers(run) {
   if (run.rows.length === 0) return "";
   const [iteration, accesses, , bound] = run.rows.at(-1);

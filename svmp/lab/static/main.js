@@ -1,4 +1,4 @@
-// The page: the form starts runs, the server tells of them, the list and the chart show them.
+// The page: the form starts runs, the server reports on them, the list and the chart show them.
 
 import { draw } from "./chart.js";
 import { openExport } from "./export.js";
@@ -27,7 +27,7 @@ const act = {
   },
 };
 
-/** Show everything, once for each frame at most. */
+/** Redraw the list and the chart, at most once per frame. */
 function show() {
   if (due) return;
   due = true;
@@ -39,7 +39,7 @@ function show() {
   });
 }
 
-/** Say aloud which runs began or ended. */
+/** Announce to screen readers which runs began or ended. */
 function say(ids) {
   const sentences = ids.filter((id) => runs.has(id)).map((id) => {
     const run = runs.get(id);
@@ -81,7 +81,7 @@ document.getElementById("settings").open = !narrow.matches;
 
 await setUpForm();
 addPresets();
-document.getElementById("run").disabled = false; // nothing is sent by Enter before
+document.getElementById("run").disabled = false; // before, Enter must not submit the form
 server.follow(runs, (news) => {
   say(news);
   show();

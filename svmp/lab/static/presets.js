@@ -1,4 +1,4 @@
-// Examples: what each changes in the form. Data, factors, budget and seeds stay as they are.
+// Examples: the fields that each sets. Data, factors, budget and seeds are kept.
 
 const paper = { policy: "RobbinsMonro", kappa: "0.6" };
 

@@ -1,6 +1,6 @@
-// What the page asks of the server, and what the server tells it.
+// Requests to the server, and the stream of its updates.
 
-/** Send a request; return null if all is well, and else a sentence for each field. */
+/** Send a request; return null if it succeeds, else a sentence for each field. */
 async function ask(method, path, body) {
   const json = { "Content-Type": "application/json" };
   const options = body === undefined ? { method } : { method, headers: json, body };
@@ -17,11 +17,11 @@ export const stop = (id) => ask("POST", `/api/runs/${id}/stop`);
 export const remove = (id) => ask("DELETE", `/api/runs/${id}`);
 export const scriptPath = (id) => `/api/runs/${id}/script`;
 
-/** Keep a map of runs as the server has them, and call `changed` with those that changed state. */
+/** Keep a map of runs up to date, and call `changed` with the ids of those whose state changed. */
 export function follow(runs, changed) {
   const stream = new EventSource("/api/events");
   const lost = document.getElementById("lost");
-  let fresh = true; // each stream begins with everything there is
+  let fresh = true; // each stream begins with all runs
   stream.addEventListener("error", () => (lost.hidden = false));
   stream.addEventListener("open", () => {
     lost.hidden = true;

@@ -137,13 +137,13 @@ class Figure {
     const colour = colourOf(line, this.night);
     const place = (y) => (far ? this.reference - y : y);
     const axes = { xaxis: `x${nth(number)}`, yaxis: `y${nth(number)}` };
-    const mode = [line.joined ? "lines" : "", line.markers ? "markers" : ""].filter(Boolean).join("+");
+    const mode = [line.joined ? "lines" : "", line.marker === "none" ? "" : "markers"].filter(Boolean).join("+");
     const label = line.notes.length ? "%{text}" : `%{x:,.4s} ${column.xLabel}<br>bound %{customdata:,.0f}`;
     const drawn = {
       type: "scatter", mode, name: line.label, x: line.x, y: line.y.map(place), ...axes,
       customdata: line.y, text: line.notes,
       line: { color: colour, width: line.width * 1.25, dash: line.dash },
-      marker: { color: colour, size: 8, symbol: line.hollow ? "circle-open" : "circle" },
+      marker: { color: colour, size: 8, symbol: line.marker === "ring" ? "circle-open" : "circle" },
       hovertemplate: `<b>${line.label.replace(/</g, "&lt;")}</b><br>${label}<extra></extra>`,
       showlegend: false,
     };

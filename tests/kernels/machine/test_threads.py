@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import svmp
+from svmp.datasets import netflix_shaped
 from svmp.kernels.machine import threads
-from svmp.study.netflix import matrix_factorization, netflix_shaped
+from svmp.study.netflix import matrix_factorization
 
 needs_two = pytest.mark.skipif(threads.CORES < 2, reason="this machine has one core")
 
@@ -137,7 +138,8 @@ def test_a_second_process_compiles_nothing():
 
 BITS = """
 import svmp
-from svmp.study.netflix import matrix_factorization, netflix_shaped
+from svmp.datasets import netflix_shaped
+from svmp.study.netflix import matrix_factorization
 model = matrix_factorization(netflix_shaped(0.004), 3)
 for method in (None, svmp.FullVB(), svmp.Children(2), svmp.Batch(50, "b")):
     fit = svmp.fit(model, method, max_sweeps=10, tol=0)

@@ -1,8 +1,8 @@
-"""Who may ask: this machine's own page, and no other.
+"""Refuse requests that do not come from the lab's own page on this machine.
 
-Any page in the browser can send requests to 127.0.0.1, and a name that it controls can be made to
-point there. So the Host must be ours, and what changes anything must come from a page of ours, as
-the browser's Origin and Sec-Fetch-Site say.
+Any page in the browser can send requests to 127.0.0.1, and a domain that it controls can resolve to
+that address. So the Host header must name this server, and requests that change anything must come
+from its page, according to the browser's Origin and Sec-Fetch-Site headers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from svmp.web.body import BodyRefused, check_length, read_body, refuse_unread, r
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 HEADERS = web.headers(
-    # Plotly sets styles as it draws, and saves a picture by way of a blob.
+    # Plotly sets styles while drawing, and saves pictures through a blob.
     script="'self'",
     style="'self' 'unsafe-inline'",
     img="'self' data: blob:",
@@ -25,11 +25,11 @@ HEADERS = web.headers(
 
 LARGEST_BODY = 4096
 SECONDS = 10.0
-"""Until a body must have arrived."""
+"""Time limit for the arrival of a body."""
 
 
-class Guard:
-    """Refuses requests from elsewhere, and adds headers that keep the page to itself."""
+class SameOrigin:
+    """Middleware that refuses requests from other hosts and origins, and adds security headers."""
 
     def __init__(self, app: ASGIApp, port: int, seconds: float = SECONDS) -> None:
         self.app, self.port, self.seconds = app, port, seconds
@@ -39,21 +39,21 @@ class Guard:
             await self.app(scope, receive, send)
             return
         send = web.sending(send, HEADERS)
-        trouble = self.trouble(scope["method"], scope["path"], Headers(scope=scope))
+        reason = self.refusal(scope["method"], scope["path"], Headers(scope=scope))
         try:
-            if trouble:
-                raise BodyRefused(403, trouble)
+            if reason:
+                raise BodyRefused(403, reason)
             check_length(scope, LARGEST_BODY)
             body = await read_body(receive, LARGEST_BODY, self.seconds)
         except BodyRefused as refused:
             answer = web.refusal({"request": refused.reason}, refused.status)
             await refuse_unread(answer, scope, receive, send)
             return
-        if body is not None:  # else nobody is there any more
+        if body is not None:  # else the client has disconnected
             await self.app(scope, replaying(body, receive), send)
 
-    def trouble(self, method: str, path: str, headers: Headers) -> str | None:
-        """Say why a request is refused, if it is."""
+    def refusal(self, method: str, path: str, headers: Headers) -> str | None:
+        """Return why a request is refused; None if it is accepted."""
         hosts = headers.getlist("host")
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
         if not web.is_own(hosts, self.port):
