@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from svmp.families.family import Array
 from svmp.inference.posterior import Posterior
 from svmp.kernels.machine.threads import share
-from svmp.network.distributions import Bernoulli, Gamma, Normal
-from svmp.network.expressions import dot
+from svmp.models import GammaPrior, NormalPrior, Pairs, matrix_factorization
 from svmp.network.model import Model
 from svmp.recommend.draw_graph import Odds, draw_graph, odds
 from svmp.recommend.side import Keys, Side
@@ -93,18 +92,19 @@ def network(
     events: Events, item: NDArray[np.int32], factors: int, precision: float | None
 ) -> Model:
     """Declare the network of one graph; the precision of the factors is given, or learned."""
-    sizes = {"user": len(events.begin) - 1, "item": len(events.weights), "factor": factors}
-    with Model(coords=sizes) as model:
-        of_u, of_v = (
-            Gamma(f"of_{x}", alpha=1, beta=1, dims="factor") if precision is None else precision
-            for x in "uv"
-        )
-        u = Normal("u", mu=0, tau=of_u, dims=("user", "factor"))
-        v = Normal("v", mu=0, tau=of_v, dims=("item", "factor"))
-        b = Normal("b", mu=0, tau=Gamma("of_b", alpha=1, beta=1), dims="item")
-        logit = dot(u[events.user], v[item]) + b[item] - float(np.log(events.ratio))
-        Bernoulli("taken", logit=logit, observed=events.taken)
-    return model
+    learned = GammaPrior(alpha=1, beta=1)
+    priors: dict[str, NormalPrior | GammaPrior] = {}
+    if precision is None:
+        priors = {"of_u": learned, "of_v": learned}
+    priors |= {x: NormalPrior(0, f"of_{x}" if precision is None else precision) for x in "uv"}
+    return matrix_factorization(
+        Pairs(events.user, item, len(events.begin) - 1, len(events.weights)),
+        events.taken,
+        factors,
+        priors=priors | {"b": NormalPrior(0, learned)},
+        link="logit",
+        offset=-float(np.log(events.ratio)),
+    )
 
 
 def side_of(bias: Any, bias_var: Any, factors: Posterior) -> Side:

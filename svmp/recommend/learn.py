@@ -31,9 +31,10 @@ from svmp.inference.result import Fit
 from svmp.inference.selection import FullVB
 from svmp.inference.steps import Constant
 from svmp.inference.stopping import Interrupt, catch_interrupt
+from svmp.models.factorization import Covariance
 from svmp.network.network import Network
 from svmp.ratings import Ratings
-from svmp.recommend.network import FIRM, LOOSE, Covariance, Noise, guesses, network, sides
+from svmp.recommend.network import FIRM, LOOSE, Noise, guesses, network, sides
 from svmp.recommend.side import Side, expected, score
 from svmp.recommend.spread import Spread
 from svmp.recommend.top import shown

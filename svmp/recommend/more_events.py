@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from svmp.inference.online import Online
 from svmp.inference.steps import HoldThenDecay, StepContext, Steps
 from svmp.kernels.machine.threads import use_threads
-from svmp.network.distributions import Bernoulli, Normal
-from svmp.network.expressions import dot
+from svmp.models import Pairs, matrix_factorization
 from svmp.network.model import Model
 from svmp.ratings import Ratings
 from svmp.ratings.table import keys_of
@@ -177,12 +176,12 @@ def _start(users: Side, items: Side) -> dict[str, dict[str, Any]]:
 def _network(
     users: Side, items: Side, user: Keys, item: Keys, taken: NDArray[np.int8], offset: float
 ) -> Model:
-    """Declare the network in which the q of before is the prior of what comes."""
-    sizes = {"user": len(users), "item": len(items), "factor": users.factors}
-    with Model(coords=sizes) as model:
-        u = Normal("u", mu=users.mean, tau=1 / users.cov, dims=("user", "factor"))
-        v = Normal("v", mu=items.mean, tau=1 / items.cov, dims=("item", "factor"))
-        b = Normal("b", mu=items.bias, tau=1 / items.bias_var, dims="item")
-        logit = dot(u[user], v[item]) + b[item] + offset
-        Bernoulli("taken", logit=logit, observed=taken)
-    return model
+    """Declare the network of more events, with the q of the earlier ones as its prior."""
+    return matrix_factorization(
+        Pairs(user, item, len(users), len(items)),
+        taken,
+        users.factors,
+        priors={"u": users.factor_prior(), "v": items.factor_prior(), "b": items.bias_prior()},
+        link="logit",
+        offset=offset,
+    )

@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from svmp import families
 from svmp.inference.posterior import Posterior
-from svmp.network.distributions import Gamma, MvNormal, Normal
-from svmp.network.expressions import diag, dot
+from svmp.models import GammaPrior, NormalPrior, Pairs, UserNoise, matrix_factorization
+from svmp.models.factorization import Covariance
 from svmp.network.model import Model
 from svmp.ratings import Ratings
 from svmp.recommend.side import Side
 
-Covariance = Literal["diagonal", "full"]
 Noise = Literal["shared", "user"]
 SHAPE, SHARE = 8.0, 0.5
 """The prior of a user's noise precision counts as eight pairs of ratings and half their own."""
@@ -35,24 +34,26 @@ def network(
     ratings: Ratings, factors: int, covariance: Covariance, noise: Noise, weight: float = FIRM
 ) -> Model:
     """Declare the network of ratings whose mean is 0 and whose variance is 1."""
-    sizes = {"user": ratings.users, "item": ratings.items, "factor": factors}
-    with Model(coords=sizes) as model:
-        if noise == "user":
-            level = Gamma("level", alpha=1, beta=1)
-            shape = noise_shape(ratings)
-            tau: Any = Gamma("noise", alpha=shape, beta=shape * level, dims="user")[ratings.user]
-        else:
-            tau = Gamma("noise", alpha=1, beta=1)
-        mean = (
-            Normal("a", mu=0, tau=Gamma("of_a", alpha=1, beta=1), dims="user")[ratings.user]
-            + Normal("b", mu=0, tau=Gamma("of_b", alpha=1, beta=1), dims="item")[ratings.item]
-        )
-        if factors:
-            u = _factors("u", "user", ratings.users, factors, covariance, weight)
-            v = _factors("v", "item", ratings.items, factors, covariance, weight)
-            mean = mean + dot(u[ratings.user], v[ratings.item])
-        Normal("r", mu=mean, tau=tau, observed=ratings.rating)
-    return model
+    learned = GammaPrior(alpha=1, beta=1)
+    priors = {"a": NormalPrior(0, learned), "b": NormalPrior(0, learned)}
+    if factors:
+        priors |= {
+            name: _prior(size, factors, covariance, weight)
+            for name, size in (("u", ratings.users), ("v", ratings.items))
+        }
+    return matrix_factorization(
+        pairs_of(ratings),
+        ratings.rating,
+        factors,
+        priors=priors,
+        covariance=covariance,
+        noise=UserNoise(noise_shape(ratings)) if noise == "user" else learned,
+    )
+
+
+def pairs_of(ratings: Ratings) -> Pairs:
+    """Return the users and items of ratings."""
+    return Pairs(ratings.user, ratings.item, ratings.users, ratings.items)
 
 
 def noise_shape(ratings: Ratings) -> NDArray[Any]:
@@ -75,43 +76,32 @@ def guesses(factors: int) -> NDArray[np.float64]:
     return GUESS * np.sqrt(np.arange(1, factors + 1) + ALIKE)
 
 
-def _factors(
-    name: str, dim: str, size: int, factors: int, covariance: Covariance, share: float
-) -> Any:
-    """Declare factors around a mean, with a guess of their precisions.
+def _prior(size: int, factors: int, covariance: Covariance, share: float) -> NormalPrior:
+    """Return the prior of factors: their mean is learned, and so is a precision for each factor.
 
-    A precision that is learned without a guess grows without end where factors are weak.
+    The prior of the precisions is informative: otherwise those of weak factors grow without bound.
     """
     weight, guess = max(share * size, LEAST), guesses(factors)
-    tau: Any = Gamma(f"of_{name}", alpha=weight, beta=weight / guess, dims="factor")
-    mean = f"mean_{name}"
-    if covariance == "full":
-        mu: Any = MvNormal(mean, mu=0, tau=np.diag(guess), dims="factor")
-        return MvNormal(name, mu=mu, tau=diag(tau), dims=(dim, "factor"))
-    mu = Normal(mean, mu=0, tau=guess, dims="factor")
-    return Normal(name, mu=mu, tau=tau, dims=(dim, "factor"))
+    mean = NormalPrior(0, np.diag(guess) if covariance == "full" else guess)
+    return NormalPrior(mean, GammaPrior(weight, weight / guess))
 
 
 def continued(ratings: Ratings, users: Side, items: Side, precision: Any) -> Model:
-    """Declare the network in which the q of before is the prior of what comes.
+    """Declare the network of more ratings, with the q of the earlier ones as its prior.
 
     The precision of the noise is given, for all ratings or for each.
     """
-    sizes = {"user": ratings.users, "item": ratings.items, "factor": users.factors}
-    with Model(coords=sizes) as model:
-        mean = (
-            Normal("a", mu=users.bias, tau=1 / users.bias_var, dims="user")[ratings.user]
-            + Normal("b", mu=items.bias, tau=1 / items.bias_var, dims="item")[ratings.item]
-        )
-        if users.factors:
-            kind: Any = MvNormal if users.full else Normal
-            u, v = (
-                kind(name, mu=side.mean, tau=side.precision(), dims=(dim, "factor"))
-                for name, side, dim in (("u", users, "user"), ("v", items, "item"))
-            )
-            mean = mean + dot(u[ratings.user], v[ratings.item])
-        Normal("r", mu=mean, tau=precision, observed=ratings.rating)
-    return model
+    priors = {"a": users.bias_prior(), "b": items.bias_prior()}
+    if users.factors:
+        priors |= {"u": users.factor_prior(), "v": items.factor_prior()}
+    return matrix_factorization(
+        pairs_of(ratings),
+        ratings.rating,
+        users.factors,
+        priors=priors,
+        covariance="full" if users.full else "diagonal",
+        noise=precision,
+    )
 
 
 def sides(q: Mapping[str, Posterior]) -> tuple[Side, Side]:

@@ -13,6 +13,7 @@ from svmp.errors import ModelError
 from svmp.inference.result import Fit
 from svmp.inference.seeds import Seed, whole_seed
 from svmp.inference.stopping import catch_interrupt
+from svmp.models.factorization import Covariance
 from svmp.ratings import Ratings, read_ratings
 from svmp.ratings.columns import Columns
 from svmp.ratings.read import check_range
@@ -23,7 +24,7 @@ from svmp.recommend.files import Arrays, need
 from svmp.recommend.fold import Array, Conditional
 from svmp.recommend.history import History
 from svmp.recommend.learn import learn
-from svmp.recommend.network import Covariance, Noise
+from svmp.recommend.network import Noise
 from svmp.recommend.side import Floats, Keys, Known, Side, score
 from svmp.recommend.spread import GRID, Spread
 from svmp.recommend.state import LARGE, SMALL, Kind, number

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from svmp.errors import ModelError, RatingsError, UnknownError
 from svmp.kernels.machine.compiling import jit
+from svmp.models import NormalPrior
 from svmp.ratings.table import Ids, keys_of
 
 Floats = NDArray[np.floating[Any]]
@@ -93,6 +94,14 @@ class Side:
     def precision(self) -> Floats:
         """The inverse of the variances, or of the covariances."""
         return np.linalg.inv(self.cov) if self.full else 1 / self.cov
+
+    def bias_prior(self) -> NormalPrior:
+        """Return q of the biases as a prior."""
+        return NormalPrior(self.bias, 1 / self.bias_var)
+
+    def factor_prior(self) -> NormalPrior:
+        """Return q of the factors as a prior."""
+        return NormalPrior(self.mean, self.precision())
 
     def draw(self, rng: np.random.Generator, width: float = 1.0) -> Side:
         """Return one draw from q of each, of so many times its spread, without any spread left."""
