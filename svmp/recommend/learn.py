@@ -114,24 +114,28 @@ class Stage(NamedTuple):
         return bool(less.mean() > 2 * less.std() / np.sqrt(len(less)))
 
 
-def learn(
-    ratings: Ratings,
-    held: NDArray[np.bool_],
-    offset: float,
-    factors: int,
-    covariance: Covariance,
-    noise: Noise,
-    max_sweeps: float,
-    tol: float,
-    seed: int,
-    threads: int | None,
-    progress: bool | None,
-) -> Learned:
-    """Fit the network to ratings, of which the offset is subtracted, in units of their spread.
+class LearnSettings(NamedTuple):
+    """Parameters of `RatingModel` that `learn` needs, by the same names."""
 
-    Those that are held out say when to stop, and how far ratings fall from their predictions; a few
-    sweeps over all ratings come last.
+    factors: int
+    covariance: Covariance
+    noise: Noise
+    max_sweeps: float
+    tol: float
+    seed: int
+    threads: int | None
+    progress: bool | None
+
+
+def learn(
+    ratings: Ratings, held: NDArray[np.bool_], offset: float, settings: LearnSettings
+) -> Learned:
+    """Fit the network to ratings, minus the offset and in units of their standard deviation.
+
+    The ratings at `held` are held out to decide when to stop, and to learn how far ratings are from
+    their predictions; a few sweeps over all ratings come last.
     """
+    factors, covariance, noise, max_sweeps, tol, seed, threads, progress = settings
     scale = float(ratings.rating.std(dtype=np.float64)) or 1.0
     unit = (ratings.rating - offset) / scale
     table = Ratings(ratings.user, ratings.item, unit, ratings.user_ids, ratings.item_ids)

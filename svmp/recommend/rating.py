@@ -23,7 +23,7 @@ from svmp.recommend.factors import FactorModel, Person
 from svmp.recommend.files import Arrays, need
 from svmp.recommend.fold import Array, Conditional
 from svmp.recommend.history import History
-from svmp.recommend.learn import learn
+from svmp.recommend.learn import LearnSettings, learn
 from svmp.recommend.network import Noise
 from svmp.recommend.side import Floats, Keys, Known, Side, score
 from svmp.recommend.spread import GRID, Spread
@@ -146,10 +146,7 @@ class RatingModel(FactorModel):
         self.seed_ = whole_seed(self.seed)
         self.offset_ = float(ratings.rating.mean(dtype=np.float64))
         self.range_ = self.range or (float(ratings.rating.min()), float(ratings.rating.max()))
-        found = learn(
-            ratings,
-            self._held_out(len(ratings)),
-            self.offset_,
+        settings = LearnSettings(
             self.factors,
             self.covariance,
             self.noise,
@@ -159,6 +156,7 @@ class RatingModel(FactorModel):
             self.threads,
             self.progress,
         )
+        found = learn(ratings, self._held_out(len(ratings)), self.offset_, settings)
         self.fit_, self.sweeps_, self.spread_ = found.fit, found.sweeps, found.spread
         self.users_ = Known("user", ratings.user_ids, found.users, found.any_user)
         self.items_ = Known("item", ratings.item_ids, found.items, found.any_item)
