@@ -15,7 +15,7 @@ import numpy as np
 from common import Row, Unavailable, ask, in_turn, iteration_seconds, main
 
 import svmp
-from svmp.models import NormalPrior, Pairs
+from svmp.models import NormalPrior, UserItemPairs
 from svmp.models import matrix_factorization as factorization
 from svmp.ratings import Ratings
 from svmp.study.netflix import matrix_factorization, netflix_shaped
@@ -30,7 +30,7 @@ def with_vectors(ratings: Ratings, factors: int) -> svmp.Model:
     """Declare the paper's network with a vector for each user and item."""
     prior = NormalPrior(0, np.eye(factors))
     return factorization(
-        Pairs(ratings.user, ratings.item, ratings.users, ratings.items),
+        UserItemPairs(ratings.user, ratings.item, ratings.users, ratings.items),
         ratings.rating,
         factors,
         priors={"u": prior, "v": prior},

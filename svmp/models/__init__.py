@@ -3,9 +3,9 @@
 from svmp.models.factorization import (
     GammaPrior,
     NormalPrior,
-    Pairs,
+    UserItemPairs,
     UserNoise,
     matrix_factorization,
 )
 
-__all__ = ["GammaPrior", "NormalPrior", "Pairs", "UserNoise", "matrix_factorization"]
+__all__ = ["GammaPrior", "NormalPrior", "UserItemPairs", "UserNoise", "matrix_factorization"]

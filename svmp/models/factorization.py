@@ -30,7 +30,7 @@ DIMS = {"a": "user", "b": "item", "u": "user", "v": "item"}
 """Names of the biases and the factors, and whose they are."""
 
 
-class Pairs(NamedTuple):
+class UserItemPairs(NamedTuple):
     """User and item of each observation, as keys from 0, and the numbers of users and items."""
 
     user: ArrayLike
@@ -75,7 +75,7 @@ class UserNoise:
 
 
 def matrix_factorization(
-    pairs: Pairs,
+    pairs: UserItemPairs,
     observed: ArrayLike,
     factors: int = 5,
     *,
@@ -108,7 +108,7 @@ def matrix_factorization(
     offset
         A constant that is added to every linear predictor.
 
-    >>> pairs = Pairs([0, 0, 1], [0, 2, 1], users=2, items=3)
+    >>> pairs = UserItemPairs([0, 0, 1], [0, 2, 1], users=2, items=3)
     >>> list(matrix_factorization(pairs, [4.0, 1.0, 3.0], 2).variables)
     ['u', 'v', 'r']
     >>> learned = NormalPrior(precision=GammaPrior())

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from svmp.errors import RatingsError
 from svmp.ratings import parquet
-from svmp.ratings.columns import Choice
-from svmp.ratings.convert import LARGEST, TOO_BIG, Found
+from svmp.ratings.columns import ColumnSelection
+from svmp.ratings.convert import LARGEST, TOO_BIG, SourceColumns
 from svmp.ratings.lines import refusing, too_much
 from svmp.ratings.packed import check_members
 from svmp.ratings.table import Ids
@@ -24,20 +24,20 @@ KINDS = "biufSUM"
 """Arrays are of booleans, numbers, strings or dates; none whose items take no bytes."""
 
 
-def read_parquet(path: Path, choice: Choice, most: int) -> Found:
+def read_parquet(path: Path, choice: ColumnSelection, most: int) -> SourceColumns:
     """Read the columns of a Parquet file."""
     with refusing(path):
         try:
             names = parquet.names(path, most)
             places = choice.among(str(path), names, header=True)
             frame = parquet.read(path, most, (names[place] for place in places.values()))
-        except parquet.TooMuch:
+        except parquet.SizeLimitError:
             raise too_much(path, most) from None
     found = {role: frame[names[place]] for role, place in places.items()}
-    return Found(str(path), found, lambda row: f"{path}, row {row + 1}")
+    return SourceColumns(str(path), found, lambda row: f"{path}, row {row + 1}")
 
 
-def read_npz(path: Path, choice: Choice, most: int) -> Found:
+def read_npz(path: Path, choice: ColumnSelection, most: int) -> SourceColumns:
     """Read the arrays of an `.npz` file; with `user_ids`, the users are places in it."""
     with refusing(path), zipfile.ZipFile(path) as archive:
         stored = {name.removesuffix(".npy"): name for name in archive.namelist()}
@@ -57,7 +57,7 @@ def read_npz(path: Path, choice: Choice, most: int) -> Found:
     with refusing(path):
         ids = {role: _labels(path, role, known) for role, known in ids.items()}
         series = {role: pl.Series(array) for role, array in found.items()}
-    return Found(str(path), series, lambda row: f"{path}, row {row + 1}", ids)
+    return SourceColumns(str(path), series, lambda row: f"{path}, row {row + 1}", ids)
 
 
 def _array(path: Path, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:

@@ -35,7 +35,7 @@ def is_usual(name: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ColumnSelection:
     """Which columns to take: those that were named, or those with the usual names.
 
     Events are rows that may have no rating: that they are there is all they say.
@@ -52,11 +52,11 @@ class Choice:
     def among(self, source: str, names: Sequence[str], header: bool) -> dict[str, int]:
         """Return the positions of user, item, rating and, if there is one, time.
 
-        >>> Choice().among("a.csv", ["", "movieId", "userId", "rating"], header=True)
+        >>> ColumnSelection().among("a.csv", ["", "movieId", "userId", "rating"], header=True)
         {'user': 2, 'item': 1, 'rating': 3}
-        >>> Choice().among("a.csv", ["0", "1", "2"], header=False)
+        >>> ColumnSelection().among("a.csv", ["0", "1", "2"], header=False)
         {'user': 0, 'item': 1, 'rating': 2}
-        >>> Choice(events=True).among("a.csv", ["user", "item", "date"], header=True)
+        >>> ColumnSelection(events=True).among("a.csv", ["user", "item", "date"], header=True)
         {'user': 0, 'item': 1, 'time': 2}
         """
         if self.columns is not None:

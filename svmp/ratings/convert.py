@@ -21,7 +21,7 @@ DATES = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M", "%Y-%
 
 
 @dataclass(frozen=True)
-class Found:
+class SourceColumns:
     """The columns that were found.
 
     Attributes
@@ -66,7 +66,7 @@ def times_of(sample: Sequence[str]) -> bool:
     return 2 * _dates(values).null_count() <= len(sample) > 0
 
 
-def ids(found: Found, role: str, text: bool = False) -> pl.Series:
+def ids(found: SourceColumns, role: str, text: bool = False) -> pl.Series:
     """Return the ids of users or items, as Int64 if all are whole numbers, else as String.
 
     With `text` they are strings whatever they are.
@@ -96,7 +96,7 @@ def ids(found: Found, role: str, text: bool = False) -> pl.Series:
     return numbers.cast(pl.String) if text else numbers
 
 
-def numbers(found: Found, span: tuple[float, float] | None) -> pl.Series:
+def numbers(found: SourceColumns, span: tuple[float, float] | None) -> pl.Series:
     """Return the ratings as Float32, all finite and in the range that was given."""
     values = found.columns["rating"]
     _all_there(found, "rating", values)
@@ -118,7 +118,7 @@ def numbers(found: Found, span: tuple[float, float] | None) -> pl.Series:
     return ratings
 
 
-def times(found: Found) -> pl.Series:
+def times(found: SourceColumns) -> pl.Series:
     """Return the times as Float64: seconds since 1970 for dates, else the numbers themselves."""
     values = found.columns["time"]
     _all_there(found, "time", values)
@@ -147,11 +147,11 @@ def _dates(values: pl.Series) -> pl.Series:
     return best
 
 
-def _all_there(found: Found, role: str, values: pl.Series) -> None:
+def _all_there(found: SourceColumns, role: str, values: pl.Series) -> None:
     _all(found, values.is_not_null(), lambda row: f"there is no {role}")
 
 
-def _all(found: Found, holds: pl.Series, otherwise: Callable[[int], str]) -> None:
+def _all(found: SourceColumns, holds: pl.Series, otherwise: Callable[[int], str]) -> None:
     """Refuse the first row in which it does not hold."""
     if not holds.all():
         row = int(np.argmin(holds.to_numpy()))

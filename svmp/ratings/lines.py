@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from svmp.errors import FileError, Interface, RatingsError, argument
-from svmp.ratings.outside import reading
+from svmp.ratings.library_errors import reading
 
 GZIP = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"

@@ -10,8 +10,8 @@ import polars as pl
 from scipy import sparse
 
 from svmp.errors import RatingsError
-from svmp.ratings.columns import ROLES, Choice
-from svmp.ratings.convert import Found
+from svmp.ratings.columns import ROLES, ColumnSelection
+from svmp.ratings.convert import SourceColumns
 
 KINDS = (
     "a path; a table of pandas, Polars or PyArrow; a scipy.sparse matrix; or the three arrays "
@@ -19,7 +19,7 @@ KINDS = (
 )
 
 
-def read(source: Any, choice: Choice) -> Found:
+def read(source: Any, choice: ColumnSelection) -> SourceColumns:
     """Take the columns of a table in memory."""
     if sparse.issparse(source):
         return _cells(source)
@@ -40,22 +40,22 @@ def read(source: Any, choice: Choice) -> Found:
     return _found("ratings", {role: source[names[place]] for role, place in places.items()})
 
 
-def _cells(matrix: Any) -> Found:
+def _cells(matrix: Any) -> SourceColumns:
     """Take the stored cells of a sparse matrix of users by items, whose ids are its indices."""
     cells = sparse.coo_array(matrix)
     columns = {"user": cells.row, "item": cells.col, "rating": cells.data}
     ids = {role: np.arange(size) for role, size in zip(ROLES, cells.shape, strict=False)}
     series = {role: pl.Series(array) for role, array in columns.items()}
-    return Found("ratings", series, lambda cell: f"ratings, cell {cell}", ids)
+    return SourceColumns("ratings", series, lambda cell: f"ratings, cell {cell}", ids)
 
 
-def _found(name: str, columns: Mapping[str, Any]) -> Found:
+def _found(name: str, columns: Mapping[str, Any]) -> SourceColumns:
     series = {role: _series(name, role, column) for role, column in columns.items()}
     lengths = {role: len(column) for role, column in series.items()}
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{role} {length}" for role, length in lengths.items())
         raise RatingsError(f"{name}: the columns differ in length: {shown}")
-    return Found(name, series, lambda row: f"{name}, row {row}")
+    return SourceColumns(name, series, lambda row: f"{name}, row {row}")
 
 
 def _series(name: str, role: str, column: Any) -> pl.Series:

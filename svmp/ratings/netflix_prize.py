@@ -18,7 +18,7 @@ import polars as pl
 from polars import selectors
 
 from svmp.errors import RatingsError
-from svmp.ratings.convert import WHOLE, Found
+from svmp.ratings.convert import WHOLE, SourceColumns
 from svmp.ratings.lines import TextFile, refusing
 
 MOVIE = re.compile(r"\s*\d+:\s*")
@@ -33,7 +33,7 @@ def is_movie(line: str) -> bool:
     return MOVIE.fullmatch(line) is not None
 
 
-def read(files: list[TextFile], name: str) -> Found:
+def read(files: list[TextFile], name: str) -> SourceColumns:
     """Read files, one after another, which together may unpack to as much as one alone."""
     groups = list(_groups(files))
     frames = []
@@ -49,7 +49,9 @@ def read(files: list[TextFile], name: str) -> Found:
         place = int(np.searchsorted(ends, row, side="right"))
         return _place(groups[place], row - (ends[place - 1] if place else 0))
 
-    return Found(name, {role: whole[role] for role in ("user", "item", "rating", "time")}, where)
+    return SourceColumns(
+        name, {role: whole[role] for role in ("user", "item", "rating", "time")}, where
+    )
 
 
 def _groups(files: list[TextFile]) -> Iterator[list[TextFile]]:

@@ -10,8 +10,8 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
 from svmp.errors import FileError, RatingsError
+from svmp.ratings.library_errors import reading
 from svmp.ratings.lines import refusing, too_much
-from svmp.ratings.outside import reading
 
 PRIZE = ("mv_*.txt", "mv_*.txt.gz", "combined_data_*.txt", "combined_data_*.txt.gz")
 """Names of files of the Netflix Prize, which belong together."""

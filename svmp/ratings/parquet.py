@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from svmp.errors import FileError
-from svmp.ratings.outside import reading
+from svmp.ratings.library_errors import reading
 
 MAGIC = b"PAR1"
 DEPTH = 12
@@ -29,7 +29,7 @@ BYTES = 6
 Fields = dict[int, Any]
 
 
-class TooMuch(FileError):
+class SizeLimitError(FileError):
     """A file that unpacks to more than is allowed."""
 
 
@@ -60,7 +60,7 @@ def check(raw: Any, most: int, wanted: Iterable[str] | None) -> None:
     need(size > 12 and raw[-4:] == MAGIC, "it does not end as a Parquet file")
     length = int.from_bytes(raw[-8:-4], "little")
     need(length <= size - 12, "its footer is cut short")
-    footer = Compact(raw, size - 8 - length, size - 8).fields()
+    footer = CompactReader(raw, size - 8 - length, size - 8).fields()
     groups = as_list(footer.get(4))
     rows = [count(group, 3) for group in groups]
     need(sum(rows) == count(footer, 3), "its numbers of rows differ")
@@ -75,7 +75,7 @@ def check(raw: Any, most: int, wanted: Iterable[str] | None) -> None:
             need(len(path) > 1 or values == group_rows, "its numbers of values differ")
             total += VALUE * values
             if total > most:
-                raise TooMuch("it unpacks to too much")
+                raise SizeLimitError("it unpacks to too much")
             if wanted is None or path[0].decode("utf-8", "replace") in wanted:
                 total += unpacked(raw, meta, values, most - total)
 
@@ -90,14 +90,14 @@ def unpacked(raw: Any, meta: Fields, values: int, most: int) -> int:
     total = 0
     place = begin
     while place < end and values > 0:
-        reader = Compact(raw, place, end)
+        reader = CompactReader(raw, place, end)
         page = reader.fields()
         size, packed = count(page, 2), count(page, 3)
         total += size
         place = reader.place + packed
         need(place <= end, "a page is cut short")
         if total > most:
-            raise TooMuch("it unpacks to too much")
+            raise SizeLimitError("it unpacks to too much")
         need(codec or size == packed, "a page that is not packed has two sizes")
         for kind in (5, 7, 8):  # of data, a dictionary, of data in the second version
             held = count(page[kind], 1) if kind in page else 0
@@ -129,7 +129,7 @@ def need(holds: Any, otherwise: str) -> None:
         raise FileError(f"the file is damaged or cut short ({otherwise})")
 
 
-class Compact:
+class CompactReader:
     """Reads structures in Thrift's compact protocol, each as a dict by the number of the field."""
 
     def __init__(self, raw: Any, place: int, end: int) -> None:

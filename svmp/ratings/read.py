@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from svmp.errors import RatingsError, SvmpError, called
-from svmp.ratings.columns import Choice, Columns
+from svmp.ratings.columns import Columns, ColumnSelection
 from svmp.ratings.lines import MOST, TextFile, refusing
 from svmp.ratings.table import Duplicates, Ratings
 
@@ -82,7 +82,7 @@ def read_ratings(
             f"{called('max_unpacked')} must be a number of bytes, not {max_unpacked!r:.60}"
         )
     try:
-        from svmp.ratings.settle import settle
+        from svmp.ratings.build import build_table
     except ImportError:  # pragma: no cover
         raise SvmpError('ratings are read with Polars: pip install "svmp[recommend]"') from None
     if isinstance(text_ids, str) or not set(text_ids) <= {"user", "item"}:
@@ -93,13 +93,13 @@ def read_ratings(
         from svmp.ratings import memory
 
         with refusing("ratings", _polars_errors()):
-            found = memory.read(source, Choice(columns, events))
-            return settle(found, duplicates, span, text_ids)
+            found = memory.read(source, ColumnSelection(columns, events))
+            return build_table(found, duplicates, span, text_ids)
     path = Path(source)
     with refusing(path, (OSError, _polars_errors())), _files(path, max_unpacked) as paths:
         files = [TextFile(one, encoding, max_unpacked) for one in paths]
-        found = _from_files(files, path, Choice(columns, events), header)
-        return settle(found, duplicates, span, text_ids)
+        found = _from_files(files, path, ColumnSelection(columns, events), header)
+        return build_table(found, duplicates, span, text_ids)
 
 
 @contextmanager
@@ -116,7 +116,9 @@ def _files(path: Path, most: int) -> Iterator[list[Path]]:
         yield [path]
 
 
-def _from_files(files: list[TextFile], source: Path, choice: Choice, header: bool | None) -> Any:
+def _from_files(
+    files: list[TextFile], source: Path, choice: ColumnSelection, header: bool | None
+) -> Any:
     from svmp.ratings import binary, netflix_prize, text
 
     path, most = files[0].path, files[0].most

@@ -15,8 +15,8 @@ import polars as pl
 from polars import selectors
 
 from svmp.errors import RatingsError
-from svmp.ratings.columns import Choice, is_usual
-from svmp.ratings.convert import Found, is_number, kind_of, times_of
+from svmp.ratings.columns import ColumnSelection, is_usual
+from svmp.ratings.convert import SourceColumns, is_number, kind_of, times_of
 from svmp.ratings.lines import TextFile, records, refusing
 
 SEPARATORS = ("::", "\t", ";", "|", ",", " ")
@@ -56,7 +56,7 @@ class Layout:
         return [row[place] for row in self.sample if place < len(row) and row[place]]
 
 
-def read(file: TextFile, choice: Choice, header: bool | None) -> Found:
+def read(file: TextFile, choice: ColumnSelection, header: bool | None) -> SourceColumns:
     """Read the columns of a text file."""
     layout, path = look(file, header), file.path
     roles = choice.among(str(path), layout.names, layout.header)
@@ -81,7 +81,7 @@ def read(file: TextFile, choice: Choice, header: bool | None) -> Found:
         line = _line(layout, [*roles.values()], row)
         return f"{path}, line {line}" if line else f"{path}, row {row + 1}"
 
-    return Found(str(path), {role: frame[role] for role in roles}, where)
+    return SourceColumns(str(path), {role: frame[role] for role in roles}, where)
 
 
 def look(file: TextFile, header: bool | None = None) -> Layout:

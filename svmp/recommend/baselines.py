@@ -6,11 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from svmp.recommend.factors import FactorModel
+from svmp.recommend.factor_model import FactorModel
 from svmp.recommend.fold import Array
 from svmp.recommend.history import History
 from svmp.recommend.rating import RatingModel
-from svmp.recommend.side import Floats, Keys, Known, Side
+from svmp.recommend.side import EntityTable, Floats, Keys, Side
 
 
 class Popularity(FactorModel):
@@ -21,8 +21,10 @@ class Popularity(FactorModel):
         ratings = self.read(ratings)
         counts = np.bincount(ratings.item, minlength=ratings.items)
         self.offset_ = 0.0
-        self.users_ = Known("user", ratings.user_ids, _flat(np.zeros(ratings.users)), _flat([0.0]))
-        self.items_ = Known("item", ratings.item_ids, _flat(counts), _flat([0.0]))
+        self.users_ = EntityTable(
+            "user", ratings.user_ids, _flat(np.zeros(ratings.users)), _flat([0.0])
+        )
+        self.items_ = EntityTable("item", ratings.item_ids, _flat(counts), _flat([0.0]))
         self.history_ = History.of(ratings)
         return self
 

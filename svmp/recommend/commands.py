@@ -18,7 +18,7 @@ from svmp.recommend.options import Encoding, Names, Rule, Seed, TextIds, Unpacke
 if TYPE_CHECKING:
     from svmp.recommend.events import EventModel
     from svmp.recommend.rating import RatingModel
-    from svmp.recommend.side import Known
+    from svmp.recommend.side import EntityTable
 
 recommend = typer.Typer(
     help="Recommendations from a file of ratings, with honest uncertainty.",
@@ -386,7 +386,7 @@ def _model(
     return RatingModel(**of_all, **of_ratings, **more)
 
 
-def _ids(known: Known, flag: str, texts: list[str]) -> Any:
+def _ids(known: EntityTable, flag: str, texts: list[str]) -> Any:
     """Return ids of the kind that a model has, all of which it knows."""
     ids: list[Any] = list(texts)
     if known.ids.dtype.kind != "U":

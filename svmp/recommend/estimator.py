@@ -10,7 +10,7 @@ from typing import Any, Self, get_args
 
 from svmp.errors import Interface, ModelError, called
 from svmp.inference.seeds import check_seed
-from svmp.ratings.columns import Choice
+from svmp.ratings.columns import ColumnSelection
 from svmp.ratings.table import Duplicates
 
 
@@ -38,7 +38,7 @@ def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
         raise ModelError(f"{called(name)} must be one of {listed}, not {value!r:.60}")
 
 
-class Estimator:
+class BaseEstimator:
     """A model whose parameters are the keywords of its constructor, kept as attributes.
 
     What `fit` learns is in attributes that end in an underscore.
@@ -68,7 +68,7 @@ class Estimator:
         """Refuse parameters that every model has, and that say how to read data and how to run."""
         found = self.get_params()
         if found["columns"] is not None:
-            Choice(found["columns"], events).check()
+            ColumnSelection(found["columns"], events).check()
         check_choice("duplicates", found["duplicates"], get_args(Duplicates))
         check_seed(found["seed"])
         if found["threads"] is not None:

@@ -14,7 +14,7 @@ from svmp.inference.seeds import Seed, generator
 from svmp.ratings import Ratings
 from svmp.recommend import metrics
 from svmp.recommend.baselines import Popularity, biases
-from svmp.recommend.factors import FactorModel
+from svmp.recommend.factor_model import FactorModel
 from svmp.recommend.rating import RatingModel
 from svmp.recommend.top import BLOCK, CELLS, rank
 

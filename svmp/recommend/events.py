@@ -19,18 +19,18 @@ from svmp.kernels.machine.threads import use_threads
 from svmp.ratings import Ratings, read_ratings
 from svmp.ratings.columns import Columns
 from svmp.ratings.table import Duplicates
-from svmp.recommend.chance import interval, moments, probability
-from svmp.recommend.considered import at_rest
 from svmp.recommend.estimator import check_choice, check_number, check_whole
-from svmp.recommend.factors import FactorModel, Person
+from svmp.recommend.factor_model import FactorModel, Person
 from svmp.recommend.files import Arrays, need
 from svmp.recommend.fold import Array, Explanation
-from svmp.recommend.graph import Events, network, popularity, side_of
+from svmp.recommend.fold_events import at_rest
+from svmp.recommend.graph import EventGraph, network, popularity, side_of
 from svmp.recommend.history import History
 from svmp.recommend.more_events import taken_in
 from svmp.recommend.population import Population
-from svmp.recommend.side import Floats, Keys, Known, Side, score, score_all, variance_all
-from svmp.recommend.state import Kind
+from svmp.recommend.probability import interval, moments, probability
+from svmp.recommend.schema import ArraySpec
+from svmp.recommend.side import EntityTable, Floats, Keys, Side, score, score_all, variance_all
 from svmp.recommend.top import Explore, scorer, shown
 
 LARGEST = 1e9
@@ -99,8 +99,8 @@ class EventModel(FactorModel):
 
     WIDTHS: ClassVar = {"thompson": 0.5}
     ARRAYS: ClassVar = {
-        "odds": Kind(np.float64, ("items",), 1e-300, 1.0),
-        "learned": Kind(np.int64, ("items",), 0, np.inf),
+        "odds": ArraySpec(np.float64, ("items",), 1e-300, 1.0),
+        "learned": ArraySpec(np.int64, ("items",), 0, np.inf),
     }
     odds_: NDArray[np.float64]
     learned_: Keys
@@ -308,11 +308,11 @@ class EventModel(FactorModel):
             raise RatingsError(f"these counts are more than {MOST_EVENTS:,} events together")
         return np.asarray(whole, np.int64)
 
-    def _events(self, history: History, items: int) -> Events:
+    def _events(self, history: History, items: int) -> EventGraph:
         times = self._times(history.rating)
         begin = np.concatenate([[0], np.cumsum(times)])[history.begin]
         item = np.repeat(history.item, times)
-        return Events(begin, item, popularity(item, items, self.power), float(self.ratio))
+        return EventGraph(begin, item, popularity(item, items, self.power), float(self.ratio))
 
     def _keep(self, q: dict[str, Posterior], ratings: Ratings) -> None:
         """Keep q of users and items, and what is said of others."""
@@ -320,11 +320,11 @@ class EventModel(FactorModel):
         tau = {x: q[f"of_{x}"].mean if f"of_{x}" in q else self.precision for x in "uv"}
         of_u, of_v = (np.full(self.factors, tau[x]) for x in "uv")
         side = side_of(nothing, certain, q["u"])
-        self.users_ = Known(
+        self.users_ = EntityTable(
             "user", ratings.user_ids, side, Side.prior(1 / CERTAIN, of_u, full=False)
         )
         side = side_of(q["b"].mean, q["b"].var, q["v"])
-        self.items_ = Known(
+        self.items_ = EntityTable(
             "item", ratings.item_ids, side, Side.prior(q["of_b"].mean, of_v, full=False)
         )
 
@@ -344,7 +344,7 @@ class EventModel(FactorModel):
         mean, var = score(told, self._population(self.items_).told(self.items_.at(item)))
         return mean + np.float32(self.offset_), var
 
-    def _population(self, known: Known) -> Population:
+    def _population(self, known: EntityTable) -> Population:
         """Return the population of users or of items, which is kept."""
         kept: dict[str, Population] = self.__dict__.setdefault("_populations", {})
         found = kept.get(known.what)

@@ -20,7 +20,7 @@ from safetensors.numpy import save_file
 
 from svmp.errors import FileError
 from svmp.inference.stopping import catch_interrupt
-from svmp.ratings.outside import reading
+from svmp.ratings.library_errors import reading
 from svmp.ratings.table import Ids
 from svmp.writing import as_path, draft_of, written_beside
 

@@ -29,7 +29,7 @@ TOO_FAR = "these ratings are too far from those that the model has learned from"
 
 
 @dataclass(frozen=True, eq=False)
-class Conditional:
+class UserPosterior:
     """A user's posterior given q of the items.
 
     Attributes
@@ -50,7 +50,7 @@ class Conditional:
     full: bool
 
     @classmethod
-    def of(cls, items: Side, centred: Floats, noise: float | Array, prior: Side) -> Conditional:
+    def of(cls, items: Side, centred: Floats, noise: float | Array, prior: Side) -> UserPosterior:
         """Take in ratings, of which the mean has been subtracted."""
         design = np.column_stack([np.ones(len(items)), items.mean])
         weights = np.broadcast_to(np.asarray(noise, np.float64), len(items))

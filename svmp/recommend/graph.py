@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from svmp.families.family import Array
 from svmp.inference.posterior import Posterior
 from svmp.kernels.machine.threads import share
-from svmp.models import GammaPrior, NormalPrior, Pairs, matrix_factorization
+from svmp.models import GammaPrior, NormalPrior, UserItemPairs, matrix_factorization
 from svmp.network.model import Model
 from svmp.recommend.draw_graph import Odds, draw_graph, odds
 from svmp.recommend.side import Keys, Side
@@ -30,7 +30,7 @@ LEAST = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Events:
+class EventGraph:
     """What users took, one user after another, and how they consider other items.
 
     Attributes
@@ -89,7 +89,7 @@ def popularity(item: NDArray[np.int32], items: int, power: float) -> Array:
 
 
 def network(
-    events: Events, item: NDArray[np.int32], factors: int, precision: float | None
+    events: EventGraph, item: NDArray[np.int32], factors: int, precision: float | None
 ) -> Model:
     """Declare the network of one graph; the precision of the factors is given, or learned."""
     learned = GammaPrior(alpha=1, beta=1)
@@ -98,7 +98,7 @@ def network(
         priors = {"of_u": learned, "of_v": learned}
     priors |= {x: NormalPrior(0, f"of_{x}" if precision is None else precision) for x in "uv"}
     return matrix_factorization(
-        Pairs(events.user, item, len(events.begin) - 1, len(events.weights)),
+        UserItemPairs(events.user, item, len(events.begin) - 1, len(events.weights)),
         events.taken,
         factors,
         priors=priors | {"b": NormalPrior(0, learned)},

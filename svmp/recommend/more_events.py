@@ -1,7 +1,7 @@
 """More events for a model that is fitted: what it believes is the prior of what comes.
 
 Only users and items that the new rows name are touched, and items whose odds they raise. Others who
-were there before enter as they are, to be compared with: see passed.py.
+were there before enter as they are, to be compared with: see negatives.py.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from svmp.inference.online import Online
 from svmp.inference.steps import HoldThenDecay, StepContext, Steps
 from svmp.kernels.machine.threads import use_threads
-from svmp.models import Pairs, matrix_factorization
+from svmp.models import UserItemPairs, matrix_factorization
 from svmp.network.model import Model
 from svmp.ratings import Ratings
 from svmp.ratings.table import keys_of
 from svmp.recommend.graph import popularity, side_of
-from svmp.recommend.passed import Passed
-from svmp.recommend.side import Keys, Known, Side
+from svmp.recommend.negatives import NegativeSampler
+from svmp.recommend.side import EntityTable, Keys, Side
 from svmp.recommend.update import APART, enlarged, joined, replaced
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def taken_in(model: EventModel, ratings: Ratings) -> None:
     user, item = np.repeat(user, new), np.repeat(item, new)
     learned = np.pad(model.learned_, (0, len(items) - len(model.learned_)))
     afresh = counts >= np.maximum(GROWN * learned, learned + 1)
-    passed = Passed.of(model, history, odds, user, afresh)
+    passed = NegativeSampler.of(model, history, odds, user, afresh)
     before = _events_of(model, afresh)
     user, item = np.concatenate([user, ~before[0]]), np.concatenate([item, before[1]])
     steps = range(1, model.iterations + 1)
@@ -56,10 +56,12 @@ def taken_in(model: EventModel, ratings: Ratings) -> None:
     drawn = [passed.draw(model.seed_, seed + t) for t in steps]
     rng = np.random.default_rng([model.seed_, seed])
     nobody = np.zeros(len(users), bool)
-    who = Part.of(users, len(model.users_), nobody, [user, *(rows[0] for rows in drawn)], rng)
-    what = Part.of(items, len(model.items_), afresh, [item, *(rows[1] for rows in drawn)], rng)
+    who = UpdateSide.of(users, len(model.users_), nobody, [user, *(rows[0] for rows in drawn)], rng)
+    what = UpdateSide.of(
+        items, len(model.items_), afresh, [item, *(rows[1] for rows in drawn)], rng
+    )
     run = Online(
-        Held(HoldThenDecay(model.hold, model.kappa, tau=1.0), who.learns, what.learns),
+        MaskedSteps(HoldThenDecay(model.hold, model.kappa, tau=1.0), who.learns, what.learns),
         model.seed_,
         _start(who.start, what.start),
         threads=model.threads,
@@ -87,7 +89,7 @@ def _events_of(model: EventModel, items: NDArray[np.bool_]) -> tuple[Keys, Keys]
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class UpdateSide:
     """The users, or the items, that an update reads.
 
     Attributes
@@ -108,12 +110,12 @@ class Part:
     @classmethod
     def of(
         cls,
-        known: Known,
+        known: EntityTable,
         old: int,
         afresh: NDArray[np.bool_],
         keys: list[Keys],
         rng: np.random.Generator,
-    ) -> Part:
+    ) -> UpdateSide:
         """Take the keys of the events, and of other rows of each iteration.
 
         Those from number `old` on are new. To learn afresh is to have the prior of a new one.
@@ -139,13 +141,13 @@ class Part:
         """Whether each is to learn."""
         return self.nodes >= 0
 
-    def learned(self, known: Known, after: Side) -> Known:
+    def learned(self, known: EntityTable, after: Side) -> EntityTable:
         """Put in what has become of those that learn."""
         return replaced(known, self.nodes[self.learns], after.at(self.learns))
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class MaskedSteps:
     """Steps, of which users and items that do not learn take none to speak of.
 
     Attributes
@@ -178,7 +180,7 @@ def _network(
 ) -> Model:
     """Declare the network of more events, with the q of the earlier ones as its prior."""
     return matrix_factorization(
-        Pairs(user, item, len(users), len(items)),
+        UserItemPairs(user, item, len(users), len(items)),
         taken,
         users.factors,
         priors={"u": users.factor_prior(), "v": items.factor_prior(), "b": items.bias_prior()},

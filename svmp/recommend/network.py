@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from svmp import families
 from svmp.inference.posterior import Posterior
-from svmp.models import GammaPrior, NormalPrior, Pairs, UserNoise, matrix_factorization
+from svmp.models import GammaPrior, NormalPrior, UserItemPairs, UserNoise, matrix_factorization
 from svmp.models.factorization import Covariance
 from svmp.network.model import Model
 from svmp.ratings import Ratings
@@ -51,9 +51,9 @@ def network(
     )
 
 
-def pairs_of(ratings: Ratings) -> Pairs:
+def pairs_of(ratings: Ratings) -> UserItemPairs:
     """Return the users and items of ratings."""
-    return Pairs(ratings.user, ratings.item, ratings.users, ratings.items)
+    return UserItemPairs(ratings.user, ratings.item, ratings.users, ratings.items)
 
 
 def noise_shape(ratings: Ratings) -> NDArray[Any]:

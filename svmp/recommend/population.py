@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from svmp.recommend.side import Floats, Known, Side
+from svmp.recommend.side import EntityTable, Floats, Side
 
 MOST, STEPS = 5000, 50
 """So many elements are looked at, at most, and so many steps of EM are made."""
@@ -37,12 +37,12 @@ class Population:
         By how much the precisions of its prior are too small.
     """
 
-    known: Known
+    known: EntityTable
     bias: Floats
     factors: Floats
 
     @classmethod
-    def of(cls, known: Known) -> Population:
+    def of(cls, known: EntityTable) -> Population:
         """StepContext at a sample of users, or of items."""
         count = min(len(known), MOST)
         some = known.side.at(np.linspace(0, len(known) - 1, count).astype(np.int64))

@@ -19,15 +19,15 @@ from svmp.ratings.columns import Columns
 from svmp.ratings.read import check_range
 from svmp.ratings.table import Duplicates
 from svmp.recommend.estimator import check_choice, check_number, check_whole
-from svmp.recommend.factors import FactorModel, Person
+from svmp.recommend.factor_model import FactorModel, Person
 from svmp.recommend.files import Arrays, need
-from svmp.recommend.fold import Array, Conditional
+from svmp.recommend.fold import Array, UserPosterior
 from svmp.recommend.history import History
 from svmp.recommend.learn import LearnSettings, learn
 from svmp.recommend.network import Noise
-from svmp.recommend.side import Floats, Keys, Known, Side, score
+from svmp.recommend.schema import LARGE, SMALL, ArraySpec, number
+from svmp.recommend.side import EntityTable, Floats, Keys, Side, score
 from svmp.recommend.spread import GRID, Spread
-from svmp.recommend.state import LARGE, SMALL, Kind, number
 from svmp.recommend.update import taken_in
 
 HELD_OUT = 20_000
@@ -83,8 +83,8 @@ class RatingModel(FactorModel):
     """
 
     ARRAYS: ClassVar = {
-        "noise": Kind(np.float32, ("users",), SMALL, LARGE**2),
-        "quantiles": Kind(np.float64, (GRID,), 0, LARGE),
+        "noise": ArraySpec(np.float32, ("users",), SMALL, LARGE**2),
+        "quantiles": ArraySpec(np.float64, (GRID,), 0, LARGE),
     }
     noise_: NDArray[np.float32]
     prior_noise_: float
@@ -158,8 +158,8 @@ class RatingModel(FactorModel):
         )
         found = learn(ratings, self._held_out(len(ratings)), self.offset_, settings)
         self.fit_, self.sweeps_, self.spread_ = found.fit, found.sweeps, found.spread
-        self.users_ = Known("user", ratings.user_ids, found.users, found.any_user)
-        self.items_ = Known("item", ratings.item_ids, found.items, found.any_item)
+        self.users_ = EntityTable("user", ratings.user_ids, found.users, found.any_user)
+        self.items_ = EntityTable("item", ratings.item_ids, found.items, found.any_item)
         self.noise_ = np.array(np.broadcast_to(found.noise, ratings.users), np.float32)
         self.prior_noise_ = float(np.mean(found.noise))
         self.history_ = History.of(ratings)
@@ -335,8 +335,8 @@ class RatingModel(FactorModel):
     def _parts(self, items: Keys, ratings: Floats, user: int, one: Side) -> Array:
         return self._conditional(items, ratings, user).parts(one)
 
-    def _conditional(self, items: Keys, ratings: Any, user: int) -> Conditional:
+    def _conditional(self, items: Keys, ratings: Any, user: int) -> UserPosterior:
         """Return a user's posterior given the items."""
         noise = 1 / float(self._noise(np.array([user]))[0])
         centred = np.asarray(ratings, np.float64) - self.offset_
-        return Conditional.of(self.items_.at(items), centred, noise, self.users_.prior)
+        return UserPosterior.of(self.items_.at(items), centred, noise, self.users_.prior)

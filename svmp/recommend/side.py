@@ -117,7 +117,7 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class EntityTable:
     """All users, or all items, by their ids, and what is said of any other.
 
     Attributes

@@ -37,7 +37,7 @@ def metric(others: Side) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Likeness:
+class Similarity:
     """One side as it is compared: turned by R, and of length 1.
 
     Attributes
@@ -57,7 +57,7 @@ class Likeness:
     length: Floats
 
     @classmethod
-    def of(cls, side: Side, others: Side) -> Likeness:
+    def of(cls, side: Side, others: Side) -> Similarity:
         """Turn a side."""
         root = metric(others)
         turned = side.mean @ root

@@ -23,7 +23,7 @@ from svmp.ratings.table import Ids, keys_of
 from svmp.recommend.history import History
 from svmp.recommend.learn import CUT
 from svmp.recommend.network import continued, sides
-from svmp.recommend.side import Keys, Known, Side, score
+from svmp.recommend.side import EntityTable, Keys, Side, score
 
 if TYPE_CHECKING:
     from svmp.recommend.rating import RatingModel
@@ -83,7 +83,7 @@ def taken_in(model: RatingModel, ratings: Ratings) -> None:
     model.history_, model.noise_ = history, noise
 
 
-def enlarged(known: Known, ids: Ids) -> Known:
+def enlarged(known: EntityTable, ids: Ids) -> EntityTable:
     """Add those that are not known yet, as they are before any data."""
     new = ids[keys_of(known.ids, ids) < 0]
     if not len(new):
@@ -91,15 +91,15 @@ def enlarged(known: Known, ids: Ids) -> Known:
     prior = (np.repeat(array, len(new), axis=0) for array in known.prior.arrays())
     both = zip(known.side.arrays(), prior, strict=True)
     side = Side(*(np.concatenate(arrays) for arrays in both))
-    return Known(known.what, np.concatenate([known.ids, new]), side, known.prior)
+    return EntityTable(known.what, np.concatenate([known.ids, new]), side, known.prior)
 
 
-def replaced(known: Known, keys: Keys, some: Side) -> Known:
+def replaced(known: EntityTable, keys: Keys, some: Side) -> EntityTable:
     """Put in what has become of some."""
     arrays = [np.array(array) for array in known.side.arrays()]
     for array, new in zip(arrays, some.arrays(), strict=True):
         array[keys] = new
-    return Known(known.what, known.ids, Side(*arrays), known.prior)
+    return EntityTable(known.what, known.ids, Side(*arrays), known.prior)
 
 
 def joined(

@@ -62,7 +62,7 @@ def _distinct_pairs(
 def matrix_factorization(ratings: Any, factors: int = 5) -> Model:
     """Declare the paper's model: r_mn ~ Normal(u_m . v_n, 1), all factors Normal(0, 1)."""
     ratings = read_ratings(ratings)
-    pairs = models.Pairs(ratings.user, ratings.item, ratings.users, ratings.items)
+    pairs = models.UserItemPairs(ratings.user, ratings.item, ratings.users, ratings.items)
     return models.matrix_factorization(pairs, ratings.rating, factors)
 
 

@@ -12,7 +12,7 @@ LINGER = 1.0
 """Seconds for which a refused body is still read, so that who is sending it hears why."""
 
 
-class BodyRefused(Exception):
+class BodyError(Exception):
     """A body that is too long, or too late.
 
     Attributes
@@ -48,12 +48,12 @@ async def read_body(receive: Receive, most: int, seconds: float) -> bytes | None
                 if not message.get("more_body"):
                     return bytes(body)
     except TimeoutError:
-        raise BodyRefused(408, f"the body did not arrive in {seconds:g} seconds") from None
+        raise BodyError(408, f"the body did not arrive in {seconds:g} seconds") from None
 
 
-def too_long(most: int) -> BodyRefused:
+def too_long(most: int) -> BodyError:
     """Return what is said of a body that is too long."""
-    return BodyRefused(413, f"a body may have at most {most:,} bytes")
+    return BodyError(413, f"a body may have at most {most:,} bytes")
 
 
 def replaying(body: bytes, receive: Receive) -> Receive:

@@ -18,7 +18,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ConnectionLimits:
     """What connections may take.
 
     Attributes
@@ -40,7 +40,7 @@ class Bounds:
 class Config(uvicorn.Config):
     """How uvicorn serves a page of svmp, within bounds; processes that it starts have it too."""
 
-    def __init__(self, app: Any, bounds: Bounds, **options: Any) -> None:
+    def __init__(self, app: Any, bounds: ConnectionLimits, **options: Any) -> None:
         self.bounds = bounds
         super().__init__(
             app,
@@ -55,7 +55,7 @@ class Config(uvicorn.Config):
         )
 
 
-class Bounded(asyncio.Protocol):
+class LimitedProtocol(asyncio.Protocol):
     """Ends a connection that takes too much; in front of either protocol class of uvicorn."""
 
     config: Config
@@ -68,7 +68,7 @@ class Bounded(asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         """Begin, unless there are too many."""
         super().connection_made(transport)
-        self.bounds: Bounds = self.config.bounds
+        self.bounds: ConnectionLimits = self.config.bounds
         self.head = 0  # bytes of one that is not complete
         self.state: object = None
         self.since = 0.0
@@ -135,5 +135,5 @@ class Bounded(asyncio.Protocol):
         self.transport.close()
 
 
-class Connection(Bounded, AutoHTTPProtocol):  # type: ignore[misc, valid-type] # which is one of two
+class Connection(LimitedProtocol, AutoHTTPProtocol):  # type: ignore[misc, valid-type] # which is one of two
     """A connection of the quicker protocol that is installed, within bounds."""

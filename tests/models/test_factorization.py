@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.models import GammaPrior, NormalPrior, Pairs, UserNoise, matrix_factorization
+from svmp.models import GammaPrior, NormalPrior, UserItemPairs, UserNoise, matrix_factorization
 
 RNG = np.random.default_rng(0)
 USER, ITEM = RNG.integers(7, size=60), RNG.integers(5, size=60)
-PAIRS = Pairs(USER, ITEM, 7, 5)
+PAIRS = UserItemPairs(USER, ITEM, 7, 5)
 RATING, TAKEN = RNG.normal(size=60), RNG.integers(2, size=60)
 SIZES = {"user": 7, "item": 5, "factor": 2}
 GUESS = np.array([2.0, 3.0])

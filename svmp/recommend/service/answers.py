@@ -9,7 +9,7 @@ import numpy as np
 
 from svmp.errors import ModelError, UnknownError
 from svmp.recommend.events import EventModel
-from svmp.recommend.factors import Person
+from svmp.recommend.factor_model import Person
 from svmp.recommend.rating import RatingModel
 from svmp.recommend.service import bodies
 from svmp.recommend.service.catalogue import Catalogue, Titles
@@ -25,7 +25,7 @@ REASONS = 1_000
 """How many items may be explained, times how many were rated, at most."""
 
 
-class Served:
+class ServedModel:
     """A model that is in use. It never changes, so that a request sees one model only."""
 
     def __init__(

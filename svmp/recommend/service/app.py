@@ -20,12 +20,12 @@ from starlette.responses import FileResponse
 from svmp import __version__, web
 from svmp.errors import SvmpError, UnknownError
 from svmp.recommend.service import bodies
-from svmp.recommend.service.answers import Answer, Served
-from svmp.recommend.service.current import Current
-from svmp.recommend.service.front import Front, Limits, is_open
+from svmp.recommend.service.answers import Answer, ServedModel
+from svmp.recommend.service.current import CurrentModel
+from svmp.recommend.service.gateway import Gateway, Limits, is_open
 from svmp.recommend.service.metrics import Metrics
 from svmp.recommend.service.route import Route
-from svmp.recommend.service.work import Busy, Worker
+from svmp.recommend.service.work import ComputeThread, QueueFull
 
 PAGE = Path(__file__).parent / "page"
 ERRORS = 10
@@ -33,10 +33,10 @@ ERRORS = 10
 
 
 def make_app(
-    current: Current, limits: Limits, metrics: Metrics, token: str | None, port: int | None
-) -> Front:
+    current: CurrentModel, limits: Limits, metrics: Metrics, token: str | None, port: int | None
+) -> Gateway:
     """Return the service; with a port, one for pages at that port of this machine only."""
-    worker = Worker()
+    worker = ComputeThread()
 
     @contextlib.asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -52,12 +52,12 @@ def make_app(
         docs_url=None,  # which would load scripts from elsewhere
         redoc_url=None,
         lifespan=life,
-        responses={"4XX": {"model": bodies.Problem, "description": "What is wrong."}},
+        responses={"4XX": {"model": bodies.ErrorBody, "description": "What is wrong."}},
         exception_handlers={
             RequestValidationError: invalid,
             SvmpError: cannot,
             HTTPException: wrong,
-            Busy: busy,
+            QueueFull: busy,
         },
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
@@ -76,29 +76,29 @@ def make_app(
     @app.post("/recommend", responses=ok(bodies.Recommended))
     async def recommend(asked: bodies.Recommend) -> Response:
         """Return the best items for users."""
-        return await answer(Served.recommend, asked)
+        return await answer(ServedModel.recommend, asked)
 
     @app.post("/fold-in", responses=ok(bodies.Folded))
     async def fold_in(asked: bodies.FoldIn) -> Response:
         """Return the best items for somebody who is not in the model."""
-        return await answer(Served.fold_in, asked)
+        return await answer(ServedModel.fold_in, asked)
 
     @app.post("/predict", responses=ok(bodies.Predicted))
     async def predict(asked: bodies.Predict) -> Response:
         """Return expected ratings, or probabilities, and how sure they are."""
-        return await answer(Served.predict, asked)
+        return await answer(ServedModel.predict, asked)
 
-    @app.post("/similar", responses=ok(bodies.Likes))
+    @app.post("/similar", responses=ok(bodies.Neighbours))
     async def similar(asked: bodies.Similar) -> Response:
         """Return what is most like an item, or who is most like a user."""
-        return await answer(Served.similar, asked)
+        return await answer(ServedModel.similar, asked)
 
     @app.post("/explain", responses=ok(bodies.Explained))
     async def explain(asked: bodies.Explain) -> Response:
         """Say which of somebody's ratings move the scores of items, and by how much."""
-        return await answer(Served.explain, asked)
+        return await answer(ServedModel.explain, asked)
 
-    @app.get("/items", responses=ok(bodies.Found))
+    @app.get("/items", responses=ok(bodies.ItemList))
     async def items(
         q: Annotated[str, Query(max_length=200, description="Words of a title, or of an id.")] = "",
         n: Annotated[int, Query(ge=1, le=1000)] = 20,
@@ -106,7 +106,7 @@ def make_app(
         """Find items; without words, those with the most ratings."""
         return await answer(lambda served, asked: served.search(*asked), (q, n))
 
-    @app.get("/model", responses=ok(bodies.About))
+    @app.get("/model", responses=ok(bodies.ModelInfo))
     async def model() -> Response:
         """Say which model is in use."""
         return as_json(current.served.about)
@@ -132,7 +132,7 @@ def make_app(
         return FileResponse(web.STYLE)
 
     app.mount("/page", StaticFiles(directory=PAGE))
-    return Front(app, limits, metrics, token, None if token is not None else port)
+    return Gateway(app, limits, metrics, token, None if token is not None else port)
 
 
 def with_token(app: FastAPI) -> dict[str, Any]:

@@ -27,13 +27,13 @@ def of_one_kind(ids: list[int | str]) -> list[int | str]:
 Ids = Annotated[list[Id], AfterValidator(of_one_kind)]
 
 
-class Asked(BaseModel):
+class RequestBody(BaseModel):
     """Whatever a request has, and nothing else."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Rated(Asked):
+class Rated(RequestBody):
     """An item, and what somebody gave it: a rating, or how often it was taken."""
 
     item: Id
@@ -53,7 +53,7 @@ History = Annotated[
 ]
 
 
-class Ranking(Asked):
+class Ranking(RequestBody):
     """How items are ranked."""
 
     n: Count = 10
@@ -84,7 +84,7 @@ class FoldIn(Ranking):
     history: History
 
 
-class Predict(Asked):
+class Predict(RequestBody):
     """Ratings of items: by users, pair by pair or one for all, or by somebody with a history."""
 
     items: Ids
@@ -94,7 +94,7 @@ class Predict(Asked):
     unknown: Literal["error", "prior"] = "error"
 
 
-class Similar(Asked):
+class Similar(RequestBody):
     """What is like an item, or who is like a user."""
 
     item: Id | None = None
@@ -102,7 +102,7 @@ class Similar(Asked):
     n: Count = 10
 
 
-class Explain(Asked):
+class Explain(RequestBody):
     """Why items get the scores that they get, from a user or from somebody with a history."""
 
     items: Ids
@@ -128,7 +128,7 @@ class Scored(BaseModel):
     high: float | None = None
 
 
-class OfUser(BaseModel):
+class UserItems(BaseModel):
     """The best items for one user, best first."""
 
     user: int | str
@@ -138,7 +138,7 @@ class OfUser(BaseModel):
 class Recommended(BaseModel):
     """The best items for each user, in the order in which they were asked for."""
 
-    users: list[OfUser]
+    users: list[UserItems]
 
 
 class Folded(BaseModel):
@@ -162,7 +162,7 @@ class Predicted(BaseModel):
     predictions: list[Prediction]
 
 
-class Like(BaseModel):
+class Neighbour(BaseModel):
     """An item or a user, how similar, and the standard deviation of that."""
 
     item: int | str | None = None
@@ -172,13 +172,13 @@ class Like(BaseModel):
     std: float
 
 
-class Likes(BaseModel):
+class Neighbours(BaseModel):
     """The most similar first."""
 
-    similar: list[Like]
+    similar: list[Neighbour]
 
 
-class Part(BaseModel):
+class Contribution(BaseModel):
     """What one rating adds to a score."""
 
     item: int | str
@@ -194,7 +194,7 @@ class Reason(BaseModel):
     title: str | None = None
     score: float
     base: float
-    parts: list[Part]
+    parts: list[Contribution]
     rest: float
 
 
@@ -204,13 +204,13 @@ class Explained(BaseModel):
     explanations: list[Reason]
 
 
-class Found(BaseModel):
+class ItemList(BaseModel):
     """Items that were found, those with the most ratings first."""
 
-    items: list[Named]
+    items: list[CatalogueItem]
 
 
-class Named(BaseModel):
+class CatalogueItem(BaseModel):
     """An item by id and title, and how many have rated it."""
 
     item: int | str
@@ -218,7 +218,7 @@ class Named(BaseModel):
     ratings: int
 
 
-class About(BaseModel):
+class ModelInfo(BaseModel):
     """The model in use."""
 
     kind: Literal["RatingModel", "EventModel"]
@@ -235,12 +235,12 @@ class Health(BaseModel):
     """Whether it answers, and what became of model files since it started."""
 
     status: Literal["ok"]
-    model: About
+    model: ModelInfo
     swaps: int
     refused: str | None = Field(description="Why the file that is there now was not taken over.")
 
 
-class Problem(BaseModel):
+class ErrorBody(BaseModel):
     """What is wrong: a sentence for each field, or for the whole request."""
 
     errors: dict[str, str]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import FileError
-from svmp.recommend.factors import FactorModel
+from svmp.recommend.factor_model import FactorModel
 from svmp.recommend.side import Keys
 
 Titles = dict[int | str, str]

@@ -18,7 +18,7 @@ import numpy as np
 
 from svmp.errors import FileError, SvmpError
 from svmp.recommend.load import load
-from svmp.recommend.service.answers import Served
+from svmp.recommend.service.answers import ServedModel
 from svmp.recommend.service.bodies import Explain, FoldIn, Predict, Rated, Recommend, Similar
 from svmp.recommend.service.catalogue import read_titles
 from svmp.recommend.service.metrics import Metrics
@@ -29,7 +29,7 @@ PAUSE = 1.0
 Signature = tuple[tuple[str, int, int, int], ...]
 
 
-class Current:
+class CurrentModel:
     """Holds the model in use, and looks after its files."""
 
     def __init__(
@@ -91,10 +91,10 @@ class Current:
         self.metrics.refused.inc()
         LOG.warning("the new model is refused, the one before goes on: %s", self.refused)
 
-    def _load(self) -> Served:
+    def _load(self) -> ServedModel:
         model = load(self.path, mapped=False)
         titles = None if self.titles is None else read_titles(self.titles, model, self.encoding)
-        served = Served(model, titles, self.name, self.batch)
+        served = ServedModel(model, titles, self.name, self.batch)
         check(served)
         return served
 
@@ -109,7 +109,7 @@ def signature(path: Path) -> Signature:
     return tuple((name, fact.st_ino, fact.st_size, fact.st_mtime_ns) for name, fact in facts)
 
 
-def check(served: Served) -> None:
+def check(served: ServedModel) -> None:
     """See that a model answers, with numbers; that also makes it ready to answer quickly."""
     users, items = (known.ids[:1].tolist() for known in (served.model.users_, served.model.items_))
     if not users or not items:

@@ -24,12 +24,12 @@ from svmp.errors import SvmpError
 from svmp.interrupts import ignored
 from svmp.kernels.machine.threads import number_of_threads
 from svmp.recommend.service.app import make_app
-from svmp.recommend.service.current import Current
+from svmp.recommend.service.current import CurrentModel
 from svmp.recommend.service.demo import MODEL, TITLES
-from svmp.recommend.service.front import Front, Limits
+from svmp.recommend.service.gateway import Gateway, Limits
 from svmp.recommend.service.metrics import FOLDER, Metrics
 from svmp.web import LOCAL, is_local, listen
-from svmp.web.connection import Bounds, Config
+from svmp.web.connection import Config, ConnectionLimits
 
 PORT = 8015
 """Where the service is, unless another port is named or something else is there."""
@@ -54,12 +54,12 @@ class Application:
     port: int | None
     encoding: str = "utf-8"
 
-    def __call__(self) -> Front:
+    def __call__(self) -> Gateway:
         """Load the model, and make the application that answers from it."""
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
         metrics = Metrics()
         files = self.model, self.titles, self.name
-        current = Current(*files, self.limits.batch, metrics, self.encoding)
+        current = CurrentModel(*files, self.limits.batch, metrics, self.encoding)
         gc.collect()
         gc.freeze()  # what is here stays: no request shall wait while it is looked through again
         sys.setswitchinterval(SWITCH)
@@ -156,8 +156,12 @@ def serve(
                 Workers(configured(make, workers), [place]).run()
 
 
-def configured(make: Callable[[], Front], workers: int = 1) -> Config:
+def configured(make: Callable[[], Gateway], workers: int = 1) -> Config:
     """Return how uvicorn serves an application."""
     return Config(
-        make, Bounds(CONNECTIONS), factory=True, workers=workers, timeout_graceful_shutdown=5
+        make,
+        ConnectionLimits(CONNECTIONS),
+        factory=True,
+        workers=workers,
+        timeout_graceful_shutdown=5,
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 from svmp.recommend.events import EventModel
 from svmp.recommend.service import bodies
-from svmp.recommend.service.answers import Answer, Served
+from svmp.recommend.service.answers import Answer, ServedModel
 
 QUICK = 100_000
 """Answers of so many scores are computed at once."""
@@ -23,11 +23,11 @@ RATING, REASON = 100, 50_000
 """Scores in the time of which a rating is taken in, or an item explained."""
 
 
-class Busy(Exception):
+class QueueFull(Exception):
     """Too much is waiting already."""
 
 
-class Worker:
+class ComputeThread:
     """One thread for all that takes long, as compiled loops on several threads must not meet."""
 
     def __init__(self) -> None:
@@ -35,13 +35,13 @@ class Worker:
         self._room = Semaphore(WAITING)
 
     async def answer(
-        self, work: Callable[[Any, Any], Answer], served: Served, asked: Any
+        self, work: Callable[[Any, Any], Answer], served: ServedModel, asked: Any
     ) -> Answer:
         """Return what a model answers."""
         if scores(served, asked) <= QUICK:
             return work(served, asked)
         if not self._room.acquire(blocking=False):
-            raise Busy
+            raise QueueFull
         job = self.thread.submit(work, served, asked)
         job.add_done_callback(lambda _: self._room.release())
         return await asyncio.wrap_future(job)
@@ -51,7 +51,7 @@ class Worker:
         self.thread.shutdown(wait=False, cancel_futures=True)
 
 
-def scores(served: Served, asked: Any) -> float:
+def scores(served: ServedModel, asked: Any) -> float:
     """Return about how many scores an answer takes; infinite where loops use several threads."""
     items, history = len(served.catalogue), getattr(asked, "history", None)
     own = RATING * len(history or ())

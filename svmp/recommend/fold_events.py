@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from svmp.factors.bernoulli_logit import weight
-from svmp.recommend.fold import Conditional
-from svmp.recommend.graph import Events
+from svmp.recommend.fold import UserPosterior
+from svmp.recommend.graph import EventGraph
 from svmp.recommend.side import Keys, Side, score
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ REST = 1e-4
 """The user is at rest when no mean moves by more than this."""
 
 
-def at_rest(model: EventModel, items: Keys, times: Keys) -> tuple[Side, Conditional]:
+def at_rest(model: EventModel, items: Keys, times: Keys) -> tuple[Side, UserPosterior]:
     """Return q of a user who took some items, so many times each, and what it is made of."""
     prior = model.users_.prior
     begin = np.array([0, times.sum()])
-    events = Events(begin, np.repeat(items, times).astype(np.int32), model.odds_, model.ratio)
+    events = EventGraph(begin, np.repeat(items, times).astype(np.int32), model.odds_, model.ratio)
     draws = [events.draw(model.seed_, -t)[begin[1] :] for t in range(1, DRAWS + 1)]
     others = np.concatenate(draws).astype(np.int64)
     rows = model.items_.at(np.concatenate([items, others]))
@@ -42,7 +42,7 @@ def at_rest(model: EventModel, items: Keys, times: Keys) -> tuple[Side, Conditio
         mean, var = score(user.at(np.zeros(len(rows), np.int64)), rows)
         w = weight(np.sqrt((mean + model.offset_) ** 2 + var).astype(np.float64))
         target = (taken - 0.5) / w - model.offset_
-        conditional = Conditional.of(rows, target, count * w, prior)
+        conditional = UserPosterior.of(rows, target, count * w, prior)
         before, user = user, conditional.side()
         if np.abs(user.mean - before.mean).max(initial=0) <= REST:
             break

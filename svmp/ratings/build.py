@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from svmp.errors import RatingsError, argument, called
 from svmp.ratings import convert
-from svmp.ratings.convert import Found
+from svmp.ratings.convert import SourceColumns
 from svmp.ratings.lines import MOST
 from svmp.ratings.table import Duplicates, Ids, Ratings
 
 Keys = NDArray[np.int32]
 
 
-def settle(
-    found: Found,
+def build_table(
+    found: SourceColumns,
     duplicates: Duplicates,
     span: tuple[float, float] | None,
     text_ids: Collection[str] = (),
@@ -47,7 +47,7 @@ def settle(
     return _once(found, table, pair, duplicates)
 
 
-def _keys(found: Found, role: str, text: bool) -> tuple[Keys, Ids]:
+def _keys(found: SourceColumns, role: str, text: bool) -> tuple[Keys, Ids]:
     """Return a key for each row, and the ids in order."""
     if role in found.ids:
         known = found.ids[role]
@@ -73,7 +73,9 @@ def _keys(found: Found, role: str, text: bool) -> tuple[Keys, Ids]:
     return place[numbers - low], known
 
 
-def _once(found: Found, table: Ratings, pair: NDArray[np.int64], rule: Duplicates) -> Ratings:
+def _once(
+    found: SourceColumns, table: Ratings, pair: NDArray[np.int64], rule: Duplicates
+) -> Ratings:
     """Keep one rating of each pair: the last, by time if there is one, the mean, or the sum."""
     time = np.zeros(len(table)) if table.time is None or rule == "error" else table.time
     order = np.lexsort((np.arange(len(table)), time, pair))

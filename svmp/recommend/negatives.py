@@ -35,7 +35,7 @@ STEPS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class First:
+class OwnNegatives:
     """The first part: what the users consider whom the new events name.
 
     Attributes
@@ -78,7 +78,7 @@ class First:
 
 
 @dataclass(frozen=True, eq=False)
-class Second:
+class OtherNegatives:
     """The second part: who else passed by the items whose odds have risen.
 
     Attributes
@@ -119,11 +119,11 @@ class Second:
 
 
 @dataclass(frozen=True, eq=False)
-class Passed:
+class NegativeSampler:
     """Both parts together."""
 
-    first: First
-    second: Second
+    first: OwnNegatives
+    second: OtherNegatives
 
     @classmethod
     def of(
@@ -133,7 +133,7 @@ class Passed:
         now: Floats,
         user: Keys,
         afresh: NDArray[np.bool_],
-    ) -> Passed:
+    ) -> NegativeSampler:
         """Compare the events and odds of a model with those of now.
 
         The users of the new events are given, and which items are learned afresh: these read all
@@ -148,7 +148,7 @@ class Passed:
         left = np.maximum(len(now) - np.diff(begin), 0) // 2
         others = np.minimum(np.maximum(np.rint(model.ratio * new), 1), left).astype(np.int64)
         total = model.ratio * (len(user) * now + events.sum() * change)
-        first = First(
+        first = OwnNegatives(
             users,
             begin,
             history.item[rows],
@@ -165,7 +165,7 @@ class Passed:
         named = np.zeros(len(events), bool)
         named[users] = True
         known = np.where(afresh, np.clip(change / now, 0, 1), 1.0)
-        second = Second(ends, rows, np.sort(taken), named, known)
+        second = OtherNegatives(ends, rows, np.sort(taken), named, known)
         return cls(first, second)
 
     def draw(self, seed: int, iteration: int) -> tuple[Keys, Keys]:

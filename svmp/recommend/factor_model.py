@@ -20,14 +20,12 @@ from svmp.errors import FileError, ModelError, naming
 from svmp.inference.seeds import Seed, whole_seed
 from svmp.ratings import Ratings, read_ratings
 from svmp.recommend import files
-from svmp.recommend.estimator import Estimator, check_number, check_whole
+from svmp.recommend.estimator import BaseEstimator, check_number, check_whole
 from svmp.recommend.fold import Array, Explanation
 from svmp.recommend.history import History
-from svmp.recommend.side import Floats, Keys, Known, Side, score
-from svmp.recommend.similar import Likeness
-from svmp.recommend.state import (
+from svmp.recommend.schema import (
     LARGE,
-    Kind,
+    ArraySpec,
     check,
     number,
     of_history,
@@ -35,6 +33,8 @@ from svmp.recommend.state import (
     to_history,
     to_known,
 )
+from svmp.recommend.side import EntityTable, Floats, Keys, Side, score
+from svmp.recommend.similar import Similarity
 from svmp.recommend.top import BLOCK, CELLS, Explore, best, scorer, shown
 
 
@@ -73,7 +73,7 @@ class Person:
     ratings: Floats
 
 
-class FactorModel(Estimator, ABC):
+class FactorModel(BaseEstimator, ABC):
     """Users and items with biases and factors.
 
     Attributes
@@ -92,10 +92,10 @@ class FactorModel(Estimator, ABC):
 
     WIDTHS: ClassVar[dict[str, float]] = {}
     """Default `width` of each kind of exploration, where it is not 1."""
-    ARRAYS: ClassVar[dict[str, Kind]] = {}
+    ARRAYS: ClassVar[dict[str, ArraySpec]] = {}
     """What arrays a model has beside those of users, items and their history."""
-    users_: Known
-    items_: Known
+    users_: EntityTable
+    items_: EntityTable
     history_: History
     offset_: float
     seed: Seed
@@ -310,14 +310,14 @@ class FactorModel(Estimator, ABC):
     def _own_restore(self, about: dict[str, Any], arrays: files.Arrays) -> None:
         """Take it back."""
 
-    def _similar(self, known: Known, others: Known, one: Any, n: int) -> Top:
+    def _similar(self, known: EntityTable, others: EntityTable, one: Any, n: int) -> Top:
         self._check_fitted()
         check_whole("n", n, 0)
         key = int(known.keys(one)[0])
-        kept: dict[str, Likeness] = self.__dict__.setdefault("_likeness", {})
+        kept: dict[str, Similarity] = self.__dict__.setdefault("_likeness", {})
         found = kept.get(known.what)
         if found is None or found.side is not known.side or found.others is not others.side:
-            found = kept[known.what] = Likeness.of(known.side, others.side)
+            found = kept[known.what] = Similarity.of(known.side, others.side)
         places, similarity, stds = found.most(key, n)
         return Top(known.ids[places], similarity, stds)
 

@@ -15,7 +15,7 @@ import numpy as np
 from svmp.ratings.table import Ids
 from svmp.recommend.files import Arrays, need
 from svmp.recommend.history import History
-from svmp.recommend.side import Known, Side
+from svmp.recommend.side import EntityTable, Side
 
 FIELDS = ("bias", "bias_var", "mean", "cov")
 LARGE = 1e15
@@ -26,7 +26,7 @@ UNEVEN = 1e-3
 """By how much of a variance the two halves of a covariance matrix may differ, by rounding."""
 
 
-class Kind(NamedTuple):
+class ArraySpec(NamedTuple):
     """What an array must be.
 
     Attributes
@@ -45,37 +45,37 @@ class Kind(NamedTuple):
     most: float = LARGE
 
 
-def _sides(name: str, cov: tuple[str, ...]) -> dict[str, Kind]:
+def _sides(name: str, cov: tuple[str, ...]) -> dict[str, ArraySpec]:
     """Declare the arrays of users or items, and of one of whom nothing is known."""
     found = {}
     for part, size in (("side", name), ("prior", 1)):
-        found[f"{name}/{part}/bias"] = Kind(np.float32, (size,))
-        found[f"{name}/{part}/bias_var"] = Kind(np.float32, (size,), SMALL, LARGE**2)
-        found[f"{name}/{part}/mean"] = Kind(
+        found[f"{name}/{part}/bias"] = ArraySpec(np.float32, (size,))
+        found[f"{name}/{part}/bias_var"] = ArraySpec(np.float32, (size,), SMALL, LARGE**2)
+        found[f"{name}/{part}/mean"] = ArraySpec(
             np.float32, (size, "factors"), -(LARGE**0.5), LARGE**0.5
         )
         least = SMALL if len(cov) == 1 else -LARGE
-        found[f"{name}/{part}/cov"] = Kind(np.float32, (size, *cov), least, LARGE)
+        found[f"{name}/{part}/cov"] = ArraySpec(np.float32, (size, *cov), least, LARGE)
     return found
 
 
-def declared(full: bool) -> dict[str, Kind]:
+def declared(full: bool) -> dict[str, ArraySpec]:
     """Return what arrays every model has, by name."""
     cov = ("factors", "factors") if full else ("factors",)
     return {
         **_sides("users", cov),
         **_sides("items", cov),
-        "history/begin": Kind(np.int64, ("users + 1",), 0, np.inf),
-        "history/item": Kind(np.int32, ("rows",), 0, np.inf),
-        "history/rating": Kind(np.float32, ("rows",), -np.inf, np.inf),
-        "history/time": Kind(np.float64, ("rows",), -np.inf, np.inf),
+        "history/begin": ArraySpec(np.int64, ("users + 1",), 0, np.inf),
+        "history/item": ArraySpec(np.int32, ("rows",), 0, np.inf),
+        "history/rating": ArraySpec(np.float32, ("rows",), -np.inf, np.inf),
+        "history/time": ArraySpec(np.float64, ("rows",), -np.inf, np.inf),
     }
 
 
 OPTIONAL = ("history/time", "learned")
 
 
-def check(arrays: Arrays, ids: dict[str, Ids], own: Mapping[str, Kind]) -> None:
+def check(arrays: Arrays, ids: dict[str, Ids], own: Mapping[str, ArraySpec]) -> None:
     """Refuse arrays that are not as they are declared, here and by the model itself."""
     for name, known in ids.items():
         need(len(known), f"damaged: there are no {name}")
@@ -100,7 +100,7 @@ def check(arrays: Arrays, ids: dict[str, Ids], own: Mapping[str, Kind]) -> None:
     need(sound and item.max(initial=0) < items, "damaged: the history makes no sense")
 
 
-def _check_array(arrays: Arrays, name: str, kind: Kind, sizes: dict[str, int]) -> None:
+def _check_array(arrays: Arrays, name: str, kind: ArraySpec, sizes: dict[str, int]) -> None:
     need(name in arrays, f"damaged: there is no array {name!r:.60}")
     found = arrays[name]
     shape = tuple(size if isinstance(size, int) else sizes[size] for size in kind.shape)
@@ -134,7 +134,7 @@ def number(about: Mapping[str, Any], name: str, least: float, most: float) -> fl
     return float(value)
 
 
-def of_known(name: str, known: Known) -> Arrays:
+def of_known(name: str, known: EntityTable) -> Arrays:
     """Return the arrays of users or items."""
     arrays: Arrays = {}
     for part, side in (("side", known.side), ("prior", known.prior)):
@@ -142,12 +142,12 @@ def of_known(name: str, known: Known) -> Arrays:
     return arrays
 
 
-def to_known(name: str, ids: Ids, arrays: Arrays) -> Known:
+def to_known(name: str, ids: Ids, arrays: Arrays) -> EntityTable:
     """Return users or items from their arrays, which have been checked."""
     side, prior = (
         Side(*(arrays[f"{name}/{part}/{field}"] for field in FIELDS)) for part in ("side", "prior")
     )
-    return Known(name.removesuffix("s"), ids, side, prior)
+    return EntityTable(name.removesuffix("s"), ids, side, prior)
 
 
 def of_history(history: History) -> Arrays:
