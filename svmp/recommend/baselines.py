@@ -1,4 +1,4 @@
-"""What any recommender must beat: biases without factors, and what is popular."""
+"""Baselines for every recommender: biases without factors, and popularity."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from svmp.recommend.side import EntityTable, Floats, Keys, Side
 
 
 class Popularity(FactorModel):
-    """An item's score is how many have rated it, the same for everybody."""
+    """The score of an item is its number of ratings, the same for every user."""
 
     def fit(self, ratings: Any) -> Self:
-        """Count."""
+        """Count the ratings of each item."""
         ratings = self.read(ratings)
         counts = np.bincount(ratings.item, minlength=ratings.items)
         self.offset_ = 0.0
@@ -29,7 +29,7 @@ class Popularity(FactorModel):
         return self
 
     def _parts(self, items: Keys, ratings: Floats, user: int, one: Side) -> Array:
-        return np.zeros(len(items))  # it asks nobody
+        return np.zeros(len(items))  # scores do not depend on the user
 
 
 def biases(ratings: Any, like: RatingModel | None = None) -> RatingModel:
@@ -39,7 +39,7 @@ def biases(ratings: Any, like: RatingModel | None = None) -> RatingModel:
 
 
 def _flat(bias: object) -> Side:
-    """Return elements that are certain and have no factors."""
+    """Return elements with known biases and without factors."""
     values = np.asarray(bias, np.float32)
-    nothing = np.zeros((len(values), 0), np.float32)
-    return Side(values, np.zeros_like(values), nothing, nothing)
+    empty = np.zeros((len(values), 0), np.float32)
+    return Side(values, np.zeros_like(values), empty, empty)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.errors import ModelError, RatingsError, argument
+from svmp.errors import ModelError, RatingsError
 from svmp.inference.online import Online
 from svmp.inference.posterior import Posterior
 from svmp.inference.seeds import Seed, whole_seed
@@ -20,13 +20,14 @@ from svmp.ratings import Ratings, read_ratings
 from svmp.ratings.columns import Columns
 from svmp.ratings.table import Duplicates
 from svmp.recommend.estimator import check_choice, check_number, check_whole
+from svmp.recommend.event_state import EventSettings, EventState, event_times
 from svmp.recommend.factor_model import FactorModel, Person
 from svmp.recommend.files import Arrays, need
 from svmp.recommend.fold import Array, Explanation
-from svmp.recommend.fold_events import at_rest
+from svmp.recommend.fold_events import fold_in_events
 from svmp.recommend.graph import EventGraph, network, popularity, side_of
 from svmp.recommend.history import History
-from svmp.recommend.more_events import taken_in
+from svmp.recommend.more_events import update_events
 from svmp.recommend.population import Population
 from svmp.recommend.probability import interval, moments, probability
 from svmp.recommend.schema import ArraySpec
@@ -38,8 +39,6 @@ LARGEST = 1e9
 MOST = 10**6
 """No model has more factors, and no fit takes more iterations."""
 Rule = Literal["z", "z + 1/2 log pi", "probability"]
-MOST_EVENTS = 2**31
-"""No model has learned from more."""
 MOST_OF_ONE = 10_000_000
 CERTAIN = 1e-9
 """The variance of users' biases, which are 0: all take the same share of what they consider."""
@@ -183,7 +182,9 @@ class EventModel(FactorModel):
         """
         self._check_fitted()
         with self._all_or_nothing():
-            taken_in(self, self.read(data, self._text_ids(data)))
+            state, settings = self._state(), self._settings()
+            state = update_events(state, settings, self.read(data, self._text_ids(data)))
+            self.users_, self.items_, self.history_, self.odds_, self.learned_ = state
         return self
 
     def fold_in(self, items: Any, counts: Any = None, *, unknown: str = "error") -> Person:
@@ -210,10 +211,11 @@ class EventModel(FactorModel):
         seen, first = np.unique(keys[known], return_index=True)
         if len(seen) < known.sum():
             raise ModelError("fold_in has one item twice; give a count")
-        counted = self._times(times[known][first])
+        counted = event_times(times[known][first], self.counts)
         if counted.sum() > MOST_OF_ONE:
             raise ModelError(f"fold_in takes at most {MOST_OF_ONE:,} events of a user")
-        return Person(at_rest(self, seen, counted)[0], seen, counted.astype(np.float32))
+        side, _ = fold_in_events(self._state(), self._settings(), seen, counted)
+        return Person(side, seen, counted.astype(np.float32))
 
     # --- asking ----------------------------------------------------------------------------
 
@@ -296,20 +298,24 @@ class EventModel(FactorModel):
             raise RatingsError(f"there are no events: no rating is {words}")
         return ratings.take(np.flatnonzero(events))
 
-    def _times(self, counts: Any) -> Keys:
-        """Return how often each event counts."""
-        if not self.counts:
-            return np.ones(len(counts), np.int64)
-        whole = np.rint(counts)
-        if not np.array_equal(whole, counts) or (whole < 1).any():
-            counted = argument("counts", "True", "")
-            raise RatingsError(f"with {counted} a rating is a count: 1, 2, 3, ...")
-        if whole.sum(dtype=np.float64) >= MOST_EVENTS:
-            raise RatingsError(f"these counts are more than {MOST_EVENTS:,} events together")
-        return np.asarray(whole, np.int64)
+    def _state(self) -> EventState:
+        return EventState(self.users_, self.items_, self.history_, self.odds_, self.learned_)
+
+    def _settings(self) -> EventSettings:
+        return EventSettings(
+            ratio=self.ratio,
+            power=self.power,
+            iterations=self.iterations,
+            hold=self.hold,
+            kappa=self.kappa,
+            counts=self.counts,
+            seed=self.seed_,
+            threads=self.threads,
+            offset=self.offset_,
+        )
 
     def _events(self, history: History, items: int) -> EventGraph:
-        times = self._times(history.rating)
+        times = event_times(history.rating, self.counts)
         begin = np.concatenate([[0], np.cumsum(times)])[history.begin]
         item = np.repeat(history.item, times)
         return EventGraph(begin, item, popularity(item, items, self.power), float(self.ratio))
@@ -340,8 +346,8 @@ class EventModel(FactorModel):
                 raise ModelError(f"there are {len(user)} users and {len(item)} items; give as many")
             user, item = np.broadcast_arrays(user, item)
             some = self.users_.at(user)
-        told = self._population(self.users_).told(some)
-        mean, var = score(told, self._population(self.items_).told(self.items_.at(item)))
+        told = self._population(self.users_).shrunk(some)
+        mean, var = score(told, self._population(self.items_).shrunk(self.items_.at(item)))
         return mean + np.float32(self.offset_), var
 
     def _population(self, known: EntityTable) -> Population:
@@ -362,7 +368,7 @@ class EventModel(FactorModel):
     def _scorer(
         self, items: Side, explore: Explore, width: float, seed: Seed
     ) -> Callable[[int, Side], Floats]:
-        told = self._population(self.users_).told
+        told = self._population(self.users_).shrunk
         if self.score != "probability" or explore is not None:
             of_block = scorer(items, explore, width, seed)
             return lambda block, users: of_block(block, users if explore is None else told(users))
@@ -372,11 +378,13 @@ class EventModel(FactorModel):
         )
 
     def _scored(self, users: Side, items: Side, places: Keys) -> tuple[Floats, Floats]:
-        mean, std = super()._scored(self._population(self.users_).told(users), items, places)
+        mean, std = super()._scored(self._population(self.users_).shrunk(users), items, places)
         return moments(mean, std**2) if self.score == "probability" else (mean, std)
 
     def _parts(self, items: Keys, ratings: Floats, user: int, one: Side) -> Array:
-        return at_rest(self, items, self._times(ratings))[1].parts(one)[: len(items)]
+        times = event_times(ratings, self.counts)
+        _, posterior = fold_in_events(self._state(), self._settings(), items, times)
+        return posterior.parts(one)[: len(items)]
 
     def _own_state(self) -> tuple[dict[str, Any], Arrays]:
         return {}, {"odds": self.odds_, "learned": self.learned_}
@@ -384,6 +392,6 @@ class EventModel(FactorModel):
     def _own_restore(self, about: dict[str, Any], arrays: Arrays) -> None:
         self.odds_ = arrays["odds"]
         need(abs(self.odds_.sum() - 1) < 1e-6, "damaged: the odds do not add up to 1")
-        self._times(self.history_.rating)  # which refuses what are no counts
+        event_times(self.history_.rating, self.counts)  # raises unless they are counts
         events = np.bincount(self.history_.item, minlength=len(self.items_))
         self.learned_ = arrays.get("learned", events)  # older models have no such array

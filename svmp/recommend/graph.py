@@ -1,11 +1,12 @@
-"""The random graph of Paquet and Koenigstein (2013): what users took, and what they considered.
+"""The random graph of Paquet and Koenigstein (2013): items that users took, and negatives.
 
-A user of d events considers the items of these, and about `ratio` times d others, drawn with odds
-that are proportional to popularity to some power. An edge of the graph is a row; its logit is
+A user with d events has considered the items of these, and about `ratio` times d others (negatives)
+drawn with odds proportional to a power of their popularity. An edge of the graph is a row; its
+logit is
 
     z = u_user . v_item + b_item - log(ratio),
 
-so that without anything known a row is as likely to be an event as there are of them.
+so that the prior probability of an event is its share of all rows.
 """
 
 from __future__ import annotations
@@ -26,21 +27,21 @@ from svmp.recommend.draw_graph import Odds, draw_graph, odds
 from svmp.recommend.side import Keys, Side
 
 LEAST = 0.5
-"""The popularity of an item without events."""
+"""Popularity of an item without events."""
 
 
 @dataclass(frozen=True, eq=False)
 class EventGraph:
-    """What users took, one user after another, and how they consider other items.
+    """Events sorted by user, and the distribution of the negatives.
 
     Attributes
     ----------
     begin, item
-        User m took `item[begin[m] : begin[m + 1]]`, an item once for each event.
+        User m took `item[begin[m] : begin[m + 1]]`, with an entry for each event.
     weights
-        The odds of each item to be considered.
+        Odds of each item as a negative.
     ratio
-        How many others a user considers for each event.
+        Number of negatives per event.
     """
 
     begin: Keys
@@ -50,14 +51,14 @@ class EventGraph:
 
     @cached_property
     def table(self) -> Odds:
-        """What others are drawn from."""
+        """Alias table of the negatives."""
         return odds(self.weights)
 
     @cached_property
     def ends(self) -> Keys:
-        """Where the edges of each user begin, and where the last one's end.
+        """The edges of user m are `ends[m] : ends[m + 1]`.
 
-        No user considers more others than half of what is left.
+        A user has at most half of the items that they did not take as negatives.
         """
         events = np.diff(self.begin)
         left = np.maximum(len(self.weights) - events, 0) // 2
@@ -66,24 +67,24 @@ class EventGraph:
 
     @cached_property
     def user(self) -> NDArray[np.int32]:
-        """The user of each edge."""
+        """User of each edge."""
         return np.repeat(np.arange(len(self.ends) - 1, dtype=np.int32), np.diff(self.ends))
 
     @cached_property
     def taken(self) -> NDArray[np.int8]:
-        """Of each edge, whether it is an event: a user's own come first."""
+        """Whether each edge is an event; the events of a user come before the negatives."""
         place = np.arange(len(self.user)) - self.ends[self.user]
         return (place < np.diff(self.begin)[self.user]).astype(np.int8)
 
     def draw(self, seed: int, iteration: int) -> NDArray[np.int32]:
-        """Return the item of each edge, the same for the same two numbers."""
+        """Return the item of each edge, which depends only on the seed and the iteration."""
         out = np.empty(len(self.user), np.int32)
         share(draw_graph, seed, iteration, self.table, self.begin, self.item, self.ends, out)
         return out
 
 
 def popularity(item: NDArray[np.int32], items: int, power: float) -> Array:
-    """Return the number of events of each item to a power, as odds that add up to 1."""
+    """Return the number of events of each item, to a power and normalised to a sum of 1."""
     weights = np.maximum(np.bincount(item, minlength=items), LEAST) ** power
     return weights / weights.sum()
 
@@ -91,7 +92,7 @@ def popularity(item: NDArray[np.int32], items: int, power: float) -> Array:
 def network(
     events: EventGraph, item: NDArray[np.int32], factors: int, precision: float | None
 ) -> Model:
-    """Declare the network of one graph; the precision of the factors is given, or learned."""
+    """Declare the network of one graph; a precision of None is learned."""
     learned = GammaPrior(alpha=1, beta=1)
     priors: dict[str, NormalPrior | GammaPrior] = {}
     if precision is None:
@@ -108,6 +109,6 @@ def network(
 
 
 def side_of(bias: Any, bias_var: Any, factors: Posterior) -> Side:
-    """Return users or items from their biases and q of their factors."""
+    """Return users or items, given their biases and q of their factors."""
     arrays = bias, bias_var, factors.mean, factors.var
     return Side(*(np.ascontiguousarray(a, np.float32) for a in arrays))

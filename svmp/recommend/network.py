@@ -1,8 +1,8 @@
 """The network of ratings: r = a_user + b_item + u_user . v_item + noise.
 
-All are Normal, biases around 0 and factors around a mean. What is learned of them: the precision of
-all users' biases and that of all items', the mean and the precision of each factor of users and of
-items, and the precision of the noise.
+All terms are Normal, the biases with mean 0. Learned hyperparameters are the precisions of the
+users' and of the items' biases, the mean and the precision of each factor of users and of items,
+and the precision of the noise.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from svmp.recommend.side import Side
 
 Noise = Literal["shared", "user"]
 SHAPE, SHARE = 8.0, 0.5
-"""The prior of a user's noise precision counts as eight pairs of ratings and half their own."""
+"""The prior of a user's noise precision has the weight of SHAPE pairs of ratings, plus SHARE times
+that of the user's own."""
 GUESS, ALIKE = 3.0, 4
-"""Factor k has a precision of about GUESS sqrt(k + ALIKE), where ratings have variance 1."""
+"""Prior mean of the precision of factor k, GUESS sqrt(k + ALIKE), for ratings with variance 1."""
 FIRM, LOOSE, LEAST = 0.3, 0.01, 30.0
-"""What the guess may weigh, as a share of what all users or items together say, and at least."""
+"""Weight of the prior of the factors' precisions: a share of the number of users or items (FIRM or
+LOOSE), and at least LEAST."""
 
 
 def network(
@@ -60,18 +62,18 @@ def noise_shape(ratings: Ratings) -> NDArray[Any]:
     """Return the prior shape of each user's noise precision, which grows with their ratings.
 
     With n ratings of mean squared residual s^2 and the level l, the variance of the noise is about
-    (SHAPE l + n / 2 (SHARE l + s^2)) / (SHAPE + n / 2 (SHARE + 1)), never below SHARE / (1 + SHARE)
-    of the level. Without that limit the biases of items that one user alone has rated explain that
-    user's ratings exactly, however few they are, and his noise vanishes.
+    (SHAPE l + n / 2 (SHARE l + s^2)) / (SHAPE + n / 2 (SHARE + 1)), which is at least
+    SHARE / (1 + SHARE) of the level. Without this limit, the biases of items with a single rating
+    would fit the ratings of their user exactly, and that user's noise would vanish.
     """
     return SHAPE + SHARE / 2 * np.bincount(ratings.user, minlength=ratings.users)
 
 
 def guesses(factors: int) -> NDArray[np.float64]:
-    """Return what the precisions of factors are before any rating is seen.
+    """Return the prior means of the precisions of the factors.
 
-    Each factor is weaker than the one before, so that many factors together expect little more of
-    the ratings than a few: u . v has the variance sum 1 / (GUESS^2 (k + ALIKE)).
+    The precisions increase, so that the prior variance of u . v, sum 1 / (GUESS^2 (k + ALIKE)),
+    grows slowly with the number of factors.
     """
     return GUESS * np.sqrt(np.arange(1, factors + 1) + ALIKE)
 
@@ -105,7 +107,7 @@ def continued(ratings: Ratings, users: Side, items: Side, precision: Any) -> Mod
 
 
 def sides(q: Mapping[str, Posterior]) -> tuple[Side, Side]:
-    """Return users and items under q."""
+    """Return the posteriors of users and of items."""
     return _side(q, "a", "u"), _side(q, "b", "v")
 
 
@@ -116,6 +118,6 @@ def _side(q: Mapping[str, Posterior], bias: str, factors: str) -> Side:
         cov = np.linalg.inv(q[factors].tau) if full else q[factors].var
         arrays = of_bias.mean, of_bias.var, q[factors].mean, cov
     else:
-        nothing = np.zeros((len(of_bias.mean), 0))
-        arrays = of_bias.mean, of_bias.var, nothing, nothing
+        empty = np.zeros((len(of_bias.mean), 0))
+        arrays = of_bias.mean, of_bias.var, empty, empty
     return Side(*(np.ascontiguousarray(array, np.float32) for array in arrays))

@@ -1,4 +1,4 @@
-"""Options of commands that read files of ratings."""
+"""Command-line options for reading files of ratings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Seed = Annotated[int, typer.Option(min=0, help="Decides all that is drawn.")]
 
 
 def columns_of(text: str) -> Any:
-    """Return columns as they were written: names, or positions."""
+    """Parse the value of `--columns` into names or positions."""
     if not text:
         return None
     parts = [part.strip() for part in text.split(",")]

@@ -28,7 +28,7 @@ from svmp.recommend.network import Noise
 from svmp.recommend.schema import LARGE, SMALL, ArraySpec, number
 from svmp.recommend.side import EntityTable, Floats, Keys, Side, score
 from svmp.recommend.spread import GRID, Spread
-from svmp.recommend.update import taken_in
+from svmp.recommend.update import RatingState, update_ratings
 
 HELD_OUT = 20_000
 """How many ratings are held out for the intervals, at most."""
@@ -174,7 +174,16 @@ class RatingModel(FactorModel):
         """
         self._check_fitted()
         with self._all_or_nothing():
-            taken_in(self, self.read(data, self._text_ids(data)))
+            state = update_ratings(
+                RatingState(self.users_, self.items_, self.history_, self.noise_),
+                self.read(data, self._text_ids(data)),
+                prior_noise=self.prior_noise_,
+                offset=self.offset_,
+                seed=self.seed_,
+                threads=self.threads,
+                progress=self.progress,
+            )
+            self.users_, self.items_, self.history_, self.noise_ = state
         return self
 
     def fold_in(self, items: Any, ratings: Any = None, *, unknown: str = "error") -> Person:

@@ -153,8 +153,10 @@ def test_new_items_are_passed_by_as_often_as_in_a_fit() -> None:
     history = History.of(table(log, 200, 150))
     odds = popularity(history.item, 150, 1.0)
     afresh = np.arange(150) >= 130
-    passed = NegativeSampler.of(model, history, odds, log.user[new], afresh)
-    draws = [passed.draw(0, t) for t in range(1, 201)]
+    sampler = NegativeSampler.of(
+        model._state(), model._settings(), history, odds, log.user[new], afresh
+    )
+    draws = [sampler.draw(0, t) for t in range(1, 201)]
     item = np.concatenate([i for _, i in draws])
     found = np.bincount(item[item >= 130], minlength=150)[130:] / 200
     events = EventGraph(history.begin, history.item, odds, model.ratio)

@@ -63,7 +63,7 @@ def test_spreads_of_a_population_are_posteriors_under_its_own_variance() -> None
     cov = 1 / (1 + data)
     side = Side(*(a.astype(np.float32) for a in (seen[:, 0], cov[:, 0], cov * data * seen, cov)))
     known = EntityTable("item", np.arange(count), side, Side.prior(1.0, np.ones(2), full=False))
-    told = Population.of(known).told(side)
+    told = Population.of(known).shrunk(side)
     np.testing.assert_allclose(told.cov, 1 / (1 / true + data), rtol=0.1)
     assert np.array_equal(told.mean, side.mean)
 
@@ -88,8 +88,8 @@ def test_predictions_agree_with_their_intervals(model: EventModel) -> None:
 
 def test_predictions_are_near_those_of_draws_of_the_factors(model: EventModel) -> None:
     """The logit is no exact Normal: it has products of factors."""
-    users = model._population(model.users_).told(model.users_.side.at(np.arange(20)))
-    items = model._population(model.items_).told(model.items_.side.at(np.arange(20)))
+    users = model._population(model.users_).shrunk(model.users_.side.at(np.arange(20)))
+    items = model._population(model.items_).shrunk(model.items_.side.at(np.arange(20)))
     rng = np.random.default_rng(0)
     u, v = (s.mean + np.sqrt(s.cov) * rng.standard_normal((4000, 20, 16)) for s in (users, items))
     b = items.bias + np.sqrt(items.bias_var) * rng.standard_normal((4000, 20))
