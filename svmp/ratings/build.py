@@ -1,4 +1,4 @@
-"""From columns to a table: keys that count from 0, and one rating for each pair."""
+"""Build a table from columns: keys from 0, and one rating for each pair."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def build_table(
     span: tuple[float, float] | None,
     text_ids: Collection[str] = (),
 ) -> Ratings:
-    """Return the table of the columns that were found."""
+    """Return the table of some columns."""
     if duplicates not in get_args(Duplicates):
         raise RatingsError(
             f"{called('duplicates')} must be 'error', 'last', 'mean' or 'sum', "
@@ -44,11 +44,11 @@ def build_table(
     in_order = np.sort(pair)
     if (in_order[1:] != in_order[:-1]).all():
         return table
-    return _once(found, table, pair, duplicates)
+    return _deduplicated(found, table, pair, duplicates)
 
 
 def _keys(found: SourceColumns, role: str, text: bool) -> tuple[Keys, Ids]:
-    """Return a key for each row, and the ids in order."""
+    """Return the key of each row, and the sorted ids."""
     if role in found.ids:
         known = found.ids[role]
         known = known.astype(np.str_) if text else known
@@ -73,10 +73,10 @@ def _keys(found: SourceColumns, role: str, text: bool) -> tuple[Keys, Ids]:
     return place[numbers - low], known
 
 
-def _once(
+def _deduplicated(
     found: SourceColumns, table: Ratings, pair: NDArray[np.int64], rule: Duplicates
 ) -> Ratings:
-    """Keep one rating of each pair: the last, by time if there is one, the mean, or the sum."""
+    """Keep one rating of each pair: the last, by time if there are times, the mean, or the sum."""
     time = np.zeros(len(table)) if table.time is None or rule == "error" else table.time
     order = np.lexsort((np.arange(len(table)), time, pair))
     new = np.append(True, pair[order][1:] != pair[order][:-1])

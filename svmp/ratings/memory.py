@@ -1,4 +1,4 @@
-"""Ratings that are in memory already: data frames, Arrow tables, sparse matrices, arrays."""
+"""Ratings in memory: data frames, Arrow tables, sparse matrices, arrays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS = (
 
 
 def read(source: Any, choice: ColumnSelection) -> SourceColumns:
-    """Take the columns of a table in memory."""
+    """Return the columns of a table in memory."""
     if sparse.issparse(source):
         return _cells(source)
     if isinstance(source, tuple | list):
@@ -41,7 +41,7 @@ def read(source: Any, choice: ColumnSelection) -> SourceColumns:
 
 
 def _cells(matrix: Any) -> SourceColumns:
-    """Take the stored cells of a sparse matrix of users by items, whose ids are its indices."""
+    """Return the stored cells of a sparse matrix of users by items; ids are its indices."""
     cells = sparse.coo_array(matrix)
     columns = {"user": cells.row, "item": cells.col, "rating": cells.data}
     ids = {role: np.arange(size) for role, size in zip(ROLES, cells.shape, strict=False)}
@@ -59,7 +59,7 @@ def _found(name: str, columns: Mapping[str, Any]) -> SourceColumns:
 
 
 def _series(name: str, role: str, column: Any) -> pl.Series:
-    """Return any column as a Polars one."""
+    """Convert a column to a Polars Series."""
     if isinstance(column, pl.Series):
         return column
     values = column if isinstance(column, list) else np.asarray(column)
@@ -79,7 +79,7 @@ def _series(name: str, role: str, column: Any) -> pl.Series:
 def _is_column(column: Any) -> bool:
     try:
         return np.ndim(column) == 1
-    except ValueError:  # of rows of different lengths
+    except ValueError:  # rows of different lengths
         return False
 
 

@@ -1,6 +1,6 @@
-"""What every request passes first: who may ask, how much, and how long it may take.
+"""ASGI middleware that every request passes first: access, size limit and time limit.
 
-A body is read here, as far as it may be long, so that nothing behind waits for the network.
+The body is read here, up to the size limit, so that the application never waits for the network.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from svmp.web.body import BodyError, check_length, read_body, refuse_unread, rep
 LOG = logging.getLogger("svmp.serve")
 HEADERS = web.headers(script="'self'", style="'self'", img="'self'", connect="'self'")
 OPEN = ("/health", "/page/")
-"""What needs no token, beside the page itself: it tells nothing of the model's data."""
+"""Paths that need no token, besides the page itself: they reveal nothing about the data."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much may be asked.
+    """Limits of a request.
 
     Attributes
     ----------
     body
-        Bytes of a request's body.
+        Maximum size of the body, in bytes.
     batch
-        Users, or items, of one request.
+        Maximum number of users or items.
     seconds
-        Until a request must have arrived and been answered.
+        Time limit for receiving and answering it.
     """
 
     body: int = 1_000_000
@@ -49,7 +49,7 @@ def is_open(path: str) -> bool:
 
 
 class RequestError(Exception):
-    """A request that is refused; `unread` if its body may be still on its way."""
+    """A request that is refused; `unread` if its body may still be arriving."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class RequestError(Exception):
 
 
 class Gateway:
-    """Passes on what may be asked, refuses the rest, and counts both."""
+    """Forwards valid requests to the application, refuses others, and counts both."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Gateway:
         except BodyError as refused:
             raise RequestError(refused.status, refused.reason) from None
         if body is None:
-            return  # nobody is there any more
+            return  # the client has disconnected
         try:
             async with asyncio.timeout(seconds - (time.perf_counter() - began)):
                 await self.app(scope, replaying(body, receive), send)
@@ -123,7 +123,7 @@ class Gateway:
             ) from None
 
     def _check(self, scope: Scope) -> None:
-        """Refuse what can be refused by its headers."""
+        """Raise if the headers of a request do not permit it."""
         headers = dict(scope["headers"])
         hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
         if self.port is not None and not web.is_own(hosts, self.port):
