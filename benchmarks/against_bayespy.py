@@ -16,6 +16,8 @@ from common import Row, Unavailable, ask, in_turn, iteration_seconds, main
 
 import svmp
 from svmp.datasets import netflix_shaped
+from svmp.models import NormalPrior, UserItemPairs
+from svmp.models import matrix_factorization as factorization
 from svmp.ratings import Ratings
 from svmp.study.netflix import matrix_factorization
 
@@ -27,13 +29,14 @@ AGREE = 1e-4
 
 def with_vectors(ratings: Ratings, factors: int) -> svmp.Model:
     """Declare the paper's network with a vector for each user and item."""
-    sizes, one = {"user": ratings.users, "item": ratings.items, "factor": factors}, np.eye(factors)
-    with svmp.Model(coords=sizes) as model:
-        u = svmp.MvNormal("u", mu=0, tau=one, dims=("user", "factor"))
-        v = svmp.MvNormal("v", mu=0, tau=one, dims=("item", "factor"))
-        mean = svmp.dot(u[ratings.user], v[ratings.item])
-        svmp.Normal("r", mu=mean, tau=1, observed=ratings.rating)
-    return model
+    prior = NormalPrior(0, np.eye(factors))
+    return factorization(
+        UserItemPairs(ratings.user, ratings.item, ratings.users, ratings.items),
+        ratings.rating,
+        factors,
+        priors={"u": prior, "v": prior},
+        covariance="full",
+    )
 
 
 def compare(ratings: Ratings, factors: int, vectors: bool, folder: Path) -> Row:

@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 from svmp import interrupts
 from svmp.errors import SvmpError, naming, needing
 from svmp.recommend.commands import recommend
-from svmp.recommend.options import Encoding, Names, Rule, Unpacked, columns_of
+from svmp.recommend.commands.options import Encoding, Names, Rule, Unpacked, columns_of
 from svmp.study.commands import study
 
 

@@ -1,4 +1,4 @@
-"""The errors and warnings of svmp's own, each a sentence for the person at the keyboard."""
+"""Errors and warnings of svmp; each message is a sentence for the user."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 
 class SvmpError(Exception):
-    """Base of every error that svmp raises on purpose."""
+    """Base class of all errors that svmp raises."""
 
 
 class ModelError(SvmpError, ValueError):
-    """A network that cannot be declared or fitted as it stands, or data that do not suit it."""
+    """A network that cannot be declared or fitted, or data that do not fit it."""
 
 
 class UnknownError(ModelError):
@@ -22,9 +22,9 @@ class UnknownError(ModelError):
     Attributes
     ----------
     fact
-        The sentence without advice.
+        The message without advice.
     advice
-        What else to do, in Python; the command line and HTTP have their own.
+        How to avoid the error in Python; the command line and HTTP have their own advice.
     """
 
     def __init__(self, fact: str, advice: str = "") -> None:
@@ -38,12 +38,12 @@ class ImproperError(SvmpError, ArithmeticError):
     Attributes
     ----------
     variable, index
-        Which element it was.
+        Name of the variable and index of the element.
     """
 
     def __init__(self, variable: str, index: tuple[int, ...], family: str, natural: object) -> None:
         self.variable, self.index = variable, index
-        shown = " ".join(str(natural).split())  # a long one is printed on several lines
+        shown = " ".join(str(natural).split())  # a long array is printed on several lines
         super().__init__(
             f"the natural parameter of '{variable}' at {index} left the domain of the family "
             f"{family}: {shown:.200}"
@@ -55,11 +55,11 @@ class FileError(SvmpError, ValueError):
 
 
 class StudyError(SvmpError, ValueError):
-    """A study that cannot be made as it was asked for."""
+    """A study that cannot be run as requested."""
 
 
 class RatingsError(SvmpError, ValueError):
-    """Ratings that cannot be read or used as they stand; it names the file and the line."""
+    """Ratings that cannot be read or used; the message names the file and the line."""
 
 
 class ConvergenceWarning(UserWarning):
@@ -67,14 +67,14 @@ class ConvergenceWarning(UserWarning):
 
 
 class Interface:
-    """How messages name arguments: as in Python, or as flags of a command."""
+    """How messages name arguments: as Python arguments, or as flags of a command."""
 
     flags = False
 
 
 @contextmanager
 def naming(flags: bool) -> Iterator[None]:
-    """Name arguments as flags, or not, for as long as this lasts."""
+    """Name arguments as flags, or as Python arguments, within a `with` block."""
     before, Interface.flags = Interface.flags, flags
     try:
         yield
@@ -83,7 +83,7 @@ def naming(flags: bool) -> Iterator[None]:
 
 
 def argument(name: str, value: str, of_flag: str | None = None) -> str:
-    """Name an argument with a value in the terms of the interface that is in use.
+    """Return an argument with its value, in the terms of the interface that is in use.
 
     >>> argument("encoding", "'latin-1'", "latin-1")
     "encoding='latin-1'"
@@ -94,7 +94,7 @@ def argument(name: str, value: str, of_flag: str | None = None) -> str:
 
 
 def called(name: str) -> str:
-    """Return what an argument is called in the interface that is in use.
+    """Return the name of an argument in the interface that is in use.
 
     >>> called("max_sweeps")
     'max_sweeps'
@@ -103,7 +103,7 @@ def called(name: str) -> str:
 
 
 def needing(extra: str, module: str) -> Any:
-    """Import a module of svmp; where its extra is not installed, say how to get it."""
+    """Import a module of svmp; if its extra is not installed, raise with the pip command."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

@@ -1,8 +1,8 @@
-"""Where svmp may write: beside the file's place first, and never over what is not its own.
+"""Safe writing of files: atomic, and never over files that are not svmp's.
 
-A file is written under another name and then renamed, so that a process that is killed leaves the
-old file or the new one. Before the work begins, the place is checked: a folder, a device, a link or
-somebody else's file is refused and left as it is.
+A file is written under a temporary name (its draft) and then renamed, so that a killed process
+leaves either the old file or the new one. Before the work begins, the path is checked: a folder, a
+device, a link or a file of other origin is refused and not changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PICTURES = (".png", ".svg", ".pdf", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", "
 
 
 def as_path(path: Any, argument: str = "path") -> Path:
-    """Return an argument as a path; refuse what is none.
+    """Return an argument as a path; raise if it is not the path of a file.
 
     >>> as_path(3, "checkpoint")
     Traceback (most recent call last):
@@ -39,23 +39,23 @@ def as_path(path: Any, argument: str = "path") -> Path:
 
 
 def draft_of(target: Path) -> Path:
-    """Return the name under which a file is written before it takes its own."""
+    """Return the temporary path under which a file is written before it is renamed."""
     return target.with_name(f"{target.stem}.part{target.suffix}")
 
 
 def check_place(target: Path, ours: Ours, what: str, draft: Ours | None = None) -> None:
-    """Refuse a place where something else is, or where no file can be made.
+    """Raise if a path holds something else, or if no file can be created there.
 
     Parameters
     ----------
     target
-        The file to be written.
+        The file to write.
     ours
-        Whether a file may be replaced.
+        Function that decides whether an existing file may be replaced.
     what
-        What svmp writes there, as "a checkpoint".
+        What svmp writes, as "a checkpoint".
     draft
-        Whether a draft that was left behind may be replaced; by default as `ours` says.
+        The same as `ours`, for a draft that was left behind; by default `ours`.
     """
     beside = draft_of(target)
     if not os.path.lexists(target.parent):
@@ -73,7 +73,7 @@ def check_place(target: Path, ours: Ours, what: str, draft: Ours | None = None) 
 
 
 def check_picture(target: Path, formats: Collection[str] = PICTURES) -> None:
-    """Refuse a place for a picture that is of no format, or where no file can be made."""
+    """Raise if the format of a picture is unknown, or if no file can be created at its path."""
     if target.suffix not in formats:
         known = ", ".join(formats)
         raise FileError(f"{target}: cannot draw to {target.suffix!r:.20}; use one of {known}")
@@ -81,7 +81,7 @@ def check_picture(target: Path, formats: Collection[str] = PICTURES) -> None:
 
 
 def refuse_other(path: Path, ours: Ours, what: str) -> None:
-    """Refuse what is at a path, unless it is a file that may be replaced."""
+    """Raise if there is anything at a path but a file that may be replaced."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -106,9 +106,9 @@ def refuse_other(path: Path, ours: Ours, what: str) -> None:
 
 
 def begins_as(path: Path, key: str) -> bool:
-    """Return whether a file is empty, or begins as a safetensors file of svmp's kind `key`.
+    """Whether a file is empty, or begins as a safetensors file of svmp with the metadata `key`.
 
-    So do a file that was cut short and one whose arrays are damaged.
+    This also holds for truncated files, and for files with damaged arrays.
     """
     mark = b'{"__metadata__":{' + f'"{key}":'.encode()
     with path.open("rb") as file:
@@ -118,9 +118,9 @@ def begins_as(path: Path, key: str) -> bool:
 
 @contextmanager
 def written_beside(target: Path) -> Iterator[Path]:
-    """Give the path of a draft that takes the target's name when all went well.
+    """Yield the path of a draft, which is renamed to the target if the block succeeds.
 
-    The file has the permissions of any new file, whatever the writer gave the draft.
+    The file gets the permissions of any new file, whatever those of the draft are.
     """
     draft = draft_of(target)
     draft.unlink(missing_ok=True)

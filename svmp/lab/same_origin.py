@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from svmp import web
-from svmp.web.body import BodyRefused, check_length, read_body, refuse_unread, replaying
+from svmp.web.body import BodyError, check_length, read_body, refuse_unread, replaying
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 HEADERS = web.headers(
@@ -42,10 +42,10 @@ class SameOrigin:
         reason = self.refusal(scope["method"], scope["path"], Headers(scope=scope))
         try:
             if reason:
-                raise BodyRefused(403, reason)
+                raise BodyError(403, reason)
             check_length(scope, LARGEST_BODY)
             body = await read_body(receive, LARGEST_BODY, self.seconds)
-        except BodyRefused as refused:
+        except BodyError as refused:
             answer = web.refusal({"request": refused.reason}, refused.status)
             await refuse_unread(answer, scope, receive, send)
             return

@@ -13,7 +13,7 @@ from svmp.lab.app import make_app
 from svmp.lab.data import RatingsFile, find_sources
 from svmp.lab.runs import Runs
 from svmp.web import LOCAL, listen
-from svmp.web.connection import Bounds, Config
+from svmp.web.connection import Config, ConnectionLimits
 
 PORT = 8014
 """Default port."""
@@ -46,7 +46,7 @@ def serve(file: RatingsFile | None = None, port: int | None = None, opens: bool 
     address = f"http://{LOCAL}:{port}/"
     runs = Runs()
     app = make_app(runs, sources, port)
-    config = Config(app, Bounds(CONNECTIONS))
+    config = Config(app, ConnectionLimits(CONNECTIONS))
     print(f"svmp lab is at {address} (Ctrl-C ends it)", flush=True)
     with contextlib.suppress(KeyboardInterrupt):
         Server(config, runs, address if opens else None).run(sockets=[place])

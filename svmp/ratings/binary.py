@@ -13,32 +13,32 @@ from numpy.typing import NDArray
 
 from svmp.errors import RatingsError
 from svmp.ratings import parquet
-from svmp.ratings.columns import Choice
-from svmp.ratings.convert import LARGEST, TOO_BIG, Found
+from svmp.ratings.columns import ColumnSelection
+from svmp.ratings.convert import LARGEST, TOO_BIG, SourceColumns
 from svmp.ratings.lines import refusing, too_much
 from svmp.ratings.packed import check_members
 from svmp.ratings.table import Ids
 
 VERSIONS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 KINDS = "biufSUM"
-"""Arrays are of booleans, numbers, strings or dates; none whose items take no bytes."""
+"""Kinds of data types that are read: booleans, numbers, strings and dates."""
 
 
-def read_parquet(path: Path, choice: Choice, most: int) -> Found:
+def read_parquet(path: Path, choice: ColumnSelection, most: int) -> SourceColumns:
     """Read the columns of a Parquet file."""
     with refusing(path):
         try:
             names = parquet.names(path, most)
             places = choice.among(str(path), names, header=True)
             frame = parquet.read(path, most, (names[place] for place in places.values()))
-        except parquet.TooMuch:
+        except parquet.SizeLimitError:
             raise too_much(path, most) from None
     found = {role: frame[names[place]] for role, place in places.items()}
-    return Found(str(path), found, lambda row: f"{path}, row {row + 1}")
+    return SourceColumns(str(path), found, lambda row: f"{path}, row {row + 1}")
 
 
-def read_npz(path: Path, choice: Choice, most: int) -> Found:
-    """Read the arrays of an `.npz` file; with `user_ids`, the users are places in it."""
+def read_npz(path: Path, choice: ColumnSelection, most: int) -> SourceColumns:
+    """Read the arrays of an `.npz` file; with `user_ids`, the users are indices into it."""
     with refusing(path), zipfile.ZipFile(path) as archive:
         stored = {name.removesuffix(".npy"): name for name in archive.namelist()}
         names = [name for name in stored if name not in ("user_ids", "item_ids")]
@@ -57,11 +57,11 @@ def read_npz(path: Path, choice: Choice, most: int) -> Found:
     with refusing(path):
         ids = {role: _labels(path, role, known) for role, known in ids.items()}
         series = {role: pl.Series(array) for role, array in found.items()}
-    return Found(str(path), series, lambda row: f"{path}, row {row + 1}", ids)
+    return SourceColumns(str(path), series, lambda row: f"{path}, row {row + 1}", ids)
 
 
 def _array(path: Path, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    """Return an array, after a look at whether the file has as many bytes as its header says."""
+    """Return an array, after checking the size of the file against its header."""
     size = archive.getinfo(name).file_size
     with archive.open(name) as file:
         version = npy.read_magic(file)
@@ -82,14 +82,14 @@ def _array(path: Path, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
 def _labels(path: Path, role: str, ids: NDArray[Any]) -> Ids:
     """Return ids as int64 or strings."""
     if ids.dtype.kind == "U":
-        return np.array(pl.Series(ids).to_list(), np.str_)  # refuses what is no text
+        return np.array(pl.Series(ids).to_list(), np.str_)  # raises if it is not valid Unicode
     if ids.max(initial=0) > LARGEST:
         raise RatingsError(f"{path}: the {role} is {ids.max()}, {TOO_BIG}")
     return ids.astype(np.int64)
 
 
 def _check_keys(path: Path, role: str, ids: NDArray[Any], keys: NDArray[Any]) -> None:
-    """Refuse ids that are none, or keys that are not places among them."""
+    """Raise unless ids are valid, and keys are indices into them."""
     if ids.ndim != 1 or ids.dtype.kind not in "iuU" or len(np.unique(ids)) != len(ids):
         raise RatingsError(f"{path}: {role}_ids must be strings or whole numbers, each once")
     if keys.dtype.kind not in "iu":

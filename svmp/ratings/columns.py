@@ -1,4 +1,4 @@
-"""Which columns of a table are the users, the items, the ratings and the times."""
+"""Find the columns of users, items, ratings and times in a table."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ NAMES = {
 }
 USUAL = {role: frozenset(names.split()) for role, names in NAMES.items()}
 Columns = Sequence[str | int] | Mapping[str, str | int]
-"""The columns of user, item, rating and maybe time: in this order, or by these words."""
+"""Columns of user, item, rating and optionally time: in this order, or a dict by these words."""
 
 
 def plain(name: object) -> str:
-    """Return a name without its capitals and signs, as names are compared."""
+    """Normalise a name for comparison: lower case, without punctuation."""
     return re.sub(r"[^a-z0-9]", "", str(name).lower())
 
 
 def is_usual(name: str) -> bool:
-    """Say whether a table of ratings usually has a column of this name."""
+    """Whether this is a usual name of a column of ratings."""
     return any(plain(name) in names for names in USUAL.values())
 
 
 @dataclass(frozen=True)
-class Choice:
-    """Which columns to take: those that were named, or those with the usual names.
+class ColumnSelection:
+    """Which columns to read: the given ones, or those with the usual names.
 
-    Events are rows that may have no rating: that they are there is all they say.
+    Events need no column of ratings.
     """
 
     columns: Columns | None = None
@@ -46,17 +46,17 @@ class Choice:
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """The roles that some column must have."""
+        """Roles that are required."""
         return ROLES[:2] if self.events else ROLES[:3]
 
     def among(self, source: str, names: Sequence[str], header: bool) -> dict[str, int]:
-        """Return the positions of user, item, rating and, if there is one, time.
+        """Return the positions of the columns by role: user, item, rating and time if present.
 
-        >>> Choice().among("a.csv", ["", "movieId", "userId", "rating"], header=True)
+        >>> ColumnSelection().among("a.csv", ["", "movieId", "userId", "rating"], header=True)
         {'user': 2, 'item': 1, 'rating': 3}
-        >>> Choice().among("a.csv", ["0", "1", "2"], header=False)
+        >>> ColumnSelection().among("a.csv", ["0", "1", "2"], header=False)
         {'user': 0, 'item': 1, 'rating': 2}
-        >>> Choice(events=True).among("a.csv", ["user", "item", "date"], header=True)
+        >>> ColumnSelection(events=True).among("a.csv", ["user", "item", "date"], header=True)
         {'user': 0, 'item': 1, 'time': 2}
         """
         if self.columns is not None:
@@ -86,7 +86,7 @@ class Choice:
         return found
 
     def check(self) -> None:
-        """Refuse columns that no table can have."""
+        """Raise if the given columns are neither names nor positions."""
         for column in self.by_role(self.columns).values() if self.columns is not None else ():
             if type(column) not in (str, int) or (isinstance(column, int) and column < 0):
                 raise RatingsError(
@@ -94,7 +94,7 @@ class Choice:
                 )
 
     def by_role(self, columns: Columns) -> dict[str, str | int]:
-        """Return the columns that were named, each for what it is."""
+        """Return the given columns by role."""
         if not isinstance(columns, Mapping | Sequence):
             raise RatingsError(
                 f"{called('columns')} must be names or positions, not {columns!r:.80}"

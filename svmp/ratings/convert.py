@@ -1,4 +1,4 @@
-"""Columns as they were found, turned into ids, ratings and times, or refused with the place."""
+"""Convert columns to ids, ratings and times; errors name the row."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ import polars as pl
 from svmp.errors import RatingsError
 
 WHOLE = r"^(0|-?[1-9][0-9]*)$"
-"""A number that can be written in one way only: '007' is another id than '7'."""
+"""A whole number in canonical form: '007' and '7' are different ids."""
 LARGEST = 2**63 - 1
 TOO_BIG = "which is too big: whole numbers must fit into 64 bits, unless ids are read as text"
 LONGEST = 1000
-"""Characters of an id."""
+"""Length limit of an id, in characters."""
 DATES = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%Y/%m/%d")
 
 
 @dataclass(frozen=True)
-class Found:
-    """The columns that were found.
+class SourceColumns:
+    """The columns of a source, before conversion.
 
     Attributes
     ----------
     name
-        What the table is called in messages.
+        Name of the table in messages.
     columns
-        By role: user, item, rating and maybe time; of one length.
+        Columns of equal length by role: user, item, rating and optionally time.
     where
-        Names a row, as "ratings.csv, line 3".
+        Function that names a row, as "ratings.csv, line 3".
     ids
-        The ids of users or of items whose column has keys, places among these, instead of ids.
+        Ids of users or items, if their column has indices into these instead of ids.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Found:
 
 
 def is_number(text: str) -> bool:
-    """Say whether a field is a number."""
+    """Whether a field is a number."""
     try:
         float(text)
     except ValueError:
@@ -52,24 +52,24 @@ def is_number(text: str) -> bool:
 
 
 def kind_of(role: str, sample: Sequence[str]) -> pl.DataType:
-    """Return the type as which to read a column of text, by its first fields."""
+    """Return the type of a column of text, judging by its first fields."""
     if role == "rating":
         return pl.Float32()
     if role == "time":
         return pl.Float64() if all(map(is_number, sample)) else pl.String()
-    return pl.String()  # of which '007' and '7' are two
+    return pl.String()  # so that '007' and '7' stay different
 
 
 def times_of(sample: Sequence[str]) -> bool:
-    """Say whether most of some fields can be times."""
+    """Whether at least half of the fields are numbers or dates."""
     values = pl.Series(sample, dtype=pl.String)
     return 2 * _dates(values).null_count() <= len(sample) > 0
 
 
-def ids(found: Found, role: str, text: bool = False) -> pl.Series:
+def ids(found: SourceColumns, role: str, text: bool = False) -> pl.Series:
     """Return the ids of users or items, as Int64 if all are whole numbers, else as String.
 
-    With `text` they are strings whatever they are.
+    With `text` they are always String.
     """
     values = found.columns[role]
     _all_there(found, role, values)
@@ -78,7 +78,7 @@ def ids(found: Found, role: str, text: bool = False) -> pl.Series:
     if values.dtype == pl.String and (text or not values.str.contains(WHOLE).all()):
         short = values.str.len_chars() <= LONGEST
         _all(found, short, lambda row: f"the {role} has more than {LONGEST:,} characters")
-        zero = values.str.contains("\0", literal=True)  # which NumPy leaves out at the end
+        zero = values.str.contains("\0", literal=True)  # NumPy would strip it at the end
         _all(found, ~zero, lambda row: f"the {role} {values[row]!r:.60} has a zero byte")
         return values
     if values.dtype.is_float():
@@ -96,8 +96,8 @@ def ids(found: Found, role: str, text: bool = False) -> pl.Series:
     return numbers.cast(pl.String) if text else numbers
 
 
-def numbers(found: Found, span: tuple[float, float] | None) -> pl.Series:
-    """Return the ratings as Float32, all finite and in the range that was given."""
+def numbers(found: SourceColumns, span: tuple[float, float] | None) -> pl.Series:
+    """Return the ratings as Float32, all finite and in the given range."""
     values = found.columns["rating"]
     _all_there(found, "rating", values)
     if values.dtype == pl.String:
@@ -118,8 +118,8 @@ def numbers(found: Found, span: tuple[float, float] | None) -> pl.Series:
     return ratings
 
 
-def times(found: Found) -> pl.Series:
-    """Return the times as Float64: seconds since 1970 for dates, else the numbers themselves."""
+def times(found: SourceColumns) -> pl.Series:
+    """Return the times as Float64: seconds since 1970 for dates, else the numbers."""
     values = found.columns["time"]
     _all_there(found, "time", values)
     if values.dtype == pl.String:
@@ -136,7 +136,7 @@ def times(found: Found) -> pl.Series:
 
 
 def _dates(values: pl.Series) -> pl.Series:
-    """Return numbers or dates, null where a text is neither in the way most of them are."""
+    """Parse numbers or dates in the format that fits most values; null where it does not fit."""
     best = values.cast(pl.Float64, strict=False)
     bare = values.str.strip_suffix("Z")
     for form in DATES:
@@ -147,12 +147,12 @@ def _dates(values: pl.Series) -> pl.Series:
     return best
 
 
-def _all_there(found: Found, role: str, values: pl.Series) -> None:
+def _all_there(found: SourceColumns, role: str, values: pl.Series) -> None:
     _all(found, values.is_not_null(), lambda row: f"there is no {role}")
 
 
-def _all(found: Found, holds: pl.Series, otherwise: Callable[[int], str]) -> None:
-    """Refuse the first row in which it does not hold."""
+def _all(found: SourceColumns, holds: pl.Series, otherwise: Callable[[int], str]) -> None:
+    """Raise for the first row in which a condition does not hold."""
     if not holds.all():
         row = int(np.argmin(holds.to_numpy()))
         raise RatingsError(f"{found.where(row)}: {otherwise(row)}")

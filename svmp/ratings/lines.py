@@ -1,4 +1,4 @@
-"""Files of text, gzipped or not, in any encoding; what cannot be read is refused."""
+"""Text files, gzipped or not, in any encoding."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from pathlib import Path
 from typing import IO, Any
 
 from svmp.errors import FileError, Interface, RatingsError, argument
-from svmp.ratings.outside import reading
+from svmp.ratings.library_errors import reading
 
 GZIP = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
 WIDE = ("utf-16", "utf-32")
-"""Encodings in which the end of a line is more than one byte."""
+"""Encodings in which a line ending has more than one byte."""
 MOST = 4_000_000_000
-"""Bytes that compressed files may unpack to, unless more are allowed: twice the Netflix Prize."""
+"""Default limit of the unpacked size of files, in bytes: twice the Netflix Prize."""
 LONGEST = 1_000_000
-"""Bytes of a line: what has longer ones is no table of ratings."""
+"""Limit of the length of a line, in bytes."""
 CHUNK = 1 << 20
 
 
 @contextmanager
 def refusing(path: Path | str, foreign: Any = Exception) -> Iterator[None]:
-    """Say in one sentence why a file cannot be read."""
+    """Turn the exceptions of a reader into a RatingsError with the path."""
     try:
         with reading(foreign):
             yield
@@ -36,13 +36,13 @@ def refusing(path: Path | str, foreign: Any = Exception) -> Iterator[None]:
 
 
 def _option(name: str, value: str, of_flag: str) -> str:
-    """Say how to read a file otherwise."""
+    """Return an option of `read_ratings` in the terms of the interface that is in use."""
     given = argument(name, value, of_flag)
     return given if Interface.flags else f"read_ratings(..., {given})"
 
 
 def too_much(path: Path, most: int) -> RatingsError:
-    """Return the refusal of a file that unpacks to more than is allowed."""
+    """Return the error of a file that unpacks to more than is allowed."""
     raised = _option("max_unpacked", "10_000_000_000", "10000000000")
     return RatingsError(
         f"{path}: it unpacks to more than {most:,} bytes; if that is right, allow more, as {raised}"
@@ -51,16 +51,16 @@ def too_much(path: Path, most: int) -> RatingsError:
 
 @dataclass(frozen=True)
 class TextFile:
-    """A file of text.
+    """A text file.
 
     Attributes
     ----------
     path, encoding
-        Where it is, and how its text is encoded.
+        Its path and encoding.
     most
-        Bytes that it may unpack to, if it is gzipped.
+        Limit of its unpacked size in bytes, if it is gzipped.
     held
-        How many of these others have taken, with which it is read.
+        Part of this limit that is used by other files that are read with it.
     """
 
     path: Path
@@ -70,7 +70,7 @@ class TextFile:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the file is UTF-8 text as it stands, which Polars can read from the disk."""
+        """Whether the file is uncompressed UTF-8, which Polars can read directly."""
         with refusing(self.path), self.path.open("rb") as file:
             packed = file.read(2) == GZIP
         return not packed and self.encoding.lower() in ("utf-8", "utf8")
@@ -83,7 +83,7 @@ class TextFile:
         return self._decoded(raw).encode("utf-8", "replace")
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines, as text."""
+        """Yield the lines as text."""
         if self.encoding.lower().replace("_", "-").startswith(WIDE):
             yield from io.StringIO(self._decoded(self._bytes()), newline="")
             return
@@ -102,7 +102,7 @@ class TextFile:
                 yield self._decoded(bare, f", line {number}")
 
     def _opened(self) -> IO[bytes]:
-        """Open the file; a gzipped one is unpacked as it is read."""
+        """Open the file; a gzipped one is unpacked while it is read."""
         with self.path.open("rb") as file:
             packed = file.read(2) == GZIP
         opened: Any = gzip.GzipFile if packed else open
@@ -121,7 +121,7 @@ class TextFile:
             return found.getvalue()
 
     def _decoded(self, raw: bytes, where: str = "") -> str:
-        """Return bytes as text."""
+        """Decode bytes to text."""
         try:
             return raw.decode(self.encoding)
         except UnicodeError:
@@ -135,7 +135,7 @@ class TextFile:
 
 
 def records(name: Path, text: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of the line on which each record begins, and its fields."""
+    """Yield the number of the first line of each record, and its fields."""
     if len(separator) > 1:
         for number, line in enumerate(text, 1):
             yield number, [field.strip() for field in line.split(separator)]

@@ -1,4 +1,4 @@
-"""Ratings that are in memory already: data frames, Arrow tables, sparse matrices, arrays."""
+"""Ratings in memory: data frames, Arrow tables, sparse matrices, arrays."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import polars as pl
 from scipy import sparse
 
 from svmp.errors import RatingsError
-from svmp.ratings.columns import ROLES, Choice
-from svmp.ratings.convert import Found
+from svmp.ratings.columns import ROLES, ColumnSelection
+from svmp.ratings.convert import SourceColumns
 
 KINDS = (
     "a path; a table of pandas, Polars or PyArrow; a scipy.sparse matrix; or the three arrays "
@@ -19,8 +19,8 @@ KINDS = (
 )
 
 
-def read(source: Any, choice: Choice) -> Found:
-    """Take the columns of a table in memory."""
+def read(source: Any, choice: ColumnSelection) -> SourceColumns:
+    """Return the columns of a table in memory."""
     if sparse.issparse(source):
         return _cells(source)
     if isinstance(source, tuple | list):
@@ -40,26 +40,26 @@ def read(source: Any, choice: Choice) -> Found:
     return _found("ratings", {role: source[names[place]] for role, place in places.items()})
 
 
-def _cells(matrix: Any) -> Found:
-    """Take the stored cells of a sparse matrix of users by items, whose ids are its indices."""
+def _cells(matrix: Any) -> SourceColumns:
+    """Return the stored cells of a sparse matrix of users by items; ids are its indices."""
     cells = sparse.coo_array(matrix)
     columns = {"user": cells.row, "item": cells.col, "rating": cells.data}
     ids = {role: np.arange(size) for role, size in zip(ROLES, cells.shape, strict=False)}
     series = {role: pl.Series(array) for role, array in columns.items()}
-    return Found("ratings", series, lambda cell: f"ratings, cell {cell}", ids)
+    return SourceColumns("ratings", series, lambda cell: f"ratings, cell {cell}", ids)
 
 
-def _found(name: str, columns: Mapping[str, Any]) -> Found:
+def _found(name: str, columns: Mapping[str, Any]) -> SourceColumns:
     series = {role: _series(name, role, column) for role, column in columns.items()}
     lengths = {role: len(column) for role, column in series.items()}
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{role} {length}" for role, length in lengths.items())
         raise RatingsError(f"{name}: the columns differ in length: {shown}")
-    return Found(name, series, lambda row: f"{name}, row {row}")
+    return SourceColumns(name, series, lambda row: f"{name}, row {row}")
 
 
 def _series(name: str, role: str, column: Any) -> pl.Series:
-    """Return any column as a Polars one."""
+    """Convert a column to a Polars Series."""
     if isinstance(column, pl.Series):
         return column
     values = column if isinstance(column, list) else np.asarray(column)
@@ -79,7 +79,7 @@ def _series(name: str, role: str, column: Any) -> pl.Series:
 def _is_column(column: Any) -> bool:
     try:
         return np.ndim(column) == 1
-    except ValueError:  # of rows of different lengths
+    except ValueError:  # rows of different lengths
         return False
 
 

@@ -1,7 +1,7 @@
-"""Ratings in the files of the Netflix Prize: a line `movie:`, then `user,rating,date` for each.
+"""Ratings in the format of the Netflix Prize: a line `movie:`, then lines `user,rating,date`.
 
-One file may hold many movies (`combined_data_1.txt`) or one (`mv_0000001.txt`); a folder of
-either is read as a whole.
+A file has many movies (`combined_data_1.txt`) or one (`mv_0000001.txt`); a folder of either is read
+as a whole.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ import polars as pl
 from polars import selectors
 
 from svmp.errors import RatingsError
-from svmp.ratings.convert import WHOLE, Found
+from svmp.ratings.convert import WHOLE, SourceColumns
 from svmp.ratings.lines import TextFile, refusing
 
 MOVIE = re.compile(r"\s*\d+:\s*")
 FIELDS = {"user": pl.String, "rating": pl.Float32, "time": pl.String}
 TOGETHER = 1 << 26
-"""Files are read together until they have so many bytes."""
+"""Small files are read together, up to this number of bytes."""
 DATE = pl.col("time").str.strip_chars().str.to_date("%Y-%m-%d", strict=False)
 
 
 def is_movie(line: str) -> bool:
-    """Say whether a line is the head of a movie's ratings."""
+    """Whether a line is the header of a movie's ratings."""
     return MOVIE.fullmatch(line) is not None
 
 
-def read(files: list[TextFile], name: str) -> Found:
-    """Read files, one after another, which together may unpack to as much as one alone."""
+def read(files: list[TextFile], name: str) -> SourceColumns:
+    """Read files, which share one limit of the unpacked size."""
     groups = list(_groups(files))
     frames = []
     held = 0
@@ -49,11 +49,13 @@ def read(files: list[TextFile], name: str) -> Found:
         place = int(np.searchsorted(ends, row, side="right"))
         return _place(groups[place], row - (ends[place - 1] if place else 0))
 
-    return Found(name, {role: whole[role] for role in ("user", "item", "rating", "time")}, where)
+    return SourceColumns(
+        name, {role: whole[role] for role in ("user", "item", "rating", "time")}, where
+    )
 
 
 def _groups(files: list[TextFile]) -> Iterator[list[TextFile]]:
-    """Put small files together, which are read as one: the Prize has 17,770 of them."""
+    """Group small files, which are read as one: the Prize has 17,770 of them."""
     group: list[TextFile] = []
     size = 0
     for file in files:
@@ -68,9 +70,9 @@ def _groups(files: list[TextFile]) -> Iterator[list[TextFile]]:
 
 
 def _frame(files: list[TextFile]) -> tuple[pl.DataFrame, int]:
-    """Read some files; what is no number or date stays to be refused with its line.
+    """Read a group of files, and return the rows and the number of bytes held in memory.
 
-    Return with them how many bytes had to be held in memory.
+    Invalid numbers and dates stay strings, to be reported later with their line.
     """
     path = files[0].path
     plain = len(files) == 1 and files[0].is_plain
@@ -100,7 +102,7 @@ def _frame(files: list[TextFile]) -> tuple[pl.DataFrame, int]:
 
 
 def _joined(files: list[TextFile]) -> bytes:
-    """Return what is in the files; between two of them, no movie is named yet."""
+    """Return the content of files; an empty header between them ends the last movie."""
     parts: list[bytes] = []
     held = files[0].held
     for file in files:
@@ -121,7 +123,7 @@ def _read(path: Path, source: Path | bytes, kinds: Mapping[str, Any]) -> pl.Data
 
 
 def _fault(files: list[TextFile], error: RatingsError) -> RatingsError:
-    """Return what is wrong with files that cannot be read."""
+    """Return the error of files that cannot be read, with the line if it is found."""
     try:
         for file in files:
             for number, line in enumerate(file.lines(), 1):
@@ -140,7 +142,7 @@ def _place(files: list[TextFile], row: int) -> str:
 
 
 def _is_row(line: str) -> bool:
-    """Say whether a line is neither blank nor the head of a movie's ratings.
+    """Whether a line is neither blank nor the header of a movie's ratings.
 
     >>> [_is_row(line) for line in ("7,3,2005-01-01", "12:", " 12: ,,", " ", ",,", ":,3")]
     [True, False, False, False, False, True]

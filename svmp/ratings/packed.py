@@ -1,4 +1,4 @@
-"""Ratings in a zip archive or a folder of several files, as MovieLens and the Prize come."""
+"""Ratings in a zip archive or a folder, as distributed by MovieLens and the Netflix Prize."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
 from svmp.errors import FileError, RatingsError
+from svmp.ratings.library_errors import reading
 from svmp.ratings.lines import refusing, too_much
-from svmp.ratings.outside import reading
 
 PRIZE = ("mv_*.txt", "mv_*.txt.gz", "combined_data_*.txt", "combined_data_*.txt.gz")
-"""Names of files of the Netflix Prize, which belong together."""
+"""Names of the files of the Netflix Prize, which are read together."""
 MOVIELENS = ("ratings.csv", "ratings.dat", "u.data")
-"""Names of the one file that MovieLens has the ratings in."""
+"""Names of the file of ratings in MovieLens."""
 KNOWN = "mv_*.txt, combined_data_*.txt, ratings.csv, ratings.dat or u.data"
 LOCKED = 1
-"""The flag of a file in an archive that needs a password."""
+"""Flag of an encrypted file in an archive."""
 
 
 def parts(names: Iterable[str]) -> list[str]:
-    """Return those among the names of files that hold the ratings, in order.
+    """Return the names of the files that hold ratings, in order.
 
     >>> parts(["ml-1m/movies.dat", "ml-1m/ratings.dat", "ml-1m/README"])
     ['ml-1m/ratings.dat']
@@ -37,7 +37,7 @@ def parts(names: Iterable[str]) -> list[str]:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Return the files of a folder that hold the ratings."""
+    """Return the files of a folder that hold ratings."""
     with refusing(folder):
         found = parts(path.name for path in folder.iterdir())
     if not found:
@@ -46,7 +46,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def is_archive(path: Path) -> bool:
-    """Say whether a file is a zip archive, and not one of arrays."""
+    """Whether a file is a zip archive, but not an `.npz` file."""
     try:
         with refusing(path), zipfile.ZipFile(path) as archive:
             return not all(name.endswith(".npy") for name in archive.namelist())
@@ -55,9 +55,9 @@ def is_archive(path: Path) -> bool:
 
 
 def check_members(path: Path, members: list[zipfile.ZipInfo], most: int) -> None:
-    """Refuse files of an archive that need a password, or that unpack to too much.
+    """Raise if files of an archive are encrypted, or exceed the limit of the unpacked size.
 
-    No more of a file is ever unpacked than the archive says that it has.
+    zipfile never unpacks more than the size that the archive states.
     """
     if any(member.flag_bits & LOCKED for member in members):
         raise RatingsError(f"{path}: the archive needs a password; unpack it first")
@@ -67,7 +67,7 @@ def check_members(path: Path, members: list[zipfile.ZipInfo], most: int) -> None
 
 @contextmanager
 def unpacked(path: Path, most: int) -> Iterator[list[Path]]:
-    """Unpack the files of an archive that hold the ratings, for as long as they are needed."""
+    """Unpack the files of an archive that hold ratings, into a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="svmp-ratings-") as place:
         try:
             with reading(), zipfile.ZipFile(path) as archive:

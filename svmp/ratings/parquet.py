@@ -1,10 +1,9 @@
-"""Parquet files from outside, looked through before Polars reads them.
+"""Check untrusted Parquet files before Polars reads them.
 
-A Parquet file says how many values it has, and how large its pages are once unpacked. Polars makes
-room for as many; where that is more than there is memory, the process ends, and no handler sees it.
-So these numbers are read first, from the footer and in front of each page, and compared with one
-another and with the size of the file. They are written in Thrift's compact protocol; the numbers of
-the fields are those of the format's `parquet.thrift`.
+A Parquet file states how many values it has, and the unpacked size of its pages. Polars allocates
+that much; if it exceeds the memory, the process is killed. So these numbers are read first, from
+the footer and the page headers, and compared with one another and with the size of the file. They
+are encoded in Thrift's compact protocol; field numbers are those of `parquet.thrift`.
 """
 
 from __future__ import annotations
@@ -17,50 +16,50 @@ from typing import Any
 import polars as pl
 
 from svmp.errors import FileError
-from svmp.ratings.outside import reading
+from svmp.ratings.library_errors import reading
 
 MAGIC = b"PAR1"
 DEPTH = 12
-"""Structures are not nested deeper."""
+"""Limit of the nesting of structures."""
 VALUE, PER_VALUE = 8, 64
-"""Bytes that a value takes in memory, and that a number takes at most in a page."""
+"""Bytes of a value in memory, and limit of the bytes of a number in a page."""
 BYTES = 6
-"""Types from this number on are bytes of any length, those before are numbers."""
+"""Types from this number on are byte strings, those before are numbers."""
 Fields = dict[int, Any]
 
 
-class TooMuch(FileError):
+class SizeLimitError(FileError):
     """A file that unpacks to more than is allowed."""
 
 
 def names(path: Path, most: int) -> list[str]:
-    """Return the columns of a file whose rows take so many bytes at most."""
+    """Return the columns of a file, if its rows need at most `most` bytes."""
     with reading():
-        _look(path, most, ())
+        _check_file(path, most, ())
         return list(pl.read_parquet_schema(path))
 
 
 def read(path: Path, most: int, columns: Iterable[str] | None = None) -> pl.DataFrame:
-    """Read columns of a file, by default all, that unpack to so many bytes at most."""
+    """Read columns of a file, by default all, if they unpack to at most `most` bytes."""
     wanted = None if columns is None else sorted(set(columns))
     with reading():
-        _look(path, most, wanted)
+        _check_file(path, most, wanted)
         return pl.read_parquet(path, columns=wanted, glob=False)
 
 
-def _look(path: Path, most: int, wanted: Iterable[str] | None) -> None:
-    """StepContext through a file on the disk."""
+def _check_file(path: Path, most: int, wanted: Iterable[str] | None) -> None:
+    """Check a file on disk."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as raw:
         check(raw, most, wanted)
 
 
 def check(raw: Any, most: int, wanted: Iterable[str] | None) -> None:
-    """Refuse a file whose numbers contradict one another, or that unpacks to too much."""
+    """Raise if the numbers of a file are inconsistent, or its unpacked size exceeds the limit."""
     size = len(raw)
     need(size > 12 and raw[-4:] == MAGIC, "it does not end as a Parquet file")
     length = int.from_bytes(raw[-8:-4], "little")
     need(length <= size - 12, "its footer is cut short")
-    footer = Compact(raw, size - 8 - length, size - 8).fields()
+    footer = CompactReader(raw, size - 8 - length, size - 8).fields()
     groups = as_list(footer.get(4))
     rows = [count(group, 3) for group in groups]
     need(sum(rows) == count(footer, 3), "its numbers of rows differ")
@@ -75,13 +74,13 @@ def check(raw: Any, most: int, wanted: Iterable[str] | None) -> None:
             need(len(path) > 1 or values == group_rows, "its numbers of values differ")
             total += VALUE * values
             if total > most:
-                raise TooMuch("it unpacks to too much")
+                raise SizeLimitError("it unpacks to too much")
             if wanted is None or path[0].decode("utf-8", "replace") in wanted:
                 total += unpacked(raw, meta, values, most - total)
 
 
 def unpacked(raw: Any, meta: Fields, values: int, most: int) -> int:
-    """Return to how many bytes the pages of a column unpack, if that is not too much."""
+    """Return the unpacked size of the pages of a column, if it is within the limit."""
     first, length = count(meta, 9), count(meta, 7)
     begin = min(first, count(meta, 11) or first) if 11 in meta else first
     end = begin + length
@@ -90,16 +89,16 @@ def unpacked(raw: Any, meta: Fields, values: int, most: int) -> int:
     total = 0
     place = begin
     while place < end and values > 0:
-        reader = Compact(raw, place, end)
+        reader = CompactReader(raw, place, end)
         page = reader.fields()
         size, packed = count(page, 2), count(page, 3)
         total += size
         place = reader.place + packed
         need(place <= end, "a page is cut short")
         if total > most:
-            raise TooMuch("it unpacks to too much")
+            raise SizeLimitError("it unpacks to too much")
         need(codec or size == packed, "a page that is not packed has two sizes")
-        for kind in (5, 7, 8):  # of data, a dictionary, of data in the second version
+        for kind in (5, 7, 8):  # headers of a data page, a dictionary page, a data page v2
             held = count(page[kind], 1) if kind in page else 0
             need(
                 kind not in page or is_text or size <= PER_VALUE * held + 4096, "a page is too long"
@@ -111,7 +110,7 @@ def unpacked(raw: Any, meta: Fields, values: int, most: int) -> int:
 
 
 def count(fields: Any, field: int) -> int:
-    """Return a field that is a number of things."""
+    """Return a field that must be a nonnegative integer."""
     value = fields.get(field) if isinstance(fields, dict) else None
     need(type(value) is int and value >= 0, "a number is missing or negative")
     assert isinstance(value, int)
@@ -119,18 +118,18 @@ def count(fields: Any, field: int) -> int:
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return a field that is a list; of nothing where there is none."""
+    """Return a field that is a list, or an empty list if it is absent."""
     return value if isinstance(value, list) else []
 
 
 def need(holds: Any, otherwise: str) -> None:
-    """Refuse a file."""
+    """Raise a FileError unless a condition holds."""
     if not holds:
         raise FileError(f"the file is damaged or cut short ({otherwise})")
 
 
-class Compact:
-    """Reads structures in Thrift's compact protocol, each as a dict by the number of the field."""
+class CompactReader:
+    """Reads structures in Thrift's compact protocol, each as a dict by field number."""
 
     def __init__(self, raw: Any, place: int, end: int) -> None:
         self.raw, self.place, self.end = raw, place, end
@@ -147,7 +146,7 @@ class Compact:
         return found
 
     def value(self, kind: int, depth: int) -> Any:
-        """Read a value of some type."""
+        """Read a value of a given type."""
         if kind in (1, 2, 3):
             return self.byte()
         if kind in (4, 5, 6):
@@ -169,7 +168,7 @@ class Compact:
         return self.fields(depth + 1)
 
     def items(self, depth: int) -> Iterator[Any]:
-        """Read the items of a list, each of which takes a byte or more."""
+        """Read the items of a list; each takes at least one byte."""
         head = self.byte()
         many = head >> 4 if head >> 4 < 15 else self.unsigned()
         need(many <= self.end - self.place, "a list is cut short")
@@ -183,13 +182,13 @@ class Compact:
         return int(self.raw[self.place - 1])
 
     def bytes(self, many: int) -> bytes:
-        """Read some bytes."""
+        """Read a number of bytes."""
         need(many <= self.end - self.place, "a structure is cut short")
         self.place += many
         return bytes(self.raw[self.place - many : self.place])
 
     def unsigned(self) -> int:
-        """Read a whole number, seven bits in each byte."""
+        """Read an unsigned varint: seven bits per byte."""
         value = shift = 0
         while True:
             byte = self.byte()
@@ -200,6 +199,6 @@ class Compact:
             need(shift < 70, "a number is too long")
 
     def signed(self) -> int:
-        """Read a whole number whose last bit is its sign."""
+        """Read a signed integer in zigzag encoding."""
         value = self.unsigned()
         return value >> 1 ^ -(value & 1)

@@ -1,4 +1,4 @@
-"""Ratings as a table: a row for each rating, with keys of users and of items that count from 0."""
+"""A table of ratings: one row per rating, with keys of users and items from 0."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from svmp.errors import RatingsError
 
 Ids = NDArray[np.int64] | NDArray[np.str_]
 Duplicates = Literal["error", "last", "mean", "sum"]
-"""What to do with a second rating of the same item by the same user."""
+"""How to treat repeated ratings of an item by the same user."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,9 +27,9 @@ class Ratings:
     rating
         float32.
     user_ids, item_ids
-        The original ids, whole numbers or strings; each once.
+        The original ids, distinct whole numbers or strings.
     time
-        Seconds since 1970 where there were dates, else the numbers that were given; or None.
+        Seconds since 1970 if the source had dates, else its numbers; or None.
     """
 
     user: NDArray[np.int32]
@@ -56,7 +56,7 @@ class Ratings:
     def of_keys(
         cls, user: ArrayLike, item: ArrayLike, rating: ArrayLike, users: int, items: int
     ) -> Ratings:
-        """Make a table of keys, which are their own ids.
+        """Return a table of keys, which are their own ids.
 
         >>> Ratings.of_keys([0, 0, 1], [0, 2, 1], [4, 5, 3], users=2, items=3)
         <Ratings: 3 of 3 items by 2 users>
@@ -66,16 +66,16 @@ class Ratings:
 
     @property
     def users(self) -> int:
-        """How many users there are, with or without ratings."""
+        """Number of users, with or without ratings."""
         return len(self.user_ids)
 
     @property
     def items(self) -> int:
-        """How many items there are, with or without ratings."""
+        """Number of items, with or without ratings."""
         return len(self.item_ids)
 
     def take(self, rows: ArrayLike) -> Ratings:
-        """Return some of the rows, of the same users and items.
+        """Return some of the rows, with the same users and items.
 
         >>> Ratings.of_keys([0, 0, 1], [0, 2, 1], [4, 5, 3], users=2, items=3).take([2, 0]).rating
         array([3., 4.], dtype=float32)
@@ -95,9 +95,9 @@ class Ratings:
 def keys_of(
     known: Ids, ids: Sequence[Any] | NDArray[Any], order: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
-    """Return the place of each id among those that are known, -1 where it is not.
+    """Return the index of each id in `known`, -1 if it is absent.
 
-    `order` sorts those that are known, for who asks often.
+    `order` is the argsort of `known`, which a caller may compute once.
 
     >>> keys_of(np.array([10, 30, 20]), [20, 5, 10])
     array([ 2, -1,  0])

@@ -1,7 +1,7 @@
 """Ratings in delimited text: CSV, TSV, semicolons, MovieLens's `::`, plain or gzipped.
 
-All is read by the types that a first look suggests; where that fails, as text, which is then
-converted or refused with its line.
+Columns are read with the types that the first lines suggest; if that fails, as text, which is then
+converted, or reported with its line.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ import polars as pl
 from polars import selectors
 
 from svmp.errors import RatingsError
-from svmp.ratings.columns import Choice, is_usual
-from svmp.ratings.convert import Found, is_number, kind_of, times_of
+from svmp.ratings.columns import ColumnSelection, is_usual
+from svmp.ratings.convert import SourceColumns, is_number, kind_of, times_of
 from svmp.ratings.lines import TextFile, records, refusing
 
 SEPARATORS = ("::", "\t", ";", "|", ",", " ")
-LOOK = 1000
-"""How many lines decide what kind of file it is."""
+SAMPLE = 1000
+"""Number of lines from which the layout of a file is detected."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How the lines of a file are made.
+    """The layout of a text file.
 
     Attributes
     ----------
     file
         The file.
     separator
-        What is between two fields. `::` is read as `:`, with an empty field after each.
+        Separator of fields. `::` is read as `:`, with an empty field after each.
     names
-        The columns, by the header or by position.
+        Names of the columns, from the header or by position.
     header
-        Whether there is one.
+        Whether there is a header.
     skip
-        How many blank lines come first.
+        Number of blank lines at the start.
     sample
-        The fields of the first lines after the header.
+        Fields of the first lines after the header.
     """
 
     file: TextFile
@@ -56,9 +56,9 @@ class Layout:
         return [row[place] for row in self.sample if place < len(row) and row[place]]
 
 
-def read(file: TextFile, choice: Choice, header: bool | None) -> Found:
+def read(file: TextFile, choice: ColumnSelection, header: bool | None) -> SourceColumns:
     """Read the columns of a text file."""
-    layout, path = look(file, header), file.path
+    layout, path = detect_layout(file, header), file.path
     roles = choice.among(str(path), layout.names, layout.header)
     by_position = choice.columns is None and not layout.header
     if by_position and "time" in roles and not times_of(layout.column(roles["time"])):
@@ -81,12 +81,12 @@ def read(file: TextFile, choice: Choice, header: bool | None) -> Found:
         line = _line(layout, [*roles.values()], row)
         return f"{path}, line {line}" if line else f"{path}, row {row + 1}"
 
-    return Found(str(path), {role: frame[role] for role in roles}, where)
+    return SourceColumns(str(path), {role: frame[role] for role in roles}, where)
 
 
-def look(file: TextFile, header: bool | None = None) -> Layout:
-    """StepContext at the first lines of a file."""
-    path, first = file.path, list(islice(file.lines(), LOOK))
+def detect_layout(file: TextFile, header: bool | None = None) -> Layout:
+    """Detect the layout of a file from its first lines."""
+    path, first = file.path, list(islice(file.lines(), SAMPLE))
     text = [line for line in first if line.strip()]
     if not text:
         raise RatingsError(f"{path}: the file is empty")
@@ -121,13 +121,13 @@ def _frame(
             quote_char='"' if stride == 1 else None,
             schema=schema,
             columns=sorted(set(chosen.values()), key=names.index),
-            missing_columns="insert",  # where the first line is cut short
+            missing_columns="insert",  # if the first line is cut short
         )
     return frame.select(pl.col(name).alias(role) for role, name in chosen.items())
 
 
 def _fault(layout: Layout, error: RatingsError) -> RatingsError:
-    """Return what is wrong with a file that is no table."""
+    """Return the error of a file that is not a table, with the line if it is found."""
     width, path = len(layout.names), layout.file.path
     try:
         for number, fields in records(path, layout.file.lines(), layout.separator):
@@ -142,9 +142,9 @@ def _fault(layout: Layout, error: RatingsError) -> RatingsError:
 
 
 def _line(layout: Layout, places: list[int], row: int) -> int | None:
-    """Return the line on which a row begins; a record that is blank where it matters is no row.
+    """Return the first line of a row; records that are blank in all columns do not count.
 
-    Where Polars and Python divide a damaged file differently, there may be none.
+    It may be None if Polars and Python split a damaged file differently.
     """
     found = records(layout.file.path, layout.file.lines(), layout.separator)
     filled = ((number, fields) for number, fields in found if any(fields))

@@ -3,7 +3,7 @@
 from svmp.recommend import split
 from svmp.recommend.evaluate import Evaluation, evaluate
 from svmp.recommend.events import EventModel
-from svmp.recommend.factors import Person, Top
+from svmp.recommend.factor_model import Person, Top
 from svmp.recommend.fold import Explanation
 from svmp.recommend.load import load
 from svmp.recommend.rating import RatingModel

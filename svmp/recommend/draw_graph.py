@@ -1,7 +1,7 @@
-"""Random graphs: for each user the items that it took, and others that it may have considered.
+"""Random graphs: the items that each user took, and negatives: others they may have considered.
 
-The others are drawn with odds that are given for each item, without repeats and none of those
-taken. A draw depends on nothing but (seed, iteration, user).
+Negatives are drawn without replacement from the items that the user did not take, with given odds
+for each item. A draw depends only on (seed, iteration, user).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from svmp.kernels.machine.streams import GOLDEN, below, mix, stream_key
 from svmp.network.grid import Ints
 
 TRIES = 32
-"""How often an item is drawn anew that is there already, on average, before any other will do."""
+"""Average number of draws per negative; beyond it, the next item that is free is taken instead."""
 
 
 class Odds(NamedTuple):
@@ -29,7 +29,7 @@ class Odds(NamedTuple):
 
 @jit
 def odds(weights: Array) -> Odds:
-    """Make the table from which items are drawn with odds that are proportional to weights.
+    """Return the table from which items are drawn with probabilities proportional to weights.
 
     >>> table = odds(np.array([1.0, 3.0]))
     >>> float(table.keep[0]), int(table.alias[0])
@@ -55,7 +55,7 @@ def odds(weights: Array) -> Odds:
             many -= 1
             small[few] = rich
             few += 1
-    for i in range(few):  # what rounding has left over
+    for i in range(few):  # left over by rounding
         keep[small[i]] = 1
     for i in range(many):
         keep[large[i]] = 1
@@ -64,7 +64,7 @@ def odds(weights: Array) -> Odds:
 
 @bare
 def add_others(state: np.uint64, table: Odds, seen: NDArray[np.int64], mark: int, out: Any) -> None:
-    """Fill `out` with items that are not marked as seen, marking them."""
+    """Fill `out` with items that are not marked as seen, and mark them."""
     items, left = len(table.keep), TRIES * len(out)
     for i in range(len(out)):
         pick = np.int64(0)
@@ -77,7 +77,7 @@ def add_others(state: np.uint64, table: Odds, seen: NDArray[np.int64], mark: int
             left -= 1
             if seen[pick] != mark or left < 0:
                 break
-        while seen[pick] == mark:  # as good as all that can be drawn are there
+        while seen[pick] == mark:  # almost all items that can be drawn have been drawn
             pick = (pick + 1) % items
         seen[pick] = mark
         out[i] = pick
@@ -94,20 +94,20 @@ def draw_graph(
     begin: Ints,
     out: NDArray[np.int32],
 ) -> None:
-    """Write the items of each user: those taken first, then others, as many as there is room.
+    """Write the items of each user: first those taken, then negatives.
 
     Parameters
     ----------
     taken
-        How many users the threads have taken.
+        Number of users that the threads have claimed.
     seed, iteration
-        What the draw depends on.
+        Seed of the draw.
     table
-        The odds of each item.
+        Alias table of the items.
     own, items
-        User m took `items[own[m] : own[m + 1]]`, some perhaps more than once.
+        User m took `items[own[m] : own[m + 1]]`; an item may be repeated.
     begin, out
-        User m has `out[begin[m] : begin[m + 1]]`, with room for fewer others than are left.
+        `out[begin[m] : begin[m + 1]]` is filled for user m; there must be enough other items.
     """
     key, seen, users = stream_key(seed, iteration, 0), np.full(len(table.keep), -1), len(begin) - 1
     first = claim(taken, CHUNK)

@@ -1,4 +1,4 @@
-"""Parameters of a model by name, in the way that scikit-learn's tools expect; without it."""
+"""Parameters by name, as scikit-learn's tools expect them; scikit-learn itself is not needed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, Self, get_args
 
 from svmp.errors import Interface, ModelError, called
 from svmp.inference.seeds import check_seed
-from svmp.ratings.columns import Choice
+from svmp.ratings.columns import ColumnSelection
 from svmp.ratings.table import Duplicates
 
 
 def check_whole(name: str, value: Any, least: int) -> None:
-    """Refuse what is not a whole number, or too small."""
+    """Raise unless a value is a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise ModelError(
             f"{called(name)} must be a whole number of at least {least}, not {value!r:.60}"
@@ -23,7 +23,7 @@ def check_whole(name: str, value: Any, least: int) -> None:
 
 
 def check_number(name: str, value: Any, least: float, most: float = math.inf) -> None:
-    """Refuse what is not a finite number from the least to the most."""
+    """Raise unless a value is a finite number from `least` to `most`."""
     real = isinstance(value, Real) and not isinstance(value, bool)
     if not real or not least <= float(value) <= most or not math.isfinite(value):
         above = "" if least == -math.inf else f" of at least {least:g}"
@@ -32,16 +32,16 @@ def check_number(name: str, value: Any, least: float, most: float = math.inf) ->
 
 
 def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
-    """Refuse what is none of the choices."""
+    """Raise unless a value is one of the choices."""
     if not any(type(value) is type(choice) and value == choice for choice in choices):
         listed = ", ".join(map(str, choices)) if Interface.flags else str(tuple(choices))
         raise ModelError(f"{called(name)} must be one of {listed}, not {value!r:.60}")
 
 
-class Estimator:
-    """A model whose parameters are the keywords of its constructor, kept as attributes.
+class BaseEstimator:
+    """A model whose parameters are the keywords of its constructor, stored as attributes.
 
-    What `fit` learns is in attributes that end in an underscore.
+    The names of learned attributes end in an underscore.
     """
 
     @classmethod
@@ -54,7 +54,7 @@ class Estimator:
         return {name: getattr(self, name) for name in self._defaults()}
 
     def set_params(self, **parameters: Any) -> Self:
-        """Change some of the parameters."""
+        """Set parameters by name."""
         known = self._defaults()
         for name in parameters:
             if name not in known:
@@ -65,10 +65,10 @@ class Estimator:
         return self
 
     def _check_reading(self, events: bool) -> None:
-        """Refuse parameters that every model has, and that say how to read data and how to run."""
+        """Check the parameters for reading data and for running, which all models have."""
         found = self.get_params()
         if found["columns"] is not None:
-            Choice(found["columns"], events).check()
+            ColumnSelection(found["columns"], events).check()
         check_choice("duplicates", found["duplicates"], get_args(Duplicates))
         check_seed(found["seed"])
         if found["threads"] is not None:

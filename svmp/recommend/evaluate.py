@@ -1,10 +1,10 @@
-"""How good a recommender is, on ratings that it has not seen, always beside two baselines."""
+"""Evaluate a recommender on ratings that it has not seen, next to two baselines."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,8 @@ from svmp.inference.seeds import Seed, generator
 from svmp.ratings import Ratings
 from svmp.recommend import metrics
 from svmp.recommend.baselines import Popularity, biases
-from svmp.recommend.factors import FactorModel
+from svmp.recommend.factor_model import FactorModel
+from svmp.recommend.metrics import Score
 from svmp.recommend.rating import RatingModel
 from svmp.recommend.top import BLOCK, CELLS, rank
 
@@ -25,31 +26,23 @@ LEVELS = (0.5, 0.9, 0.95)
 CURVE = tuple(round(0.05 * step, 2) for step in range(1, 20))
 
 
-class Score(NamedTuple):
-    """A figure, and a 95% bootstrap interval for it."""
-
-    value: float
-    low: float
-    high: float
-
-
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What `evaluate` found.
+    """The result of `evaluate`.
 
     Attributes
     ----------
     scores
-        By model ("model", "biases", "popularity"), by measure.
+        Scores by model ("model", "biases", "popularity") and measure.
     calibration
-        By level of an interval: the share of the held-out ratings that such intervals held.
+        Coverage of the held-out ratings by level of the interval.
     by_spread
-        From the fifth with the least predicted standard deviation to that with the greatest: the
-        mean of it, and the root mean squared error.
+        For each fifth of the ratings by predicted standard deviation: the mean of that deviation,
+        and the root mean squared error.
     ratings, users
-        How many ratings were predicted, and how many users were given recommendations.
+        Number of ratings that were predicted, and of users whose rankings were scored.
     n
-        How many of those each.
+        Length of a ranking.
     """
 
     scores: Mapping[str, Mapping[str, Score]]
@@ -60,7 +53,7 @@ class Evaluation:
     n: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain lists and dicts, as for JSON."""
+        """Return everything as lists and dicts, as for JSON."""
         scores = {
             model: {measure: score._asdict() for measure, score in found.items()}
             for model, found in self.scores.items()
@@ -75,10 +68,10 @@ class Evaluation:
         }
 
     def plot(self) -> Figure:
-        """Draw calibration, error by predicted spread, and the scores of the rankings."""
+        """Draw calibration, error by predicted deviation, and ranking scores."""
         from svmp.recommend.plot import plot
 
-        return plot(self)
+        return plot(self.scores, self.calibration, self.by_spread)
 
     def __str__(self) -> str:
         names = list(self.scores)
@@ -108,26 +101,26 @@ def evaluate(
     model
         A model that has been fitted to other ratings.
     test
-        The ratings to predict, as `svmp.recommend.split` leaves them out; read like those that
-        `model.fit` takes.
+        The ratings to predict, such as the test set of a `svmp.recommend.split`, in any form that
+        `model.fit` reads.
     n
-        How many recommendations a user is given.
+        Number of recommendations per user.
     relevant
-        A held-out item is relevant to its user if it was rated so high or higher; by default the
-        upper quarter of the range, as 4 of 1 to 5; of events, every one.
+        Least rating of a relevant item; by default the upper quarter of the range, as 4 on a scale
+        from 1 to 5. All events are relevant.
     users
-        Rankings are scored for so many users, drawn at random from those with relevant items;
+        Number of users whose rankings are scored, drawn at random from those with relevant items;
         None means all.
     draws
-        Bootstrap draws, of ratings and of users.
+        Number of bootstrap resamples, of ratings and of users.
     seed
-        Decides the users and the bootstrap.
+        Seed of the choice of users and of the bootstrap.
 
     Returns
     -------
     Evaluation
-        Of the model, of popularity, and for ratings of the same model without factors. A model of
-        events is scored by its rankings alone.
+        Scores of the model, of popularity and, for ratings, of the same model without factors. A
+        model of events is scored by its rankings only.
     """
     model._check_fitted()
     test = model.read(test, model._text_ids(test))
@@ -159,13 +152,16 @@ def evaluate(
     calibration: dict[float, float] = {}
     by_spread: list[tuple[float, float]] = []
     if isinstance(model, RatingModel):
-        calibration = {level: _covered(model, test, user, item, level) for level in CURVE}
+        calibration = {
+            level: metrics.coverage(test.rating, *model.interval_of_keys(user, item, level))
+            for level in CURVE
+        }
         by_spread = metrics.by_spread(test.rating, *model.predict_keys(user, item))
     return Evaluation(scores, calibration, by_spread, len(test), len(chosen), n)
 
 
 def trained_on(model: FactorModel) -> Ratings:
-    """Return the ratings that a model has been fitted to."""
+    """Return the ratings that a model was fitted to."""
     h = model.history_
     return Ratings(h.user, h.item, h.rating, model.users_.ids, model.items_.ids, h.time)
 
@@ -173,7 +169,7 @@ def trained_on(model: FactorModel) -> Ratings:
 def ranks(
     model: FactorModel, users: NDArray[np.int64], user: NDArray[np.int64], item: NDArray[np.int64]
 ) -> metrics.Ranks:
-    """Return where items stand among all that their users have not rated; all by keys."""
+    """Return the ranks of items among all that their users have not rated; all given as keys."""
     size = max(1, min(BLOCK, CELLS // len(model.items_)))
     place = np.searchsorted(users, user)
     order = np.argsort(place, kind="stable")
@@ -195,17 +191,18 @@ def _of_ratings(
 ) -> dict[str, Score]:
     mean, std = model.predict_keys(user, item)
     error = test.rating.astype(np.float64) - mean
-    z = error / std
-    density = -0.5 * z**2 - np.log(std) - 0.5 * np.log(2 * np.pi)
-    squared = _score(error**2, seed, draws)
+    density = metrics.log_density(test.rating, mean, std)
+    rmse = np.sqrt(metrics.bootstrap(error**2, seed, draws)).tolist()
+    mae = metrics.bootstrap(np.abs(error), seed, draws)
+    likelihood = metrics.bootstrap(density, seed, draws)
     found = {
-        "RMSE": Score(*(float(np.sqrt(x)) for x in squared)),
-        "MAE": _score(np.abs(error), seed, draws),
-        "log likelihood": _score(density, seed, draws),
+        "RMSE": Score(metrics.rmse(test.rating, mean), *rmse),
+        "MAE": Score(metrics.mae(test.rating, mean), *mae),
+        "log likelihood": Score(metrics.log_likelihood(test.rating, mean, std), *likelihood),
     }
     for level in LEVELS:
-        held = _held(model, test, user, item, level)
-        found[f"in {100 * level:g}% interval"] = _score(held, seed, draws)
+        inside = metrics.inside(test.rating, *model.interval_of_keys(user, item, level))
+        found[f"in {100 * level:g}% interval"] = _score(inside, seed, draws)
     return found
 
 
@@ -225,15 +222,6 @@ def _of_rankings(
     share = len(np.unique(top.items[~np.isnan(top.scores)])) / len(model.items_)
     scores["catalogue coverage"] = Score(share, share, share)
     return scores
-
-
-def _held(model: RatingModel, test: Ratings, user: Any, item: Any, level: float) -> Any:
-    low, high = model.interval_of_keys(user, item, level)
-    return (test.rating >= low) & (test.rating <= high)
-
-
-def _covered(model: RatingModel, test: Ratings, user: Any, item: Any, level: float) -> float:
-    return float(np.mean(_held(model, test, user, item, level)))
 
 
 def _score(values: Any, seed: Seed, draws: int) -> Score:

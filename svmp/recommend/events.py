@@ -1,4 +1,4 @@
-"""`EventModel`: from what users took (clicks, plays, purchases) to what else they may like."""
+"""`EventModel`: recommendations from events such as clicks, plays and purchases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.errors import ModelError, RatingsError, argument
+from svmp.errors import ModelError, RatingsError
 from svmp.inference.online import Online
 from svmp.inference.posterior import Posterior
 from svmp.inference.seeds import Seed, whole_seed
@@ -19,62 +19,63 @@ from svmp.kernels.machine.threads import use_threads
 from svmp.ratings import Ratings, read_ratings
 from svmp.ratings.columns import Columns
 from svmp.ratings.table import Duplicates
-from svmp.recommend.chance import interval, moments, probability
-from svmp.recommend.considered import at_rest
 from svmp.recommend.estimator import check_choice, check_number, check_whole
-from svmp.recommend.factors import FactorModel, Person
+from svmp.recommend.event_state import EventSettings, EventState, event_times
+from svmp.recommend.factor_model import FactorModel, Person
 from svmp.recommend.files import Arrays, need
 from svmp.recommend.fold import Array, Explanation
-from svmp.recommend.graph import Events, network, popularity, side_of
+from svmp.recommend.fold_events import fold_in_events
+from svmp.recommend.graph import EventGraph, network, popularity, side_of
 from svmp.recommend.history import History
-from svmp.recommend.more_events import taken_in
+from svmp.recommend.more_events import update_events
 from svmp.recommend.population import Population
-from svmp.recommend.side import Floats, Keys, Known, Side, score, score_all, variance_all
-from svmp.recommend.state import Kind
+from svmp.recommend.probability import interval, moments, probability
+from svmp.recommend.schema import ArraySpec
+from svmp.recommend.side import EntityTable, Floats, Keys, Side, score, score_all, variance_all
 from svmp.recommend.top import Explore, scorer, shown
 
 LARGEST = 1e9
-"""Of ratios, powers and precisions: a larger one has no use, and may overflow."""
+"""Limit of ratios, powers and precisions: larger ones have no use, and may overflow."""
 MOST = 10**6
-"""No model has more factors, and no fit takes more iterations."""
+"""Limit of the numbers of factors and iterations."""
 Rule = Literal["z", "z + 1/2 log pi", "probability"]
-MOST_EVENTS = 2**31
-"""No model has learned from more."""
 MOST_OF_ONE = 10_000_000
+"""Maximum number of events in a fold-in."""
 CERTAIN = 1e-9
-"""The variance of users' biases, which are 0: all take the same share of what they consider."""
+"""Variance of the users' biases, which are 0: every user takes the same share of what they
+consider."""
 
 
 class EventModel(FactorModel):
     """Events as a random graph: an item that was considered is taken with probability 1/(1+e^-z).
 
-    z = u_user . v_item + b_item - log(ratio), all Normal. That a user did not take an item may mean
-    that it was never considered; so the items that were, beside those taken, are drawn at random,
-    anew in every iteration, with odds that rise with their popularity.
+    z = u_user . v_item + b_item - log(ratio), with Normal terms. If a user did not take an item,
+    they may never have considered it. So negatives (items that were considered and not taken) are
+    sampled at random in every iteration, with odds that increase with popularity.
 
     Parameters
     ----------
     factors
-        How many factors a user and an item have.
+        Number of factors of a user and of an item.
     ratio
-        How many others a user considers for each event. More are better, and take longer.
+        Number of negatives per event. More are better, and take longer.
     power
-        Others are considered with odds that are proportional to popularity to this power.
+        Negatives are drawn with odds proportional to popularity to this power.
     score
-        By what items are ranked: "z"; "z + 1/2 log pi", with pi the odds of being considered, which
-        gives back some of the popularity that z is without; or the "probability" of being taken,
-        which counts the uncertainty of z.
+        Ranking score: "z"; "z + 1/2 log pi", with pi the odds of being considered, which restores
+        some of the popularity that z lacks; or the "probability" of being taken, which takes the
+        uncertainty of z into account.
     precision
-        Of the factors before any data; None learns one for each.
+        Prior precision of the factors; None learns one for each factor.
     iterations, hold, kappa
-        How many graphs are drawn. The first `hold` move q all the way; from there the t-th moves it
-        by a step of (1 + t)^-kappa, so that q is an average over graphs.
+        Number of graphs that are drawn. The first `hold` iterations take full steps; from then on
+        iteration t takes a step of (1 + t)^-kappa, so that q is an average over graphs.
     at_least
-        Where data are ratings: those so high or higher are events. By default all above 0 are.
+        Least rating that counts as an event, if the data are ratings. By default any above 0.
     counts
-        Whether a rating is how often the event happened, and counts as many times.
+        Whether a rating is the number of times that the event happened.
     columns, duplicates
-        How to read data, see `svmp.ratings.read_ratings`; users and items will do.
+        How to read data, see `svmp.ratings.read_ratings`; users and items are enough.
     seed
         As for `svmp.fit`, or a `numpy.random.Generator`, or None; `seed_` is what `fit` has used.
     threads, progress
@@ -83,15 +84,15 @@ class EventModel(FactorModel):
     Attributes
     ----------
     users_, items_
-        Ids and q of all users and items, `history_` what they have taken.
+        Ids and q of all users and items; `history_` has their events.
     odds_
-        Those of each item to be considered, which add up to 1.
+        Odds of each item as a negative, with a sum of 1.
     learned_
         Number of events of each item when it was last learned from all of them.
 
     >>> rng = np.random.default_rng(0)
     >>> user, item = rng.integers(0, 40, 600), rng.integers(0, 15, 600)
-    >>> item += 15 * (user % 2)  # two circles, each with items of its own
+    >>> item += 15 * (user % 2)  # two groups of users, with separate items
     >>> model = EventModel(factors=2, progress=False).fit((user, item))
     >>> bool((model.recommend(7, n=3).items >= 15).all())
     True
@@ -99,8 +100,8 @@ class EventModel(FactorModel):
 
     WIDTHS: ClassVar = {"thompson": 0.5}
     ARRAYS: ClassVar = {
-        "odds": Kind(np.float64, ("items",), 1e-300, 1.0),
-        "learned": Kind(np.int64, ("items",), 0, np.inf),
+        "odds": ArraySpec(np.float64, ("items",), 1e-300, 1.0),
+        "learned": ArraySpec(np.int64, ("items",), 0, np.inf),
     }
     odds_: NDArray[np.float64]
     learned_: Keys
@@ -143,10 +144,10 @@ class EventModel(FactorModel):
     # --- learning --------------------------------------------------------------------------
 
     def fit(self, data: Any) -> Self:
-        """Learn from events: a path, a table, or arrays, see `svmp.ratings.read_ratings`.
+        """Fit to events: a path, a table, or arrays, see `svmp.ratings.read_ratings`.
 
-        Ctrl-C ends it with what was learned by then, and `interrupted_` is True; before anything
-        was, it raises KeyboardInterrupt and leaves the model as it is.
+        Ctrl-C ends the fit early with what was learned so far, and sets `interrupted_`. Before the
+        first iteration it raises KeyboardInterrupt and leaves the model unchanged.
         """
         self._check_parameters()
         ratings = self.read(data)
@@ -174,32 +175,34 @@ class EventModel(FactorModel):
         self.interrupted_ = interrupt.pressed
 
     def update(self, data: Any) -> Self:
-        """Take in more events, of known and of new users and items, without fitting anew.
+        """Update the model with more events, of known and of new users and items.
 
-        The q of before is the prior of these events. Beside them a draw of the users is read who
-        passed by new items, and all events of an item that has a quarter more of them than when it
-        was learned. Users and items without new events stay as they are. An event that the model
-        knows already counts once more. Ctrl-C leaves the model as it was.
+        The current q is the prior of these events. The update also samples users who passed over
+        new items, and reads all events of an item that has a quarter more of them than when it was
+        last learned. Users and items without new events do not change. An event that the model
+        already contains counts again. Ctrl-C leaves the model unchanged.
         """
         self._check_fitted()
         with self._all_or_nothing():
-            taken_in(self, self.read(data, self._text_ids(data)))
+            state, settings = self._state(), self._settings()
+            state = update_events(state, settings, self.read(data, self._text_ids(data)))
+            self.users_, self.items_, self.history_, self.odds_, self.learned_ = state
         return self
 
     def fold_in(self, items: Any, counts: Any = None, *, unknown: str = "error") -> Person:
-        """Return q of a user who is not in the model, from what they have taken.
+        """Return q of a user who is not in the model, given the items that they took.
 
         Parameters
         ----------
         items, counts
-            Ids, and how often, if the model counts. Without any, q is the prior.
+            Ids, and numbers of events if the model counts. Without any, q is the prior.
         unknown
-            What to do about an item that is not in the model: "error", or "prior": ignore it.
+            How to treat an item that is not in the model: "error", or "prior" to ignore it.
 
         Returns
         -------
         Person
-            May stand in the place of a user in `predict` and `recommend`. The model stays as it is.
+            Can be passed as a user to `predict` and `recommend`. The model does not change.
         """
         self._check_fitted()
         keys = self.items_.keys(items, unknown) if np.size(items) else np.zeros(0, np.int64)
@@ -210,31 +213,32 @@ class EventModel(FactorModel):
         seen, first = np.unique(keys[known], return_index=True)
         if len(seen) < known.sum():
             raise ModelError("fold_in has one item twice; give a count")
-        counted = self._times(times[known][first])
+        counted = event_times(times[known][first], self.counts)
         if counted.sum() > MOST_OF_ONE:
             raise ModelError(f"fold_in takes at most {MOST_OF_ONE:,} events of a user")
-        return Person(at_rest(self, seen, counted)[0], seen, counted.astype(np.float32))
+        side, _ = fold_in_events(self._state(), self._settings(), seen, counted)
+        return Person(side, seen, counted.astype(np.float32))
 
     # --- asking ----------------------------------------------------------------------------
 
     def predict(
         self, users: Any, items: Any, *, return_std: bool = False, unknown: str = "error"
     ) -> Any:
-        """Return the probability that users take items which they consider, pair by pair.
+        """Return the probability that users take items which they consider, for each pair.
 
         Parameters
         ----------
         users, items
-            Ids, as many of both, or one of either. A `Person` may stand for the user.
+            Ids: arrays of the same length, or a single one of either. The user may be a `Person`.
         return_std
-            Return the standard deviation of that probability as well.
+            Also return the standard deviation of the probability.
         unknown
-            What to do about ids that are not in the model: "error", or "prior".
+            How to treat ids that are not in the model: "error", or "prior".
 
         Returns
         -------
         Expected probabilities, or a pair with their standard deviations. The logit of a probability
-        is Normal, and these and `predict_interval` are all of that one distribution.
+        is Normal; `predict_interval` returns intervals of the same distribution.
         """
         found, std = moments(*self._logits(users, items, unknown))
         return (found, std) if return_std else found
@@ -242,20 +246,19 @@ class EventModel(FactorModel):
     def predict_interval(
         self, users: Any, items: Any, level: float = 0.9, *, unknown: str = "error"
     ) -> tuple[Floats, Floats]:
-        """Return intervals that hold the probability, under q, with the one that is asked for.
+        """Return credible intervals of the probabilities, at the given level.
 
-        They leave out as much below as above, unless what `predict` returns would be outside: where
-        little is known the distribution is skewed, and such an interval ends with its mean.
+        They are central intervals, unless these do not contain the mean that `predict` returns: the
+        distribution is skewed if there are few data, and such an interval ends at the mean.
         """
         if not 0 < level < 1:
             raise ModelError(f"the level of an interval must be between 0 and 1, not {level}")
         return interval(*self._logits(users, items, unknown), level)
 
     def explain(self, user: Any, item: Any) -> Explanation:
-        """Say which of the items that a user has taken move the logit z of another, and how much.
+        """Explain a logit z: how much each of the items that a user took contributes to it.
 
-        What follows from the items considered and not taken is in `rest`. A `Person` may stand for
-        the user.
+        The contribution of the negatives is in `rest`. The user may be a `Person`.
         """
         return super().explain(user, item)
 
@@ -281,7 +284,7 @@ class EventModel(FactorModel):
         self._check_reading(events=True)
 
     def read(self, data: Any, text_ids: Collection[str] = ()) -> Ratings:
-        """Return the events as a table, of all users and items that the data name."""
+        """Read the events into a table of all users and items in the data."""
         ratings = read_ratings(
             data,
             columns=self.columns,
@@ -296,40 +299,44 @@ class EventModel(FactorModel):
             raise RatingsError(f"there are no events: no rating is {words}")
         return ratings.take(np.flatnonzero(events))
 
-    def _times(self, counts: Any) -> Keys:
-        """Return how often each event counts."""
-        if not self.counts:
-            return np.ones(len(counts), np.int64)
-        whole = np.rint(counts)
-        if not np.array_equal(whole, counts) or (whole < 1).any():
-            counted = argument("counts", "True", "")
-            raise RatingsError(f"with {counted} a rating is a count: 1, 2, 3, ...")
-        if whole.sum(dtype=np.float64) >= MOST_EVENTS:
-            raise RatingsError(f"these counts are more than {MOST_EVENTS:,} events together")
-        return np.asarray(whole, np.int64)
+    def _state(self) -> EventState:
+        return EventState(self.users_, self.items_, self.history_, self.odds_, self.learned_)
 
-    def _events(self, history: History, items: int) -> Events:
-        times = self._times(history.rating)
+    def _settings(self) -> EventSettings:
+        return EventSettings(
+            ratio=self.ratio,
+            power=self.power,
+            iterations=self.iterations,
+            hold=self.hold,
+            kappa=self.kappa,
+            counts=self.counts,
+            seed=self.seed_,
+            threads=self.threads,
+            offset=self.offset_,
+        )
+
+    def _events(self, history: History, items: int) -> EventGraph:
+        times = event_times(history.rating, self.counts)
         begin = np.concatenate([[0], np.cumsum(times)])[history.begin]
         item = np.repeat(history.item, times)
-        return Events(begin, item, popularity(item, items, self.power), float(self.ratio))
+        return EventGraph(begin, item, popularity(item, items, self.power), float(self.ratio))
 
     def _keep(self, q: dict[str, Posterior], ratings: Ratings) -> None:
-        """Keep q of users and items, and what is said of others."""
-        nothing, certain = np.zeros(ratings.users), np.full(ratings.users, CERTAIN)
+        """Store q of users and items, and the prior of unknown ones."""
+        zero, certain = np.zeros(ratings.users), np.full(ratings.users, CERTAIN)
         tau = {x: q[f"of_{x}"].mean if f"of_{x}" in q else self.precision for x in "uv"}
         of_u, of_v = (np.full(self.factors, tau[x]) for x in "uv")
-        side = side_of(nothing, certain, q["u"])
-        self.users_ = Known(
+        side = side_of(zero, certain, q["u"])
+        self.users_ = EntityTable(
             "user", ratings.user_ids, side, Side.prior(1 / CERTAIN, of_u, full=False)
         )
         side = side_of(q["b"].mean, q["b"].var, q["v"])
-        self.items_ = Known(
+        self.items_ = EntityTable(
             "item", ratings.item_ids, side, Side.prior(q["of_b"].mean, of_v, full=False)
         )
 
     def _logits(self, users: Any, items: Any, unknown: str) -> tuple[Floats, Floats]:
-        """Return mean and variance of z, pair by pair."""
+        """Return mean and variance of z of each pair."""
         self._check_fitted()
         item = self.items_.keys(items, unknown)
         if isinstance(users, Person):
@@ -340,12 +347,12 @@ class EventModel(FactorModel):
                 raise ModelError(f"there are {len(user)} users and {len(item)} items; give as many")
             user, item = np.broadcast_arrays(user, item)
             some = self.users_.at(user)
-        told = self._population(self.users_).told(some)
-        mean, var = score(told, self._population(self.items_).told(self.items_.at(item)))
+        told = self._population(self.users_).shrunk(some)
+        mean, var = score(told, self._population(self.items_).shrunk(self.items_.at(item)))
         return mean + np.float32(self.offset_), var
 
-    def _population(self, known: Known) -> Population:
-        """Return the population of users or of items, which is kept."""
+    def _population(self, known: EntityTable) -> Population:
+        """Return the population of users or of items, which is cached."""
         kept: dict[str, Population] = self.__dict__.setdefault("_populations", {})
         found = kept.get(known.what)
         if found is None or found.known is not known:
@@ -362,7 +369,7 @@ class EventModel(FactorModel):
     def _scorer(
         self, items: Side, explore: Explore, width: float, seed: Seed
     ) -> Callable[[int, Side], Floats]:
-        told = self._population(self.users_).told
+        told = self._population(self.users_).shrunk
         if self.score != "probability" or explore is not None:
             of_block = scorer(items, explore, width, seed)
             return lambda block, users: of_block(block, users if explore is None else told(users))
@@ -372,11 +379,13 @@ class EventModel(FactorModel):
         )
 
     def _scored(self, users: Side, items: Side, places: Keys) -> tuple[Floats, Floats]:
-        mean, std = super()._scored(self._population(self.users_).told(users), items, places)
+        mean, std = super()._scored(self._population(self.users_).shrunk(users), items, places)
         return moments(mean, std**2) if self.score == "probability" else (mean, std)
 
     def _parts(self, items: Keys, ratings: Floats, user: int, one: Side) -> Array:
-        return at_rest(self, items, self._times(ratings))[1].parts(one)[: len(items)]
+        times = event_times(ratings, self.counts)
+        _, posterior = fold_in_events(self._state(), self._settings(), items, times)
+        return posterior.parts(one)[: len(items)]
 
     def _own_state(self) -> tuple[dict[str, Any], Arrays]:
         return {}, {"odds": self.odds_, "learned": self.learned_}
@@ -384,6 +393,6 @@ class EventModel(FactorModel):
     def _own_restore(self, about: dict[str, Any], arrays: Arrays) -> None:
         self.odds_ = arrays["odds"]
         need(abs(self.odds_.sum() - 1) < 1e-6, "damaged: the odds do not add up to 1")
-        self._times(self.history_.rating)  # which refuses what are no counts
+        event_times(self.history_.rating, self.counts)  # raises unless they are counts
         events = np.bincount(self.history_.item, minlength=len(self.items_))
         self.learned_ = arrays.get("learned", events)  # older models have no such array

@@ -1,7 +1,7 @@
-"""A recommender in a folder and back: arrays in safetensors, ids in Parquet, the rest in JSON.
+"""The folder of a saved recommender: arrays in safetensors, ids in Parquet, the rest in JSON.
 
-Arrays are mapped into memory, not read, so that a model opens at once, and several processes share
-it. Nothing in the folder is code, and nothing of it is believed before it has been checked.
+Arrays are memory-mapped, so that a model opens immediately and processes share it. Nothing in the
+folder is executed, and everything is validated before it is used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from safetensors.numpy import save_file
 
 from svmp.errors import FileError
 from svmp.inference.stopping import catch_interrupt
-from svmp.ratings.outside import reading
+from svmp.ratings.library_errors import reading
 from svmp.ratings.table import Ids
 from svmp.writing import as_path, draft_of, written_beside
 
@@ -28,9 +28,9 @@ FORMAT = 1
 TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
 MAKES_NO_SENSE = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
 MOST = 1 << 34
-"""Bytes of ids."""
+"""Size limit of the ids, in bytes."""
 LONGEST_ID = 1000
-"""Characters of an id."""
+"""Length limit of an id, in characters."""
 ABOUT, ARRAYS = "model.json", "arrays.safetensors"
 Arrays = dict[str, NDArray[Any]]
 
@@ -38,7 +38,7 @@ Arrays = dict[str, NDArray[Any]]
 def write(
     path: str | os.PathLike[str], about: dict[str, Any], arrays: Arrays, ids: dict[str, Ids]
 ) -> None:
-    """Write a folder, whole or not at all; one that svmp has written before is replaced."""
+    """Write a folder atomically; a model that svmp has saved there is replaced."""
     import polars as pl
 
     target = check_place(path)
@@ -54,7 +54,7 @@ def write(
             pl.DataFrame({"id": labels}).write_parquet(draft / f"{name}.parquet")
         text = json.dumps({"format": FORMAT, **about, "shapes": shapes}, indent=1)
         (draft / ABOUT).write_text(text + "\n", "utf-8")
-        with catch_interrupt() as interrupt:  # between the two there is no model
+        with catch_interrupt() as interrupt:  # between the two renames there is no model
             if target.exists():
                 shutil.rmtree(before, ignore_errors=True)
                 target.rename(before)
@@ -70,7 +70,7 @@ def write(
 
 
 def check_place(path: str | os.PathLike[str]) -> Path:
-    """Return where a folder can be written; refuse a place that holds anything but a model."""
+    """Return a path to which a model can be written; raise if it holds anything but a model."""
     target = as_path(path)
     for place in (target, *_beside(target)):
         whole = (ABOUT, ARRAYS) if place == target else ()
@@ -88,12 +88,12 @@ def check_place(path: str | os.PathLike[str]) -> Path:
 
 
 def _beside(target: Path) -> tuple[Path, Path]:
-    """Return the names of the folder that is being written and of the one that is replaced."""
+    """Return the paths of the draft and of the model that is being replaced."""
     return target.with_name(f"{target.name}.part"), target.with_name(f"{target.name}.before")
 
 
 def _only_ours(folder: Path, whole: tuple[str, ...]) -> bool:
-    """Return whether a folder holds these files, and none that svmp does not write."""
+    """Return whether a folder holds all files in `whole`, and none that svmp does not write."""
     names = (ABOUT, ARRAYS, draft_of(Path(ARRAYS)).name, "users.parquet", "items.parquet")
     try:
         with os.scandir(folder) as entries:
@@ -105,7 +105,7 @@ def _only_ours(folder: Path, whole: tuple[str, ...]) -> bool:
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
-    """Return the name of the class of which a folder keeps a model."""
+    """Return the class name of a saved model."""
     try:
         return str(_get(_about(Path(path)), "kind", str))
     except FileError as error:
@@ -115,7 +115,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
 def read(
     path: str | os.PathLike[str], mapped: bool = True
 ) -> tuple[dict[str, Any], Arrays, dict[str, Ids]]:
-    """Return the description, the arrays and the ids of a folder; arrays in memory if asked."""
+    """Return the description, the arrays (mapped or in memory) and the ids of a folder."""
     folder = Path(path)
     try:
         about = _about(folder)
@@ -130,7 +130,7 @@ def read(
 
 
 def need(holds: Any, otherwise: str) -> None:
-    """Refuse a file."""
+    """Raise a FileError unless a condition holds."""
     if not holds:
         raise FileError(otherwise)
 
@@ -148,7 +148,7 @@ def _about(folder: Path) -> dict[str, Any]:
 
 
 def _json(raw: bytes) -> Any:
-    """Return what is written in JSON, of which numbers that are not finite are no part."""
+    """Parse JSON, without the non-standard NaN and Infinity."""
 
     def refuse(name: str) -> None:
         raise ValueError(f"{name} is not a number")
@@ -157,7 +157,7 @@ def _json(raw: bytes) -> Any:
 
 
 def _arrays(path: Path, mapped: bool) -> Arrays:
-    """Map the arrays of a safetensors file into memory, or read them."""
+    """Memory-map the arrays of a safetensors file, or read them."""
     try:
         size = path.stat().st_size
         with path.open("rb") as file:

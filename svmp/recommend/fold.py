@@ -1,14 +1,14 @@
-"""One user given the items: the fixed point of the updates of that user's variables alone.
+"""Fold-in: the posterior of one user's bias and factors given q of the items.
 
 With x = (1, v) for each item that the user has rated, m0 the mean of the prior, and y = r - mean -
-E[b] - E[x]' m0, the messages to the user's bias and factors add up to a precision and a mean of
+E[b] - E[x]' m0, the messages to the user's bias and factors add up to the precision and the mean
 
     P = diag(prior) + tau sum (E[x] E[x]' + Cov[x]),
     m = m0 + P^-1 tau sum (E[x] y - Cov[x] m0).
 
-Updates of one variable after another, as svmp.fit makes them, end at the mean m, whether q of the
-factors is factorised or not; then each variance is that of its own diagonal entry, or block, of P.
-The mean is linear in y, so that each rating's part in it is known.
+Coordinate updates, as in svmp.fit, converge to the mean m whether q of the factors is factorised or
+not; each variance is then the inverse of its own diagonal entry, or block, of P. The mean is linear
+in y, so each rating's contribution to it is known.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from svmp.recommend.side import Floats, Side
 
 Array = NDArray[np.float64]
 FAR = 1e18
-"""A mean of q that is further from 0 than this is none."""
+"""Means of q that are further from 0 than this are rejected."""
 TOO_FAR = "these ratings are too far from those that the model has learned from"
 
 
 @dataclass(frozen=True, eq=False)
-class Conditional:
+class UserPosterior:
     """A user's posterior given q of the items.
 
     Attributes
     ----------
     precision
-        P, of the bias and the factors together.
+        P, the precision matrix of the bias and the factors.
     pulls
-        tau (E[x] y - Cov[x] m0), a row for each rating.
+        tau (E[x] y - Cov[x] m0), one row per rating.
     centre
         m0.
     full
@@ -50,8 +50,8 @@ class Conditional:
     full: bool
 
     @classmethod
-    def of(cls, items: Side, centred: Floats, noise: float | Array, prior: Side) -> Conditional:
-        """Take in ratings, of which the mean has been subtracted."""
+    def of(cls, items: Side, centred: Floats, noise: float | Array, prior: Side) -> UserPosterior:
+        """Return the posterior given ratings minus their mean, with noise precision `noise`."""
         design = np.column_stack([np.ones(len(items)), items.mean])
         weights = np.broadcast_to(np.asarray(noise, np.float64), len(items))
         total = (design.T * weights) @ design
@@ -73,13 +73,13 @@ class Conditional:
             cov = np.linalg.inv(self.precision[1:, 1:]) if self.full else 1 / own[1:]
         except np.linalg.LinAlgError:
             raise ModelError(TOO_FAR) from None
-        if not np.abs(mean).max() <= FAR:  # also where it is NaN
+        if not np.abs(mean).max() <= FAR:  # also if it is NaN
             raise ModelError(TOO_FAR)
         arrays = mean[:1], 1 / own[:1], mean[None, 1:], cov[None]
         return Side(*(array.astype(np.float32) for array in arrays))
 
     def parts(self, item: Side) -> Array:
-        """Return what each rating adds to the score of an item, beside what anyone gives it."""
+        """Return what each rating adds to the score of an item, compared with the prior."""
         wanted = np.concatenate([[1.0], item.mean[0]])
         return self.pulls @ np.linalg.solve(self.precision, wanted)
 
@@ -92,12 +92,12 @@ class Explanation(NamedTuple):
     prediction
         The expected rating.
     base
-        What is expected of this item from anyone, before any of their ratings is known.
+        Expected rating of the item by a user without any ratings.
     items, ratings, parts
-        What the user has rated, how, and by how much that moves the prediction; the greatest move
-        first.
+        The items that the user has rated, the ratings, and how much each moves the prediction, in
+        decreasing order of absolute value.
     rest
-        What is left: 0 where q of the user is exactly at rest, given the items.
+        The remainder: 0 if q of the user has fully converged given the items.
     """
 
     prediction: float

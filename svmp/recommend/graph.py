@@ -1,11 +1,12 @@
-"""The random graph of Paquet and Koenigstein (2013): what users took, and what they considered.
+"""The random graph of Paquet and Koenigstein (2013): items that users took, and negatives.
 
-A user of d events considers the items of these, and about `ratio` times d others, drawn with odds
-that are proportional to popularity to some power. An edge of the graph is a row; its logit is
+A user with d events has considered the items of these, and about `ratio` times d others (negatives)
+drawn with odds proportional to a power of their popularity. An edge of the graph is a row; its
+logit is
 
     z = u_user . v_item + b_item - log(ratio),
 
-so that without anything known a row is as likely to be an event as there are of them.
+so that the prior probability of an event is its share of all rows.
 """
 
 from __future__ import annotations
@@ -20,28 +21,27 @@ from numpy.typing import NDArray
 from svmp.families.family import Array
 from svmp.inference.posterior import Posterior
 from svmp.kernels.machine.threads import share
-from svmp.network.distributions import Bernoulli, Gamma, Normal
-from svmp.network.expressions import dot
+from svmp.models import GammaPrior, NormalPrior, UserItemPairs, matrix_factorization
 from svmp.network.model import Model
 from svmp.recommend.draw_graph import Odds, draw_graph, odds
 from svmp.recommend.side import Keys, Side
 
 LEAST = 0.5
-"""The popularity of an item without events."""
+"""Popularity of an item without events."""
 
 
 @dataclass(frozen=True, eq=False)
-class Events:
-    """What users took, one user after another, and how they consider other items.
+class EventGraph:
+    """Events sorted by user, and the distribution of the negatives.
 
     Attributes
     ----------
     begin, item
-        User m took `item[begin[m] : begin[m + 1]]`, an item once for each event.
+        User m took `item[begin[m] : begin[m + 1]]`, with an entry for each event.
     weights
-        The odds of each item to be considered.
+        Odds of each item as a negative.
     ratio
-        How many others a user considers for each event.
+        Number of negatives per event.
     """
 
     begin: Keys
@@ -51,14 +51,14 @@ class Events:
 
     @cached_property
     def table(self) -> Odds:
-        """What others are drawn from."""
+        """Alias table of the negatives."""
         return odds(self.weights)
 
     @cached_property
     def ends(self) -> Keys:
-        """Where the edges of each user begin, and where the last one's end.
+        """The edges of user m are `ends[m] : ends[m + 1]`.
 
-        No user considers more others than half of what is left.
+        A user has at most half of the items that they did not take as negatives.
         """
         events = np.diff(self.begin)
         left = np.maximum(len(self.weights) - events, 0) // 2
@@ -67,47 +67,48 @@ class Events:
 
     @cached_property
     def user(self) -> NDArray[np.int32]:
-        """The user of each edge."""
+        """User of each edge."""
         return np.repeat(np.arange(len(self.ends) - 1, dtype=np.int32), np.diff(self.ends))
 
     @cached_property
     def taken(self) -> NDArray[np.int8]:
-        """Of each edge, whether it is an event: a user's own come first."""
+        """Whether each edge is an event; the events of a user come before the negatives."""
         place = np.arange(len(self.user)) - self.ends[self.user]
         return (place < np.diff(self.begin)[self.user]).astype(np.int8)
 
     def draw(self, seed: int, iteration: int) -> NDArray[np.int32]:
-        """Return the item of each edge, the same for the same two numbers."""
+        """Return the item of each edge, which depends only on the seed and the iteration."""
         out = np.empty(len(self.user), np.int32)
         share(draw_graph, seed, iteration, self.table, self.begin, self.item, self.ends, out)
         return out
 
 
 def popularity(item: NDArray[np.int32], items: int, power: float) -> Array:
-    """Return the number of events of each item to a power, as odds that add up to 1."""
+    """Return the number of events of each item, to a power and normalised to a sum of 1."""
     weights = np.maximum(np.bincount(item, minlength=items), LEAST) ** power
     return weights / weights.sum()
 
 
 def network(
-    events: Events, item: NDArray[np.int32], factors: int, precision: float | None
+    events: EventGraph, item: NDArray[np.int32], factors: int, precision: float | None
 ) -> Model:
-    """Declare the network of one graph; the precision of the factors is given, or learned."""
-    sizes = {"user": len(events.begin) - 1, "item": len(events.weights), "factor": factors}
-    with Model(coords=sizes) as model:
-        of_u, of_v = (
-            Gamma(f"of_{x}", alpha=1, beta=1, dims="factor") if precision is None else precision
-            for x in "uv"
-        )
-        u = Normal("u", mu=0, tau=of_u, dims=("user", "factor"))
-        v = Normal("v", mu=0, tau=of_v, dims=("item", "factor"))
-        b = Normal("b", mu=0, tau=Gamma("of_b", alpha=1, beta=1), dims="item")
-        logit = dot(u[events.user], v[item]) + b[item] - float(np.log(events.ratio))
-        Bernoulli("taken", logit=logit, observed=events.taken)
-    return model
+    """Declare the network of one graph; a precision of None is learned."""
+    learned = GammaPrior(alpha=1, beta=1)
+    priors: dict[str, NormalPrior | GammaPrior] = {}
+    if precision is None:
+        priors = {"of_u": learned, "of_v": learned}
+    priors |= {x: NormalPrior(0, f"of_{x}" if precision is None else precision) for x in "uv"}
+    return matrix_factorization(
+        UserItemPairs(events.user, item, len(events.begin) - 1, len(events.weights)),
+        events.taken,
+        factors,
+        priors=priors | {"b": NormalPrior(0, learned)},
+        link="logit",
+        offset=-float(np.log(events.ratio)),
+    )
 
 
 def side_of(bias: Any, bias_var: Any, factors: Posterior) -> Side:
-    """Return users or items from their biases and q of their factors."""
+    """Return users or items, given their biases and q of their factors."""
     arrays = bias, bias_var, factors.mean, factors.var
     return Side(*(np.ascontiguousarray(a, np.float32) for a in arrays))

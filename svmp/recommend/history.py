@@ -1,4 +1,4 @@
-"""What users have rated, one user after another."""
+"""Ratings sorted by user."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class History:
     Attributes
     ----------
     begin
-        Where the rows of each user begin, and where the last one's end.
+        The rows of user m are `begin[m] : begin[m + 1]`.
     item, rating, time
-        By row: the key of the item, the rating, and the time or None.
+        Item key, rating and time of each row; `time` may be None.
     """
 
     begin: NDArray[np.int64]
@@ -31,24 +31,24 @@ class History:
 
     @classmethod
     def of(cls, ratings: Ratings) -> History:
-        """Sort a table by user; of each user the rows stay in their order."""
+        """Sort a table by user; the sort is stable."""
         begin, order = by_key(ratings.user, ratings.users)
         if order is None:
-            order = np.arange(len(ratings))  # a copy all the same: what is given stays the caller's
+            order = np.arange(len(ratings))  # still copy: the arrays belong to the caller
         time = None if ratings.time is None else ratings.time[order]
         return cls(begin, ratings.item[order], ratings.rating[order], time)
 
     @property
     def user(self) -> NDArray[np.int32]:
-        """The key of the user, by row."""
+        """User key of each row."""
         return np.repeat(np.arange(len(self.begin) - 1, dtype=np.int32), np.diff(self.begin))
 
     def rows(self, user: int) -> slice:
-        """Return where the rows of a user are; of an unknown one there are none."""
+        """Return the rows of a user as a slice, which is empty for an unknown user."""
         return slice(0, 0) if user < 0 else slice(self.begin[user], self.begin[user + 1])
 
     def rows_of(self, users: Keys) -> tuple[Keys, Keys]:
-        """Return the rows of some users: where those of each begin, and which they are."""
+        """Return the rows of several users: offsets by user, and row numbers."""
         known = np.maximum(users, 0)
         counts = np.where(users < 0, 0, self.begin[known + 1] - self.begin[known])
         begin = np.concatenate([[0], np.cumsum(counts)])
@@ -56,12 +56,12 @@ class History:
         return begin, np.repeat(self.begin[known], counts) + within
 
     def items(self, users: Keys) -> tuple[Keys, Keys]:
-        """Return the items of some users: where those of each begin, and their keys."""
+        """Return the items of several users: offsets by user, and item keys."""
         begin, rows = self.rows_of(users)
         return begin, self.item[rows].astype(np.int64)
 
     def ratings_of(self, user: Keys, item: Keys) -> NDArray[np.float32]:
-        """Return the ratings of pairs, NaN where there is none."""
+        """Return the ratings of pairs, NaN for pairs without a rating."""
         items = int(max(self.item.max(initial=0), item.max(initial=0))) + 1
         pairs = self.user.astype(np.int64) * items + self.item
         order = np.argsort(pairs, kind="stable")

@@ -1,17 +1,17 @@
-"""Fitting the network of ratings, for as long as it gets better on ratings that are held out.
+"""Fit the network of ratings, with early stopping on held-out ratings.
 
-A q that factorises makes too little of how factors hang together. Run to its end, the bound is best
-either where weak factors have vanished or where strong ones follow the noise; on the way there
-predictions are better. So the run goes on in stages, and ends when the next one helps no more.
+A factorised q underestimates the dependence between factors. At convergence of the bound, weak
+factors have vanished or strong ones overfit the noise; predictions are better before that. So the
+run proceeds in stages, and ends when the next stage no longer reduces the held-out error.
 
 Biases are fitted first, without factors, which is cheap. Factors start from there, and are kept if
-the held-out ratings get better predictions with them than without.
+they improve the predictions of the held-out ratings.
 
-How firmly the guess of the factors' precisions should hold depends on the data: where more factors
-are asked for than there are, the others should vanish. One stage is run both ways.
+How informative the prior of the factors' precisions should be depends on the data: if there are
+more factors than the data support, the others should vanish. One stage is run with both weights.
 
-A rating that is far from its prediction should not move it in proportion. From the second stage on
-its residual counts as CUT standard deviations at most, which is Huber's loss in place of a square.
+To limit the influence of outliers, from the second stage on residuals are clipped at CUT standard
+deviations, which is Huber's loss instead of a square.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ from svmp.inference.posterior import Posterior
 from svmp.inference.result import Fit
 from svmp.inference.steps import Constant
 from svmp.inference.stopping import Interrupt, catch_interrupt
+from svmp.models.factorization import Covariance
 from svmp.network.network import Network
 from svmp.ratings import Ratings
-from svmp.recommend.network import FIRM, LOOSE, Covariance, Noise, guesses, network, sides
+from svmp.recommend.network import FIRM, LOOSE, Noise, guesses, network, sides
 from svmp.recommend.side import Side, expected, score
 from svmp.recommend.spread import Spread
 from svmp.recommend.top import shown
 
 FIRST, GROWTH = 3, 1.5
-"""Sweeps of the first stage, and how many times as many the run has had after the next."""
+"""Sweeps of the first stage, and growth of the total number of sweeps with each stage."""
 PATIENT, CLEARLY = 10, 1.004
-"""Before so many sweeps the run does not end: factors may need some to get away from 0. Where the
-mean square of the errors is not so many times the least, it does not before twice as many."""
+"""Minimum number of sweeps, since factors may need some to move away from 0; twice as many unless
+the mean squared error exceeds CLEARLY times the least so far."""
 BIASES = 40
-"""Without factors a sweep is cheap, and the run does not end before so many."""
+"""Minimum number of sweeps without factors, which are cheap."""
 FOR_BIASES = 0.4
-"""Share of the sweeps that may be spent on biases alone, where there are factors."""
+"""Share of the sweeps that may be spent on biases alone, if there are factors."""
 CUT = 2.5
-"""Residuals beyond so many standard deviations of their user's noise are cut down to that."""
+"""Residuals are clipped at this number of standard deviations of their user's noise."""
 LAST = 4
-"""Sweeps over all ratings, from where those without the held-out ones have ended; as many as those
-were, if that is less."""
+"""Sweeps over all ratings, after those without the held-out ratings; at most half of all."""
 RARELY = 10**9
-"""Iterations between exact bounds, of which none is needed but the last."""
+"""Iterations between exact bounds: only the last is needed."""
 NEAR, SURE = 0.5, 0.1
-"""Factors start with such a share of the prior's standard deviation, and of its variance."""
+"""Standard deviation of the starting means, and starting variance, relative to the prior's."""
 
 
 class Learned(NamedTuple):
@@ -64,15 +64,15 @@ class Learned(NamedTuple):
     Attributes
     ----------
     users, items
-        Of each user and item.
+        q of each user and item.
     any_user, any_item
-        Of one of whom nothing is known.
+        q of an unknown user or item.
     noise
-        Variance of the noise, of all ratings or of each user's.
+        Variance of the noise, one for all or one per user.
     spread
-        How far the ratings that were held out fell from their predictions.
+        Distribution of the errors of the held-out ratings.
     fit, sweeps
-        How the run ended, and after how many sweeps.
+        The final fit, and the total number of sweeps.
     """
 
     users: Side
@@ -86,14 +86,16 @@ class Learned(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """Where a run has come to, and how good it is.
+    """The state of a run after a stage, and its held-out errors.
 
     Attributes
     ----------
+    run
+        The run.
     factors, weight
-        How many factors there are, and what the guess of their precisions weighed.
+        Number of factors, and weight of the prior of their precisions.
     errors, std
-        By how much the ratings that were held out differ from their predictions, and should.
+        Errors of the held-out ratings, and their standard deviations under q.
     """
 
     run: Online
@@ -104,33 +106,37 @@ class Stage(NamedTuple):
 
     @property
     def error(self) -> float:
-        """The mean square of the errors."""
+        """Mean squared error."""
         return float(np.mean(self.errors**2))
 
     def surely_better_than(self, other: Stage) -> bool:
-        """Whether the mean square is less by more than two of its standard errors."""
+        """Whether the mean squared error is lower by more than two standard errors."""
         less = other.errors**2 - self.errors**2
         return bool(less.mean() > 2 * less.std() / np.sqrt(len(less)))
 
 
-def learn(
-    ratings: Ratings,
-    held: NDArray[np.bool_],
-    offset: float,
-    factors: int,
-    covariance: Covariance,
-    noise: Noise,
-    max_sweeps: float,
-    tol: float,
-    seed: int,
-    threads: int | None,
-    progress: bool | None,
-) -> Learned:
-    """Fit the network to ratings, of which the offset is subtracted, in units of their spread.
+class LearnSettings(NamedTuple):
+    """Parameters of `RatingModel` that `learn` needs, by the same names."""
 
-    Those that are held out say when to stop, and how far ratings fall from their predictions; a few
-    sweeps over all ratings come last.
+    factors: int
+    covariance: Covariance
+    noise: Noise
+    max_sweeps: float
+    tol: float
+    seed: int
+    threads: int | None
+    progress: bool | None
+
+
+def learn(
+    ratings: Ratings, held: NDArray[np.bool_], offset: float, settings: LearnSettings
+) -> Learned:
+    """Fit the network to ratings, minus the offset and in units of their standard deviation.
+
+    The ratings at `held` are held out to decide when to stop, and to learn how far ratings are from
+    their predictions; a few sweeps over all ratings come last.
     """
+    factors, covariance, noise, max_sweeps, tol, seed, threads, progress = settings
     scale = float(ratings.rating.std(dtype=np.float64)) or 1.0
     unit = (ratings.rating - offset) / scale
     table = Ratings(ratings.user, ratings.item, unit, ratings.user_ids, ratings.item_ids)
@@ -168,7 +174,7 @@ def learn(
 
 
 class Search(NamedTuple):
-    """What all runs on held-out ratings share: the network, its rows, the rest, and tolerance."""
+    """Early stopping: how to declare the network, training and held-out rows, and tolerance."""
 
     declare: Callable[[Ratings, int, float], Network]
     kept: Ratings
@@ -185,12 +191,12 @@ def stages(
     best: Stage | None,
     interrupt: Interrupt,
 ) -> tuple[Stage, int]:
-    """Sweep over what is kept until the rest says stop; return the best stage, and all sweeps.
+    """Sweep over the training rows until the held-out error stops falling.
 
-    A stage must be better than the best of before, if there is one, and with factors not be one of
-    the first: they have hardly moved then, and seem better by chance. There are no more sweeps than
-    `most`, those of both ways of the one stage that is run twice included. Ctrl-C ends it too: what
-    there is by then is as sound as what would come.
+    Returns the best stage and the number of sweeps. A stage replaces the best one if its error is
+    lower; with factors, early stages do not count, because factors have hardly moved by then and
+    look better by chance. There are at most `most` sweeps, including both variants of the stage
+    that is run twice. Ctrl-C also ends the run; its state is then valid.
     """
 
     def sweep(run: Online, weight: float, sweeps: int) -> Stage:
@@ -230,9 +236,9 @@ def stages(
 
 
 def cut(rows: Ratings, q: Mapping[str, Posterior]) -> Ratings:
-    """Return ratings whose residuals are CUT standard deviations of the noise at most.
+    """Return ratings with residuals clipped at CUT standard deviations of the noise.
 
-    The mean of q is then where Huber's loss is least, as that of squares is without.
+    The mean of q then minimises Huber's loss instead of the squared error.
     """
     users, items = sides(q)
     residual = rows.rating - expected(users, items, rows.user, rows.item)
@@ -242,7 +248,7 @@ def cut(rows: Ratings, q: Mapping[str, Posterior]) -> Ratings:
 
 
 def ends(max_sweeps: float) -> list[int]:
-    """Return after which sweeps the stages end.
+    """Return the total number of sweeps at the end of each stage.
 
     >>> ends(30)
     [3, 5, 8, 12, 18, 27, 30]
@@ -254,9 +260,9 @@ def ends(max_sweeps: float) -> list[int]:
 
 
 def start(ratings: Ratings, factors: int, covariance: Covariance, seed: int) -> dict[str, Any]:
-    """Start factors near 0 and fairly sure of it: vague ones would pass for noise.
+    """Return a start of the factors near 0 with small variances: large ones would act as noise.
 
-    Where all ratings are the same, factors have nothing to say, and start, and stay, at 0.
+    If all ratings are equal, factors start, and stay, at 0.
     """
     if not factors:
         return {}
@@ -271,7 +277,7 @@ def start(ratings: Ratings, factors: int, covariance: Covariance, seed: int) -> 
 
 
 def _errors(q: Mapping[str, Posterior], held: Ratings) -> tuple[Any, Any]:
-    """Return by how much ratings differ from their predictions, and by how much they should."""
+    """Return the errors of the predictions, and their standard deviations under q."""
     users, items = sides(q)
     mean, var = score(users.at(held.user), items.at(held.item))
     noise = 1 / np.broadcast_to(q["noise"].mean, len(users))[held.user]
@@ -289,7 +295,7 @@ def _learned(fit: Fit, scale: float, full: bool, spread: Spread, sweeps: float) 
 
 
 def _anyone(fit: Fit, bias: str, factors: str, full: bool) -> Side:
-    """Return one of whom nothing is known."""
+    """Return q of an unknown user or item."""
     of_bias = fit.mean(f"of_{bias}")
     if factors not in fit.posteriors:
         return Side.prior(of_bias, np.ones(0), full=False)

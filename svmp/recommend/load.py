@@ -1,4 +1,4 @@
-"""A saved recommender, of whichever kind it is."""
+"""`svmp.recommend.load`: load a saved recommender of any kind."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ KINDS = {kind.__name__: kind for kind in (RatingModel, EventModel)}
 
 
 def load(path: str | os.PathLike[str], *, mapped: bool = True) -> RatingModel | EventModel:
-    """Return a model that was saved, of the kind that it is.
+    """Load a saved model of either kind.
 
-    Its arrays are mapped from the folder, and read-only; with `mapped=False` they are read into
-    memory, and it does not matter what becomes of the folder.
+    Its arrays are memory-mapped from the folder and read-only; with `mapped=False` they are read
+    into memory, so that the folder may change afterwards.
     """
     kind = files.kind_of(path)
     if kind not in KINDS:

@@ -1,13 +1,13 @@
-"""More events for a model that is fitted: what it believes is the prior of what comes.
+"""Update a model with more events: its posterior is the prior of the new rows.
 
-Only users and items that the new rows name are touched, and items whose odds they raise. Others who
-were there before enter as they are, to be compared with: see passed.py.
+Only the users and items of the new rows change, and items whose odds as negatives rise. Others are
+read but stay as they are: see negatives.py.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,90 +15,92 @@ from numpy.typing import NDArray
 from svmp.inference.online import Online
 from svmp.inference.steps import HoldThenDecay, StepContext, Steps
 from svmp.kernels.machine.threads import use_threads
-from svmp.network.distributions import Bernoulli, Normal
-from svmp.network.expressions import dot
+from svmp.models import UserItemPairs, matrix_factorization
 from svmp.network.model import Model
 from svmp.ratings import Ratings
 from svmp.ratings.table import keys_of
+from svmp.recommend.event_state import EventSettings, EventState
 from svmp.recommend.graph import popularity, side_of
-from svmp.recommend.passed import Passed
-from svmp.recommend.side import Keys, Known, Side
+from svmp.recommend.negatives import NegativeSampler
+from svmp.recommend.side import EntityTable, Keys, Side
 from svmp.recommend.update import APART, enlarged, joined, replaced
 
-if TYPE_CHECKING:
-    from svmp.recommend.events import EventModel
-
 GROWN = 1.25
-"""An item is learned afresh, from all of its events, when it has so many times as many as the last
-time. Else those who take it late would still count among those who passed it by."""
+"""An item is learned afresh, from all of its events, when their number has grown by this factor
+since the last time. Otherwise users who take it late would still count as having passed it over."""
 STILL = 1e-12
-"""The step of what enters as it is, and does not learn."""
+"""Step size of elements that are read but not updated."""
 
 
-def taken_in(model: EventModel, ratings: Ratings) -> None:
-    """Let a model learn from more events."""
-    users = enlarged(model.users_, ratings.user_ids)
-    items = enlarged(model.items_, ratings.item_ids)
+def update_events(state: EventState, settings: EventSettings, ratings: Ratings) -> EventState:
+    """Return the state of a model after more events."""
+    users = enlarged(state.users, ratings.user_ids)
+    items = enlarged(state.items, ratings.item_ids)
     user = keys_of(users.ids, ratings.user_ids)[ratings.user]
     item = keys_of(items.ids, ratings.item_ids)[ratings.item]
-    new = model._times(ratings.rating)
-    history = joined(model.history_, user, item, ratings, len(users), add=model.counts)
-    events = np.repeat(history.item, model._times(history.rating))
-    odds = popularity(events, len(items), model.power)
+    new = settings.times(ratings.rating)
+    history = joined(state.history, user, item, ratings, len(users), add=settings.counts)
+    events = np.repeat(history.item, settings.times(history.rating))
+    odds = popularity(events, len(items), settings.power)
     counts = np.bincount(events, minlength=len(items))
     user, item = np.repeat(user, new), np.repeat(item, new)
-    learned = np.pad(model.learned_, (0, len(items) - len(model.learned_)))
+    learned = np.pad(state.learned, (0, len(items) - len(state.learned)))
     afresh = counts >= np.maximum(GROWN * learned, learned + 1)
-    passed = Passed.of(model, history, odds, user, afresh)
-    before = _events_of(model, afresh)
-    user, item = np.concatenate([user, ~before[0]]), np.concatenate([item, before[1]])
-    steps = range(1, model.iterations + 1)
-    seed = (1 + len(history.item)) * max(model.iterations, 4)  # other draws than those before
-    drawn = [passed.draw(model.seed_, seed + t) for t in steps]
-    rng = np.random.default_rng([model.seed_, seed])
+    negatives = NegativeSampler.of(state, settings, history, odds, user, afresh)
+    earlier = _events_of(state, settings, afresh)
+    user, item = np.concatenate([user, ~earlier[0]]), np.concatenate([item, earlier[1]])
+    steps = range(1, settings.iterations + 1)
+    first = (1 + len(history.item)) * max(settings.iterations, 4)  # not a draw of an earlier update
+    drawn = [negatives.draw(settings.seed, first + t) for t in steps]
+    rng = np.random.default_rng([settings.seed, first])
     nobody = np.zeros(len(users), bool)
-    who = Part.of(users, len(model.users_), nobody, [user, *(rows[0] for rows in drawn)], rng)
-    what = Part.of(items, len(model.items_), afresh, [item, *(rows[1] for rows in drawn)], rng)
+    who = UpdateSide.of(users, len(state.users), nobody, [user, *(rows[0] for rows in drawn)], rng)
+    what = UpdateSide.of(items, len(state.items), afresh, [item, *(rows[1] for rows in drawn)], rng)
     run = Online(
-        Held(HoldThenDecay(model.hold, model.kappa, tau=1.0), who.learns, what.learns),
-        model.seed_,
+        MaskedSteps(HoldThenDecay(settings.hold, settings.kappa, tau=1.0), who.learns, what.learns),
+        settings.seed,
         _start(who.start, what.start),
-        threads=model.threads,
+        threads=settings.threads,
         tell=False,
     )
-    with use_threads(model.threads, False):
+    with use_threads(settings.threads, False):
         for t in steps:
             taken = np.repeat(np.array([1, 0], np.int8), [len(user), len(drawn[t - 1][0])])
             rows = who.rows[t], what.rows[t]
-            run.advance(_network(who.prior, what.prior, *rows, taken, model.offset_))
+            run.advance(_network(who.prior, what.prior, *rows, taken, settings.offset))
     q = run.posteriors
     bias = who.prior.bias, who.prior.bias_var
-    model.users_ = who.learned(users, side_of(*bias, q["u"]))
-    model.items_ = what.learned(items, side_of(q["b"].mean, q["b"].var, q["v"]))
-    model.history_, model.odds_ = history, odds
-    model.learned_ = np.where(afresh, counts, learned)
+    return EventState(
+        who.learned(users, side_of(*bias, q["u"])),
+        what.learned(items, side_of(q["b"].mean, q["b"].var, q["v"])),
+        history,
+        odds,
+        np.where(afresh, counts, learned),
+    )
 
 
-def _events_of(model: EventModel, items: NDArray[np.bool_]) -> tuple[Keys, Keys]:
-    """Return users and items of the events that a model has of some items."""
-    history = model.history_
+def _events_of(
+    state: EventState, settings: EventSettings, items: NDArray[np.bool_]
+) -> tuple[Keys, Keys]:
+    """Return users and items of the earlier events of some items."""
+    history = state.history
     rows = np.flatnonzero(items[history.item])
-    rows = np.repeat(rows, model._times(history.rating[rows]))
+    rows = np.repeat(rows, settings.times(history.rating[rows]))
     return history.user[rows].astype(np.int64), history.item[rows].astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class UpdateSide:
     """The users, or the items, that an update reads.
 
     Attributes
     ----------
     nodes
-        Their keys, each once; ~key where it enters as it is, and does not learn.
+        Their distinct keys; ~key for an element that is read but not updated.
     prior, start
-        What is believed of each before, and where its q starts.
+        Prior and starting q of each.
     rows
-        Of each iteration, by its number, the place in `nodes` of each row.
+        For each iteration, the place in `nodes` of each row.
     """
 
     nodes: Keys
@@ -109,15 +111,15 @@ class Part:
     @classmethod
     def of(
         cls,
-        known: Known,
+        known: EntityTable,
         old: int,
         afresh: NDArray[np.bool_],
         keys: list[Keys],
         rng: np.random.Generator,
-    ) -> Part:
-        """Take the keys of the events, and of other rows of each iteration.
+    ) -> UpdateSide:
+        """Collect the elements from the keys of the events and of the negatives of each iteration.
 
-        Those from number `old` on are new. To learn afresh is to have the prior of a new one.
+        Keys from `old` on are new. An element that is learned `afresh` gets the prior of a new one.
         """
         place = np.zeros(2 * len(known), np.int64)  # ~key counts from the end
         for some in keys:
@@ -137,24 +139,24 @@ class Part:
 
     @property
     def learns(self) -> NDArray[np.bool_]:
-        """Whether each is to learn."""
+        """Whether each element is updated."""
         return self.nodes >= 0
 
-    def learned(self, known: Known, after: Side) -> Known:
-        """Put in what has become of those that learn."""
+    def learned(self, known: EntityTable, after: Side) -> EntityTable:
+        """Return all users or items, with the new q of those that were updated."""
         return replaced(known, self.nodes[self.learns], after.at(self.learns))
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
-    """Steps, of which users and items that do not learn take none to speak of.
+class MaskedSteps:
+    """A step policy that leaves some users and items practically unchanged.
 
     Attributes
     ----------
     steps
-        Those of all others.
+        The policy of all others.
     users, items
-        Which of them learn.
+        Which of them are updated.
     """
 
     steps: Steps
@@ -177,12 +179,12 @@ def _start(users: Side, items: Side) -> dict[str, dict[str, Any]]:
 def _network(
     users: Side, items: Side, user: Keys, item: Keys, taken: NDArray[np.int8], offset: float
 ) -> Model:
-    """Declare the network in which the q of before is the prior of what comes."""
-    sizes = {"user": len(users), "item": len(items), "factor": users.factors}
-    with Model(coords=sizes) as model:
-        u = Normal("u", mu=users.mean, tau=1 / users.cov, dims=("user", "factor"))
-        v = Normal("v", mu=items.mean, tau=1 / items.cov, dims=("item", "factor"))
-        b = Normal("b", mu=items.bias, tau=1 / items.bias_var, dims="item")
-        logit = dot(u[user], v[item]) + b[item] + offset
-        Bernoulli("taken", logit=logit, observed=taken)
-    return model
+    """Declare the network of more events, with the q of the earlier ones as its prior."""
+    return matrix_factorization(
+        UserItemPairs(user, item, len(users), len(items)),
+        taken,
+        users.factors,
+        priors={"u": users.factor_prior(), "v": items.factor_prior(), "b": items.bias_prior()},
+        link="logit",
+        offset=offset,
+    )

@@ -1,4 +1,4 @@
-"""`RatingModel`: from a table of ratings to predictions and recommendations, with uncertainty."""
+"""`RatingModel`: predictions and recommendations from ratings, with uncertainty."""
 
 from __future__ import annotations
 
@@ -13,67 +13,68 @@ from svmp.errors import ModelError
 from svmp.inference.result import Fit
 from svmp.inference.seeds import Seed, whole_seed
 from svmp.inference.stopping import catch_interrupt
+from svmp.models.factorization import Covariance
 from svmp.ratings import Ratings, read_ratings
 from svmp.ratings.columns import Columns
 from svmp.ratings.read import check_range
 from svmp.ratings.table import Duplicates
 from svmp.recommend.estimator import check_choice, check_number, check_whole
-from svmp.recommend.factors import FactorModel, Person
+from svmp.recommend.factor_model import FactorModel, Person
 from svmp.recommend.files import Arrays, need
-from svmp.recommend.fold import Array, Conditional
+from svmp.recommend.fold import Array, UserPosterior
 from svmp.recommend.history import History
-from svmp.recommend.learn import learn
-from svmp.recommend.network import Covariance, Noise
-from svmp.recommend.side import Floats, Keys, Known, Side, score
+from svmp.recommend.learn import LearnSettings, learn
+from svmp.recommend.network import Noise
+from svmp.recommend.schema import LARGE, SMALL, ArraySpec, number
+from svmp.recommend.side import EntityTable, Floats, Keys, Side, score
 from svmp.recommend.spread import GRID, Spread
-from svmp.recommend.state import LARGE, SMALL, Kind, number
-from svmp.recommend.update import taken_in
+from svmp.recommend.update import RatingState, update_ratings
 
 HELD_OUT = 20_000
-"""How many ratings are held out for the intervals, at most."""
+"""Maximum number of held-out ratings."""
 
 
 class RatingModel(FactorModel):
-    """Ratings as r = mean + a_user + b_item + u_user . v_item + noise, all Normal, in full Bayes.
+    """Ratings as r = mean + a_user + b_item + u_user . v_item + noise, with Normal terms.
 
-    The precisions of the noise, the biases and the factors are learned; nothing is to be tuned.
+    The precisions of the noise, the biases and the factors are learned; there is nothing to tune.
 
     Parameters
     ----------
     factors
-        How many factors a user and an item have; none where ratings that are held out are predicted
-        better without.
+        Number of factors of a user and of an item. They are dropped if held-out ratings are
+        predicted better without.
     covariance
-        "diagonal": q factorises over all numbers; "full": the factors of a user, and those of an
-        item, have a covariance matrix. That is slower, and more honest where ratings are few.
+        "diagonal": q factorises over all scalars; "full": the factors of a user, and those of an
+        item, have a covariance matrix, which is slower, and better calibrated if ratings are few.
     noise
-        "user": each user's ratings have noise of their own precision; "shared": all have the same.
+        "user": each user has a noise precision; "shared": there is one for all.
     range
-        The least and the greatest rating: predictions are kept within; by default those of the
+        The least and the greatest rating, to which predictions are clipped; by default those of the
         data.
     calibrate
-        The share of the ratings, at most 20,000, that is first held out, to stop the run where
-        their error is least, to decide whether there are factors, and to learn how far ratings fall
-        from their predictions. A few sweeps over all ratings follow. 0 does without.
+        Share of the ratings, at most 20,000, that are held out at first: for early stopping, to
+        decide whether to keep factors, and to calibrate intervals. A few sweeps over all ratings
+        follow. With 0 nothing is held out.
     columns, duplicates
         How to read data, see `svmp.ratings.read_ratings`.
     max_sweeps, tol
-        Sweeps at most, first without and then with factors, those over all ratings included, and by
-        what share errors must fall for the run to go on.
+        Maximum number of sweeps, including those without factors and those over all ratings; and
+        the relative decrease of the held-out error below which the run stops.
     seed
         As for `svmp.fit`, or a `numpy.random.Generator`, or None; `seed_` is what `fit` has used.
     threads, progress
-        For `svmp.fit`, which does the inference.
+        As for `svmp.fit`.
 
     Attributes
     ----------
     users_, items_
-        Ids and q of all users and items, `history_` what they have rated.
+        Ids and q of all users and items; `history_` has their ratings.
     fit_
-        How the run ended: `status`, `bound`, `trace`. It is not saved. `sweeps_` is how many sweeps
-        it took.
+        The final fit, with `status`, `bound` and `trace`; it is not saved. `sweeps_` is the number
+        of sweeps.
     spread_
-        How far ratings fall from their predictions.
+        Distribution of the errors of held-out ratings.
 
     >>> from svmp.datasets import netflix_shaped
     >>> model = RatingModel(factors=4, max_sweeps=10).fit(netflix_shaped(0.01))
@@ -82,8 +83,8 @@ class RatingModel(FactorModel):
     """
 
     ARRAYS: ClassVar = {
-        "noise": Kind(np.float32, ("users",), SMALL, LARGE**2),
-        "quantiles": Kind(np.float64, (GRID,), 0, LARGE),
+        "noise": ArraySpec(np.float32, ("users",), SMALL, LARGE**2),
+        "quantiles": ArraySpec(np.float64, (GRID,), 0, LARGE),
     }
     noise_: NDArray[np.float32]
     prior_noise_: float
@@ -124,10 +125,10 @@ class RatingModel(FactorModel):
     # --- learning --------------------------------------------------------------------------
 
     def fit(self, data: Any) -> Self:
-        """Learn from ratings: a path, a table, or arrays, see `svmp.ratings.read_ratings`.
+        """Fit to ratings: a path, a table, or arrays, see `svmp.ratings.read_ratings`.
 
-        Ctrl-C ends it with what was learned by then, and `interrupted_` is True; before anything
-        was, it raises KeyboardInterrupt and leaves the model as it is.
+        Ctrl-C ends the fit early with what was learned so far, and sets `interrupted_`. Before the
+        first sweep it raises KeyboardInterrupt and leaves the model unchanged.
         """
         self._check_parameters()
         ratings = self.read(data)
@@ -145,10 +146,7 @@ class RatingModel(FactorModel):
         self.seed_ = whole_seed(self.seed)
         self.offset_ = float(ratings.rating.mean(dtype=np.float64))
         self.range_ = self.range or (float(ratings.rating.min()), float(ratings.rating.max()))
-        found = learn(
-            ratings,
-            self._held_out(len(ratings)),
-            self.offset_,
+        settings = LearnSettings(
             self.factors,
             self.covariance,
             self.noise,
@@ -158,40 +156,50 @@ class RatingModel(FactorModel):
             self.threads,
             self.progress,
         )
+        found = learn(ratings, self._held_out(len(ratings)), self.offset_, settings)
         self.fit_, self.sweeps_, self.spread_ = found.fit, found.sweeps, found.spread
-        self.users_ = Known("user", ratings.user_ids, found.users, found.any_user)
-        self.items_ = Known("item", ratings.item_ids, found.items, found.any_item)
+        self.users_ = EntityTable("user", ratings.user_ids, found.users, found.any_user)
+        self.items_ = EntityTable("item", ratings.item_ids, found.items, found.any_item)
         self.noise_ = np.array(np.broadcast_to(found.noise, ratings.users), np.float32)
         self.prior_noise_ = float(np.mean(found.noise))
         self.history_ = History.of(ratings)
 
     def update(self, data: Any) -> Self:
-        """Take in more ratings, of known and of new users and items, without fitting anew.
+        """Update the model with more ratings, of known and of new users and items.
 
-        The q of before is the prior of these rows, which alone are read. The precisions of noise,
-        biases and factors stay as they are. A second rating of a pair takes the place of the first:
-        it moves q by as much as the two differ. Rows without times, where others have them, are as
-        late as the latest. Ctrl-C leaves the model as it was.
+        The current q is the prior of the new rows; only these are read. The precisions of noise,
+        biases and factors do not change. A second rating of a pair replaces the first: q moves in
+        proportion to their difference. New rows without times get the latest time of the history.
+        Ctrl-C leaves the model unchanged.
         """
         self._check_fitted()
         with self._all_or_nothing():
-            taken_in(self, self.read(data, self._text_ids(data)))
+            state = update_ratings(
+                RatingState(self.users_, self.items_, self.history_, self.noise_),
+                self.read(data, self._text_ids(data)),
+                prior_noise=self.prior_noise_,
+                offset=self.offset_,
+                seed=self.seed_,
+                threads=self.threads,
+                progress=self.progress,
+            )
+            self.users_, self.items_, self.history_, self.noise_ = state
         return self
 
     def fold_in(self, items: Any, ratings: Any = None, *, unknown: str = "error") -> Person:
-        """Return q of a user who is not in the model, from what they have rated.
+        """Return q of a user who is not in the model, given their ratings.
 
         Parameters
         ----------
         items, ratings
             Ids and ratings, or one dict of both. Without any, q is the prior.
         unknown
-            What to do about an item that is not in the model: "error", or "prior".
+            How to treat an item that is not in the model: "error", or "prior".
 
         Returns
         -------
         Person
-            May stand in the place of a user in `predict` and `recommend`. The model stays as it is.
+            Can be passed as a user to `predict` and `recommend`. The model does not change.
         """
         self._check_fitted()
         if isinstance(items, Mapping):
@@ -210,16 +218,16 @@ class RatingModel(FactorModel):
     def predict(
         self, users: Any, items: Any, *, return_std: bool = False, unknown: str = "error"
     ) -> Any:
-        """Return the expected ratings of items by users, pair by pair.
+        """Return the expected ratings of items by users, for each pair.
 
         Parameters
         ----------
         users, items
-            Ids, as many of both, or one of either. A `Person` may stand for the user.
+            Ids: arrays of the same length, or a single one of either. The user may be a `Person`.
         return_std
-            Return the standard deviation of a new rating as well, the noise included.
+            Also return the standard deviation of a new rating, including the noise.
         unknown
-            What to do about ids that are not in the model: "error", or "prior".
+            How to treat ids that are not in the model: "error", or "prior".
         """
         mean, std = self._predicted(users, items, unknown)
         mean = np.clip(mean, *self.range_)
@@ -234,9 +242,9 @@ class RatingModel(FactorModel):
         clip: bool = True,
         unknown: str = "error",
     ) -> tuple[Floats, Floats]:
-        """Return intervals that hold a new rating with the probability that is asked for.
+        """Return prediction intervals of new ratings at the given level.
 
-        `clip=False` lets them reach beyond the least and the greatest rating.
+        With `clip=False` they may exceed the range of ratings.
         """
         return self._interval(self._predicted(users, items, unknown), level, clip)
 
@@ -255,7 +263,7 @@ class RatingModel(FactorModel):
         self._check_reading(events=False)
 
     def read(self, data: Any, text_ids: Collection[str] = ()) -> Ratings:
-        """Return data as a table of ratings, in the way that `fit` reads it."""
+        """Read data into a table of ratings, in the same way as `fit`."""
         return read_ratings(
             data,
             columns=self.columns,
@@ -265,7 +273,7 @@ class RatingModel(FactorModel):
         )
 
     def _held_out(self, count: int) -> NDArray[np.bool_]:
-        """Choose the ratings from which the intervals are learned."""
+        """Choose the held-out ratings at random."""
         held = np.zeros(count, bool)
         size = min(int(self.calibrate * count), HELD_OUT)
         rng = np.random.default_rng([self.seed_, 1])
@@ -294,7 +302,7 @@ class RatingModel(FactorModel):
         return np.clip(scores, *self.range_)
 
     def _noise(self, users: Keys) -> Floats:
-        """Return the variance of the noise for users."""
+        """Return the variance of the noise of users, by keys; -1 is unknown."""
         known = self.noise_[np.maximum(users, 0)]
         return np.where(users < 0, np.float32(self.prior_noise_), known)
 
@@ -316,7 +324,7 @@ class RatingModel(FactorModel):
     def _interval(
         self, moments: tuple[Floats, Floats], level: float, clip: bool = True
     ) -> tuple[Floats, Floats]:
-        """Return intervals around means, as wide as the ratings that were held out ask for."""
+        """Return intervals around means, calibrated on the held-out ratings."""
         mean, std = moments
         reach = np.float32(self.spread_.reach(level)) * std
         low, high = self.range_ if clip else (-np.inf, np.inf)
@@ -336,8 +344,8 @@ class RatingModel(FactorModel):
     def _parts(self, items: Keys, ratings: Floats, user: int, one: Side) -> Array:
         return self._conditional(items, ratings, user).parts(one)
 
-    def _conditional(self, items: Keys, ratings: Any, user: int) -> Conditional:
+    def _conditional(self, items: Keys, ratings: Any, user: int) -> UserPosterior:
         """Return a user's posterior given the items."""
         noise = 1 / float(self._noise(np.array([user]))[0])
         centred = np.asarray(ratings, np.float64) - self.offset_
-        return Conditional.of(self.items_.at(items), centred, noise, self.users_.prior)
+        return UserPosterior.of(self.items_.at(items), centred, noise, self.users_.prior)

@@ -1,4 +1,4 @@
-"""q of all users, or of all items: a bias and a vector of factors each.
+"""q of all users, or of all items: each has a bias and a vector of factors.
 
 For a user with bias a and factors u, and an item with b and v, all Normal and independent under q,
 the score is s = mean + a + b + u . v, with
@@ -19,25 +19,26 @@ from numpy.typing import NDArray
 
 from svmp.errors import ModelError, RatingsError, UnknownError
 from svmp.kernels.machine.compiling import jit
+from svmp.models import NormalPrior
 from svmp.ratings.table import Ids, keys_of
 
 Floats = NDArray[np.floating[Any]]
-"""Numbers; those that are kept are of single precision."""
+"""Floating-point numbers; stored ones have single precision."""
 Keys = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Users, or items, under q.
+    """q of users, or of items: one side of the matrix of ratings.
 
     Attributes
     ----------
     bias, bias_var
-        Mean and variance of the biases, one each.
+        Mean and variance of each bias.
     mean
-        Means of the factors, a row each.
+        Means of the factors, one row per element.
     cov
-        Variances of the factors, a row each, or their covariance, a matrix each.
+        Variances of the factors, one row per element, or one covariance matrix per element.
     """
 
     bias: Floats
@@ -47,14 +48,14 @@ class Side:
 
     @classmethod
     def prior(cls, of_bias: Any, of_factors: Any, full: bool, mean: Any = 0.0) -> Side:
-        """Return one element from precisions, its bias around 0 and its factors around a mean."""
+        """Return one element with the given precisions and mean of the factors, and bias 0."""
         var = 1 / np.asarray(of_factors)
         around = np.broadcast_to(mean, len(var))
         arrays = [0.0], [1 / of_bias], [around], [np.diag(var) if full else var]
         return cls(*(np.array(array, np.float32) for array in arrays))
 
     def scaled(self, scale: float) -> Side:
-        """Return what it is for ratings that are `scale` times as large."""
+        """Return q for ratings that are multiplied by `scale`."""
         root = np.float32(np.sqrt(scale))
         squared = np.float32(scale) ** 2
         arrays = self.bias * np.float32(scale), self.bias_var * squared
@@ -62,40 +63,48 @@ class Side:
 
     @property
     def full(self) -> bool:
-        """Whether the factors of one element have covariances."""
+        """Whether the factors of an element have a covariance matrix."""
         return self.cov.ndim == 3
 
     @property
     def factors(self) -> int:
-        """How many factors there are."""
+        """Number of factors."""
         return self.mean.shape[1]
 
     def __len__(self) -> int:
         return len(self.bias)
 
     def at(self, keys: Any) -> Side:
-        """Return some of them, by place."""
+        """Return the elements at some keys."""
         return Side(*(array[keys] for array in self.arrays()))
 
     def arrays(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """All arrays, in the order in which a side is made of them."""
+        """All arrays, in the order of the constructor."""
         return self.bias, self.bias_var, self.mean, self.cov
 
     def square(self) -> Floats:
-        """E[x] E[x]', of which the diagonal will do where covariances are zero; flat."""
+        """E[x] E[x]', or only its diagonal if covariances are zero; flattened."""
         outer = self.mean[:, :, None] * self.mean[:, None, :] if self.full else self.mean**2
         return outer.reshape(len(self), prod(self.cov.shape[1:]))
 
     def spread(self) -> Floats:
-        """Cov[x], or its diagonal; flat."""
+        """Cov[x], or its diagonal; flattened."""
         return self.cov.reshape(len(self), prod(self.cov.shape[1:]))
 
     def precision(self) -> Floats:
-        """The inverse of the variances, or of the covariances."""
+        """Inverse of the variances, or of the covariances."""
         return np.linalg.inv(self.cov) if self.full else 1 / self.cov
 
+    def bias_prior(self) -> NormalPrior:
+        """Return q of the biases as a prior."""
+        return NormalPrior(self.bias, 1 / self.bias_var)
+
+    def factor_prior(self) -> NormalPrior:
+        """Return q of the factors as a prior."""
+        return NormalPrior(self.mean, self.precision())
+
     def draw(self, rng: np.random.Generator, width: float = 1.0) -> Side:
-        """Return one draw from q of each, of so many times its spread, without any spread left."""
+        """Return one draw from q of each element, with `width` times its standard deviation."""
         noise = rng.standard_normal((len(self), self.factors + 1), np.float32)
         noise *= np.float32(width)
         bias = self.bias + np.sqrt(self.bias_var) * noise[:, 0]
@@ -108,8 +117,8 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
-    """All users, or all items, by their ids, and what is said of any other.
+class EntityTable:
+    """Ids and q of all users, or of all items, and the prior of an unknown one.
 
     Attributes
     ----------
@@ -120,7 +129,7 @@ class Known:
     side
         q of each.
     prior
-        One of whom nothing is known.
+        A single element: q of an unknown user or item.
     """
 
     what: str
@@ -136,7 +145,7 @@ class Known:
         return np.argsort(self.ids, kind="stable")
 
     def keys(self, ids: Any, unknown: str = "error") -> Keys:
-        """Return the places of ids; -1 for those that are not known, if that is no error."""
+        """Return the keys of ids; -1 for unknown ids, if `unknown` allows them."""
         if unknown not in ("error", "prior"):
             raise ModelError(f"unknown must be 'error' or 'prior', not {unknown!r:.60}")
         wanted = np.atleast_1d(ids)
@@ -152,7 +161,7 @@ class Known:
         return keys
 
     def at(self, keys: Keys) -> Side:
-        """Return q at some places, the prior at -1."""
+        """Return q at some keys, and the prior at -1."""
         some = self.side.at(np.maximum(keys, 0))
         absent = keys < 0
         if absent.any():
@@ -162,7 +171,7 @@ class Known:
 
 
 def score(users: Side, items: Side) -> tuple[Floats, Floats]:
-    """Return mean and variance of a + b + u . v, row by row."""
+    """Return mean and variance of a + b + u . v of each row."""
     mean = users.bias + items.bias + np.einsum("rk,rk->r", users.mean, items.mean)
     second = users.square() + users.spread()
     var = users.bias_var + items.bias_var + np.einsum("rk,rk->r", second, items.spread())
@@ -170,7 +179,7 @@ def score(users: Side, items: Side) -> tuple[Floats, Floats]:
 
 
 def expected(users: Side, items: Side, user: NDArray[Any], item: NDArray[Any]) -> Floats:
-    """Return the mean of a + b + u . v of many pairs, without a copy of the factors of each."""
+    """Return the mean of a + b + u . v of many pairs, without copying the factors of each."""
     out = np.empty(len(user), np.float32)
     _expected(users.bias, items.bias, users.mean, items.mean, user, item, out)
     return out
@@ -188,7 +197,7 @@ def _expected(a, b, u, v, user, item, out):  # type: ignore[no-untyped-def] # pr
 
 @jit
 def dot(rows, one):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Return inner products of rows with one vector, in single precision, on this thread alone."""
+    """Return inner products of rows with one vector, in single precision and on one thread."""
     products = np.empty(len(rows), np.float32)
     for row in range(len(rows)):
         total = np.float32(0)
@@ -199,17 +208,17 @@ def dot(rows, one):  # type: ignore[no-untyped-def] # pragma: no cover
 
 
 def score_all(users: Side, items: Side) -> Floats:
-    """Return the mean of a + b + u . v, of every user with every item."""
-    if len(users) == 1:  # for which BLAS would only wake its threads
+    """Return the mean of a + b + u . v of every user with every item."""
+    if len(users) == 1:  # too little work for the threads of BLAS
         products = dot(items.mean, users.mean[0])[None]
     else:
         products = users.mean @ items.mean.T
-    products += users.bias[:, None]  # in place: most of the time is that of memory
+    products += users.bias[:, None]  # in place: memory bandwidth takes most of the time
     products += items.bias
     return products
 
 
 def variance_all(users: Side, items: Side) -> Floats:
-    """Return the variance of a + b + u . v, of every user with every item."""
+    """Return the variance of a + b + u . v of every user with every item."""
     var = (users.square() + users.spread()) @ items.spread().T + users.spread() @ items.square().T
     return var + users.bias_var[:, None] + items.bias_var

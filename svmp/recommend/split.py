@@ -1,6 +1,7 @@
-"""Ways to leave ratings out: each returns what is left for training, and what is not.
+"""Splits of ratings into training and test sets.
 
-Both are tables of the same users and items. Ratings are whatever `svmp.ratings.read_ratings` reads.
+Both sets are tables of the same users and items. Ratings are whatever
+`svmp.ratings.read_ratings` reads.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from svmp.ratings import Ratings, read_ratings
 
 
 class Split(NamedTuple):
-    """Ratings to learn from, and ratings to predict."""
+    """A training set and a test set."""
 
     train: Ratings
     test: Ratings
 
 
 def random(ratings: Any, share: float = 0.1, seed: Seed = 0) -> Split:
-    """Leave out a share of the rows, drawn at random.
+    """Hold out a share of the rows, drawn at random.
 
     >>> ratings = Ratings.of_keys([0, 0, 1, 1, 2], [0, 1, 0, 1, 0], [1, 2, 3, 4, 5], 3, 2)
     >>> random(ratings, 0.2)
@@ -37,7 +38,7 @@ def random(ratings: Any, share: float = 0.1, seed: Seed = 0) -> Split:
 
 
 def by_time(ratings: Any, share: float = 0.1) -> Split:
-    """Leave out the latest share of the rows; of those of one time, the last."""
+    """Hold out the latest share of the rows; rows with equal times stay in order."""
     ratings = read_ratings(ratings)
     out = np.zeros(len(ratings), bool)
     order = np.argsort(_times(ratings), kind="stable")
@@ -46,7 +47,7 @@ def by_time(ratings: Any, share: float = 0.1) -> Split:
 
 
 def last_out(ratings: Any, n: int = 1) -> Split:
-    """Leave out the last n rows of every user who has more, by time or else by order."""
+    """Hold out the last n rows, by time or else by order, of every user who has more than n."""
     if n < 1:
         raise RatingsError(f"n must be at least 1, not {n}")
     ratings = read_ratings(ratings)
@@ -60,13 +61,13 @@ def last_out(ratings: Any, n: int = 1) -> Split:
 
 
 def cold_users(ratings: Any, share: float = 0.1, seed: Seed = 0) -> Split:
-    """Leave out all rows of a share of the users, drawn at random."""
+    """Hold out all rows of a share of the users, drawn at random."""
     ratings = read_ratings(ratings)
     return _split(ratings, _cold(ratings.user, ratings.users, share, seed)[ratings.user])
 
 
 def cold_items(ratings: Any, share: float = 0.1, seed: Seed = 0) -> Split:
-    """Leave out all rows of a share of the items, drawn at random."""
+    """Hold out all rows of a share of the items, drawn at random."""
     ratings = read_ratings(ratings)
     return _split(ratings, _cold(ratings.item, ratings.items, share, seed)[ratings.item])
 
@@ -86,7 +87,7 @@ def _times(ratings: Ratings) -> NDArray[np.float64]:
 
 
 def _count(share: float, total: int) -> int:
-    """Return how many a share is: at least one, and not all."""
+    """Return the number of elements in a share: at least one, and not all."""
     if not 0 < share < 1:
         raise RatingsError(
             f"{called('share')} must be between 0 and 1, as it is left out, not {share!r:.60}"

@@ -1,9 +1,8 @@
-"""How far ratings fall from their prediction: what q says, and what ratings held out say of that.
+"""Calibrated prediction intervals (split conformal prediction).
 
-q says that a new rating has a standard deviation s. Some ratings are held out, and with
-z = |r - E[r]| / s of each of them, an interval that should hold a share p of all ratings is
-E[r] ± s Q(p), where Q(p) is the p-quantile of the z's. If ratings to come are like those held out,
-such intervals hold what they say, whatever the shape of the errors (split conformal prediction).
+Under q a new rating has the standard deviation s. With z = |r - E[r]| / s of held-out ratings and
+Q(p) the p-quantile of z, the interval E[r] ± s Q(p) contains a share p of all ratings, whatever the
+distribution of the errors, if new ratings are exchangeable with the held-out ones.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from svmp.errors import ModelError
 
 GRID = 1001
 FEW = 500
-"""With fewer ratings held out than this, the errors are taken for Normal."""
+"""With fewer held-out ratings than this, the errors are assumed to be Normal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +28,9 @@ class Spread:
     Attributes
     ----------
     scale
-        The root of the mean square: what s is to be multiplied with.
+        Root mean square of z, by which reported standard deviations are multiplied.
     quantiles
-        At 0, 0.001, ..., 1.
+        Quantiles at 0, 0.001, ..., 1.
     """
 
     scale: float
@@ -39,13 +38,13 @@ class Spread:
 
     @classmethod
     def normal(cls) -> Spread:
-        """Return what holds if q is right."""
+        """Return the distribution if q is calibrated and errors are Normal."""
         levels = np.linspace(0, 1, GRID)
         return cls(1.0, ndtri((1 + np.minimum(levels, 1 - 1e-6)) / 2))
 
     @classmethod
     def of(cls, error: NDArray[Any], std: NDArray[Any]) -> Spread:
-        """Learn it from the errors of ratings that were held out."""
+        """Estimate the distribution from the errors of held-out ratings."""
         if len(error) < FEW:
             return cls.normal()
         z = np.abs(error.astype(np.float64)) / std
@@ -54,11 +53,11 @@ class Spread:
         return cls(float(np.sqrt(np.mean(z**2))), quantiles)
 
     def wider(self, times: float) -> Spread:
-        """Return what it is where s has become so many times smaller, and errors have not."""
+        """Return the distribution if s becomes `times` times smaller and the errors do not."""
         return Spread(times * self.scale, times * self.quantiles)
 
     def reach(self, level: float) -> float:
-        """Return how many s an interval must reach either way to hold a share of all ratings."""
+        """Return the half-width, in units of s, of an interval with the given coverage."""
         if not 0 < level < 1:
             raise ModelError(f"the level of an interval must be between 0 and 1, not {level}")
         return float(np.interp(level, np.linspace(0, 1, GRID), self.quantiles))

@@ -1,4 +1,4 @@
-"""The n best items of every user, in blocks of users, so that memory stays bounded."""
+"""The n best items of every user, in blocks of users to bound memory."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from svmp.kernels.machine.threads import share
 from svmp.recommend.side import Floats, Keys, Side, score_all, variance_all
 
 CELLS = 8_000_000
-"""About how many scores there are at a time."""
+"""Approximate number of scores that are in memory at a time."""
 BLOCK = 256
-"""How many users are scored together, and share a draw of the items, at most."""
+"""Maximum number of users that are scored together, and share a draw of the items."""
 Explore = Literal["thompson", "ucb"] | None
 
 
 def scorer(items: Side, explore: Explore, width: float, seed: Seed) -> Callable[..., Floats]:
-    """Return the function that scores a block of users, by its number, against all items."""
+    """Return a function of the number and the users of a block that scores them on all items."""
     if explore is None:
         return lambda block, users: score_all(users, items)
     if explore == "ucb":
@@ -42,8 +42,8 @@ def scorer(items: Side, explore: Explore, width: float, seed: Seed) -> Callable[
 def best_of_row(line, n, seen, place, value):  # type: ignore[no-untyped-def] # pragma: no cover
     """Write the places and values of the n best scores of one row, best first.
 
-    The scores at the places that were seen are left out. Of two equal scores the first is better.
-    Where there are fewer than n, the place stays as it is.
+    The scores at the places in `seen` are left out. Ties are broken by place. If there are fewer
+    than n scores, the remaining places are not written.
     """
     for e in range(len(seen)):
         line[seen[e]] = -np.inf
@@ -64,7 +64,7 @@ def best_of_row(line, n, seen, place, value):  # type: ignore[no-untyped-def] # 
 
 @shared
 def best_of_rows(taken, scores, n, begin, seen, places, values):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Do so for every row; row r has seen `seen[begin[r]:begin[r + 1]]`."""
+    """Call `best_of_row` for every row; row r leaves out `seen[begin[r]:begin[r + 1]]`."""
     row = claim(taken, 1)
     while row < len(scores):
         some = seen[begin[row] : begin[row + 1]]
@@ -73,7 +73,7 @@ def best_of_rows(taken, scores, n, begin, seen, places, values):  # type: ignore
 
 
 def best(scores: Floats, n: int, begin: Keys, seen: Keys, places: Keys) -> None:
-    """Write the places of the n best scores of each row; one row does not wake other threads."""
+    """Write the places of the n best scores of each row; a single row runs on this thread."""
     values = np.full((len(scores), n), -np.inf, np.float32)
     if len(scores) == 1 and n:
         best_of_row(scores[0], n, seen, places[0], values[0])
@@ -82,14 +82,14 @@ def best(scores: Floats, n: int, begin: Keys, seen: Keys, places: Keys) -> None:
 
 
 def rank(scores: Floats, begin: Keys, seen: Keys, row: Keys, column: Keys, ranks: Keys) -> None:
-    """Write the rank of some cells, from 1, among the scores of their row that were not seen."""
+    """Write the ranks of cells, from 1, among the scores of their row that are not in `seen`."""
     scores[np.repeat(np.arange(len(scores)), np.diff(begin)), seen] = -np.inf
     share(rank_cells, scores, row, column, ranks)
 
 
 @shared
 def rank_cells(taken, scores, row, column, ranks):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Write the rank of some cells, from 1, among the scores of their row."""
+    """Write the ranks of cells, from 1, among the scores of their row."""
     first = claim(taken, CHUNK)
     while first < len(row):
         for cell in range(first, min(first + CHUNK, len(row))):
@@ -105,7 +105,7 @@ def rank_cells(taken, scores, row, column, ranks):  # type: ignore[no-untyped-de
 def shown(
     blocks: Sequence[int], progress: bool | None, doing: str = "recommending", few: int = 20
 ) -> Iterable[int]:
-    """Show how far it is, by default on a terminal and if there are more than a few."""
+    """Show a progress bar; by default on a terminal, if there are more than `few` blocks."""
     if progress is None:
         progress = sys.stderr.isatty() and len(blocks) > few
     if not progress:

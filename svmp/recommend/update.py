@@ -1,17 +1,17 @@
-"""More ratings for a model that is fitted: what it believes is the prior of what comes.
+"""Update a fitted model with more ratings: its posterior is the prior of the new rows.
 
-Only the new rows are read, and only the users and items that they name are touched.
+Only the new rows are read, and only their users and items change.
 
-A pair that is rated again has its first rating in q already. Both have the same precision tau, so
-that of the two messages, one out and one in, only the pull tau E[x] (new - old) is left. A row with
-a small share of tau pulls as much if it lies as many times as far from what is predicted.
+If a pair is rated again, q already contains its first rating. Both ratings have the same precision
+tau, so replacing one message by the other leaves tau E[x] (new - old). A row with a fraction of tau
+has the same effect if its residual is larger by the inverse of that fraction.
 
-A rating that is further than CUT standard deviations from its prediction is brought to there.
+A rating further than CUT standard deviations from its prediction is clipped to that distance.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,34 +23,60 @@ from svmp.ratings.table import Ids, keys_of
 from svmp.recommend.history import History
 from svmp.recommend.learn import CUT
 from svmp.recommend.network import continued, sides
-from svmp.recommend.side import Keys, Known, Side, score
-
-if TYPE_CHECKING:
-    from svmp.recommend.rating import RatingModel
+from svmp.recommend.side import EntityTable, Keys, Side, score
 
 SWEEPS = 3
-"""Sweeps over the new rows: more change held-out errors by less than a twentieth of a percent, also
-those of new users and items."""
+"""Sweeps over the new rows: more change held-out errors by less than 0.05%, also those of new users
+and items."""
 AGAIN = 0.25
-"""The share of the precision with which a pair counts that is rated again."""
+"""Fraction of the noise precision that is given to a pair that is rated again."""
 APART = 0.1
-"""How far new elements start from 0, in standard deviations, so that no two factors are alike."""
+"""Standard deviation of the starting means of new elements, relative to the prior's: it breaks the
+symmetry between factors."""
 
 
-def taken_in(model: RatingModel, ratings: Ratings) -> None:
-    """Let a model learn from more ratings."""
-    known = model.users_, model.items_
+class RatingState(NamedTuple):
+    """What a model of ratings has learned, and an update changes.
+
+    Attributes
+    ----------
+    users, items
+        Ids and q of all users and items.
+    history
+        The ratings, by user.
+    noise
+        Variance of the noise of each user.
+    """
+
+    users: EntityTable
+    items: EntityTable
+    history: History
+    noise: NDArray[np.float32]
+
+
+def update_ratings(
+    state: RatingState,
+    ratings: Ratings,
+    *,
+    prior_noise: float,
+    offset: float,
+    seed: int,
+    threads: int | None,
+    progress: bool | None,
+) -> RatingState:
+    """Return the state of a model after more ratings; `prior_noise` is that of new users."""
+    known = state.users, state.items
     users, items = enlarged(known[0], ratings.user_ids), enlarged(known[1], ratings.item_ids)
     user = keys_of(users.ids, ratings.user_ids)[ratings.user]
     item = keys_of(items.ids, ratings.item_ids)[ratings.item]
-    history = joined(model.history_, user, item, ratings, len(users))
+    history = joined(state.history, user, item, ratings, len(users))
     new = len(users) - len(known[0])
-    noise = np.concatenate([model.noise_, np.full(new, model.prior_noise_, np.float32)])
+    noise = np.concatenate([state.noise, np.full(new, prior_noise, np.float32)])
     some_users, u = np.unique(user, return_inverse=True)
     some_items, i = np.unique(item, return_inverse=True)
-    centred = ratings.rating - np.float32(model.offset_)
+    centred = ratings.rating - np.float32(offset)
     precision = 1 / noise[user].astype(np.float64)
-    change = ratings.rating - model.history_.ratings_of(user, item)
+    change = ratings.rating - state.history.ratings_of(user, item)
     again = ~np.isnan(change)
     now, var = score(users.side.at(user), items.side.at(item))
     reach = CUT * np.sqrt(var + noise[user])
@@ -59,7 +85,7 @@ def taken_in(model: RatingModel, ratings: Ratings) -> None:
     rows = Ratings(u.astype(np.int32), i.astype(np.int32), centred, some_users, some_items)
     before = users.side.at(some_users), items.side.at(some_items)
     network = continued(rows, *before, precision)
-    rng = np.random.default_rng([model.seed_, len(history.item)])
+    rng = np.random.default_rng([seed, len(history.item)])
     start = {
         **_start("a", "u", before[0], some_users >= len(known[0]), rng),
         **_start("b", "v", before[1], some_items >= len(known[1]), rng),
@@ -68,46 +94,47 @@ def taken_in(model: RatingModel, ratings: Ratings) -> None:
         network,
         FullVB(),
         init=start,
-        seed=model.seed_,
+        seed=seed,
         max_sweeps=SWEEPS,
         bound_every=SWEEPS,
         tol=0,
-        threads=model.threads,
-        progress=model.progress,
+        threads=threads,
+        progress=progress,
     )
     if q.status == "interrupted":
         raise KeyboardInterrupt
     after = sides(q.posteriors)
-    model.users_ = replaced(users, some_users, after[0])
-    model.items_ = replaced(items, some_items, after[1])
-    model.history_, model.noise_ = history, noise
+    return RatingState(
+        replaced(users, some_users, after[0]), replaced(items, some_items, after[1]), history, noise
+    )
 
 
-def enlarged(known: Known, ids: Ids) -> Known:
-    """Add those that are not known yet, as they are before any data."""
+def enlarged(known: EntityTable, ids: Ids) -> EntityTable:
+    """Add the ids that are not known yet, with the prior as their q."""
     new = ids[keys_of(known.ids, ids) < 0]
     if not len(new):
         return known
     prior = (np.repeat(array, len(new), axis=0) for array in known.prior.arrays())
     both = zip(known.side.arrays(), prior, strict=True)
     side = Side(*(np.concatenate(arrays) for arrays in both))
-    return Known(known.what, np.concatenate([known.ids, new]), side, known.prior)
+    return EntityTable(known.what, np.concatenate([known.ids, new]), side, known.prior)
 
 
-def replaced(known: Known, keys: Keys, some: Side) -> Known:
-    """Put in what has become of some."""
+def replaced(known: EntityTable, keys: Keys, some: Side) -> EntityTable:
+    """Return a table in which the q of some keys is replaced."""
     arrays = [np.array(array) for array in known.side.arrays()]
     for array, new in zip(arrays, some.arrays(), strict=True):
         array[keys] = new
-    return Known(known.what, known.ids, Side(*arrays), known.prior)
+    return EntityTable(known.what, known.ids, Side(*arrays), known.prior)
 
 
 def joined(
     history: History, user: Keys, item: Keys, ratings: Ratings, users: int, add: bool = False
 ) -> History:
-    """Add rows to a history; a pair that is there already gets the new rating, or the sum.
+    """Add rows to a history; a pair that exists gets the new rating, or with `add` the sum.
 
-    Rows without times are as late as the latest before; without times before, none are kept.
+    New rows without times get the latest time of the history; if the history has no times, those of
+    new rows are dropped.
     """
     all_users = np.concatenate([history.user, user.astype(np.int32)])
     all_items = np.concatenate([history.item, item.astype(np.int32)])
@@ -129,7 +156,7 @@ def joined(
 def _start(
     bias: str, factors: str, side: Side, new: NDArray[np.bool_], rng: np.random.Generator
 ) -> dict[str, Any]:
-    """Start where q is; new elements a little apart."""
+    """Return a start at q, with random displacements of new elements."""
     mean = side.mean.astype(np.float64)
     variances = np.diagonal(side.cov, axis1=1, axis2=2) if side.full else side.cov
     mean[new] += APART * np.sqrt(variances[new]) * rng.standard_normal(mean[new].shape)

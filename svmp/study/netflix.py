@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from svmp.network.distributions import Normal
-from svmp.network.expressions import dot
+from svmp import models
 from svmp.network.model import Model
 from svmp.ratings import read_ratings
 
@@ -15,12 +14,8 @@ from svmp.ratings import read_ratings
 def matrix_factorization(ratings: Any, factors: int = 5) -> Model:
     """Declare the paper's model: r_mn ~ Normal(u_m . v_n, 1), all factors Normal(0, 1)."""
     ratings = read_ratings(ratings)
-    sizes = {"user": ratings.users, "item": ratings.items, "factor": factors}
-    with Model(coords=sizes) as model:
-        u = Normal("u", mu=0, tau=1, dims=("user", "factor"))
-        v = Normal("v", mu=0, tau=1, dims=("item", "factor"))
-        Normal("r", mu=dot(u[ratings.user], v[ratings.item]), tau=1, observed=ratings.rating)
-    return model
+    pairs = models.UserItemPairs(ratings.user, ratings.item, ratings.users, ratings.items)
+    return models.matrix_factorization(pairs, ratings.rating, factors)
 
 
 def beginning(ratings: Any, factors: int = 5, seed: int = 0) -> dict[str, dict[str, object]]:

@@ -1,4 +1,4 @@
-"""What the pages of svmp share: where they listen, how they refuse, and what keeps them apart."""
+"""Shared by the web pages of svmp: sockets, error responses and security headers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from starlette.types import Message, Send
 
 LOCAL = "127.0.0.1"
 HOST = re.compile(r"(\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[0-9a-z.-]+))(:(?P<port>[0-9]{1,5}))?")
-"""Name, or address of either kind, and maybe a port."""
+"""A Host header: a name or an address (IPv4 or IPv6), and optionally a port."""
 STYLE = Path(__file__).parent / "base.css"
-"""The style that pages have in common."""
+"""The style sheet that all pages share."""
 
 
 def listen(host: str, port: int | None, usual: int) -> socket.socket:
-    """Return a socket at a port; without one at the usual one, or at any if that is taken."""
+    """Return a socket at a port; by default at the usual port, or at a free one if it is in use."""
     if port is not None:
         return _socket(host, port)
     try:
@@ -44,9 +44,9 @@ def is_local(host: str) -> bool:
 
 
 def is_own(hosts: Sequence[str], port: int) -> bool:
-    """Whether the Host of a request is this machine, at this port or without one.
+    """Whether the Host header of a request names this machine, at this port or without one.
 
-    Any name can be made to point to 127.0.0.1: a request for another is from somebody else's page.
+    Any domain can resolve to 127.0.0.1 (DNS rebinding), so other names are not accepted.
 
     >>> is_own(["localhost"], 8014), is_own(["[::1]:8014"], 8014), is_own(["evil.example"], 8014)
     (True, True, False)
@@ -58,7 +58,7 @@ def is_own(hosts: Sequence[str], port: int) -> bool:
 
 
 def headers(**sources: str) -> list[tuple[bytes, bytes]]:
-    """Return headers that keep a page to itself; it may load only what is named, as `script=`."""
+    """Return security headers; a page may load only from the given sources, as `script=`."""
     allowed = "".join(f"{kind}-src {source}; " for kind, source in sources.items())
     found = {
         "Content-Security-Policy": (
@@ -75,7 +75,7 @@ def headers(**sources: str) -> list[tuple[bytes, bytes]]:
 
 
 def sending(send: Send, more: list[tuple[bytes, bytes]]) -> Send:
-    """Return what sends an answer with more headers."""
+    """Return a `send` that adds headers to a response."""
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -86,6 +86,6 @@ def sending(send: Send, more: list[tuple[bytes, bytes]]) -> Send:
 
 
 def refusal(errors: Mapping[str, str], status: int, **options: Any) -> Response:
-    """Answer with what is wrong: a sentence for each field, or for the whole request."""
-    body = json.dumps({"errors": errors})  # in ASCII, which can carry any text that JSON can
+    """Return an error response: a sentence for each field, or for the whole request."""
+    body = json.dumps({"errors": errors})  # in ASCII, which can represent any text
     return Response(body, status, media_type="application/json", **options)

@@ -1,4 +1,4 @@
-"""The body of a request: read before anything is done about it, as far as it may be long."""
+"""Read the body of a request, up to a size limit, before it is processed."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 LINGER = 1.0
-"""Seconds for which a refused body is still read, so that who is sending it hears why."""
+"""Seconds for which a refused body is still read, so that the client receives the response."""
 
 
-class BodyRefused(Exception):
+class BodyError(Exception):
     """A body that is too long, or too late.
 
     Attributes
     ----------
     status, reason
-        How to answer.
+        HTTP status and message of the response.
     """
 
     def __init__(self, status: int, reason: str) -> None:
@@ -27,14 +27,14 @@ class BodyRefused(Exception):
 
 
 def check_length(scope: Scope, most: int) -> None:
-    """Refuse a body that says that it is too long."""
+    """Raise if the Content-Length exceeds the limit."""
     for name, value in scope["headers"]:
         if name == b"content-length" and value.isdigit() and int(value[:20]) > most:
             raise too_long(most)
 
 
 async def read_body(receive: Receive, most: int, seconds: float) -> bytes | None:
-    """Return the body, or None if who asked has left."""
+    """Return the body, or None if the client has disconnected."""
     body = bytearray()
     try:
         async with asyncio.timeout(seconds):
@@ -48,16 +48,16 @@ async def read_body(receive: Receive, most: int, seconds: float) -> bytes | None
                 if not message.get("more_body"):
                     return bytes(body)
     except TimeoutError:
-        raise BodyRefused(408, f"the body did not arrive in {seconds:g} seconds") from None
+        raise BodyError(408, f"the body did not arrive in {seconds:g} seconds") from None
 
 
-def too_long(most: int) -> BodyRefused:
-    """Return what is said of a body that is too long."""
-    return BodyRefused(413, f"a body may have at most {most:,} bytes")
+def too_long(most: int) -> BodyError:
+    """Return the error of a body that is too long."""
+    return BodyError(413, f"a body may have at most {most:,} bytes")
 
 
 def replaying(body: bytes, receive: Receive) -> Receive:
-    """Return what receives a body that was read already, and then what comes."""
+    """Return a `receive` that first returns a body that was already read."""
     first: Message | None = {"type": "http.request", "body": body, "more_body": False}
 
     async def replay() -> Message:
@@ -69,9 +69,10 @@ def replaying(body: bytes, receive: Receive) -> Receive:
 
 
 async def refuse_unread(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer a request of which the body was not read to its end, and close the connection.
+    """Respond to a request whose body was not read completely, and close the connection.
 
-    To close it while the body still comes would take the answer back; so reading goes on a moment.
+    If it were closed while the body is still arriving, the client might lose the response; so
+    reading continues for a moment.
     """
     if not has_body(scope):
         await response(scope, receive, send)
@@ -96,6 +97,6 @@ async def refuse_unread(response: Response, scope: Scope, receive: Receive, send
 
 
 def has_body(scope: Scope) -> bool:
-    """Whether a request says that it has a body."""
+    """Whether the headers of a request announce a body."""
     names = dict(scope["headers"])
     return b"transfer-encoding" in names or names.get(b"content-length", b"0").strip(b"0") != b""

@@ -1,8 +1,8 @@
-"""Connections with bounds: how many there are, how long they may wait, how long a head may be.
+"""Limits of connections: their number, waiting times, and the size of headers.
 
-uvicorn closes a connection that has been idle since its last answer, and no other: one on which a
-request never ends its headers, or an answer is never read, would stay open for ever. So each is
-looked at every now and then.
+uvicorn closes only connections that are idle after a response. One on which the headers of a
+request never end, or a response is never read, would stay open forever. So each connection is
+checked periodically.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """What connections may take.
+class ConnectionLimits:
+    """Limits of connections.
 
     Attributes
     ----------
     connections
-        How many there may be at a time.
+        Maximum number of simultaneous connections.
     head
-        Bytes of the first line and the headers of a request.
+        Maximum size of the request line and the headers, in bytes.
     head_seconds
-        Until these must have arrived, since the connection was made or the last answer was given;
-        and for which an answer may wait to be read.
+        Time limit for these to arrive, from the start of the connection or the last response; and
+        for the client to read a response.
     """
 
     connections: int = 1_000
@@ -38,9 +38,9 @@ class Bounds:
 
 
 class Config(uvicorn.Config):
-    """How uvicorn serves a page of svmp, within bounds; processes that it starts have it too."""
+    """Configuration of uvicorn with limits of connections, also in its worker processes."""
 
-    def __init__(self, app: Any, bounds: Bounds, **options: Any) -> None:
+    def __init__(self, app: Any, bounds: ConnectionLimits, **options: Any) -> None:
         self.bounds = bounds
         super().__init__(
             app,
@@ -55,8 +55,8 @@ class Config(uvicorn.Config):
         )
 
 
-class Bounded(asyncio.Protocol):
-    """Ends a connection that takes too much; in front of either protocol class of uvicorn."""
+class LimitedProtocol(asyncio.Protocol):
+    """Closes connections that exceed the limits; a mixin for either protocol class of uvicorn."""
 
     config: Config
     connections: set[Any]
@@ -66,26 +66,26 @@ class Bounded(asyncio.Protocol):
     cycle: Any
 
     def connection_made(self, transport: Any) -> None:
-        """Begin, unless there are too many."""
+        """Accept a connection, unless there are too many."""
         super().connection_made(transport)
-        self.bounds: Bounds = self.config.bounds
-        self.head = 0  # bytes of one that is not complete
+        self.bounds: ConnectionLimits = self.config.bounds
+        self.head = 0  # bytes of incomplete headers
         self.state: object = None
         self.since = 0.0
         self.timer: asyncio.TimerHandle | None = None
         if len(self.connections) > self.bounds.connections:
             self.refuse(503, "there are too many connections: ask again later")
         else:
-            self.look()
+            self.check()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
+        """Stop the timer."""
         if self.timer is not None:
             self.timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on, unless this has become too long a head."""
+        """Read on, unless the headers have become too long."""
         if self.transport.is_closing():
             return
         super().data_received(data)
@@ -95,11 +95,11 @@ class Bounded(asyncio.Protocol):
 
     @property
     def between_requests(self) -> bool:
-        """Whether the head of a request is waited for."""
+        """Whether the connection waits for the headers of a request."""
         return self.cycle is None or self.cycle.response_complete
 
-    def look(self) -> None:
-        """End a connection that has been waiting for too long; look again later."""
+    def check(self) -> None:
+        """Close the connection if the client has been inactive for too long; check again later."""
         now, seconds = self.loop.time(), self.bounds.head_seconds
         state = self.waiting_for()
         if state is None or state != self.state:
@@ -108,14 +108,14 @@ class Bounded(asyncio.Protocol):
             if self.head and not self.transport.is_closing():
                 self.refuse(408, f"the headers did not arrive in {seconds:g} seconds")
             elif self.transport.is_closing() or self.transport.get_write_buffer_size():
-                self.transport.abort()  # what was sent is not read
+                self.transport.abort()  # the client does not read the response
             else:
                 self.transport.close()
             self.since = now
-        self.timer = self.loop.call_later(min(1.0, seconds / 4), self.look)
+        self.timer = self.loop.call_later(min(1.0, seconds / 4), self.check)
 
     def waiting_for(self) -> object:
-        """Return what the other side should do next, and None if it is not its turn."""
+        """Return what the client should do next, or None if the server should act."""
         if self.transport.is_closing():
             return "to read the last answer"
         if self.between_requests:
@@ -125,7 +125,7 @@ class Bounded(asyncio.Protocol):
         return None
 
     def refuse(self, status: int, reason: str) -> None:
-        """Answer with what is wrong, before there is a request to be answered, and end."""
+        """Send an error response outside of the application, and close the connection."""
         body = json.dumps({"errors": {"request": reason}})
         self.transport.write(
             f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
@@ -135,5 +135,5 @@ class Bounded(asyncio.Protocol):
         self.transport.close()
 
 
-class Connection(Bounded, AutoHTTPProtocol):  # type: ignore[misc, valid-type] # which is one of two
-    """A connection of the quicker protocol that is installed, within bounds."""
+class Connection(LimitedProtocol, AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    """A connection with limits, by the faster of uvicorn's protocols that is installed."""

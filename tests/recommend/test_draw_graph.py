@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from svmp.kernels.machine.threads import use_threads
 from svmp.recommend.draw_graph import odds
-from svmp.recommend.graph import Events, network, popularity
+from svmp.recommend.graph import EventGraph, network, popularity
 
 
 @settings(max_examples=100)
@@ -24,7 +24,7 @@ def test_the_table_has_the_odds_that_it_was_made_of(weights: list[float]) -> Non
 
 
 @st.composite
-def some_events(draw: st.DrawFn) -> Events:
+def some_events(draw: st.DrawFn) -> EventGraph:
     """Users with few events, with many, with all items, and with none."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     users, items = draw(st.integers(1, 8)), draw(st.integers(1, 40))
@@ -35,13 +35,15 @@ def some_events(draw: st.DrawFn) -> Events:
     begin = np.concatenate([[0], np.cumsum([len(t) for t in taken])])
     item = np.concatenate(taken).astype(np.int32)
     ratio = draw(st.sampled_from([0.3, 1.0, 3.0, 50.0]))
-    return Events(begin, item, popularity(item, items, draw(st.sampled_from([0.0, 1.0]))), ratio)
+    return EventGraph(
+        begin, item, popularity(item, items, draw(st.sampled_from([0.0, 1.0]))), ratio
+    )
 
 
 @settings(max_examples=60)
 @given(some_events(), st.integers(0, 2**31), st.integers(-5, 100))
 def test_a_graph_has_all_events_and_others_without_repeats(
-    events: Events, seed: int, iteration: int
+    events: EventGraph, seed: int, iteration: int
 ) -> None:
     found = events.draw(seed, iteration)
     assert np.array_equal(found, events.draw(seed, iteration))
@@ -60,7 +62,7 @@ def test_a_graph_has_all_events_and_others_without_repeats(
 def test_others_are_drawn_with_the_odds_that_are_asked_for() -> None:
     """One other at a time, many times: frequencies within five standard errors."""
     weights = np.array([1.0, 2.0, 5.0, 0.5, 8.0])
-    events = Events(np.arange(20_001), np.zeros(20_000, np.int32), weights, 1.0)
+    events = EventGraph(np.arange(20_001), np.zeros(20_000, np.int32), weights, 1.0)
     found = events.draw(3, 1)[1::2]
     expected = weights[1:] / weights[1:].sum()  # item 0 was taken
     share = np.bincount(found, minlength=5)[1:] / len(found)
@@ -73,7 +75,7 @@ def test_graphs_differ_by_iteration_user_and_seed_and_not_by_threads() -> None:
     rng = np.random.default_rng(0)
     begin = np.arange(0, 4001, 20)
     item = np.concatenate([rng.choice(500, 20, replace=False) for _ in range(200)])
-    events = Events(begin, item.astype(np.int32), np.ones(500), 2.0)
+    events = EventGraph(begin, item.astype(np.int32), np.ones(500), 2.0)
     first = events.draw(1, 1)
     assert (first != events.draw(1, 2)).mean() > 0.5
     assert (first != events.draw(2, 1)).mean() > 0.5
@@ -83,7 +85,7 @@ def test_graphs_differ_by_iteration_user_and_seed_and_not_by_threads() -> None:
 
 @pytest.mark.parametrize("precision", [2.0, None])
 def test_the_network_of_a_graph(precision: float | None) -> None:
-    events = Events(np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), np.ones(6), 1.0)
+    events = EventGraph(np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), np.ones(6), 1.0)
     model = network(events, events.draw(0, 1), 2, precision)
     assert set(model.variables) == {"u", "v", "b", "of_b", "taken"} | (
         {"of_u", "of_v"} if precision is None else set()

@@ -13,8 +13,8 @@ import svmp
 from svmp.inference.online import Online
 from svmp.ratings import Ratings
 from svmp.recommend import EventModel, evaluate, split
-from svmp.recommend.chance import probability
-from svmp.recommend.considered import at_rest
+from svmp.recommend.fold_events import fold_in_events
+from svmp.recommend.probability import probability
 from svmp.recommend.side import Side
 
 
@@ -87,7 +87,8 @@ def test_folding_in_is_the_fit_of_one_user_where_items_are_known(model: EventMod
     certain.__dict__ |= vars(model)
     known = Side(side.bias, nothing[0], side.mean, nothing[1])
     certain.items_ = type(model.items_)("item", model.items_.ids, known, model.items_.prior)
-    user, _ = at_rest(certain, np.array([0, 4, 8]), np.ones(3, np.int64))
+    state, settings = certain._state(), certain._settings()
+    user, _ = fold_in_events(state, settings, np.array([0, 4, 8]), np.ones(3, np.int64))
     keys = np.concatenate([[0, 4, 8], _others(certain)])
     x, bias = side.mean[keys], side.bias[keys]
     taken = np.arange(len(x)) < 3
@@ -104,10 +105,10 @@ def test_folding_in_is_the_fit_of_one_user_where_items_are_known(model: EventMod
 
 
 def _others(model: EventModel) -> Any:
-    from svmp.recommend.considered import DRAWS
-    from svmp.recommend.graph import Events
+    from svmp.recommend.fold_events import DRAWS
+    from svmp.recommend.graph import EventGraph
 
-    events = Events(np.array([0, 3]), np.array([0, 4, 8], np.int32), model.odds_, model.ratio)
+    events = EventGraph(np.array([0, 3]), np.array([0, 4, 8], np.int32), model.odds_, model.ratio)
     return np.concatenate([events.draw(model.seed, -t)[3:] for t in range(1, DRAWS + 1)])
 
 

@@ -13,9 +13,9 @@ from svmp.datasets import netflix_shaped
 from svmp.ratings import Ratings, read_ratings
 from svmp.recommend import EventModel
 from svmp.recommend.evaluate import ranks
-from svmp.recommend.graph import Events, popularity
+from svmp.recommend.graph import EventGraph, popularity
 from svmp.recommend.history import History
-from svmp.recommend.passed import Passed, draw_times
+from svmp.recommend.negatives import NegativeSampler, draw_times
 
 QUIET: Any = {"progress": False, "threads": 1}
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -153,11 +153,13 @@ def test_new_items_are_passed_by_as_often_as_in_a_fit() -> None:
     history = History.of(table(log, 200, 150))
     odds = popularity(history.item, 150, 1.0)
     afresh = np.arange(150) >= 130
-    passed = Passed.of(model, history, odds, log.user[new], afresh)
-    draws = [passed.draw(0, t) for t in range(1, 201)]
+    sampler = NegativeSampler.of(
+        model._state(), model._settings(), history, odds, log.user[new], afresh
+    )
+    draws = [sampler.draw(0, t) for t in range(1, 201)]
     item = np.concatenate([i for _, i in draws])
     found = np.bincount(item[item >= 130], minlength=150)[130:] / 200
-    events = Events(history.begin, history.item, odds, model.ratio)
+    events = EventGraph(history.begin, history.item, odds, model.ratio)
     graphs = np.concatenate([events.draw(0, t)[events.taken == 0] for t in range(1, 201)])
     wanted = np.bincount(graphs, minlength=150)[130:] / 200
     np.testing.assert_allclose(found, wanted, rtol=0.1, atol=0.5)

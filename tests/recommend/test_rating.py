@@ -227,10 +227,10 @@ def test_the_spread_of_a_similarity_is_that_of_draws() -> None:
     model = fitted()
     side = model.items_.side
     sure = type(side)(side.bias, side.bias_var, side.mean, side.cov * np.float32(0.01))
-    from svmp.recommend.similar import Likeness
+    from svmp.recommend.similar import Similarity
 
     root = metric(model.users_.side)
-    places, _, stds = Likeness.of(sure, model.users_.side).most(4, 3)
+    places, _, stds = Similarity.of(sure, model.users_.side).most(4, 3)
     rng = np.random.default_rng(0)
     values = []
     for _ in range(3000):

@@ -13,7 +13,7 @@ import pytest
 
 from svmp.errors import FileError, ModelError
 from svmp.recommend import EventModel, RatingModel, load
-from tests.ratings.test_outside import panic
+from tests.ratings.test_library_errors import panic
 from tests.recommend.tools import drawn, fitted
 
 from .test_files import change

@@ -16,7 +16,7 @@ KINDS: list[Any] = [RatingModel, EventModel]
 
 
 def fitted(kind: Any, seed: Any) -> Any:
-    fast = {"max_sweeps": 3} if kind is RatingModel else {"iterations": 2}
+    fast = {"max_sweeps": 3, "calibrate": 0} if kind is RatingModel else {"iterations": 2}
     return kind(2, seed=seed, progress=False, threads=1, **fast).fit(drawn(0))
 
 

@@ -14,8 +14,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from svmp.web import LOCAL, body, listen
-from svmp.web.body import BodyRefused, check_length, read_body, refuse_unread
-from svmp.web.connection import Bounded, Bounds, Config, Connection
+from svmp.web.body import BodyError, check_length, read_body, refuse_unread
+from svmp.web.connection import Config, Connection, ConnectionLimits, LimitedProtocol
 
 httptools = pytest.importorskip("uvicorn.protocols.http.httptools_impl")
 
@@ -24,11 +24,11 @@ PATIENCE = 120.0
 MOST, SECONDS = 1000, 0.2
 
 
-class H11(Bounded, H11Protocol):  # type: ignore[misc]
+class H11(LimitedProtocol, H11Protocol):  # type: ignore[misc]
     """The protocol that is always installed."""
 
 
-class HttpTools(Bounded, httptools.HttpToolsProtocol):  # type: ignore[misc, name-defined]
+class HttpTools(LimitedProtocol, httptools.HttpToolsProtocol):  # type: ignore[misc, name-defined]
     """The quicker one."""
 
 
@@ -47,7 +47,7 @@ class App:
         try:
             check_length(scope, MOST)
             sent = await read_body(receive, MOST, SECONDS)
-        except BodyRefused as refused:
+        except BodyError as refused:
             answer = Response(refused.reason, refused.status)
             await refuse_unread(answer, scope, receive, send)
             return
@@ -58,7 +58,7 @@ class App:
 
 
 @contextmanager
-def serving(protocol: Any, bounds: Bounds) -> Iterator[tuple[int, uvicorn.Server]]:
+def serving(protocol: Any, bounds: ConnectionLimits) -> Iterator[tuple[int, uvicorn.Server]]:
     config = Config(App(), bounds, lifespan="off")
     config.http = protocol
     with listen(LOCAL, 0, 0) as place:
@@ -126,7 +126,7 @@ def protocol(request: pytest.FixtureRequest) -> Any:
 
 def test_the_quicker_protocol_is_taken() -> None:
     assert issubclass(Connection, (httptools.HttpToolsProtocol, H11Protocol))
-    assert issubclass(Connection, Bounded)
+    assert issubclass(Connection, LimitedProtocol)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_the_quicker_protocol_is_taken() -> None:
     ],
 )
 def test_headers_that_never_end_end_the_connection(protocol: Any, sent: bytes) -> None:
-    with serving(protocol, Bounds(head_seconds=0.3)) as (port, server):
+    with serving(protocol, ConnectionLimits(head_seconds=0.3)) as (port, server):
         with connect(port, sent) as waiting:
             said = rest(waiting)
         wait_for(lambda: not server.server_state.connections)
@@ -151,7 +151,7 @@ def test_headers_that_never_end_end_the_connection(protocol: Any, sent: bytes) -
 
 
 def test_headers_that_trickle_in_end_the_connection(protocol: Any) -> None:
-    with serving(protocol, Bounds(head_seconds=0.5)) as (port, server):
+    with serving(protocol, ConnectionLimits(head_seconds=0.5)) as (port, server):
         with connect(port, b"GET / HTTP/1.1\r\n") as slow:
             send_until_closed(slow, b"X: y\r\n", 0.05)
         wait_for(lambda: not server.server_state.connections)
@@ -160,7 +160,10 @@ def test_headers_that_trickle_in_end_the_connection(protocol: Any) -> None:
 @pytest.mark.slow
 def test_a_connection_that_is_used_stays(protocol: Any) -> None:
     """It lives for several times as long as headers may take."""
-    with serving(protocol, Bounds(head_seconds=3.0)) as (port, _), connect(port) as steady:
+    with (
+        serving(protocol, ConnectionLimits(head_seconds=3.0)) as (port, _),
+        connect(port) as steady,
+    ):
         end = time.monotonic() + 8.0
         while time.monotonic() < end:
             steady.sendall(get())
@@ -169,7 +172,7 @@ def test_a_connection_that_is_used_stays(protocol: Any) -> None:
 
 
 def test_a_head_that_is_too_long_is_refused(protocol: Any) -> None:
-    with serving(protocol, Bounds(head=5_000)) as (port, server):
+    with serving(protocol, ConnectionLimits(head=5_000)) as (port, server):
         with connect(port, b"GET / HTTP/1.1\r\nHost: x\r\n") as long:
             send_until_closed(long, b"X-Name: " + b"y" * 500 + b"\r\n", 0.001)
         wait_for(lambda: not server.server_state.connections)
@@ -180,7 +183,7 @@ def test_a_head_that_is_too_long_is_refused(protocol: Any) -> None:
 
 
 def test_too_many_connections_are_refused_and_others_go_on(protocol: Any) -> None:
-    with serving(protocol, Bounds(connections=5)) as (port, server), ExitStack() as held:
+    with serving(protocol, ConnectionLimits(connections=5)) as (port, server), ExitStack() as held:
         some = [held.enter_context(connect(port)) for _ in range(5)]
         wait_for(lambda: len(server.server_state.connections) == 5)
         with connect(port, get()) as one_more:
@@ -197,7 +200,7 @@ def test_too_many_connections_are_refused_and_others_go_on(protocol: Any) -> Non
 def test_a_body_that_never_comes_is_given_up(protocol: Any) -> None:
     heads = [post(9), post(9) + b"1234", post(9, "Expect: 100-continue\r\n")]
     heads.append(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12")
-    with serving(protocol, Bounds()) as (port, server):
+    with serving(protocol, ConnectionLimits()) as (port, server):
         for head in heads:
             with connect(port, head) as slow:
                 assert b"HTTP/1.1 408 " in rest(slow)
@@ -206,7 +209,7 @@ def test_a_body_that_never_comes_is_given_up(protocol: Any) -> None:
 
 @pytest.mark.parametrize("length", [MOST + 1, 10**10, 10**18])
 def test_a_body_that_says_it_is_too_long_is_refused_at_once(protocol: Any, length: int) -> None:
-    with serving(protocol, Bounds()) as (port, server):
+    with serving(protocol, ConnectionLimits()) as (port, server):
         for more in ("", "Expect: 100-continue\r\n"):
             with connect(port, post(length, more)) as long:
                 assert rest(long).startswith(b"HTTP/1.1 413 ")
@@ -215,7 +218,7 @@ def test_a_body_that_says_it_is_too_long_is_refused_at_once(protocol: Any, lengt
 
 def test_a_body_that_turns_out_too_long_is_refused_and_that_is_heard(protocol: Any) -> None:
     head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-    with serving(protocol, Bounds()) as (port, _):
+    with serving(protocol, ConnectionLimits()) as (port, _):
         with connect(port, head + b"3e8\r\n" + b"x" * 1000 + b"\r\n0\r\n\r\n") as fits:
             assert fits.recv(65536).startswith(b"HTTP/1.1 200 ")
         with connect(port, head) as long:
@@ -226,7 +229,7 @@ def test_a_body_that_turns_out_too_long_is_refused_and_that_is_heard(protocol: A
 
 
 def test_an_answer_that_is_never_read_ends_the_connection(protocol: Any) -> None:
-    with serving(protocol, Bounds(head_seconds=0.5)) as (port, server):
+    with serving(protocol, ConnectionLimits(head_seconds=0.5)) as (port, server):
         with connect(port, get("/long")) as deaf:
             wait_for(lambda: server.server_state.connections)
             wait_for(lambda: not server.server_state.connections)
@@ -236,7 +239,7 @@ def test_an_answer_that_is_never_read_ends_the_connection(protocol: Any) -> None
 
 
 def test_one_slow_connection_holds_up_nobody(protocol: Any) -> None:
-    with serving(protocol, Bounds(head_seconds=60.0)) as (port, _), ExitStack() as held:
+    with serving(protocol, ConnectionLimits(head_seconds=60.0)) as (port, _), ExitStack() as held:
         for sent in (b"", b"GET / HT", post(100), get("/long")):
             held.enter_context(connect(port, sent))
         with connect(port, get(more="Connection: close\r\n")) as quick:

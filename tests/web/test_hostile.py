@@ -27,17 +27,17 @@ from svmp.lab.process import RunEnd
 from svmp.lab.runs import Runs
 from svmp.recommend.service import demo
 from svmp.recommend.service.app import make_app
-from svmp.recommend.service.current import Current
-from svmp.recommend.service.front import Limits
+from svmp.recommend.service.current import CurrentModel
+from svmp.recommend.service.gateway import Limits
 from svmp.recommend.service.metrics import Metrics
 from svmp.web import LOCAL, body, listen
-from svmp.web.connection import Bounds, Config
+from svmp.web.connection import Config, ConnectionLimits
 
 from .hostile import Hostile, answer_to
 
 PATIENCE = 120.0
 """Seconds until one answer must be there, on a machine that is busy."""
-BOUNDS = Bounds(head_seconds=0.3)
+BOUNDS = ConnectionLimits(head_seconds=0.3)
 SERVICE: dict[str, dict[str, Any]] = {
     "/recommend": {"users": [1], "n": 3, "explore": None, "candidates": [1, 2], "exclude": [3]}
     | {"exclude_seen": True, "width": 1.0, "seed": 1, "level": 0.9, "unknown": "prior"},
@@ -87,7 +87,7 @@ def serving(app: Any, port: int, place: Any) -> Iterator[uvicorn.Server]:
 @contextmanager
 def service() -> Iterator[tuple[int, uvicorn.Server]]:
     metrics, limits = Metrics(), Limits(body=50_000, seconds=PATIENCE)
-    current = Current(demo.MODEL, demo.TITLES, "demo", 100, metrics)
+    current = CurrentModel(demo.MODEL, demo.TITLES, "demo", 100, metrics)
     with listen(LOCAL, 0, 0) as place:
         port = place.getsockname()[1]
         app = make_app(current, limits, metrics, None, port)
@@ -147,7 +147,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     async def read_body(receive: Any, most: int, seconds: float) -> bytes | None:
         return await usual(receive, most, min(seconds, 0.3))
 
-    monkeypatch.setattr("svmp.recommend.service.front.read_body", read_body)
+    monkeypatch.setattr("svmp.recommend.service.gateway.read_body", read_body)
     monkeypatch.setattr(same_origin, "read_body", read_body)
     monkeypatch.setattr(body, "LINGER", 0.1)
 

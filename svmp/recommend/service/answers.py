@@ -1,4 +1,4 @@
-"""What a model answers: from the body of a request to the body of an answer."""
+"""From the body of a request to the body of a response."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import numpy as np
 
 from svmp.errors import ModelError, UnknownError
 from svmp.recommend.events import EventModel
-from svmp.recommend.factors import Person
+from svmp.recommend.factor_model import Person
 from svmp.recommend.rating import RatingModel
 from svmp.recommend.service import bodies
 from svmp.recommend.service.catalogue import Catalogue, Titles
 
 Answer = dict[str, Any]
 ROWS = 100_000
-"""How many items one answer has at most."""
+"""Maximum number of items in a response."""
 PARTS = 10
-"""How many parts of an explanation are told."""
+"""Number of contributions in an explanation."""
 EVENTS = 10_000
-"""How often somebody may have taken items, in all."""
+"""Maximum number of events in a history."""
 REASONS = 1_000
-"""How many items may be explained, times how many were rated, at most."""
+"""Limit of the number of explained items times the length of the history."""
 
 
-class Served:
-    """A model that is in use. It never changes, so that a request sees one model only."""
+class ServedModel:
+    """The model in use. It is immutable, so that a request sees one model only."""
 
     def __init__(
         self, model: RatingModel | EventModel, titles: Titles | None, name: str, batch: int
@@ -43,7 +43,7 @@ class Served:
             "name": name,
         }
 
-    # --- the questions ---------------------------------------------------------------------
+    # --- requests --------------------------------------------------------------------------
 
     def recommend(self, asked: bodies.Recommend) -> Answer:
         """Return the best items for users."""
@@ -66,7 +66,7 @@ class Served:
         return {"items": self._scored(person, top, asked)}
 
     def predict(self, asked: bodies.Predict) -> Answer:
-        """Return what is expected of items."""
+        """Return predictions for items."""
         self._check("items", asked.items)
         if (asked.users is None) == (asked.history is None):
             raise ModelError("give users or history, one of the two")
@@ -80,7 +80,7 @@ class Served:
         return {"predictions": self._predicted(who, asked.items, asked.level, asked.unknown)}
 
     def similar(self, asked: bodies.Similar) -> Answer:
-        """Return what is like an item, or who is like a user."""
+        """Return the items most similar to an item, or the users most similar to a user."""
         if (asked.item is None) == (asked.user is None):
             raise ModelError("give item or user, one of the two")
         if asked.item is not None:
@@ -94,7 +94,7 @@ class Served:
         return {"similar": [*map(self.catalogue.entitled, rows)] if what == "item" else rows}
 
     def explain(self, asked: bodies.Explain) -> Answer:
-        """Say why items get their scores."""
+        """Return explanations of the scores of items."""
         self._check("items", asked.items)
         if (asked.user is None) == (asked.history is None):
             raise ModelError("give user or history, one of the two")
@@ -104,13 +104,13 @@ class Served:
         return {"explanations": [self._reason(who, item) for item in asked.items]}
 
     def search(self, text: str, n: int) -> Answer:
-        """Return items by words of their title."""
+        """Return items whose title contains all words of a text."""
         catalogue = self.catalogue
         keys = catalogue.search(text, n)
         rows = zip(catalogue.ids[keys].tolist(), catalogue.ratings[keys].tolist(), strict=True)
         return {"items": [catalogue.entitled({"item": i, "ratings": count}) for i, count in rows]}
 
-    # --- parts of answers ------------------------------------------------------------------
+    # --- parts of responses ----------------------------------------------------------------
 
     def _check(self, name: str, given: Any) -> None:
         if len(given or ()) > self.batch:
@@ -151,7 +151,7 @@ class Served:
         return self.model.fold_in(items, ratings)
 
     def field_of(self, asked: Any) -> str:
-        """Return the field of a request that names what is not in the model."""
+        """Return the field of a request that has an unknown id."""
         for name in ("users", "user", "items", "item", "candidates", "exclude", "history"):
             given = getattr(asked, name, None)
             if given is None or given == []:
@@ -201,7 +201,7 @@ class Served:
 
 
 def listed(column: Any) -> list[Any]:
-    """Return an array as a list, its numbers with six digits after the point."""
+    """Return an array as a list, with floats rounded to six decimals."""
     if column.dtype.kind != "f":
         return list(column.tolist())
     return list(np.round(column.astype(np.float64), 6).tolist())

@@ -20,23 +20,23 @@ from starlette.responses import FileResponse
 from svmp import __version__, web
 from svmp.errors import SvmpError, UnknownError
 from svmp.recommend.service import bodies
-from svmp.recommend.service.answers import Answer, Served
-from svmp.recommend.service.current import Current
-from svmp.recommend.service.front import Front, Limits, is_open
+from svmp.recommend.service.answers import Answer, ServedModel
+from svmp.recommend.service.current import CurrentModel
+from svmp.recommend.service.gateway import Gateway, Limits, is_open
 from svmp.recommend.service.metrics import Metrics
 from svmp.recommend.service.route import Route
-from svmp.recommend.service.work import Busy, Worker
+from svmp.recommend.service.work import ComputeThread, QueueFull
 
 PAGE = Path(__file__).parent / "page"
 ERRORS = 10
-"""How many errors of one request are told."""
+"""Maximum number of errors in a response."""
 
 
 def make_app(
-    current: Current, limits: Limits, metrics: Metrics, token: str | None, port: int | None
-) -> Front:
-    """Return the service; with a port, one for pages at that port of this machine only."""
-    worker = Worker()
+    current: CurrentModel, limits: Limits, metrics: Metrics, token: str | None, port: int | None
+) -> Gateway:
+    """Return the service; with a port, it answers only requests to that port of this machine."""
+    worker = ComputeThread()
 
     @contextlib.asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -49,15 +49,15 @@ def make_app(
         title="svmp recommend",
         version=__version__,
         description="Recommendations that know how sure they are.",
-        docs_url=None,  # which would load scripts from elsewhere
+        docs_url=None,  # it would load scripts from other hosts
         redoc_url=None,
         lifespan=life,
-        responses={"4XX": {"model": bodies.Problem, "description": "What is wrong."}},
+        responses={"4XX": {"model": bodies.ErrorBody, "description": "The request is invalid."}},
         exception_handlers={
             RequestValidationError: invalid,
             SvmpError: cannot,
             HTTPException: wrong,
-            Busy: busy,
+            QueueFull: busy,
         },
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
@@ -66,7 +66,7 @@ def make_app(
         app.openapi = functools.partial(with_token, app)  # type: ignore[method-assign]
 
     async def answer(work: Callable[[Any, Any], Answer], asked: Any) -> Response:
-        """Answer from the model in use, which the next request may find replaced."""
+        """Answer from the model in use, which may be replaced before the next request."""
         served = current.served
         try:
             return as_json(await worker.answer(work, served, asked))
@@ -76,51 +76,51 @@ def make_app(
     @app.post("/recommend", responses=ok(bodies.Recommended))
     async def recommend(asked: bodies.Recommend) -> Response:
         """Return the best items for users."""
-        return await answer(Served.recommend, asked)
+        return await answer(ServedModel.recommend, asked)
 
     @app.post("/fold-in", responses=ok(bodies.Folded))
     async def fold_in(asked: bodies.FoldIn) -> Response:
         """Return the best items for somebody who is not in the model."""
-        return await answer(Served.fold_in, asked)
+        return await answer(ServedModel.fold_in, asked)
 
     @app.post("/predict", responses=ok(bodies.Predicted))
     async def predict(asked: bodies.Predict) -> Response:
-        """Return expected ratings, or probabilities, and how sure they are."""
-        return await answer(Served.predict, asked)
+        """Return expected ratings, or probabilities, and their standard deviations."""
+        return await answer(ServedModel.predict, asked)
 
-    @app.post("/similar", responses=ok(bodies.Likes))
+    @app.post("/similar", responses=ok(bodies.Neighbours))
     async def similar(asked: bodies.Similar) -> Response:
-        """Return what is most like an item, or who is most like a user."""
-        return await answer(Served.similar, asked)
+        """Return the items most similar to an item, or the users most similar to a user."""
+        return await answer(ServedModel.similar, asked)
 
     @app.post("/explain", responses=ok(bodies.Explained))
     async def explain(asked: bodies.Explain) -> Response:
-        """Say which of somebody's ratings move the scores of items, and by how much."""
-        return await answer(Served.explain, asked)
+        """Explain scores: how much each of somebody's ratings contributes to them."""
+        return await answer(ServedModel.explain, asked)
 
-    @app.get("/items", responses=ok(bodies.Found))
+    @app.get("/items", responses=ok(bodies.ItemList))
     async def items(
         q: Annotated[str, Query(max_length=200, description="Words of a title, or of an id.")] = "",
         n: Annotated[int, Query(ge=1, le=1000)] = 20,
     ) -> Response:
-        """Find items; without words, those with the most ratings."""
+        """Search items by title; without words, return those with the most ratings."""
         return await answer(lambda served, asked: served.search(*asked), (q, n))
 
-    @app.get("/model", responses=ok(bodies.About))
+    @app.get("/model", responses=ok(bodies.ModelInfo))
     async def model() -> Response:
-        """Say which model is in use."""
+        """Return information about the model in use."""
         return as_json(current.served.about)
 
     @app.get("/health", responses=ok(bodies.Health))
     async def health() -> Response:
-        """Say that it answers, and what became of model files."""
+        """Return the status of the service, and whether model files were loaded or refused."""
         about = current.served.about
         found = {"model": about, "swaps": current.swaps, "refused": current.refused}
         return as_json({"status": "ok", **found})
 
     @app.get("/metrics", responses={200: {"content": {"text/plain": {}}}})
     async def prometheus() -> Response:
-        """Return figures for Prometheus."""
+        """Return metrics in Prometheus's text format."""
         return Response(metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
@@ -132,11 +132,11 @@ def make_app(
         return FileResponse(web.STYLE)
 
     app.mount("/page", StaticFiles(directory=PAGE))
-    return Front(app, limits, metrics, token, None if token is not None else port)
+    return Gateway(app, limits, metrics, token, None if token is not None else port)
 
 
 def with_token(app: FastAPI) -> dict[str, Any]:
-    """Describe the service, and that what is not open to all needs the token."""
+    """Return the OpenAPI schema, with the token that all but the open paths require."""
     if app.openapi_schema is None:
         found = FastAPI.openapi(app)
         found["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
@@ -148,20 +148,20 @@ def with_token(app: FastAPI) -> dict[str, Any]:
 
 
 def ok(model: type) -> dict[int | str, dict[str, Any]]:
-    """Describe an answer."""
+    """Describe a successful response."""
     return {200: {"model": model}}
 
 
 def as_json(answer: Answer) -> Response:
-    """Return an answer in JSON, by an encoder quicker than the standard library's."""
+    """Return a response in JSON, by an encoder faster than the standard library's."""
     return Response(to_json(answer, inf_nan_mode="null"), media_type="application/json")
 
 
-# --- what cannot be met is said in one form: a sentence for each field ------------------------
+# --- errors: one sentence for each field ----------------------------------------------------
 
 
 async def invalid(request: Request, error: Exception) -> Response:
-    """Answer a request that is not as it is described."""
+    """Respond to a request that does not match the schema."""
     assert isinstance(error, RequestValidationError)
     errors: dict[str, str] = {}
     for one in error.errors()[:ERRORS]:
@@ -177,24 +177,25 @@ async def invalid(request: Request, error: Exception) -> Response:
 
 
 def unknown(error: UnknownError, asked: Any, field: str) -> Response:
-    """Answer a request that names what the model does not know."""
+    """Respond to a request with an id that is not in the model."""
     said = error.fact
-    if error.advice and hasattr(asked, "unknown") and field in ("users", "items"):
+    optional = isinstance(asked, bodies.Recommend | bodies.Predict)
+    if error.advice and optional and field in ("users", "items"):
         said += '; with "unknown": "prior" it is answered as for one without any data'
     return web.refusal({field: said}, 404)
 
 
 async def cannot(request: Request, error: Exception) -> Response:
-    """Answer a question without sense."""
+    """Respond to a request that the model cannot answer."""
     return web.refusal({"request": str(error)}, 422)
 
 
 async def wrong(request: Request, error: Exception) -> Response:
-    """Answer any other request that cannot be met."""
+    """Respond to any other HTTP error."""
     assert isinstance(error, HTTPException)
     return web.refusal({"request": error.detail}, error.status_code, headers=error.headers)
 
 
 async def busy(request: Request, error: Exception) -> Response:
-    """Answer that too much is waiting."""
+    """Respond that the queue is full."""
     return web.refusal({"request": "too much is waiting: ask again later"}, 503)

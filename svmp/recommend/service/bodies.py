@@ -1,4 +1,4 @@
-"""What may be asked, and what is answered: the bodies of requests and of answers."""
+"""Schemas of the bodies of requests and responses."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Id = (
     Annotated[int, Field(strict=True, ge=-LARGEST - 1, le=LARGEST)]
     | Annotated[str, Field(strict=True, max_length=1000)]
 )
-Count = Annotated[int, Field(strict=True, ge=1, le=1000, description="How many, at most.")]
+Count = Annotated[int, Field(strict=True, ge=1, le=1000, description="Maximum number of results.")]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-Level = Annotated[float, Field(strict=True, gt=0, lt=1, description="As 0.9, for intervals.")]
+Level = Annotated[float, Field(strict=True, gt=0, lt=1, description="Level of intervals, as 0.9.")]
 
 
 def of_one_kind(ids: list[int | str]) -> list[int | str]:
-    """Refuse strings among numbers, which NumPy would take for strings too."""
+    """Raise if there are both strings and numbers, which NumPy would convert to strings."""
     if len(set(map(type, ids))) > 1:
         raise PydanticCustomError("ids", "ids are whole numbers or strings, not both")
     return ids
@@ -27,21 +27,21 @@ def of_one_kind(ids: list[int | str]) -> list[int | str]:
 Ids = Annotated[list[Id], AfterValidator(of_one_kind)]
 
 
-class Asked(BaseModel):
-    """Whatever a request has, and nothing else."""
+class RequestBody(BaseModel):
+    """A request; unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Rated(Asked):
-    """An item, and what somebody gave it: a rating, or how often it was taken."""
+class Rated(RequestBody):
+    """An item, with its rating or its number of events."""
 
     item: Id
     rating: Number | None = None
 
 
 def about_one_kind(history: list[Rated]) -> list[Rated]:
-    """Refuse the same in a history."""
+    """Raise if a history has both strings and numbers as ids."""
     of_one_kind([rated.item for rated in history])
     return history
 
@@ -49,43 +49,41 @@ def about_one_kind(history: list[Rated]) -> list[Rated]:
 History = Annotated[
     list[Rated],
     AfterValidator(about_one_kind),
-    Field(description="What somebody has rated, or taken."),
+    Field(description="The ratings, or events, of somebody who is not in the model."),
 ]
 
 
-class Ranking(Asked):
-    """How items are ranked."""
+class Ranking(RequestBody):
+    """Parameters of a ranking."""
 
     n: Count = 10
-    exclude_seen: Annotated[bool, Field(description="Leave out what they know.")] = True
-    candidates: Annotated[Ids | None, Field(description="The only items to choose from.")] = None
+    exclude_seen: Annotated[bool, Field(description="Leave out items already rated.")] = True
+    candidates: Annotated[Ids | None, Field(description="The only items to rank.")] = None
     exclude: Annotated[Ids | None, Field(description="Items to leave out.")] = None
     explore: Literal["thompson", "ucb"] | None = None
     width: Annotated[Number, Field(ge=0, le=1000)] | None = None
     seed: Annotated[
         int | None,
-        Field(
-            strict=True, ge=0, le=LARGEST, description="The same draws each time; else new ones."
-        ),
+        Field(strict=True, ge=0, le=LARGEST, description="Seed of the draws; by default random."),
     ] = None
     level: Level | None = None
 
 
 class Recommend(Ranking):
-    """Items for users of the model."""
+    """Recommend items to users of the model."""
 
     users: Ids
     unknown: Literal["error", "prior"] = "error"
 
 
 class FoldIn(Ranking):
-    """Items for somebody who is not in the model, by what they have rated."""
+    """Recommend items to somebody who is not in the model, given their ratings."""
 
     history: History
 
 
-class Predict(Asked):
-    """Ratings of items: by users, pair by pair or one for all, or by somebody with a history."""
+class Predict(RequestBody):
+    """Predict ratings by users (one for each item, or one for all), or given a history."""
 
     items: Ids
     users: Ids | None = None
@@ -94,29 +92,29 @@ class Predict(Asked):
     unknown: Literal["error", "prior"] = "error"
 
 
-class Similar(Asked):
-    """What is like an item, or who is like a user."""
+class Similar(RequestBody):
+    """Find similar items, or similar users."""
 
     item: Id | None = None
     user: Id | None = None
     n: Count = 10
 
 
-class Explain(Asked):
-    """Why items get the scores that they get, from a user or from somebody with a history."""
+class Explain(RequestBody):
+    """Explain the scores of items, for a user or given a history."""
 
     items: Ids
     user: Id | None = None
     history: History | None = None
 
 
-# --- answers --------------------------------------------------------------------------------
+# --- responses ------------------------------------------------------------------------------
 
 
 class Scored(BaseModel):
-    """An item with its expected score and the standard deviation of that under q.
+    """An item with its expected score, and the standard deviation of the score under q.
 
-    Where a level was asked for: the expected rating, or probability, and an interval around it.
+    If the request has a level: the expected rating, or probability, and an interval around it.
     """
 
     item: int | str
@@ -128,7 +126,7 @@ class Scored(BaseModel):
     high: float | None = None
 
 
-class OfUser(BaseModel):
+class UserItems(BaseModel):
     """The best items for one user, best first."""
 
     user: int | str
@@ -136,9 +134,9 @@ class OfUser(BaseModel):
 
 
 class Recommended(BaseModel):
-    """The best items for each user, in the order in which they were asked for."""
+    """The best items for each user, in the order of the request."""
 
-    users: list[OfUser]
+    users: list[UserItems]
 
 
 class Folded(BaseModel):
@@ -148,7 +146,7 @@ class Folded(BaseModel):
 
 
 class Prediction(BaseModel):
-    """An expected rating, or probability, its standard deviation, and maybe an interval."""
+    """An expected rating, or probability, its standard deviation, and an interval if requested."""
 
     mean: float
     std: float
@@ -157,13 +155,13 @@ class Prediction(BaseModel):
 
 
 class Predicted(BaseModel):
-    """Predictions, in the order in which they were asked for."""
+    """Predictions, in the order of the request."""
 
     predictions: list[Prediction]
 
 
-class Like(BaseModel):
-    """An item or a user, how similar, and the standard deviation of that."""
+class Neighbour(BaseModel):
+    """A similar item or user, the similarity and its standard deviation."""
 
     item: int | str | None = None
     user: int | str | None = None
@@ -172,14 +170,14 @@ class Like(BaseModel):
     std: float
 
 
-class Likes(BaseModel):
-    """The most similar first."""
+class Neighbours(BaseModel):
+    """Similar items or users, most similar first."""
 
-    similar: list[Like]
+    similar: list[Neighbour]
 
 
-class Part(BaseModel):
-    """What one rating adds to a score."""
+class Contribution(BaseModel):
+    """The contribution of one rating to a score."""
 
     item: int | str
     title: str | None = None
@@ -188,37 +186,37 @@ class Part(BaseModel):
 
 
 class Reason(BaseModel):
-    """A score as base + sum of all parts + rest; the greatest ten parts, greatest first."""
+    """A score as base + sum of all parts + rest; only the ten greatest parts are listed."""
 
     item: int | str
     title: str | None = None
     score: float
     base: float
-    parts: list[Part]
+    parts: list[Contribution]
     rest: float
 
 
 class Explained(BaseModel):
-    """A reason for each item."""
+    """An explanation for each item."""
 
     explanations: list[Reason]
 
 
-class Found(BaseModel):
-    """Items that were found, those with the most ratings first."""
+class ItemList(BaseModel):
+    """Search results, those with the most ratings first."""
 
-    items: list[Named]
+    items: list[CatalogueItem]
 
 
-class Named(BaseModel):
-    """An item by id and title, and how many have rated it."""
+class CatalogueItem(BaseModel):
+    """An item by id and title, and its number of ratings."""
 
     item: int | str
     title: str | None = None
     ratings: int
 
 
-class About(BaseModel):
+class ModelInfo(BaseModel):
     """The model in use."""
 
     kind: Literal["RatingModel", "EventModel"]
@@ -227,20 +225,20 @@ class About(BaseModel):
     range: Annotated[list[float], Field(min_length=2, max_length=2)] | None = Field(
         description="Least and greatest rating."
     )
-    loaded: str = Field(description="When it was taken over, UTC.")
+    loaded: str = Field(description="When it was loaded, UTC.")
     name: str
 
 
 class Health(BaseModel):
-    """Whether it answers, and what became of model files since it started."""
+    """Status of the service, the model in use, and the number of model changes since the start."""
 
     status: Literal["ok"]
-    model: About
+    model: ModelInfo
     swaps: int
-    refused: str | None = Field(description="Why the file that is there now was not taken over.")
+    refused: str | None = Field(description="Why the current file could not be loaded, if so.")
 
 
-class Problem(BaseModel):
-    """What is wrong: a sentence for each field, or for the whole request."""
+class ErrorBody(BaseModel):
+    """Errors: a sentence for each field, or for the whole request."""
 
     errors: dict[str, str]

@@ -1,4 +1,4 @@
-"""Items as people know them: by title, and found by words of it."""
+"""Titles of items, and search by title."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import FileError
-from svmp.recommend.factors import FactorModel
+from svmp.recommend.factor_model import FactorModel
 from svmp.recommend.side import Keys
 
 Titles = dict[int | str, str]
 LONGEST = 300
-"""Titles are cut here."""
+"""Length limit of a title, in characters."""
 
 
 class Catalogue:
-    """The items of a model, with titles or, where there are none, ids."""
+    """The items of a model, with titles if there are any."""
 
     def __init__(self, model: FactorModel, titles: Titles | None) -> None:
         self.ids: NDArray[Any] = model.items_.ids
@@ -33,7 +33,7 @@ class Catalogue:
         return len(self.ids)
 
     def search(self, text: str, n: int) -> Keys:
-        """Return items whose title has every word, at most n, those with the most ratings first."""
+        """Return at most n items whose title contains all words, by number of ratings."""
         words = text.casefold().split()
         found: list[int] = []
         for key in self._order:
@@ -45,17 +45,17 @@ class Catalogue:
         return np.array(found, np.int64)
 
     def entitled(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Add its title to a row that has an item."""
+        """Add the title of its item to a row."""
         if self.titles is not None and (title := self.titles.get(row["item"])) is not None:
             row["title"] = title
         return row
 
 
 def read_titles(path: Path, model: FactorModel, encoding: str = "utf-8") -> Titles:
-    """Return the titles of the items of a model from a CSV file.
+    """Read the titles of the items of a model from a CSV file.
 
-    The first column has the ids, and the one called "title", or else the second, the titles. Ids
-    that are not in the model are left out, and so is the line with the names of the columns.
+    The first column has the ids; the titles are in the column "title", or else in the second. Ids
+    that are not in the model, and the header, are ignored.
     """
     known = set(model.items_.ids.tolist())
     numbers = model.items_.ids.dtype.kind != "U"

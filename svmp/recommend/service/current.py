@@ -1,8 +1,9 @@
-"""The model in use: loaded beside the one before, checked, and put in its place by one reference.
+"""The model in use, and its replacement while the service runs.
 
-The arrays are read into memory, so that nothing that happens to the files reaches a model in use. A
-new model is looked for once a second. What cannot be loaded, or does not answer, is refused with a
-reason, and the model before goes on.
+The files are checked for changes once a second. A new model is loaded and checked while the old one
+still answers, and then takes its place by the assignment of one reference. A model that cannot be
+loaded, or does not answer, is refused with a reason, and the old one stays. Arrays are read into
+memory, so that changes of the files do not affect a model in use.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ import numpy as np
 
 from svmp.errors import FileError, SvmpError
 from svmp.recommend.load import load
-from svmp.recommend.service.answers import Served
+from svmp.recommend.service.answers import ServedModel
 from svmp.recommend.service.bodies import Explain, FoldIn, Predict, Rated, Recommend, Similar
 from svmp.recommend.service.catalogue import read_titles
 from svmp.recommend.service.metrics import Metrics
 
 LOG = logging.getLogger("svmp.serve")
 PAUSE = 1.0
-"""Seconds between looks at the files."""
+"""Seconds between checks of the files."""
 Signature = tuple[tuple[str, int, int, int], ...]
 
 
-class Current:
-    """Holds the model in use, and looks after its files."""
+class CurrentModel:
+    """Holds the model in use, and replaces it when its files change."""
 
     def __init__(
         self,
@@ -50,17 +51,17 @@ class Current:
         metrics.loaded(self.served.about)
 
     def look(self) -> None:
-        """Take over what is at the path, if that is new and sound."""
+        """Load the model at the path, if it is new and valid."""
         now = signature(self.path)
         if now == self._seen or not now:
-            return  # while a folder is replaced, there may be none for a moment
+            return  # while a folder is replaced, it may not exist for a moment
         try:
             served = self._load()
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt | SystemExit):
                 raise
             if signature(self.path) != now:
-                return  # it is still being written: the next look sees it whole
+                return  # it is still being written: try again at the next check
             self._seen = now
             self._refuse(error)
             return
@@ -74,7 +75,7 @@ class Current:
         LOG.info("took over a new model: %(users)s users, %(items)s items", served.about)
 
     async def watch(self, worker: Executor) -> None:
-        """Look every now and then, for ever, whatever comes of a look."""
+        """Check the files periodically, forever, whatever a check raises."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(PAUSE)
@@ -82,25 +83,25 @@ class Current:
                 await loop.run_in_executor(worker, self.look)
             except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
                 raise
-            except BaseException as error:  # a panic of a library in Rust is no Exception
+            except BaseException as error:  # a panic of a Rust library is not an Exception
                 self._refuse(error)
 
     def _refuse(self, error: BaseException) -> None:
-        """Say why a new model is not taken over."""
+        """Log why a new model is not loaded."""
         self.refused = str(error) if isinstance(error, SvmpError) else repr(error)[:300]
         self.metrics.refused.inc()
         LOG.warning("the new model is refused, the one before goes on: %s", self.refused)
 
-    def _load(self) -> Served:
+    def _load(self) -> ServedModel:
         model = load(self.path, mapped=False)
         titles = None if self.titles is None else read_titles(self.titles, model, self.encoding)
-        served = Served(model, titles, self.name, self.batch)
+        served = ServedModel(model, titles, self.name, self.batch)
         check(served)
         return served
 
 
 def signature(path: Path) -> Signature:
-    """Return what changes when a model is written: its files, which they are, and since when."""
+    """Return names, inodes, sizes and times of the files of a model, which change with it."""
     try:
         files = sorted(path.iterdir())
         facts = [(file.name, file.stat()) for file in files]
@@ -109,8 +110,8 @@ def signature(path: Path) -> Signature:
     return tuple((name, fact.st_ino, fact.st_size, fact.st_mtime_ns) for name, fact in facts)
 
 
-def check(served: Served) -> None:
-    """See that a model answers, with numbers; that also makes it ready to answer quickly."""
+def check(served: ServedModel) -> None:
+    """Raise unless a model answers with finite numbers; this also warms up caches."""
     users, items = (known.ids[:1].tolist() for known in (served.model.users_, served.model.items_))
     if not users or not items:
         raise FileError("the model has no users, or no items")
@@ -129,7 +130,7 @@ def check(served: Served) -> None:
 
 
 def numbers(value: Any) -> Any:
-    """Yield every number in an answer."""
+    """Yield every number in a response."""
     if isinstance(value, dict | list):
         for one in value.values() if isinstance(value, dict) else value:
             yield from numbers(one)

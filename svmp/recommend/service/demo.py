@@ -1,8 +1,8 @@
-"""The demo: films that do not exist, rated by people who do not either.
+"""The demo: invented films with simulated ratings.
 
     python -m svmp.recommend.service.demo
 
-makes it anew. Every film has a genre, some have a second; everybody likes some genres more than
+creates it again. Every film has a genre, some have a second; every user likes some genres more than
 others, and gives one to five stars accordingly, with noise. The model sees only the stars.
 """
 
@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parent / "films"
 MODEL, TITLES = FOLDER / "model.svmp", FOLDER / "titles.csv"
 USERS, EACH, FACTORS, SEED = 600, 30, 10, 2014
 SECOND = 0.3
-"""The share of films with a second genre."""
+"""Share of films with a second genre."""
 WORDS = {
     "comedy": (
         "Grandmother|The Plumber|A Penguin|My Landlord|Uncle Otto|The Wrong Twin",
@@ -56,11 +56,11 @@ WORDS = {
         "and the Forged Will|and the Missing Violin|and the Red Ledger|and the Empty Train|in Fog",
     ),
 }
-"""How titles begin and end, by genre."""
+"""Beginnings and ends of titles, by genre."""
 
 
 def films(rng: np.random.Generator) -> tuple[list[str], NDArray[np.float64]]:
-    """Return titles, and how much of each genre a film has."""
+    """Return titles, and the share of each genre in a film."""
     titles, share = [], []
     names = list(WORDS)
     for genre, (beginnings, ends) in enumerate(WORDS.values()):
@@ -78,7 +78,7 @@ def films(rng: np.random.Generator) -> tuple[list[str], NDArray[np.float64]]:
 
 
 def ratings(rng: np.random.Generator, share: NDArray[np.float64]) -> Ratings:
-    """Let people rate films, popular ones more often."""
+    """Simulate ratings; popular films are rated more often."""
     count, genres = len(share), len(WORDS)
     liking = 0.9 * rng.standard_normal((USERS, genres))
     of_user, of_film = 0.25 * rng.standard_normal(USERS), 0.3 * rng.standard_normal(count)

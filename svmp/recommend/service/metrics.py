@@ -1,7 +1,7 @@
-"""What Prometheus may ask: how many requests of which kind, how long they took, which model.
+"""Metrics for Prometheus: numbers and durations of requests, and the model in use.
 
-Where several processes answer, each writes its figures into files of the folder that this variable
-of the environment names, and whoever is asked adds them up.
+With several processes, each writes its metrics to files in the folder that the environment variable
+FOLDER names, and the process that is asked adds them up.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5
 
 
 class Metrics:
-    """The figures of one service."""
+    """The metrics of one service."""
 
     def __init__(self) -> None:
         self.registry = own = CollectorRegistry()
         self._requests = Counter(
-            "svmp_requests", "Requests that were answered.", ("path", "status"), registry=own
+            "svmp_requests", "Answered requests.", ("path", "status"), registry=own
         )
         self._seconds = Histogram(
-            "svmp_request_seconds", "Until the answer.", ("path",), buckets=SECONDS, registry=own
+            "svmp_request_seconds", "Response time.", ("path",), buckets=SECONDS, registry=own
         )
         self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
-        self.swapped = Counter("svmp_model_swaps", "New models taken over.", registry=own)
+        self.swapped = Counter("svmp_model_swaps", "New models loaded.", registry=own)
         self.refused = Counter("svmp_model_refusals", "Model files refused.", registry=own)
-        self._since = gauge("svmp_model_loaded_seconds", "When it was loaded.", own)
-        self._size = gauge("svmp_model_size", "Users, items of it.", own, "of")
+        self._since = gauge("svmp_model_loaded_seconds", "Time of loading the model.", own)
+        self._size = gauge("svmp_model_size", "Users and items of the model.", own, "of")
 
     def answered(self, path: str, status: int, seconds: float) -> None:
         """Count a request."""
@@ -45,13 +45,13 @@ class Metrics:
         pair[1].observe(seconds)
 
     def loaded(self, about: dict[str, Any]) -> None:
-        """Note which model is in use."""
+        """Record which model is in use."""
         self._since.set(time.time())
         for name in ("users", "items"):
             self._size.labels(name).set(about[name])
 
     def text(self) -> bytes:
-        """Return all figures, in Prometheus's text format."""
+        """Return all metrics in Prometheus's text format."""
         registry = self.registry
         if FOLDER in os.environ:
             registry = CollectorRegistry()
@@ -60,5 +60,5 @@ class Metrics:
 
 
 def gauge(name: str, text: str, registry: CollectorRegistry, *labels: str) -> Gauge:
-    """Return a figure of which the newest counts, whichever process has it."""
+    """Return a gauge whose most recent value, of any process, is reported."""
     return Gauge(name, text, labels, registry=registry, multiprocess_mode="mostrecent")

@@ -1,7 +1,7 @@
-"""Routes that check a body straight from its bytes, which takes a fraction of the time.
+"""Routes that validate a body directly from its bytes, which is several times faster.
 
-FastAPI describes them as it does any other; what it does for dependencies and forms, of which there
-are none here, is left out.
+FastAPI documents them like any other route; its handling of dependencies and forms, of which there
+are none here, is skipped.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 BODY = "asked"
-"""The argument that takes the body."""
+"""Name of the argument for the body."""
 
 
 class Route(APIRoute):
-    """A route whose function may have one argument, the body."""
+    """A route whose endpoint may have one argument, the body."""
 
     def __init__(self, path: str, endpoint: Any, **options: Any) -> None:
         super().__init__(path, endpoint, **options)

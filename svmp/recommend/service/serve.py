@@ -24,27 +24,28 @@ from svmp.errors import SvmpError
 from svmp.interrupts import ignored
 from svmp.kernels.machine.threads import number_of_threads
 from svmp.recommend.service.app import make_app
-from svmp.recommend.service.current import Current
+from svmp.recommend.service.current import CurrentModel
 from svmp.recommend.service.demo import MODEL, TITLES
-from svmp.recommend.service.front import Front, Limits
+from svmp.recommend.service.gateway import Gateway, Limits
 from svmp.recommend.service.metrics import FOLDER, Metrics
 from svmp.web import LOCAL, is_local, listen
-from svmp.web.connection import Bounds, Config
+from svmp.web.connection import Config, ConnectionLimits
 
 PORT = 8015
-"""Where the service is, unless another port is named or something else is there."""
+"""Default port; if it is in use, any free one."""
 CONNECTIONS = 1_000
 CANNOT_START = 3
 """uvicorn's exit code of a process that cannot load the model."""
 MOST_WORKERS = 4
-"""Processes that answer where nobody says how many: one for each core, up to so many."""
+"""By default there is one process per core, up to this number."""
 SWITCH = 0.0005
-"""Seconds that a request waits, at a time, for the thread that loads models and ranks batches."""
+"""Switch interval of Python threads in seconds: how long a request waits for the thread that loads
+models and ranks batches."""
 
 
 @dataclass(frozen=True)
 class Application:
-    """What a process makes its application of: uvicorn calls it in each."""
+    """Factory of the application, which uvicorn calls in each process."""
 
     model: Path
     titles: Path | None
@@ -54,14 +55,14 @@ class Application:
     port: int | None
     encoding: str = "utf-8"
 
-    def __call__(self) -> Front:
-        """Load the model, and make the application that answers from it."""
+    def __call__(self) -> Gateway:
+        """Load the model, and return the application that answers from it."""
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
         metrics = Metrics()
         files = self.model, self.titles, self.name
-        current = Current(*files, self.limits.batch, metrics, self.encoding)
+        current = CurrentModel(*files, self.limits.batch, metrics, self.encoding)
         gc.collect()
-        gc.freeze()  # what is here stays: no request shall wait while it is looked through again
+        gc.freeze()  # these objects stay: do not delay requests by scanning them again
         sys.setswitchinterval(SWITCH)
         parent = multiprocessing.parent_process()
         if parent is not None:
@@ -70,18 +71,18 @@ class Application:
 
 
 class Workers(Multiprocess):
-    """Processes that answer, of which one that ends is replaced.
+    """Worker processes; one that ends is replaced.
 
-    uvicorn also kills one that does not say within five seconds that it lives. On a busy machine
-    imports alone take longer, and it would be killed and started for ever.
+    uvicorn would also kill a process that does not respond within five seconds. On a busy machine
+    imports alone take longer, and processes would be killed and restarted forever.
     """
 
     def init_processes(self) -> None:
-        """Start them."""
+        """Start all processes."""
         self.processes = [self._start() for _ in range(self.processes_num)]
 
     def keep_subprocess_alive(self) -> None:
-        """Start another for each that has ended; one that cannot start ends all."""
+        """Restart processes that have ended; stop all if one cannot load the model."""
         for index, process in enumerate(self.processes):
             if self.should_exit.is_set():
                 return
@@ -101,7 +102,7 @@ class Workers(Multiprocess):
 
 
 def end_with(parent: Any) -> None:
-    """End this process when the one that started it ends, however that comes about."""
+    """End this process when its parent ends, for whatever reason."""
     parent.join()
     os.kill(os.getpid(), signal.SIGTERM)
 
@@ -117,11 +118,11 @@ def serve(
     workers: int | None = None,
     encoding: str = "utf-8",
 ) -> None:
-    """Serve a model, or the demo if none is named, from so many processes."""
+    """Serve a model, or by default the demo, until Ctrl-C."""
     workers = workers or min(number_of_threads(), MOST_WORKERS)
     if token is not None and not token.strip():
         raise SvmpError("--token: the token is empty; give another, or none")
-    name = "Demo, with films that do not exist" if model is None else model.name
+    name = "Demo, with invented films" if model is None else model.name
     if model is None:
         model, titles = MODEL, titles or TITLES
     try:
@@ -149,15 +150,19 @@ def serve(
             announce()
             uvicorn.Server(configured(lambda: app)).run(sockets=[place])
         else:
-            make()  # what is wrong with the model is said here, once
+            make()  # report errors of the model here, once
             announce()
             with tempfile.TemporaryDirectory() as folder:
                 os.environ[FOLDER] = folder
                 Workers(configured(make, workers), [place]).run()
 
 
-def configured(make: Callable[[], Front], workers: int = 1) -> Config:
-    """Return how uvicorn serves an application."""
+def configured(make: Callable[[], Gateway], workers: int = 1) -> Config:
+    """Return the configuration of uvicorn for an application."""
     return Config(
-        make, Bounds(CONNECTIONS), factory=True, workers=workers, timeout_graceful_shutdown=5
+        make,
+        ConnectionLimits(CONNECTIONS),
+        factory=True,
+        workers=workers,
+        timeout_graceful_shutdown=5,
     )

@@ -1,4 +1,4 @@
-"""Where an answer is computed: at once, or, if it takes long, in a thread for which others wait."""
+"""Where a response is computed: immediately, or, if it is expensive, in a separate thread."""
 
 from __future__ import annotations
 
@@ -11,52 +11,53 @@ from typing import Any
 
 from svmp.recommend.events import EventModel
 from svmp.recommend.service import bodies
-from svmp.recommend.service.answers import Answer, Served
+from svmp.recommend.service.answers import Answer, ServedModel
 
 QUICK = 100_000
-"""Answers of so many scores are computed at once."""
+"""Responses of at most this cost are computed immediately; the unit is one score."""
 WAITING = 100
-"""Requests that may wait for the thread."""
+"""Maximum number of requests that wait for the thread."""
 RANKING = {None: 1, "ucb": 3, "thompson": 50}
-"""How many scores it takes to rank an item."""
+"""Cost of ranking an item, by exploration."""
 RATING, REASON = 100, 50_000
-"""Scores in the time of which a rating is taken in, or an item explained."""
+"""Cost of folding in a rating, and of an explanation."""
 
 
-class Busy(Exception):
-    """Too much is waiting already."""
+class QueueFull(Exception):
+    """Too many requests are waiting."""
 
 
-class Worker:
-    """One thread for all that takes long, as compiled loops on several threads must not meet."""
+class ComputeThread:
+    """One thread for all expensive requests, as parallel compiled loops must not run at once."""
 
     def __init__(self) -> None:
         self.thread = ThreadPoolExecutor(1, "svmp")
         self._room = Semaphore(WAITING)
 
     async def answer(
-        self, work: Callable[[Any, Any], Answer], served: Served, asked: Any
+        self, work: Callable[[Any, Any], Answer], served: ServedModel, asked: Any
     ) -> Answer:
-        """Return what a model answers."""
+        """Return the response of a model."""
         if scores(served, asked) <= QUICK:
             return work(served, asked)
         if not self._room.acquire(blocking=False):
-            raise Busy
+            raise QueueFull
         job = self.thread.submit(work, served, asked)
         job.add_done_callback(lambda _: self._room.release())
         return await asyncio.wrap_future(job)
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Cancel all requests that wait."""
         self.thread.shutdown(wait=False, cancel_futures=True)
 
 
-def scores(served: Served, asked: Any) -> float:
-    """Return about how many scores an answer takes; infinite where loops use several threads."""
-    items, history = len(served.catalogue), getattr(asked, "history", None)
+def scores(served: ServedModel, asked: Any) -> float:
+    """Return the cost of a response, in scores; infinite if its loops use several threads."""
+    with_history = isinstance(asked, bodies.FoldIn | bodies.Predict | bodies.Explain)
+    items, history = len(served.catalogue), asked.history if with_history else None
     own = RATING * len(history or ())
     if isinstance(served.model, EventModel) and (history or isinstance(asked, bodies.Explain)):
-        return math.inf  # the items that somebody may have considered are drawn
+        return math.inf  # negatives are drawn
     if isinstance(asked, bodies.Recommend) and len(asked.users) != 1:
         return math.inf
     if isinstance(asked, bodies.Ranking):

@@ -22,8 +22,8 @@ import uvicorn
 from svmp.recommend import EventModel
 from svmp.recommend.service import demo
 from svmp.recommend.service.app import make_app
-from svmp.recommend.service.current import Current
-from svmp.recommend.service.front import Front, Limits
+from svmp.recommend.service.current import CurrentModel
+from svmp.recommend.service.gateway import Gateway, Limits
 from svmp.recommend.service.metrics import Metrics
 from svmp.recommend.service.serve import configured
 from svmp.web import LOCAL, listen
@@ -70,10 +70,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("models")
 
 
-def app_of(path: Path, limits: Limits | None = None, **options: Any) -> tuple[Front, Current]:
+def app_of(
+    path: Path, limits: Limits | None = None, **options: Any
+) -> tuple[Gateway, CurrentModel]:
     limits, metrics = limits or Limits(), Metrics()
     titles = demo.TITLES if path == demo.MODEL else None
-    current = Current(path, titles, path.name, limits.batch, metrics)
+    current = CurrentModel(path, titles, path.name, limits.batch, metrics)
     settings = {"token": None, "port": None, **options}
     return make_app(current, limits, metrics, **settings), current
 

@@ -18,9 +18,9 @@ from svmp.errors import FileError
 from svmp.recommend import RatingModel, load
 from svmp.recommend.service import current as swapping
 from svmp.recommend.service import demo
-from svmp.recommend.service.current import Current
+from svmp.recommend.service.current import CurrentModel
 from svmp.recommend.service.metrics import Metrics
-from tests.ratings.test_outside import panic
+from tests.ratings.test_library_errors import panic
 
 from .conftest import PATIENCE, client_of, events, started, wait_for
 
@@ -32,8 +32,8 @@ def path(tmp_path: Path) -> Path:
     return Path(shutil.copytree(demo.MODEL, tmp_path / "model.svmp"))
 
 
-def current_of(path: Path) -> Current:
-    return Current(path, None, "it", 1000, Metrics())
+def current_of(path: Path) -> CurrentModel:
+    return CurrentModel(path, None, "it", 1000, Metrics())
 
 
 def other() -> RatingModel:
@@ -132,14 +132,14 @@ def test_a_model_that_changes_while_it_is_read_is_read_again(
     current = current_of(path)
     before = current.served
     other().save(path)
-    reading = Current._load
+    reading = CurrentModel._load
 
-    def disturbed(self: Current) -> Any:
+    def disturbed(self: CurrentModel) -> Any:
         served = reading(self)
         (path / "users.parquet").touch()
         return served
 
-    monkeypatch.setattr(Current, "_load", disturbed)
+    monkeypatch.setattr(CurrentModel, "_load", disturbed)
     current.look()
     assert current.served is before
     monkeypatch.undo()
@@ -169,7 +169,7 @@ def test_nothing_ends_the_look_for_new_models(
     monkeypatch.setattr(swapping, "PAUSE", 0.01)
     with client_of(path) as client:
         with monkeypatch.context() as broken:
-            broken.setattr(Current, failing, panic)
+            broken.setattr(CurrentModel, failing, panic)
             other().save(path)
             wait_for(lambda: client.get("/health").json()["refused"])
             assert "PanicException" in client.get("/health").json()["refused"]

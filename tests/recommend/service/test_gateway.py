@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from svmp.recommend.service import demo, work
-from svmp.recommend.service.answers import Served
-from svmp.recommend.service.front import Limits
+from svmp.recommend.service.answers import ServedModel
+from svmp.recommend.service.gateway import Limits
 
 from .conftest import PATIENCE, client_of, wait_for
 
@@ -110,15 +110,15 @@ def test_a_batch_over_the_limit_is_refused() -> None:
 
 
 def test_what_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual, end = Served.recommend, threading.Event()
+    usual, end = ServedModel.recommend, threading.Event()
 
-    def slow(served: Served, asked: Any) -> Any:
+    def slow(served: ServedModel, asked: Any) -> Any:
         if len(asked.users) > 1:
             end.wait(PATIENCE)
         return usual(served, asked)
 
     with client_of(demo.MODEL, Limits(seconds=0.3)) as client:
-        monkeypatch.setattr(Served, "recommend", slow)
+        monkeypatch.setattr(ServedModel, "recommend", slow)
         wait_for(lambda: client.post("/recommend", json={"users": [1]}).status_code == 200)
         answer = client.post("/recommend", json={"users": [1, 2]})
         end.set()

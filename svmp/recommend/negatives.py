@@ -1,58 +1,55 @@
-"""Which items were considered and passed by, once there are more events.
+"""Negatives of an update: items that users considered and did not take, given more events.
 
-In a fit to all events a user of d events considers `ratio` d others, drawn with odds pi. With new
-events these become d' and pi', and the difference is `ratio` times
+In a fit to all events, a user with d events has `ratio` d negatives, drawn with odds pi. With new
+events these become d' and pi', and the expected number of additional negatives is `ratio` times
 
     d' pi' - d pi  =  (d' - d) pi'  +  d (pi' - pi).
 
-The first part is that of the users whom the new events name; where the second is negative, it takes
-some of that away. The second part is that of all users. It matters most to new items, which were
-passed by everybody who did not take them: without it they would have events and little else, and
-stand at the top of every list.
+The first term concerns the users of the new events; where the second term is negative, it reduces
+the first. The second term concerns all users. It matters most for new items, which were passed over
+by everybody who did not take them: without it they would have events and hardly any negatives, and
+would be ranked at the top of every list.
 
-Rows that are in q already cannot be taken out again. So an item whose odds have fallen learns from
-no more new rows than make up its total; in others it is only there for users to learn from.
+Rows that q already contains cannot be removed. So an item whose odds have fallen is updated by no
+more new rows than its total in the formula; in the other rows only the user is updated.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from svmp.kernels.machine.threads import share
 from svmp.recommend.draw_graph import Odds, draw_graph, odds
+from svmp.recommend.event_state import EventSettings, EventState
 from svmp.recommend.history import History
 from svmp.recommend.side import Floats, Keys
 
-if TYPE_CHECKING:
-    from svmp.recommend.events import EventModel
-
 STEPS = 4
-"""Of Newton's method, which leave an error of less than a thousandth."""
+"""Newton steps, after which the relative error is below 0.001."""
 
 
 @dataclass(frozen=True, eq=False)
-class First:
-    """The first part: what the users consider whom the new events name.
+class OwnNegatives:
+    """The first term: negatives of the users of the new events.
 
     Attributes
     ----------
     users
         Their keys.
     own, items, ends
-        User `users[m]` took `items[own[m] : own[m + 1]]`, and with the others that are drawn now
-        has the rows `ends[m] : ends[m + 1]`.
+        User `users[m]` took `items[own[m] : own[m + 1]]`, and has the rows `ends[m] : ends[m + 1]`
+        including the negatives drawn now.
     table
-        The odds of all items.
+        Alias table of the odds of all items.
     growth
-        Events of each user before, for each new one.
+        Ratio of earlier to new events of each user.
     rise
-        By how much the odds of each item have risen, as a share of what they are now.
+        Relative increase of the odds of each item, at most 0.
     most
-        From how many rows each item may learn.
+        Maximum number of rows that may update each item.
     """
 
     users: Keys
@@ -65,7 +62,7 @@ class First:
     most: Floats
 
     def draw(self, seed: int, iteration: int, rng: np.random.Generator) -> tuple[Keys, Keys]:
-        """Return users and items of rows, the item as ~key where it is not to learn."""
+        """Return users and items of rows; an item that the row does not update is given as ~key."""
         out = np.empty(self.ends[-1], np.int32)
         share(draw_graph, seed, iteration, self.table, self.own, self.items, self.ends, out)
         place = np.repeat(np.arange(len(self.users)), np.diff(self.ends))
@@ -78,21 +75,21 @@ class First:
 
 
 @dataclass(frozen=True, eq=False)
-class Second:
-    """The second part: who else passed by the items whose odds have risen.
+class OtherNegatives:
+    """The second term: additional negatives of all users, for items whose odds have risen.
 
     Attributes
     ----------
     ends
-        Time for which users draw, see `draw_times`, added up from the first to each.
+        Cumulative sum over users of their drawing times, see `draw_times`.
     expected
-        Number of rows of each item.
+        Expected number of rows of each item.
     taken
-        Pairs of such items, as user * items + item, that are events; sorted.
+        Events of such items, as user * items + item; sorted.
     named
-        Of each user, whether the new events name them.
+        Whether each user has new events.
     share
-        Of each item, the share of the rows that such users learn from: the rest they know.
+        Share of the rows of each item that update such users; the others are in q already.
     """
 
     ends: Floats
@@ -102,9 +99,9 @@ class Second:
     share: Floats
 
     def draw(self, rng: np.random.Generator, user: Keys, item: Keys) -> tuple[Keys, Keys]:
-        """Return users and items of rows, the user as ~key where they are not to learn.
+        """Return users and items of rows; a user whom the row does not update is given as ~key.
 
-        Pairs that are in the first part are left out.
+        `user` and `item` are the rows of the first term, which are not repeated.
         """
         items = len(self.expected)
         count = np.floor(self.expected + rng.random(items)).astype(np.int64)
@@ -119,36 +116,37 @@ class Second:
 
 
 @dataclass(frozen=True, eq=False)
-class Passed:
-    """Both parts together."""
+class NegativeSampler:
+    """Draws the negatives of an update: both terms."""
 
-    first: First
-    second: Second
+    first: OwnNegatives
+    second: OtherNegatives
 
     @classmethod
     def of(
         cls,
-        model: EventModel,
+        state: EventState,
+        settings: EventSettings,
         history: History,
         now: Floats,
         user: Keys,
         afresh: NDArray[np.bool_],
-    ) -> Passed:
-        """Compare the events and odds of a model with those of now.
+    ) -> NegativeSampler:
+        """Compare the events and odds of a model with the history and odds `now`.
 
-        The users of the new events are given, and which items are learned afresh: these read all
-        rows that they would have in a fit.
+        `user` has the users of the new events, and `afresh` marks items that are learned afresh:
+        these get all rows that they would have in a fit.
         """
         users, new = np.unique(user, return_counts=True)
         begin, rows = history.rows_of(users)
-        old = np.concatenate([[0], np.cumsum(model._times(model.history_.rating))])
+        old = np.concatenate([[0], np.cumsum(settings.times(state.history.rating))])
         events = np.zeros(len(history.begin) - 1, np.int64)
-        events[: len(model.users_)] = np.diff(old[model.history_.begin])
-        change = now - np.pad(model.odds_, (0, len(now) - len(model.odds_)))
+        events[: len(state.users)] = np.diff(old[state.history.begin])
+        change = now - np.pad(state.odds, (0, len(now) - len(state.odds)))
         left = np.maximum(len(now) - np.diff(begin), 0) // 2
-        others = np.minimum(np.maximum(np.rint(model.ratio * new), 1), left).astype(np.int64)
-        total = model.ratio * (len(user) * now + events.sum() * change)
-        first = First(
+        others = np.minimum(np.maximum(np.rint(settings.ratio * new), 1), left).astype(np.int64)
+        total = settings.ratio * (len(user) * now + events.sum() * change)
+        first = OwnNegatives(
             users,
             begin,
             history.item[rows],
@@ -158,18 +156,18 @@ class Passed:
             np.minimum(change / now, 0),
             np.where((change < 0) & ~afresh, total, np.inf),
         )
-        ends = np.cumsum(draw_times(history, events, now, model.ratio))
+        ends = np.cumsum(draw_times(history, events, now, settings.ratio))
         rows = ends[-1] * np.where(afresh, now, np.maximum(change, 0))
         some = rows[history.item] > 0
         taken = history.user[some].astype(np.int64) * len(now) + history.item[some]
         named = np.zeros(len(events), bool)
         named[users] = True
         known = np.where(afresh, np.clip(change / now, 0, 1), 1.0)
-        second = Second(ends, rows, np.sort(taken), named, known)
+        second = OtherNegatives(ends, rows, np.sort(taken), named, known)
         return cls(first, second)
 
     def draw(self, seed: int, iteration: int) -> tuple[Keys, Keys]:
-        """Return users and items of rows, as ~key where one is not to learn."""
+        """Return users and items of rows, given as ~key where the row does not update them."""
         rng = np.random.default_rng([seed, iteration])
         first = self.first.draw(seed, -iteration, rng)
         second = self.second.draw(rng, *first)
@@ -177,7 +175,7 @@ class Passed:
 
 
 def _among(values: Keys, ordered: Keys) -> NDArray[np.bool_]:
-    """Return which values are among some that are sorted."""
+    """Return which values are contained in a sorted array."""
     if not len(ordered):
         return np.zeros(len(values), bool)
     at = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
@@ -185,11 +183,11 @@ def _among(values: Keys, ordered: Keys) -> NDArray[np.bool_]:
 
 
 def draw_times(history: History, events: Keys, odds: Floats, ratio: float) -> Floats:
-    """Return for how long each user draws others, if item i comes after a time of Exp(odds_i).
+    """Return how long each user draws negatives, if item i arrives after a time Exp(odds_i).
 
-    To draw without repeats until there are enough is to wait until so many of the items that are
-    not the user's own have come. After a time t an item has come with probability 1 - exp(-t odds),
-    and t is such that these add up to what is wanted. By Newton's method, from below.
+    Drawing k items without replacement is equivalent to waiting for k arrivals among the items that
+    the user did not take. Item i has arrived by time t with probability 1 - exp(-t odds_i); t is
+    the time at which these probabilities add up to k, found by Newton's method from below.
     """
     left = np.maximum(len(odds) - np.diff(history.begin), 0) // 2
     time = wanted = np.minimum(np.rint(ratio * events), left).astype(np.float64)

@@ -1,7 +1,7 @@
-"""Data from outside, given to libraries that may fail on it in any way.
+"""Turn whatever libraries raise on invalid files into errors of svmp.
 
-Polars is written in Rust. On some damaged files it panics, which arrives in Python as an exception
-that is not an `Exception` and so passes every ordinary handler. This is the one place that knows.
+Polars is written in Rust. On some damaged files it panics, which Python sees as an exception that
+is not an `Exception`, so that ordinary handlers do not catch it. Panics are handled only here.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from svmp.errors import FileError, SvmpError
 
 PANIC = "PanicException"
-"""What a panic is called in Python; each library written in Rust has a class of its own for it."""
+"""Name of the class of a panic in Python; each Rust library has its own class of this name."""
 
 
 @contextmanager
 def reading(foreign: type[Exception] | tuple[type[Exception], ...] = Exception) -> Iterator[None]:
-    """Turn whatever a library raises on data from outside into a FileError that says why.
+    """Turn whatever a library raises on untrusted data into a FileError with the reason.
 
-    `foreign` are the exceptions that the library may raise; panics are always among them.
+    `foreign` are the exceptions that the library may raise, in addition to panics.
     """
     try:
         yield
@@ -28,18 +28,18 @@ def reading(foreign: type[Exception] | tuple[type[Exception], ...] = Exception) 
     except BaseException as error:
         if not isinstance(error, (*_tuple(foreign), MemoryError)) and not is_panic(error):
             raise
-        raise FileError(said_of(error)) from None
+        raise FileError(reason_of(error)) from None
 
 
 def is_panic(error: BaseException) -> bool:
-    """Say whether an exception is a panic of a library written in Rust."""
+    """Whether an exception is a panic of a Rust library."""
     return type(error).__name__ == PANIC
 
 
-def said_of(error: BaseException) -> str:
-    """Return in a few words why something cannot be read.
+def reason_of(error: BaseException) -> str:
+    """Return in a few words why a file cannot be read.
 
-    >>> said_of(FileNotFoundError(2, "No such file or directory"))
+    >>> reason_of(FileNotFoundError(2, "No such file or directory"))
     'there is no such file'
     """
     if isinstance(error, FileNotFoundError):

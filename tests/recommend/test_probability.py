@@ -8,9 +8,9 @@ from scipy import integrate, stats
 from scipy.special import expit
 
 from svmp.recommend import EventModel
-from svmp.recommend.chance import interval, moments
 from svmp.recommend.population import Population
-from svmp.recommend.side import Known, Side
+from svmp.recommend.probability import interval, moments
+from svmp.recommend.side import EntityTable, Side
 from tests.recommend.test_more_events import drawn
 
 CASES = [(0.0, 0.3), (-2.0, 1.0), (-6.0, 1.5), (-5.0, 2.5), (4.0, 2.5), (-9.0, 0.5), (1.0, 3.0)]
@@ -62,8 +62,8 @@ def test_spreads_of_a_population_are_posteriors_under_its_own_variance() -> None
     seen = x + rng.standard_normal((count, 2)) / np.sqrt(data)
     cov = 1 / (1 + data)
     side = Side(*(a.astype(np.float32) for a in (seen[:, 0], cov[:, 0], cov * data * seen, cov)))
-    known = Known("item", np.arange(count), side, Side.prior(1.0, np.ones(2), full=False))
-    told = Population.of(known).told(side)
+    known = EntityTable("item", np.arange(count), side, Side.prior(1.0, np.ones(2), full=False))
+    told = Population.of(known).shrunk(side)
     np.testing.assert_allclose(told.cov, 1 / (1 / true + data), rtol=0.1)
     assert np.array_equal(told.mean, side.mean)
 
@@ -88,8 +88,8 @@ def test_predictions_agree_with_their_intervals(model: EventModel) -> None:
 
 def test_predictions_are_near_those_of_draws_of_the_factors(model: EventModel) -> None:
     """The logit is no exact Normal: it has products of factors."""
-    users = model._population(model.users_).told(model.users_.side.at(np.arange(20)))
-    items = model._population(model.items_).told(model.items_.side.at(np.arange(20)))
+    users = model._population(model.users_).shrunk(model.users_.side.at(np.arange(20)))
+    items = model._population(model.items_).shrunk(model.items_.side.at(np.arange(20)))
     rng = np.random.default_rng(0)
     u, v = (s.mean + np.sqrt(s.cov) * rng.standard_normal((4000, 20, 16)) for s in (users, items))
     b = items.bias + np.sqrt(items.bias_var) * rng.standard_normal((4000, 20))

@@ -1,8 +1,8 @@
 """The probability of an event whose logit z is Normal under q, with mean m and variance s^2.
 
-Mean, standard deviation and intervals are all of one distribution, that of p = 1 / (1 + e^-z).
-Where s is large and p small it is skewed, and its mean may lie beyond the middle half of it: for
-small p it does where s > 1.35. Then an interval is moved by as little as makes it hold the mean.
+Mean, standard deviation and intervals are those of the logit-normal p = 1 / (1 + e^-z). If s is
+large and p small, it is skewed, and its mean may lie outside the central 50% interval (for small p
+if s > 1.35). Such an interval is shifted by the least amount that makes it contain the mean.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from scipy.special import expit, logit, ndtr, ndtri
 from svmp.recommend.side import Floats
 
 POINTS = 24
-"""Of Gauss-Hermite quadrature: errors are below 0.002 of mean and deviation up to s = 3."""
+"""Points of Gauss-Hermite quadrature: up to s = 3, mean and deviation are exact to 0.002."""
 
 
 FARTHEST = 40.0
-"""Standard deviations beyond which a Normal has no mass in double precision."""
+"""Standard deviations beyond which the mass of a Normal is zero in double precision."""
 
 
 def probability(mean: Floats, var: Floats) -> Floats:
@@ -26,7 +26,7 @@ def probability(mean: Floats, var: Floats) -> Floats:
 
 
 def moments(mean: Floats, var: Floats) -> tuple[Floats, Floats]:
-    """Return expectation and standard deviation of the probability."""
+    """Return mean and standard deviation of the probability."""
     std = np.sqrt(var)
     nodes, weights = np.polynomial.hermite_e.hermegauss(POINTS)
     first, second = np.zeros((2, *np.shape(mean)))
@@ -40,10 +40,9 @@ def moments(mean: Floats, var: Floats) -> tuple[Floats, Floats]:
 
 
 def interval(mean: Floats, var: Floats, level: float) -> tuple[Floats, Floats]:
-    """Return the ends of an interval that holds the probability with a probability of `level`.
+    """Return the ends of an interval that contains the probability with probability `level`.
 
-    As much is left out below as above, if the expected probability lies between; else the interval
-    ends with it.
+    It is the central interval if that contains the expected probability; otherwise it ends there.
     """
     expected = probability(mean, var)
     std = np.sqrt(var)

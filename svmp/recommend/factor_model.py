@@ -1,7 +1,6 @@
-"""What recommenders share: users and items with a bias and factors, and what follows from them.
+"""Base class of the recommenders: users and items with biases and factors.
 
-A model of this kind fits a network and leaves q here; what a score says of an observation is its
-own affair.
+A subclass fits a network, stores q here, and defines how a score relates to an observation.
 """
 
 from __future__ import annotations
@@ -20,14 +19,12 @@ from svmp.errors import FileError, ModelError, naming
 from svmp.inference.seeds import Seed, whole_seed
 from svmp.ratings import Ratings, read_ratings
 from svmp.recommend import files
-from svmp.recommend.estimator import Estimator, check_number, check_whole
+from svmp.recommend.estimator import BaseEstimator, check_number, check_whole
 from svmp.recommend.fold import Array, Explanation
 from svmp.recommend.history import History
-from svmp.recommend.side import Floats, Keys, Known, Side, score
-from svmp.recommend.similar import Likeness
-from svmp.recommend.state import (
+from svmp.recommend.schema import (
     LARGE,
-    Kind,
+    ArraySpec,
     check,
     number,
     of_history,
@@ -35,20 +32,22 @@ from svmp.recommend.state import (
     to_history,
     to_known,
 )
+from svmp.recommend.side import EntityTable, Floats, Keys, Side, score
+from svmp.recommend.similar import Similarity
 from svmp.recommend.top import BLOCK, CELLS, Explore, best, scorer, shown
 
 
 class Top(NamedTuple):
-    """The best first, for one user a list and for several a row each.
+    """Items in decreasing order of their score: for one user a list, for several a row each.
 
-    Where there are fewer than were asked for, a row ends with scores of NaN and items of -1, or ''.
+    A row with fewer items than requested ends with scores of NaN and items of -1, or ''.
 
     Attributes
     ----------
     items
         Their ids.
     scores, stds
-        Expected score, of ratings within their scale, and its standard deviation under q.
+        Expected score, clipped to the range of ratings, and its standard deviation under q.
     """
 
     items: NDArray[Any]
@@ -58,14 +57,14 @@ class Top(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Person:
-    """A user who is not in the model, given their own history: q, and the items they know.
+    """A user who is not in the model, with q given their own history.
 
     Attributes
     ----------
     side
         q of their bias and factors.
     seen, ratings
-        Keys of their items, and what they gave them.
+        Keys of the items they rated, and the ratings.
     """
 
     side: Side
@@ -73,7 +72,7 @@ class Person:
     ratings: Floats
 
 
-class FactorModel(Estimator, ABC):
+class FactorModel(BaseEstimator, ABC):
     """Users and items with biases and factors.
 
     Attributes
@@ -81,21 +80,21 @@ class FactorModel(Estimator, ABC):
     users_, items_
         Ids and q of all users and items.
     history_
-        What the model has been fitted to, by user.
+        The training data, sorted by user.
     offset_
-        What is added to every score.
+        A constant that is added to every score.
     seed_
         The seed of the fit, a whole number.
     interrupted_
-        Whether Ctrl-C ended the fit, so that the model is of what was learned by then.
+        Whether Ctrl-C ended the fit early.
     """
 
     WIDTHS: ClassVar[dict[str, float]] = {}
-    """Default `width` of each kind of exploration, where it is not 1."""
-    ARRAYS: ClassVar[dict[str, Kind]] = {}
-    """What arrays a model has beside those of users, items and their history."""
-    users_: Known
-    items_: Known
+    """Default `width` of each kind of exploration; 1 if not listed."""
+    ARRAYS: ClassVar[dict[str, ArraySpec]] = {}
+    """Arrays of a saved model besides those of users, items and their history."""
+    users_: EntityTable
+    items_: EntityTable
     history_: History
     offset_: float
     seed: Seed
@@ -123,25 +122,25 @@ class FactorModel(Estimator, ABC):
         users
             An id, an array of ids, or a `Person` from `fold_in`.
         n
-            How many; if there are fewer items, all of them.
+            Number of items; if there are fewer, all of them.
         exclude_seen
-            Leave out what the user has rated.
+            Leave out items that the user has rated.
         candidates, exclude
-            Ids of the only items that may be recommended, and of those that may not.
+            Ids of the only items that may be recommended, and of items that may not.
         explore
             None ranks by the expected score; "ucb" by that plus `width` standard deviations;
-            "thompson" by the score under one draw from q, anew for each user, with `width` times
-            the spread of q.
+            "thompson" by the score under one draw from q per user, with `width` times the standard
+            deviations of q.
         width
-            By default 1, but 0.5 for "thompson" on events: with the whole spread, lists lose more
-            relevant items than exploring is worth.
+            By default 1, but 0.5 for "thompson" on events: with the full standard deviations, lists
+            lose more relevant items than exploring is worth.
         unknown
-            What to do about a user that is not in the model: "error", or "prior".
+            How to treat a user that is not in the model: "error", or "prior".
         seed
-            Decides the draws: a whole number for the same each time, or a `numpy.random.Generator`.
-            By default they are new each time.
+            Seed of the draws: a whole number for the same draws each time, or a
+            `numpy.random.Generator`. By default they are different each time.
         progress
-            Whether to show how far it is; by default on a terminal.
+            Whether to show progress; by default on a terminal.
 
         Returns
         -------
@@ -178,21 +177,22 @@ class FactorModel(Estimator, ABC):
         return top
 
     def similar_items(self, item: Any, n: int = 10) -> Top:
-        """Return the items most like one, with their similarity and its standard deviation.
+        """Return the items most similar to one, with similarities and their standard deviations.
 
-        The similarity is the correlation, over all users, of what the factors add to the scores of
-        the two items: 1 if everybody who likes one more than expected likes the other.
+        The similarity is the correlation, over all users, of the contributions of the factors to
+        the scores of the two items: 1 if everybody who likes one more than expected likes the
+        other.
         """
         return self._similar(self.items_, self.users_, item, n)
 
     def similar_users(self, user: Any, n: int = 10) -> Top:
-        """Return the users most like one, with their similarity and its standard deviation."""
+        """Return the users most similar to one, with similarities and their standard deviations."""
         return self._similar(self.users_, self.items_, user, n)
 
     def explain(self, user: Any, item: Any) -> Explanation:
-        """Say which of a user's own items move the score of another, and by how much.
+        """Explain a score: how much each of the user's own ratings contributes to it.
 
-        A `Person` may stand for the user.
+        The user may be a `Person`.
         """
         self._check_fitted()
         one = self.items_.at(self.items_.keys(item))
@@ -212,7 +212,7 @@ class FactorModel(Estimator, ABC):
         return Explanation(found, base, ids, ratings[order], parts[order], rest)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a folder, whole or not at all: see `svmp.recommend.load`."""
+        """Write the model to a folder atomically; `svmp.recommend.load` reads it."""
         self._check_fitted()
         arrays = of_known("users", self.users_) | of_known("items", self.items_)
         arrays |= of_history(self.history_)
@@ -227,7 +227,7 @@ class FactorModel(Estimator, ABC):
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Leave the model as it was if something goes wrong, or Ctrl-C ends it."""
+        """Restore the model if an exception, or Ctrl-C, ends the block."""
         before = dict(self.__dict__)
         try:
             yield
@@ -238,10 +238,10 @@ class FactorModel(Estimator, ABC):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, mapped: bool = True) -> Self:
-        """Return a model that was saved.
+        """Load a saved model.
 
-        Its arrays are mapped from the folder, and read-only; with `mapped=False` they are read into
-        memory, and it does not matter what becomes of the folder.
+        Its arrays are memory-mapped from the folder and read-only; with `mapped=False` they are
+        read into memory, so that the folder may change afterwards.
         """
         about, arrays, ids = files.read(path, mapped)
         try:
@@ -253,7 +253,7 @@ class FactorModel(Estimator, ABC):
                 with naming(flags=False):
                     model._check_parameters()
                 model.seed_ = whole_seed(model.seed)
-                if model.seed_ != model.seed:  # a saved seed is the number that was used
+                if model.seed_ != model.seed:  # a saved seed is always a whole number
                     raise ValueError("the seed is not a whole number below 2**63")
                 model.offset_ = number(about, "offset", -LARGE, LARGE)
                 model.users_ = to_known("users", ids["users"], arrays)
@@ -269,60 +269,60 @@ class FactorModel(Estimator, ABC):
         return model
 
     def read(self, data: Any, text_ids: Collection[str] = ()) -> Ratings:
-        """Return data as a table, in the way that `fit` reads it."""
+        """Read data into a table, in the same way as `fit`."""
         return read_ratings(data, text_ids=text_ids)
 
     def _text_ids(self, data: Any) -> list[str]:
-        """Return whose ids in a file are text, though all may be whole numbers: the model's are."""
+        """Return whose ids in a file are text because the model's are: "user", "item"."""
         if not self.is_fitted or not isinstance(data, str | os.PathLike):
             return []
         return [known.what for known in (self.users_, self.items_) if known.ids.dtype.kind == "U"]
 
     def scores(self, users: Side) -> Floats:
-        """Return that by which items are ranked, of every user with every item."""
+        """Return the score by which items are ranked, of every user with every item."""
         return self._scorer(self._ranked(), None, 0.0, 0)(0, users)
 
     def _ranked(self) -> Side:
-        """Return the items as they are ranked."""
+        """Return q of the items as it is used for ranking."""
         return self.items_.side
 
     def _scorer(
         self, items: Side, explore: Explore, width: float, seed: Seed
     ) -> Callable[[int, Side], Floats]:
-        """Return the function that scores a block of users, by its number, against items."""
+        """Return a function of the number and the users of a block that scores them on items."""
         return scorer(items, explore, width, seed)
 
     def _on_scale(self, scores: Floats) -> Floats:
-        """Return expected scores as they are shown; the ranking is by what they are before."""
+        """Map expected scores to the scale of the output; rankings use the scores themselves."""
         return scores
 
     def _check_parameters(self) -> None:
-        """Refuse parameters that make no sense."""
+        """Raise if parameters are invalid."""
 
     @abstractmethod
     def _parts(self, items: Keys, ratings: Floats, user: int, one: Side) -> Array:
-        """Return what each rating of a user adds to the score of one item."""
+        """Return the contribution of each rating of a user to the score of one item."""
 
     def _own_state(self) -> tuple[dict[str, Any], files.Arrays]:
-        """Return what a model has learned beside users and items: a description, and arrays."""
+        """Return entries of model.json, and arrays, that this kind of model saves in addition."""
         return {}, {}
 
     def _own_restore(self, about: dict[str, Any], arrays: files.Arrays) -> None:
-        """Take it back."""
+        """Restore what `_own_state` returned."""
 
-    def _similar(self, known: Known, others: Known, one: Any, n: int) -> Top:
+    def _similar(self, known: EntityTable, others: EntityTable, one: Any, n: int) -> Top:
         self._check_fitted()
         check_whole("n", n, 0)
         key = int(known.keys(one)[0])
-        kept: dict[str, Likeness] = self.__dict__.setdefault("_likeness", {})
+        kept: dict[str, Similarity] = self.__dict__.setdefault("_likeness", {})
         found = kept.get(known.what)
         if found is None or found.side is not known.side or found.others is not others.side:
-            found = kept[known.what] = Likeness.of(known.side, others.side)
+            found = kept[known.what] = Similarity.of(known.side, others.side)
         places, similarity, stds = found.most(key, n)
         return Top(known.ids[places], similarity, stds)
 
     def _allowed(self, candidates: Any, exclude: Any) -> Keys | None:
-        """Return the places of the items that may be recommended, or None for all."""
+        """Return the keys of the items that may be recommended, or None for all."""
         if candidates is None and exclude is None:
             return None
         every = np.arange(len(self.items_))
@@ -333,7 +333,7 @@ class FactorModel(Estimator, ABC):
         return np.setdiff1d(some, without)
 
     def _hidden(self, users: Any, exclude_seen: bool, allowed: Keys | None) -> tuple[Keys, Keys]:
-        """Return the places that users must not get: where those of each begin, and the places."""
+        """Return the places of items that users must not get: offsets by user, and places."""
         count = 1 if isinstance(users, Person) else len(users)
         if not exclude_seen:
             return np.zeros(count + 1, np.int64), np.zeros(0, np.int64)
@@ -349,7 +349,7 @@ class FactorModel(Estimator, ABC):
         return np.concatenate([[0], np.cumsum(there)])[begin], place[items][there]
 
     def _scored(self, users: Side, items: Side, places: Keys) -> tuple[Floats, Floats]:
-        """Return expected scores and standard deviations of the places, NaN at -1."""
+        """Return expected scores and standard deviations at places, NaN at -1."""
         rows, count = places.shape
         if not places.size:
             return np.zeros(places.shape, np.float32), np.zeros(places.shape, np.float32)
@@ -366,5 +366,5 @@ def labels(ids: NDArray[Any], places: Keys) -> NDArray[Any]:
     """Return the ids at some places; -1, or an empty string, where the place is -1."""
     if not len(ids):
         return np.zeros(places.shape, ids.dtype)
-    nothing = "" if ids.dtype.kind == "U" else -1
-    return np.where(places < 0, nothing, ids[np.maximum(places, 0)])
+    absent = "" if ids.dtype.kind == "U" else -1
+    return np.where(places < 0, absent, ids[np.maximum(places, 0)])

@@ -1,8 +1,8 @@
-"""What a recommender has learned, as arrays and a description, and back.
+"""Schema of a saved recommender: which arrays there are, and what they may contain.
 
-Whatever comes from a folder is checked against what is declared here, and in the `ARRAYS` and
-`ENTRIES` of each model, before any of it is used: names, types, shapes, and the numbers that there
-can be. The bounds are wide, and such that no score of a model within them overflows.
+Data from a folder is checked against this schema, and the `ARRAYS` of each model, before it is
+used: names, types, shapes and ranges of values. The ranges are wide, and such that no score of a
+valid model overflows.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ import numpy as np
 from svmp.ratings.table import Ids
 from svmp.recommend.files import Arrays, need
 from svmp.recommend.history import History
-from svmp.recommend.side import Known, Side
+from svmp.recommend.side import EntityTable, Side
 
 FIELDS = ("bias", "bias_var", "mean", "cov")
 LARGE = 1e15
-"""No mean of a rating is larger; factors are like square roots of ratings."""
+"""Largest mean of a rating; factors scale like square roots of ratings."""
 SMALL = 1e-37
-"""No variance is smaller: its inverse is still a number in single precision."""
+"""Smallest variance: its inverse is finite in single precision."""
 UNEVEN = 1e-3
-"""By how much of a variance the two halves of a covariance matrix may differ, by rounding."""
+"""Allowed asymmetry of a covariance matrix by rounding, relative to the largest variance."""
 
 
-class Kind(NamedTuple):
-    """What an array must be.
+class ArraySpec(NamedTuple):
+    """Type, shape and range of an array.
 
     Attributes
     ----------
     dtype
-        The type of its numbers.
+        Its data type.
     shape
-        A length, or the name of one, for each axis.
+        Length of each axis, as a number or as the name of a size.
     least, most
-        Between which its numbers are.
+        Bounds of its values.
     """
 
     dtype: type[np.generic]
@@ -45,38 +45,38 @@ class Kind(NamedTuple):
     most: float = LARGE
 
 
-def _sides(name: str, cov: tuple[str, ...]) -> dict[str, Kind]:
-    """Declare the arrays of users or items, and of one of whom nothing is known."""
+def _sides(name: str, cov: tuple[str, ...]) -> dict[str, ArraySpec]:
+    """Declare the arrays of users or items, and of their prior."""
     found = {}
     for part, size in (("side", name), ("prior", 1)):
-        found[f"{name}/{part}/bias"] = Kind(np.float32, (size,))
-        found[f"{name}/{part}/bias_var"] = Kind(np.float32, (size,), SMALL, LARGE**2)
-        found[f"{name}/{part}/mean"] = Kind(
+        found[f"{name}/{part}/bias"] = ArraySpec(np.float32, (size,))
+        found[f"{name}/{part}/bias_var"] = ArraySpec(np.float32, (size,), SMALL, LARGE**2)
+        found[f"{name}/{part}/mean"] = ArraySpec(
             np.float32, (size, "factors"), -(LARGE**0.5), LARGE**0.5
         )
         least = SMALL if len(cov) == 1 else -LARGE
-        found[f"{name}/{part}/cov"] = Kind(np.float32, (size, *cov), least, LARGE)
+        found[f"{name}/{part}/cov"] = ArraySpec(np.float32, (size, *cov), least, LARGE)
     return found
 
 
-def declared(full: bool) -> dict[str, Kind]:
-    """Return what arrays every model has, by name."""
+def declared(full: bool) -> dict[str, ArraySpec]:
+    """Return the arrays of every model, by name."""
     cov = ("factors", "factors") if full else ("factors",)
     return {
         **_sides("users", cov),
         **_sides("items", cov),
-        "history/begin": Kind(np.int64, ("users + 1",), 0, np.inf),
-        "history/item": Kind(np.int32, ("rows",), 0, np.inf),
-        "history/rating": Kind(np.float32, ("rows",), -np.inf, np.inf),
-        "history/time": Kind(np.float64, ("rows",), -np.inf, np.inf),
+        "history/begin": ArraySpec(np.int64, ("users + 1",), 0, np.inf),
+        "history/item": ArraySpec(np.int32, ("rows",), 0, np.inf),
+        "history/rating": ArraySpec(np.float32, ("rows",), -np.inf, np.inf),
+        "history/time": ArraySpec(np.float64, ("rows",), -np.inf, np.inf),
     }
 
 
 OPTIONAL = ("history/time", "learned")
 
 
-def check(arrays: Arrays, ids: dict[str, Ids], own: Mapping[str, Kind]) -> None:
-    """Refuse arrays that are not as they are declared, here and by the model itself."""
+def check(arrays: Arrays, ids: dict[str, Ids], own: Mapping[str, ArraySpec]) -> None:
+    """Raise unless the arrays match the schema and those that the model itself declares."""
     for name, known in ids.items():
         need(len(known), f"damaged: there are no {name}")
         need(len(np.unique(known)) == len(known), f"damaged: there are two {name} of one id")
@@ -100,7 +100,7 @@ def check(arrays: Arrays, ids: dict[str, Ids], own: Mapping[str, Kind]) -> None:
     need(sound and item.max(initial=0) < items, "damaged: the history makes no sense")
 
 
-def _check_array(arrays: Arrays, name: str, kind: Kind, sizes: dict[str, int]) -> None:
+def _check_array(arrays: Arrays, name: str, kind: ArraySpec, sizes: dict[str, int]) -> None:
     need(name in arrays, f"damaged: there is no array {name!r:.60}")
     found = arrays[name]
     shape = tuple(size if isinstance(size, int) else sizes[size] for size in kind.shape)
@@ -109,13 +109,13 @@ def _check_array(arrays: Arrays, name: str, kind: Kind, sizes: dict[str, int]) -
     what = f"damaged: {name} is no q" if "/side/" in name or "/prior/" in name else ""
     what = what or f"damaged: {name} has numbers that make no sense"
     if found.size:
-        low, high = found.min(), found.max()  # NaN if there is one
+        low, high = found.min(), found.max()  # NaN if any value is NaN
         need(np.isfinite(low) and np.isfinite(high), what)
         need(kind.least <= low and high <= kind.most, what)
 
 
 def _check_covariances(cov: Any, name: str) -> None:
-    """Refuse matrices that are no covariances."""
+    """Raise unless all matrices are symmetric and positive definite."""
     variances = np.diagonal(cov, axis1=1, axis2=2)
     uneven = np.abs(cov - np.swapaxes(cov, 1, 2)).max(axis=(1, 2), initial=0)
     sound = (uneven <= UNEVEN * variances.max(axis=1, initial=0)).all()
@@ -127,14 +127,14 @@ def _check_covariances(cov: Any, name: str) -> None:
 
 
 def number(about: Mapping[str, Any], name: str, least: float, most: float) -> float:
-    """Return a number of a description, if it is one and in its bounds."""
+    """Return a number of model.json, if it is one and within bounds."""
     value: Any = about.get(name)
     real = isinstance(value, int | float) and not isinstance(value, bool)
     need(real and least <= value <= most, f"damaged: model.json makes no sense (its {name})")
     return float(value)
 
 
-def of_known(name: str, known: Known) -> Arrays:
+def of_known(name: str, known: EntityTable) -> Arrays:
     """Return the arrays of users or items."""
     arrays: Arrays = {}
     for part, side in (("side", known.side), ("prior", known.prior)):
@@ -142,12 +142,12 @@ def of_known(name: str, known: Known) -> Arrays:
     return arrays
 
 
-def to_known(name: str, ids: Ids, arrays: Arrays) -> Known:
-    """Return users or items from their arrays, which have been checked."""
+def to_known(name: str, ids: Ids, arrays: Arrays) -> EntityTable:
+    """Return users or items from their checked arrays."""
     side, prior = (
         Side(*(arrays[f"{name}/{part}/{field}"] for field in FIELDS)) for part in ("side", "prior")
     )
-    return Known(name.removesuffix("s"), ids, side, prior)
+    return EntityTable(name.removesuffix("s"), ids, side, prior)
 
 
 def of_history(history: History) -> Arrays:
@@ -161,7 +161,7 @@ def of_history(history: History) -> Arrays:
 
 
 def to_history(arrays: Arrays) -> History:
-    """Return a history from its arrays, which have been checked."""
+    """Return a history from its checked arrays."""
     names = ("begin", "item", "rating", "time")
     begin, item, rating, time = (arrays.get(f"history/{name}") for name in names)
     assert begin is not None

@@ -1,6 +1,6 @@
-"""What every request passes first: who may ask, how much, and how long it may take.
+"""ASGI middleware that every request passes first: access, size limit and time limit.
 
-A body is read here, as far as it may be long, so that nothing behind waits for the network.
+The body is read here, up to the size limit, so that the application never waits for the network.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from svmp import web
 from svmp.recommend.service.metrics import Metrics
-from svmp.web.body import BodyRefused, check_length, read_body, refuse_unread, replaying
+from svmp.web.body import BodyError, check_length, read_body, refuse_unread, replaying
 
 LOG = logging.getLogger("svmp.serve")
 HEADERS = web.headers(script="'self'", style="'self'", img="'self'", connect="'self'")
 OPEN = ("/health", "/page/")
-"""What needs no token, beside the page itself: it tells nothing of the model's data."""
+"""Paths that need no token, besides the page itself: they reveal nothing about the data."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much may be asked.
+    """Limits of a request.
 
     Attributes
     ----------
     body
-        Bytes of a request's body.
+        Maximum size of the body, in bytes.
     batch
-        Users, or items, of one request.
+        Maximum number of users or items.
     seconds
-        Until a request must have arrived and been answered.
+        Time limit for receiving and answering it.
     """
 
     body: int = 1_000_000
@@ -48,8 +48,8 @@ def is_open(path: str) -> bool:
     return path == "/" or path.startswith(OPEN)
 
 
-class Refused(Exception):
-    """A request that is refused; `unread` if its body may be still on its way."""
+class RequestError(Exception):
+    """A request that is refused; `unread` if its body may still be arriving."""
 
     def __init__(
         self,
@@ -62,8 +62,8 @@ class Refused(Exception):
         self.answer = web.refusal({"request": reason}, status, headers=headers)
 
 
-class Front:
-    """Passes on what may be asked, refuses the rest, and counts both."""
+class Gateway:
+    """Forwards valid requests to the application, refuses others, and counts both."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Front:
 
         try:
             await self._answer(scope, receive, send_on)
-        except Refused as refused:
+        except RequestError as refused:
             if not status and refused.unread:
                 await refuse_unread(refused.answer, scope, receive, send_on)
             elif not status:
@@ -110,27 +110,28 @@ class Front:
         try:
             check_length(scope, self.limits.body)
             body = await read_body(receive, self.limits.body, seconds)
-        except BodyRefused as refused:
-            raise Refused(refused.status, refused.reason) from None
+        except BodyError as refused:
+            raise RequestError(refused.status, refused.reason) from None
         if body is None:
-            return  # nobody is there any more
+            return  # the client has disconnected
         try:
             async with asyncio.timeout(seconds - (time.perf_counter() - began)):
                 await self.app(scope, replaying(body, receive), send)
         except TimeoutError:
-            late = f"in {seconds:g} seconds"
-            raise Refused(503, f"this could not be answered {late}; ask for less", False) from None
+            raise RequestError(
+                503, f"this could not be answered in {seconds:g} seconds; ask for less", False
+            ) from None
 
     def _check(self, scope: Scope) -> None:
-        """Refuse what can be refused by its headers."""
+        """Raise if the headers of a request do not permit it."""
         headers = dict(scope["headers"])
         hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
         if self.port is not None and not web.is_own(hosts, self.port):
-            raise Refused(403, "this service answers to this machine only; a token opens it")
+            raise RequestError(403, "this service answers to this machine only; a token opens it")
         path = scope["path"]
         if self.token is not None and not is_open(path):
             scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
             if not secrets.compare_digest(given.strip(), self.token) or scheme.lower() != b"bearer":
-                raise Refused(
+                raise RequestError(
                     401, "this needs a bearer token", headers={"WWW-Authenticate": "Bearer"}
                 )

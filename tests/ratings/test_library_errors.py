@@ -17,8 +17,8 @@ import pytest
 
 from svmp.errors import FileError, RatingsError, naming
 from svmp.ratings import parquet, read_ratings
+from svmp.ratings.library_errors import reading
 from svmp.ratings.lines import LONGEST, MOST
-from svmp.ratings.outside import reading
 from tests.fuzz.reader_mutants import npy, zipped
 from tests.ratings.tools import contents, expected, random_table
 from tests.ratings.tools import parquet as parquet_file

@@ -1,4 +1,4 @@
-"""From columns to a table: keys that count from 0, and one rating for each pair."""
+"""Build a table from columns: keys from 0, and one rating for each pair."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 
 from svmp.errors import RatingsError, argument, called
 from svmp.ratings import convert
-from svmp.ratings.convert import Found
+from svmp.ratings.convert import SourceColumns
 from svmp.ratings.lines import MOST
 from svmp.ratings.table import Duplicates, Ids, Ratings
 
 Keys = NDArray[np.int32]
 
 
-def settle(
-    found: Found,
+def build_table(
+    found: SourceColumns,
     duplicates: Duplicates,
     span: tuple[float, float] | None,
     text_ids: Collection[str] = (),
 ) -> Ratings:
-    """Return the table of the columns that were found."""
+    """Return the table of some columns."""
     if duplicates not in get_args(Duplicates):
         raise RatingsError(
             f"{called('duplicates')} must be 'error', 'last', 'mean' or 'sum', "
@@ -44,11 +44,11 @@ def settle(
     in_order = np.sort(pair)
     if (in_order[1:] != in_order[:-1]).all():
         return table
-    return _once(found, table, pair, duplicates)
+    return _deduplicated(found, table, pair, duplicates)
 
 
-def _keys(found: Found, role: str, text: bool) -> tuple[Keys, Ids]:
-    """Return a key for each row, and the ids in order."""
+def _keys(found: SourceColumns, role: str, text: bool) -> tuple[Keys, Ids]:
+    """Return the key of each row, and the sorted ids."""
     if role in found.ids:
         known = found.ids[role]
         known = known.astype(np.str_) if text else known
@@ -73,8 +73,10 @@ def _keys(found: Found, role: str, text: bool) -> tuple[Keys, Ids]:
     return place[numbers - low], known
 
 
-def _once(found: Found, table: Ratings, pair: NDArray[np.int64], rule: Duplicates) -> Ratings:
-    """Keep one rating of each pair: the last, by time if there is one, the mean, or the sum."""
+def _deduplicated(
+    found: SourceColumns, table: Ratings, pair: NDArray[np.int64], rule: Duplicates
+) -> Ratings:
+    """Keep one rating of each pair: the last, by time if there are times, the mean, or the sum."""
     time = np.zeros(len(table)) if table.time is None or rule == "error" else table.time
     order = np.lexsort((np.arange(len(table)), time, pair))
     new = np.append(True, pair[order][1:] != pair[order][:-1])

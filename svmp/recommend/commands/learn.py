@@ -1,0 +1,237 @@
+"""Commands that fit or update a model: `fit`, `evaluate` and `update`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from svmp import interrupts
+from svmp.errors import ModelError, RatingsError
+from svmp.interrupts import if_interrupted
+from svmp.recommend.commands.options import (
+    AtLeast,
+    Count,
+    Counts,
+    Encoding,
+    Events,
+    Factors,
+    File,
+    FileOptions,
+    Folder,
+    Json,
+    Names,
+    Rule,
+    Seed,
+    TextIds,
+    Unpacked,
+    columns_of,
+)
+from svmp.recommend.commands.output import formatted, print_rows
+
+if TYPE_CHECKING:
+    from svmp.ratings import Ratings
+    from svmp.recommend.events import EventModel
+    from svmp.recommend.rating import RatingModel
+
+SPLITS = ("random", "time", "last", "users", "items")
+
+
+def fit(
+    ratings: File,
+    out: Annotated[Path, typer.Option("-o", "--out", help="The folder to write the model to.")],
+    factors: Factors = 32,
+    events: Events = False,
+    at_least: AtLeast = None,
+    counts: Counts = False,
+    columns: Names = "",
+    duplicates: Rule = "",
+    encoding: Encoding = "utf-8",
+    max_unpacked: Unpacked = None,
+    text_ids: TextIds = "",
+    covariance: Annotated[
+        str | None,
+        typer.Option(help="Not for events: q of the factors is diagonal (default) or full."),
+    ] = None,
+    noise: Annotated[
+        str | None, typer.Option(help="Not for events: noise by user (default), or shared.")
+    ] = None,
+    seed: Seed = 0,
+    max_sweeps: Annotated[
+        float | None,
+        typer.Option(min=1, help="Not for events: maximum number of sweeps; by default 150."),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Number of threads.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Fit a model to a file of ratings, or of events."""
+    from svmp.recommend.files import check_place
+    from svmp.recommend.rating import RatingModel
+
+    check_place(out)
+    of_ratings = {"covariance": covariance, "noise": noise, "max_sweeps": max_sweeps}
+    of_events = {"at_least": at_least, "counts": counts}
+    model = _model(
+        events,
+        {"factors": factors, "columns": columns_of(columns), "seed": seed, "threads": threads},
+        of_ratings,
+        of_events,
+        duplicates,
+    )
+    with if_interrupted("there is no model yet, and nothing is saved"):
+        model.fit(_read(model, ratings, FileOptions(encoding, max_unpacked, text_ids)))
+    with if_interrupted("the model was not saved"):
+        model.save(out)
+    about: dict[str, Any] = {
+        "model": str(out),
+        "events" if events else "ratings": len(model.history_.item),
+        "users": len(model.users_),
+        "items": len(model.items_),
+    }
+    if isinstance(model, RatingModel):
+        about |= {"sweeps": model.sweeps_, "noise": model.prior_noise_**0.5}
+        about |= {"factors": model.users_.side.factors}  # 0 if they do not improve predictions
+    if as_json:
+        print(json.dumps(about | ({"interrupted": True} if model.interrupted_ else {})))
+    else:
+        print_rows([{"": name, "value": formatted(value)} for name, value in about.items()], False)
+    _exit_if_interrupted(model, "the model that is saved is of what was learned by then")
+
+
+def evaluate(
+    ratings: File,
+    factors: Factors = 32,
+    split: Annotated[
+        str, typer.Option(help="What to hold out: random, time, last, users or items.")
+    ] = "random",
+    share: Annotated[float, typer.Option(help="Share to hold out.")] = 0.1,
+    n: Count = 10,
+    events: Events = False,
+    at_least: AtLeast = None,
+    counts: Counts = False,
+    columns: Names = "",
+    duplicates: Rule = "",
+    encoding: Encoding = "utf-8",
+    max_unpacked: Unpacked = None,
+    text_ids: TextIds = "",
+    seed: Seed = 0,
+    plot: Annotated[Path | None, typer.Option(help="File to draw the figures into.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Fit to a part of a file, and score predictions and rankings on the rest."""
+    from svmp.recommend import split as splits
+    from svmp.recommend.evaluate import evaluate as score
+    from svmp.writing import check_picture, written_beside
+
+    if plot is not None:
+        check_picture(plot)
+    of_all = {"factors": factors, "columns": columns_of(columns), "seed": seed}
+    of_events = {"at_least": at_least, "counts": counts}
+    model = _model(events, of_all, {}, of_events, duplicates)
+    if split not in SPLITS:
+        raise ModelError(f"--split must be one of {', '.join(SPLITS)}, not {split!r:.60}")
+    table = _read(model, ratings, FileOptions(encoding, max_unpacked, text_ids))
+    ways: dict[str, Any] = {
+        "random": lambda: splits.random(table, share, seed),
+        "time": lambda: splits.by_time(table, share),
+        "last": lambda: splits.last_out(table),
+        "users": lambda: splits.cold_users(table, share, seed),
+        "items": lambda: splits.cold_items(table, share, seed),
+    }
+    train, test = ways[split]()
+    found = score(model.fit(train), test, n=n, seed=seed)
+    if plot is not None:
+        with written_beside(plot) as draft:
+            found.plot().savefig(draft, dpi=120)
+    print(json.dumps(found.to_dict(), indent=1) if as_json else found)
+    _exit_if_interrupted(model, "the scores are those of what was learned by then")
+
+
+def update(
+    model: Folder,
+    ratings: File,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="Folder to write to; by default MODEL is replaced."),
+    ] = None,
+    columns: Names = "",
+    duplicates: Rule = "",
+    encoding: Encoding = "utf-8",
+    max_unpacked: Unpacked = None,
+    as_json: Json = False,
+) -> None:
+    """Update a model with more ratings or events, without a new fit."""
+    from svmp.recommend import EventModel, load
+    from svmp.recommend.files import check_place
+
+    check_place(out or model)
+    found = load(model)
+    found.set_params(columns=columns_of(columns))
+    if duplicates:
+        found.set_params(duplicates=duplicates)
+    found._check_parameters()
+    table = _read(found, ratings, FileOptions(encoding, max_unpacked))
+    before = len(found.history_.item), len(found.users_), len(found.items_)
+    with if_interrupted(f"{model} is as it was"):
+        try:
+            found.update(table)
+        except RatingsError as error:
+            raise RatingsError(f"{ratings}: {error}") from None
+        found.save(out or model)
+    after = len(found.history_.item), len(found.users_), len(found.items_)
+    names = ("events" if isinstance(found, EventModel) else "ratings", "users", "items")
+    both = dict(zip(names, zip(before, after, strict=True), strict=True))
+    if as_json:
+        print(json.dumps({name: now for name, (_, now) in both.items()}))
+    else:
+        rows = [{"": name, "before": was, "after": now} for name, (was, now) in both.items()]
+        print_rows(rows, False)
+
+
+def _exit_if_interrupted(model: RatingModel | EventModel, what: str) -> None:
+    """If Ctrl-C ended the fit, print what has become of it and exit with code 130."""
+    if model.interrupted_:
+        interrupts.say(what)
+        raise typer.Exit(interrupts.STOPPED)
+
+
+def _read(model: RatingModel | EventModel, path: Path, options: FileOptions) -> Ratings:
+    """Read the table in a file as the model reads it, with the options of the command."""
+    from svmp.ratings.lines import MOST
+    from svmp.ratings.read import read_ratings
+    from svmp.recommend.events import EventModel
+
+    model._check_parameters()
+    table = read_ratings(
+        path,
+        columns=model.columns,
+        duplicates=model.duplicates,
+        encoding=options.encoding,
+        events=isinstance(model, EventModel),
+        max_unpacked=options.max_unpacked or MOST,
+        text_ids=model._text_ids(path) + [part for part in options.text_ids.split(",") if part],
+    )
+    return model.read(table)
+
+
+def _model(
+    events: bool,
+    of_all: dict[str, Any],
+    of_ratings: dict[str, Any],
+    of_events: dict[str, Any],
+    duplicates: str,
+) -> RatingModel | EventModel:
+    """Return a model of ratings or of events; parameters that are not given have defaults."""
+    from svmp.recommend import EventModel, RatingModel
+
+    of_ratings = {name: value for name, value in of_ratings.items() if value is not None}
+    if not events and any(value not in (None, False) for value in of_events.values()):
+        raise ModelError("--at-least and --counts need --events")
+    if events and of_ratings:
+        raise ModelError("--covariance, --noise and --max-sweeps are of ratings, not of --events")
+    more: dict[str, Any] = {"duplicates": duplicates} if duplicates else {}
+    if events:
+        return EventModel(**of_all, **of_events, **more)
+    return RatingModel(**of_all, **of_ratings, **more)

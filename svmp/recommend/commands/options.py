@@ -1,0 +1,56 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+File = Annotated[Path, typer.Argument(metavar="RATINGS", help="A file of ratings.")]
+Folder = Annotated[Path, typer.Argument(metavar="MODEL", help="A saved model.")]
+Factors = Annotated[int, typer.Option(min=0, help="Number of factors of a user and of an item.")]
+Events = Annotated[
+    bool, typer.Option("--events", help="The rows are events (clicks, plays), not ratings.")
+]
+AtLeast = Annotated[
+    float | None,
+    typer.Option(help="With --events: least rating that is an event; by default any above 0."),
+]
+Counts = Annotated[
+    bool, typer.Option("--counts", help="With --events: a rating is the number of events.")
+]
+Names = Annotated[
+    str, typer.Option("--columns", help="user,item,rating[,time] by name or position from 0.")
+]
+Rule = Annotated[str, typer.Option(help="How to treat repeated pairs: error, last, mean or sum.")]
+Encoding = Annotated[str, typer.Option(help="Encoding of a text file, as latin-1.")]
+Unpacked = Annotated[
+    int | None,
+    typer.Option(min=1, help="Limit of the unpacked size of a file, in bytes; by default 4e9."),
+]
+TextIds = Annotated[
+    str,
+    typer.Option(
+        help="user, item or user,item: ids to read as text, even if they look like numbers."
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Count = Annotated[int, typer.Option("-n", min=1, help="Number of results.")]
+
+
+class FileOptions(NamedTuple):
+    """Values of the options for reading a file."""
+
+    encoding: str
+    max_unpacked: int | None
+    text_ids: str = ""
+
+
+def columns_of(text: str) -> Any:
+    """Parse the value of `--columns` into names or positions."""
+    if not text:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    return tuple(int(part) if part.isdecimal() else part for part in parts)
