@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
 from svmp.errors import ModelError
 from svmp.inference.methods.method import check_method
+from svmp.inference.posterior import Posterior, Posteriors
 from svmp.network.model import Model
 from svmp.network.validation import array, shown
 
@@ -52,6 +54,13 @@ def check_numbers(
     for name, limit in limits.items():
         if limit is not None and not (_real(limit) and float(limit) > 0):
             raise ModelError(f"{name} must be a positive number or None, not {shown(limit)}")
+
+
+def given_values(init: Any) -> set[str]:
+    """Return the variables whose start the user gave as values, and not as a posterior."""
+    if not isinstance(init, Mapping) or isinstance(init, Posteriors):
+        return set()
+    return {name for name, value in init.items() if not isinstance(value, Posterior | None)}
 
 
 def _real(value: Any) -> bool:

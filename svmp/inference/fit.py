@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from svmp.errors import ConvergenceWarning, ModelError
-from svmp.inference.arguments import check_model_and_method, check_numbers
+from svmp.inference.arguments import check_model_and_method, check_numbers, given_values
 from svmp.inference.checkpoint import Checkpoints
 from svmp.inference.default import choose
 from svmp.inference.diagnosis import diagnose, safe_first_step
@@ -28,7 +28,7 @@ from svmp.inference.result import Fit
 from svmp.inference.resuming import Saved
 from svmp.inference.run import Run
 from svmp.inference.seeds import whole_seed
-from svmp.inference.start import Init, check_finite, given_values, start
+from svmp.inference.start import Init, check_finite, start
 from svmp.inference.state import State
 from svmp.inference.steps import Steps, as_policy
 from svmp.inference.stopping import Budget, catch_interrupt

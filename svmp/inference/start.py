@@ -11,7 +11,7 @@ from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.families.matrix import is_symmetric
 from svmp.inference.domain import check_domain
-from svmp.inference.posterior import Posterior, Posteriors
+from svmp.inference.posterior import Posterior
 from svmp.inference.seeding import read_rows, seed_components
 from svmp.network.beliefs import Beliefs, Implicit
 from svmp.network.grid import Ints
@@ -69,13 +69,6 @@ def start(
             rng = np.random.default_rng([seed, index, 1])
             seed_components(network, q, variable.conditional, init, rng)
     return q
-
-
-def given_values(init: Any) -> set[str]:
-    """Return the variables whose start the user gave as values, and not as a posterior."""
-    if not isinstance(init, Mapping) or isinstance(init, Posteriors):
-        return set()
-    return {name for name, value in init.items() if not isinstance(value, Posterior | None)}
 
 
 def former(variable: Variable, value: Posterior) -> Array:

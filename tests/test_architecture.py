@@ -1,0 +1,202 @@
+"""docs/architecture.md is true: its drawing, its walks and every name in it."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import re
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grimp
+import numpy as np
+import pytest
+
+import svmp
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "svmp"
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def room(module: str) -> str:
+    return module.split(".")[1] if "." in module else "svmp"
+
+
+def reachable(arrows: dict[str, set[str]], start: str) -> set[str]:
+    found, left = set(), [start]
+    while left:
+        for other in arrows.get(left.pop(), set()) - found:
+            found.add(other)
+            left.append(other)
+    return found
+
+
+def test_drawing_shows_the_imports_between_rooms() -> None:
+    """Every arrow is an import, and every import follows from the arrows."""
+    graph = grimp.build_graph("svmp", cache_dir=None)
+    imports: dict[str, set[str]] = {}
+    for module in graph.modules:
+        for other in graph.find_modules_directly_imported_by(module):
+            a, b = room(module), room(other)
+            if a != b and not {a, b} & {"svmp", "__main__"}:  # the public names of the package
+                imports.setdefault(a, set()).add(b)
+    drawn: dict[str, set[str]] = {}
+    for a, b in re.findall(r"^    (\w+) --> (\w+)$", PAGE, re.M):
+        drawn.setdefault(a, set()).add(b)
+    for a, others in drawn.items():
+        assert others <= imports[a], f"{a} does not import {others - imports[a]}"
+    for a, others in imports.items():
+        missing = others - reachable(drawn, a)
+        assert not missing, f"{a} imports {missing}, which the drawing does not show"
+
+
+def test_every_room_is_described() -> None:
+    rooms = {p.name for p in PACKAGE.iterdir() if p.is_dir() and p.name != "__pycache__"}
+    assert rooms <= set(re.findall(r"^\| `(\w+)/` \|", PAGE, re.M))
+
+
+FILES = sorted(set(re.findall(r"`((?:\w+/)+\w+\.(?:py|toml)|\w+\.py)`", PAGE)))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_named_files_exist(name: str) -> None:
+    assert any((folder / name).exists() for folder in (PACKAGE, ROOT)) or list(
+        PACKAGE.rglob(name)
+    ), name
+
+
+def test_names_of_the_paper_table_are_where_it_says() -> None:
+    table = PAGE.split("## Where each line of the paper is")[1].split("## Five walks")[0]
+    found = 0
+    for line in table.splitlines():
+        cell = line.split("|")[2] if line.startswith("| ") else ""
+        for names, file in re.findall(r"((?:`[\w.]+`(?:,? and )?)+)[^`]*? in `([\w/]+\.py)`", cell):
+            defined = names_of(PACKAGE / file)
+            for name in re.findall(r"`([\w.]+)`", names):
+                assert name in defined, f"{file} has no {name}"
+                found += 1
+    assert found >= 10
+
+
+def names_of(path: Path) -> set[str]:
+    """Return the functions, classes and methods of a file."""
+    names = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            own = (n for n in node.body if isinstance(n, ast.FunctionDef))
+            names |= {f"{node.name}.{n.name}" for n in own}
+    return names
+
+
+# --- walks ----------------------------------------------------------------------------------
+
+
+def ratings(count: int = 300) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(0)
+    return rng.integers(20, size=count), rng.integers(10, size=count), rng.normal(size=count)
+
+
+def factorization() -> svmp.Model:
+    user, item, stars = ratings()
+    with svmp.Model(coords={"user": 20, "item": 10, "factor": 2}) as model:
+        u = svmp.Normal("u", mu=0, tau=1, dims=("user", "factor"))
+        v = svmp.Normal("v", mu=0, tau=1, dims=("item", "factor"))
+        svmp.Normal("r", mu=svmp.dot(u[user], v[item]), tau=1, observed=stars)
+    return model
+
+
+def topics() -> svmp.Model:
+    rng = np.random.default_rng(0)
+    doc, word = np.repeat(np.arange(10), 8), rng.integers(6, size=80)
+    with svmp.Model(coords={"doc": 10, "topic": 2, "word": 6, "token": 80}) as model:
+        theta = svmp.Dirichlet("theta", a=0.5, dims=("doc", "topic"))
+        phi = svmp.Dirichlet("phi", a=0.5, dims=("topic", "word"))
+        z = svmp.Categorical("z", p=theta[doc], dims="token")
+        svmp.Mixture("w", z, svmp.Categorical.dist(p=phi), dims="token", observed=word)
+    return model
+
+
+def recommender() -> Any:
+    from svmp.ratings import Ratings
+    from svmp.recommend import RatingModel
+
+    user, item, stars = ratings(3000)
+    table = Ratings(
+        user.astype(np.int32),
+        item.astype(np.int32),
+        stars.astype(np.float32),
+        np.arange(20),
+        np.arange(10),
+    )
+    return RatingModel(factors=2, max_sweeps=6, threads=1), table
+
+
+def request() -> Callable[[], object]:
+    import httpx
+
+    from svmp.recommend.service import demo
+    from tests.recommend.service.conftest import app_of
+
+    app, current = app_of(demo.MODEL)
+    user = current.served.model.users_.ids[0]
+
+    async def post() -> None:
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            answer = await client.post("/recommend", json={"users": [user.item()]})
+            assert answer.status_code == 200, answer.text
+
+    return lambda: asyncio.run(post())
+
+
+def call(number: int) -> Callable[[], object]:
+    if number == 1:
+        model, method = factorization(), svmp.Children(3)
+        return lambda: svmp.fit(model, method, kernels=False, max_sweeps=2)
+    if number == 2:
+        model = factorization()
+        return lambda: svmp.fit(model, max_sweeps=3)
+    if number == 3:
+        model = topics()
+        return lambda: svmp.fit(model, svmp.Batch(3, over="doc"), max_sweeps=2)
+    if number == 4:
+        estimator, table = recommender()
+        return lambda: estimator.fit(table)
+    return request()
+
+
+def entered(run: Callable[[], object]) -> list[str]:
+    """Return the files of the package in the order in which a call first enters them."""
+    seen: dict[str, None] = {}
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        path = frame.f_code.co_filename
+        if event == "call" and path.startswith(str(PACKAGE)):
+            seen.setdefault(Path(path).relative_to(PACKAGE).as_posix())
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return list(seen)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
+def test_walks_pass_the_files_in_order(number: int) -> None:
+    text = re.split(rf"^\*\*{number}\. ", PAGE, flags=re.M)[1]
+    text = re.split(r"^\*\*\d\. |^## ", text, flags=re.M)[0]
+    files = re.findall(r"^\d+\. `([\w/]+\.py)`", text, re.M)
+    assert len(files) >= 5
+    passed = entered(call(number))
+    missing = [file for file in files if file not in passed]
+    assert not missing, f"not entered: {missing}"
+    assert sorted(files, key=passed.index) == files
