@@ -68,7 +68,11 @@ class Batch(Method):
             grouping = network.grouped(self.over)
             drawn = draw_groups(grouping.count, min(self.size, MOST), seed, iteration)
             return DrawnGroups(network, grouping, drawn)
-        return DrawnBatch(network, min(self.size, MOST), seed, iteration)
+        total = np.array([sum(v.count for v in network.observed.values())])
+        take = np.minimum(min(self.size, MOST), total)
+        number = len(network.hidden)  # a stream of its own, after the variables'
+        chosen = sample_each(seed, iteration, number, np.zeros(1, dtype=np.int64), total, take)
+        return DrawnBatch(network, np.sort(chosen))
 
     @property
     def label(self) -> str:
@@ -77,30 +81,30 @@ class Batch(Method):
 
 @dataclass(frozen=True)
 class DrawnBatch(Draw):
-    """The observations of one batch, and the variables of those rows themselves."""
+    """The observations of one batch, and the variables of those rows themselves.
 
-    size: int
-    seed: int
-    iteration: int
+    Attributes
+    ----------
+    chosen
+        Places of the observations that are drawn, ascending, counted over all observed tables in
+        the order of their declaration.
+    """
+
+    chosen: Ints
 
     @cached_property
     def batch_share(self) -> float:
-        total = sum(v.count for v in self.network.observed.values())
-        return min(self.size, total) / total
+        return len(self.chosen) / sum(v.count for v in self.network.observed.values())
 
     @cached_property
     def tables(self) -> dict[str, Ints]:
         """Drawn rows of every table that is observed, or hidden but tied to observed rows."""
         observed = list(self.network.observed.values())
         ends = np.cumsum([v.count for v in observed])
-        take = np.minimum([self.size], ends[-1:])
-        number = len(self.network.hidden)  # a stream of its own, after the variables'
-        anyone = np.zeros(1, dtype=np.int64)
-        chosen = sample_each(self.seed, self.iteration, number, anyone, ends[-1:], take)
-        chosen.sort()
-        cuts = np.searchsorted(chosen, ends)
+        cuts = np.searchsorted(self.chosen, ends)
+        parts = np.split(self.chosen, cuts[:-1])
         tables = {}
-        for variable, part, end in zip(observed, np.split(chosen, cuts[:-1]), ends, strict=True):
+        for variable, part, end in zip(observed, parts, ends, strict=True):
             places = part - (end - variable.count)
             tables[variable.name] = places if variable.present is None else variable.present[places]
         return with_locals(self.network, tables)
