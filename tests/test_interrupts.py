@@ -35,7 +35,7 @@ def waiting(kind):
     def advance(self, *more):
         done = usual(self, *more)
         global where
-        if where == f"{kind.__name__} {self.iteration}":
+        if where == f"{kind.__name__} {self.state.iteration}":
             print(where, file=sys.stderr, flush=True)
             where = None
             while stopping._innermost is None or not stopping._innermost.pressed:

@@ -81,6 +81,13 @@ def test_the_added_distribution_works(scratch: Path) -> None:
     assert "5 passed" in told
 
 
+def test_the_added_method_and_step_policy_work(scratch: Path) -> None:
+    told = run(
+        scratch, "pytest", "-q", "-p", "no:cacheprovider", "tests/stochastic/test_in_order.py"
+    )
+    assert "4 passed" in told
+
+
 @pytest.mark.slow
 def test_the_added_distribution_passes_the_generic_tests(scratch: Path) -> None:
     told = run(

@@ -28,7 +28,7 @@ def press(monkeypatch: pytest.MonkeyPatch, kind: Any, at: int, times: int = 1) -
 
     def advance(self: Any, *more: Any) -> Any:
         done = usual(self, *more)
-        if self.iteration == at:
+        if self.state.iteration == at:
             for _ in range(times):
                 signal.raise_signal(signal.SIGINT)
         return done

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from tests.kernels.test_twins import METHODS, both, table
+from tests.kernels.multilinear.test_twins import METHODS, both, table
 
 import svmp
 from svmp.inference.updaters.setup import find_loops
