@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
+
+from svmp.kernels.machine.compiling import compiler
 
 ROUND = 1.5 * 2.0**52
 """Adding it leaves a float of size below 2^51 rounded, with the whole number in its last bits."""
@@ -16,7 +17,7 @@ LOWEST = -708.0
 """Below, exp has left the range of normal floats."""
 
 # Not free to reassociate: ROUND must be added before it is taken away.
-exact: Any = numba.njit(cache=True, fastmath={"contract"}, error_model="numpy", forceinline=True)
+exact = compiler(error_model="numpy", fastmath={"contract"}, forceinline=True)
 
 
 @exact

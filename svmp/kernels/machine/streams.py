@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from svmp.kernels.machine.compiling import bare, shared
 from svmp.network.grid import Ints
 
-njit: Any = numba.njit
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 LINEAR_SEARCH = 24
 """Up to so many draws, looking through those made costs less than walking over all children."""
@@ -21,7 +20,7 @@ STEP = 4
 """A step of that walk costs about as much as looking at so many of them."""
 
 
-@numba.njit(cache=True, inline="always")
+@bare
 def mix(x: np.uint64) -> np.uint64:
     """Scramble 64 bits (the finaliser of SplitMix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -29,7 +28,7 @@ def mix(x: np.uint64) -> np.uint64:
     return x ^ (x >> np.uint64(31))
 
 
-@numba.njit(cache=True)
+@bare
 def stream_key(seed: int, iteration: int, variable: int) -> np.uint64:
     """Return the key that all elements of one variable share in one iteration."""
     key = mix(np.uint64(seed) + GOLDEN)
@@ -37,7 +36,7 @@ def stream_key(seed: int, iteration: int, variable: int) -> np.uint64:
     return mix(key + np.uint64(variable + 1) * GOLDEN)
 
 
-@numba.njit(cache=True, inline="always")
+@bare
 def below(state: np.uint64, bound: int) -> Any:
     """Turn 64 random bits into a whole number below a bound, by multiplication."""
     high = np.uint64(state >> np.uint64(32))
@@ -46,7 +45,7 @@ def below(state: np.uint64, bound: int) -> Any:
     return np.int64((high * limit + ((low * limit) >> np.uint64(32))) >> np.uint64(32))
 
 
-@njit(cache=True, forceinline=True, _nrt=False)
+@bare
 def sample(key: np.uint64, element: int, children: int, take: int, out: Ints) -> None:
     """Write `take` distinct numbers below `children` to `out`, every set equally likely."""
     state = mix(key + np.uint64(element) * GOLDEN)
@@ -74,7 +73,7 @@ def sample(key: np.uint64, element: int, children: int, take: int, out: Ints) ->
                     break
 
 
-@numba.njit(cache=True)
+@shared
 def sample_each(
     seed: int, iteration: int, variable: int, elements: Ints, children: Ints, take: Ints
 ) -> Ints:
