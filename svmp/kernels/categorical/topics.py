@@ -1,15 +1,14 @@
-"""The loops of topics: z_t ~ Categorical(theta_d), w_t ~ Categorical(phi_z), with z worked out.
+"""Loops for topic models: z_t ~ Categorical(theta_d), w_t ~ Categorical(phi_z), z not stored.
 
-Tokens of one document with the same word have the same q(z), so that they are one pair (d, w)
-with a count. With a = exp E[log theta_d] and b = exp E[log phi_w], its topics have the shares
+Tokens of one document with the same word have the same q(z), so they are one pair (d, w) with a
+count. With a = exp E[log theta_d] and b = exp E[log phi_w], the pair has topic k with probability
 
     q(z = k) = a_k b_k / s,    s = sum_k a_k b_k,
 
-and all that the rest of the network needs is the weight n_dw / s of the pair: what the document
-says to theta_d is a_k sum_w (n_dw / s) b_k, and what the word says to phi is
-b_k sum_d (n_dw / s) a_k. Both are sums over a document's or a word's pairs, in their order, so
-that they have the same bits on any number of threads. There is no array of tokens by topics. The
-plain twin is network/lookup.py.
+and all that the rest of the network needs is the weight n_dw / s of the pair: the message to
+theta_d is a_k sum_w (n_dw / s) b_k, and the message to phi is b_k sum_d (n_dw / s) a_k. Both are
+sums over the pairs of a document or a word, in order, so they have the same bits on any number of
+threads. There is no array of tokens by topics. The plain version is network/lookup.py.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.families.family import Array
+from svmp.kernels.machine.blend import blend
 from svmp.kernels.machine.compiling import claim, jit, shared
 from svmp.kernels.machine.special import digamma, exp, log
 from svmp.kernels.machine.threads import share
@@ -25,9 +25,9 @@ from svmp.network.grid import Ints
 
 Small = NDArray[np.int32]
 TINY = 1e-200
-"""A smaller s has lost digits to underflow, and the pair's shares are taken in logarithms."""
+"""A smaller s has lost digits to underflow, and q(z) is computed in logarithms."""
 LINES = 64
-"""So many words at a time, what they say stays in the cache while it is read topic by topic."""
+"""Words at a time, so that their messages stay in the cache while they are read topic by topic."""
 
 
 @jit
@@ -57,7 +57,7 @@ def by_word(
 
 @shared
 def exponentials(taken: Ints, logs: Array, out: Array, top: Array) -> None:
-    """Write exp(log - largest) of each line, and the largest of it."""
+    """Write exp(log - largest) of each line, and the largest."""
     first = claim(taken, LINES)
     while first < len(logs):
         for i in range(first, min(first + LINES, len(logs))):
@@ -96,9 +96,9 @@ def read_documents(
     to_theta: Array,
     evidence: Array,
 ) -> None:
-    """Weigh every pair, and add up what each document's pairs say to its theta, and log s.
+    """Write the weight of every pair, and the message to theta and the sum of log s by document.
 
-    A negative weight marks a pair whose shares are taken in logarithms.
+    A negative weight marks a pair whose q(z) is computed in logarithms.
     """
     topics = theta.shape[1]
     shares = np.empty(topics)
@@ -146,7 +146,7 @@ def read_words(
     weight: Array,
     to_phi: Array,
 ) -> None:
-    """Add up what the pairs of each word say to its entries of phi."""
+    """Write the message of the pairs of each word to its entries of phi."""
     topics = theta.shape[1]
     shares = np.empty(topics)
     block = claim(taken, 1)
@@ -195,18 +195,18 @@ def update_topics(
     natural: Array,
     moments: Array,
 ) -> None:
-    """Move phi by a step towards what the words say, with its moments; in place.
+    """Move phi by a step towards its prior plus the messages of words, with its moments, in place.
 
-    `place` has the line of `to_phi` for each word, or -1. Sums of concentrations are added up
-    block by block, so that they have the same bits on any number of threads.
+    `place` has the line of `to_phi` for each word, or -1. Sums of concentrations are made block by
+    block, so that they have the same bits on any number of threads.
     """
     sums = np.empty((-(-natural.shape[1] // LINES), len(elements)))
-    share(move_topics, elements, place, to_phi, scale, rho, prior, natural, moments, sums)
+    share(blend_topics, elements, place, to_phi, scale, rho, prior, natural, moments, sums)
     share(shift_topics, elements, sums.sum(axis=0), moments)
 
 
 @shared
-def move_topics(
+def blend_topics(
     taken: Ints,
     elements: Ints,
     place: Small,
@@ -218,24 +218,24 @@ def move_topics(
     moments: Array,
     sums: Array,
 ) -> None:
-    """Move phi, and write psi of its concentrations and their sums, block by block of words."""
+    """Move phi, and write psi of its concentrations and their sums, for blocks of words."""
     words = natural.shape[1]
     block = claim(taken, 1)
     while block < len(sums):
         first, last = block * LINES, min(words, (block + 1) * LINES)
         for k in range(len(elements)):
             lam, mean_log = natural[elements[k], first:last], moments[elements[k], first:last]
-            own, told = 1 - rho[k], rho[k] * scale[k]
             for w in range(first, last):
-                said = to_phi[place[w], k] if place[w] >= 0 else 0.0
-                lam[w - first] = own * lam[w - first] + rho[k] * prior[k, w] + told * said
+                message = to_phi[place[w], k] if place[w] >= 0 else 0.0
+                target = prior[k, w] + scale[k] * message
+                lam[w - first] = blend(lam[w - first], target, rho[k])
             sums[block, k] = mean_logs(lam, mean_log)
         block = claim(taken, 1)
 
 
 @shared
 def shift_topics(taken: Ints, elements: Ints, totals: Array, moments: Array) -> None:
-    """Turn psi of each concentration into E[log phi], by psi of their sum."""
+    """Subtract psi of the sum of concentrations, which turns their psi into E[log phi]."""
     k = claim(taken, 1)
     while k < len(elements):
         shift = digamma(totals[k])

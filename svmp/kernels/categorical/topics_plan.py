@@ -15,7 +15,7 @@ from scipy import sparse
 
 from svmp.families.family import Array
 from svmp.kernels.categorical import topics
-from svmp.kernels.categorical.documents import settle_documents
+from svmp.kernels.categorical.documents import optimise_documents
 from svmp.kernels.categorical.topics import Small
 from svmp.kernels.categorical.unstored import Unstored, blocks
 from svmp.kernels.machine.threads import share, threads_for
@@ -248,7 +248,7 @@ class Topics(Unstored):
         passes = np.zeros(len(bag.documents), dtype=np.int64)
         with threads_for(most * len(weight) * a.shape[1]):
             share(
-                settle_documents, blocks(bag.starts), bag.starts, bag.word, bag.times,
+                optimise_documents, blocks(bag.starts), bag.starts, bag.word, bag.times,
                 prior[here] + 1, a, phi.logs, phi.exponentials, rest, most, passes, theta, weight,
             )  # fmt: skip
         natural[here] = a - 1

@@ -46,7 +46,7 @@ compiled once, whereas Numba's parallel regions compile everything that they cal
 
 
 def _fetch_add(context: Any, counter: Any, amount: Any) -> Any:
-    """Add to the first number of an array and return what it was, in one step for all threads."""
+    """Add to the first number of an array atomically; return its value before."""
 
     def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
         array = target.make_array(signature.args[0])(target, builder, values[0])
@@ -60,8 +60,8 @@ fetch_add: Any = intrinsic(_fetch_add)
 
 @bare
 def claim(counter: Any, amount: int) -> int:
-    """Return the first of the next few keys that no thread has taken yet.
+    """Return the first of the next `amount` keys, which no other thread gets.
 
-    Every thread goes on until there are no more, so that one with short keys takes more of them.
+    Every thread claims keys until none is left, so a thread with short keys processes more.
     """
     return fetch_add(counter, amount)

@@ -1,7 +1,7 @@
-"""Draws that depend on nothing but (seed, iteration, variable, element): the same bits each time.
+"""Random draws that depend only on (seed, iteration, variable, element).
 
-Each element has its own stream, a SplitMix64 generator that starts at a hash of those four
-numbers, so the draws are the same in any order, on any number of threads, whole or resumed.
+Each element has its own SplitMix64 generator, seeded with a hash of those four numbers, so the
+draws are the same in any order, on any number of threads, and in resumed runs.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from svmp.network.grid import Ints
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 LINEAR_SEARCH = 24
-"""Up to so many draws, looking through those made costs less than walking over all children."""
+"""Up to this many draws, searching them costs less than a pass over all children."""
 STEP = 4
-"""A step of that walk costs about as much as looking at so many of them."""
+"""Comparisons of that search in the time of one step of that pass."""
 
 
 @bare
@@ -38,7 +38,7 @@ def stream_key(seed: int, iteration: int, variable: int) -> np.uint64:
 
 @bare
 def below(state: np.uint64, bound: int) -> Any:
-    """Turn 64 random bits into a whole number below a bound, by multiplication."""
+    """Map 64 random bits to an integer below a bound, by multiplication."""
     high = np.uint64(state >> np.uint64(32))
     low = state & np.uint64(0xFFFFFFFF)
     limit = np.uint64(bound)
@@ -62,7 +62,7 @@ def sample(key: np.uint64, element: int, children: int, take: int, out: Ints) ->
                     pick = top
                     break
             out[i] = pick
-    else:  # selection sampling: keep each child with the odds that are left
+    else:  # selection sampling: keep each child with probability (still to take) / (still to come)
         kept = 0
         for i in range(children):
             state += GOLDEN
@@ -77,7 +77,7 @@ def sample(key: np.uint64, element: int, children: int, take: int, out: Ints) ->
 def sample_each(
     seed: int, iteration: int, variable: int, elements: Ints, children: Ints, take: Ints
 ) -> Ints:
-    """Return `take` distinct numbers below `children` for each element, one after the other."""
+    """Return `take` distinct numbers below `children` for each element, concatenated."""
     key = stream_key(seed, iteration, variable)
     out = np.empty(take.sum(), dtype=np.int64)
     start = 0
