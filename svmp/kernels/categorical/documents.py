@@ -8,16 +8,34 @@ optimum of a document by a relative 1e-6.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.kernels.categorical.topics import log_shares
+from svmp.kernels.categorical.topics import DocumentPairs, Exponentials, log_shares
 from svmp.kernels.machine.compiling import claim, jit, shared
 from svmp.kernels.machine.special import digamma_parts, exp_digamma
 from svmp.network.grid import Ints
 
 TINY = 1e-30
 """In single precision, a smaller s has lost digits, and q(z) is computed in logarithms."""
+
+
+class Optimised(NamedTuple):
+    """What is written for documents besides their concentrations.
+
+    Attributes
+    ----------
+    passes
+        The number of passes of each document.
+    exponential, weight
+        exp E[log theta_d] up to a factor, and the weights of the pairs for it.
+    """
+
+    passes: Ints
+    exponential: Array
+    weight: Array
 
 
 @jit
@@ -94,29 +112,23 @@ def add_pairs_in_logs(
 @shared
 def optimise_documents(
     taken: Ints,
-    cuts: Ints,
-    starts: Ints,
-    word: Ints,
-    times: Array,
+    pairs: DocumentPairs,
     prior: Array,
     concentration: Array,
-    log_phi: Array,
-    phi: Array,
+    phi: Exponentials,
     tolerance: float,
     max_passes: int,
-    passes: Ints,
-    exponential: Array,
-    pair_weight: Array,
+    found: Optimised,
 ) -> None:
-    """Optimise the concentrations of each theta_d in place; write the number of passes.
-
-    Also write exp E[log theta_d] up to a factor, and the weights of the pairs for it.
+    """Optimise the concentrations of each theta_d in place.
 
     A document of n tokens has converged when a pass moves its n + 1 elements by at most `tolerance`
     nats each, as a symmetrised KL divergence. For q(z) and theta_d together that is the change of
     E[log theta_d] times the change of the message; logarithms of ratios r are approximated by
     2 (r - 1) / (r + 1).
     """
+    cuts, starts, word, times = pairs
+    passes, exponential, pair_weight = found
     topics = prior.shape[1]
     theta, said = np.empty((2, topics), dtype=np.float32)
     own, before = np.empty((2, topics))
@@ -128,7 +140,7 @@ def optimise_documents(
             tile = np.empty((topics, last - first), dtype=np.float32)
             for e in range(first, last):
                 for k in range(topics):
-                    tile[k, e - first] = phi[word[e], k]
+                    tile[k, e - first] = phi.exponentials[word[e], k]
             count = times[first:last].astype(np.float32)
             weight = np.empty(last - first, dtype=np.float32)
             size = 1.0 + times[first:last].sum()
@@ -145,9 +157,8 @@ def optimise_documents(
                 sum_pairs(tile, weight, said)
                 extra = np.zeros(topics if lost else 0)
                 if lost:
-                    add_pairs_in_logs(
-                        a, word[first:last], times[first:last], log_phi, weight, extra
-                    )
+                    here = word[first:last], times[first:last]
+                    add_pairs_in_logs(a, *here, phi.logs, weight, extra)
                 moved, top = 0.0, 0.0
                 for k in range(topics):
                     new = prior[d, k] + theta[k] * said[k]

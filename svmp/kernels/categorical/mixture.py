@@ -13,6 +13,8 @@ version is network/conditional.py.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from svmp.families.family import Array
@@ -24,6 +26,14 @@ TILE = 128
 """Rows of a tile; the tile and its probabilities stay in the cache."""
 BLOCK = 16 * TILE
 """Rows of a block."""
+
+
+class Components(NamedTuple):
+    """c_k, m_k and a root of T_k of each component: a lower triangle, or the diagonal's."""
+
+    constant: Array
+    mean: Array
+    root: Array
 
 
 # Arrays are passed whole, with the number of rows in use: a slice would not be known to be
@@ -116,18 +126,17 @@ def read_rows(
     taken: Ints,
     x: Array,
     rows: Ints,
-    constant: Array,
-    mean: Array,
-    root: Array,
+    components: Components,
     total: Array,
     first: Array,
     second: Array,
     evidence: Array,
 ) -> None:
     """Write the sums of each block: of probabilities, times x - m and its square; the evidence."""
-    components, size = mean.shape
+    constant, mean, root = components
+    many, size = mean.shape
     tile, apart = np.empty((size, TILE)), np.empty((size, TILE))
-    shares = np.empty((components, TILE))
+    shares = np.empty((many, TILE))
     some, more = np.empty(TILE), np.empty(TILE)
     block = claim(taken, 1)
     while block < len(evidence):
@@ -136,13 +145,13 @@ def read_rows(
             for b in range(count):
                 for i in range(size):
                     tile[i, b] = x[rows[start + b], i]
-            for k in range(components):
+            for k in range(many):
                 subtract(tile, count, mean[k], apart)
                 distance(apart, count, root[k], some, shares[k])
                 for b in range(count):
                     shares[k, b] = constant[k] - 0.5 * shares[k, b]
             evidence[block] += normalise(shares, count, some, more)
-            for k in range(components):
+            for k in range(many):
                 subtract(tile, count, mean[k], apart)
                 total[block, k] += add_shares(
                     apart, count, shares[k], some, first[block, k], second[block, k]

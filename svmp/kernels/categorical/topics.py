@@ -13,6 +13,8 @@ threads. There is no array of tokens by topics. The plain version is network/loo
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +30,74 @@ TINY = 1e-200
 """A smaller s has lost digits to underflow, and q(z) is computed in logarithms."""
 LINES = 64
 """Words at a time, so that their messages stay in the cache while they are read topic by topic."""
+
+
+class DocumentPairs(NamedTuple):
+    """Pairs by document.
+
+    Attributes
+    ----------
+    cuts
+        Where blocks of documents begin, which threads claim.
+    starts
+        Where the pairs of each document begin.
+    word, times
+        The word of each pair, and the number of its tokens.
+    """
+
+    cuts: Ints
+    starts: Ints
+    word: Small
+    times: Array
+
+
+class WordPairs(NamedTuple):
+    """Pairs by word.
+
+    Attributes
+    ----------
+    cuts
+        Where blocks of words begin, which threads claim.
+    starts, pair
+        Where the pairs of each word begin, and their numbers among all pairs by document.
+    document, times
+        The document of each pair, and the number of its tokens.
+    """
+
+    cuts: Ints
+    starts: Ints
+    pair: Small
+    document: Small
+    times: Array
+
+
+class Exponentials(NamedTuple):
+    """E[log p] in lines, exp(E[log p] - top) with the largest of each line as top, and the tops."""
+
+    logs: Array
+    exponentials: Array
+    top: Array
+
+
+class TopicStep(NamedTuple):
+    """A step of phi.
+
+    Attributes
+    ----------
+    elements
+        The element of phi of each topic.
+    place, message
+        The line of each word among the messages, or -1; messages by word and topic.
+    scale, rho, prior
+        The factor of each topic's messages, its step, and its prior.
+    """
+
+    elements: Ints
+    place: Small
+    message: Array
+    scale: Array
+    rho: Array
+    prior: Array
 
 
 @jit
@@ -82,16 +152,9 @@ def log_shares(a: Array, b: Array, out: Array) -> float:
 @shared
 def read_documents(
     taken: Ints,
-    cuts: Ints,
-    starts: Ints,
-    word: Ints,
-    count: Array,
-    log_theta: Array,
-    theta: Array,
-    theta_top: Array,
-    log_phi: Array,
-    phi: Array,
-    phi_top: Array,
+    pairs: DocumentPairs,
+    theta: Exponentials,
+    phi: Exponentials,
     weight: Array,
     to_theta: Array,
     evidence: Array,
@@ -100,16 +163,17 @@ def read_documents(
 
     A negative weight marks a pair whose q(z) is computed in logarithms.
     """
-    topics = theta.shape[1]
+    cuts, starts, word, count = pairs
+    topics = to_theta.shape[1]
     shares = np.empty(topics)
     block = claim(taken, 1)
     while block < len(cuts) - 1:
         for d in range(cuts[block], cuts[block + 1]):
-            a, out = theta[d], to_theta[d]
+            a, out = theta.exponentials[d], to_theta[d]
             out[:] = 0.0
             total = 0.0
             for e in range(starts[d], starts[d + 1]):
-                b = phi[word[e]]
+                b = phi.exponentials[word[e]]
                 s = 0.0
                 for k in range(topics):
                     s += a[k] * b[k]
@@ -117,14 +181,14 @@ def read_documents(
                     weight[e] = count[e] / s
                     for k in range(topics):
                         out[k] += weight[e] * b[k]
-                    total += count[e] * (log(s) + phi_top[word[e]] + theta_top[d])
+                    total += count[e] * (log(s) + phi.top[word[e]] + theta.top[d])
                 else:
                     weight[e] = -1.0
             for k in range(topics):
                 out[k] *= a[k]
             for e in range(starts[d], starts[d + 1]):
                 if weight[e] < 0:
-                    total += count[e] * log_shares(log_theta[d], log_phi[word[e]], shares)
+                    total += count[e] * log_shares(theta.logs[d], phi.logs[word[e]], shares)
                     for k in range(topics):
                         out[k] += count[e] * shares[k]
             evidence[d] = total
@@ -134,19 +198,15 @@ def read_documents(
 @shared
 def read_words(
     taken: Ints,
-    cuts: Ints,
-    starts: Ints,
-    pair: Ints,
-    document: Ints,
-    count: Array,
+    pairs: WordPairs,
     log_theta: Array,
     theta: Array,
-    log_phi: Array,
-    phi: Array,
+    phi: Exponentials,
     weight: Array,
     to_phi: Array,
 ) -> None:
     """Write the message of the pairs of each word to its entries of phi."""
+    cuts, starts, pair, document, count = pairs
     topics = theta.shape[1]
     shares = np.empty(topics)
     block = claim(taken, 1)
@@ -164,12 +224,12 @@ def read_words(
                     for k in range(topics):
                         out[k] += weight[e] * a[k]
             for k in range(topics):
-                out[k] *= phi[w, k]
+                out[k] *= phi.exponentials[w, k]
             if lost > 0:
                 for i in range(starts[w], starts[w + 1]):
                     e = pair[i]
                     if weight[e] < 0:
-                        log_shares(log_theta[document[e]], log_phi[w], shares)
+                        log_shares(log_theta[document[e]], phi.logs[w], shares)
                         for k in range(topics):
                             out[k] += count[e] * shares[k]
         block = claim(taken, 1)
@@ -185,40 +245,21 @@ def mean_logs(natural: Array, out: Array) -> float:
     return total
 
 
-def update_topics(
-    elements: Ints,
-    place: Small,
-    to_phi: Array,
-    scale: Array,
-    rho: Array,
-    prior: Array,
-    natural: Array,
-    moments: Array,
-) -> None:
+def update_topics(step: TopicStep, natural: Array, moments: Array) -> None:
     """Move phi by a step towards its prior plus the messages of words, with its moments, in place.
 
-    `place` has the line of `to_phi` for each word, or -1. Sums of concentrations are made block by
-    block, so that they have the same bits on any number of threads.
+    Sums of concentrations are made block by block, so that they have the same bits on any number of
+    threads.
     """
-    sums = np.empty((-(-natural.shape[1] // LINES), len(elements)))
-    share(blend_topics, elements, place, to_phi, scale, rho, prior, natural, moments, sums)
-    share(shift_topics, elements, sums.sum(axis=0), moments)
+    sums = np.empty((-(-natural.shape[1] // LINES), len(step.elements)))
+    share(blend_topics, step, natural, moments, sums)
+    share(shift_topics, step.elements, sums.sum(axis=0), moments)
 
 
 @shared
-def blend_topics(
-    taken: Ints,
-    elements: Ints,
-    place: Small,
-    to_phi: Array,
-    scale: Array,
-    rho: Array,
-    prior: Array,
-    natural: Array,
-    moments: Array,
-    sums: Array,
-) -> None:
+def blend_topics(taken: Ints, step: TopicStep, natural: Array, moments: Array, sums: Array) -> None:
     """Move phi, and write psi of its concentrations and their sums, for blocks of words."""
+    elements, place, message, scale, rho, prior = step
     words = natural.shape[1]
     block = claim(taken, 1)
     while block < len(sums):
@@ -226,8 +267,8 @@ def blend_topics(
         for k in range(len(elements)):
             lam, mean_log = natural[elements[k], first:last], moments[elements[k], first:last]
             for w in range(first, last):
-                message = to_phi[place[w], k] if place[w] >= 0 else 0.0
-                target = prior[k, w] + scale[k] * message
+                heard = message[place[w], k] if place[w] >= 0 else 0.0
+                target = prior[k, w] + scale[k] * heard
                 lam[w - first] = blend(lam[w - first], target, rho[k])
             sums[block, k] = mean_logs(lam, mean_log)
         block = claim(taken, 1)

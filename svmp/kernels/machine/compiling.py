@@ -62,6 +62,8 @@ fetch_add: Any = intrinsic(_fetch_add)
 def claim(counter: Any, amount: int) -> int:
     """Return the first of the next `amount` keys, which no other thread gets.
 
-    Every thread claims keys until none is left, so a thread with short keys processes more.
+    Every thread claims keys until none is left, so a thread with short keys processes more. Each
+    loop spells this out: a loop over claimed keys that took the work as a function could not be
+    cached, because the type of that argument holds its address.
     """
     return fetch_add(counter, amount)

@@ -41,6 +41,7 @@ from svmp.kernels.multilinear.update import (
     update_element,
     update_key,
 )
+from svmp.kernels.multilinear.work import Drawn
 from svmp.network.grid import Ints
 
 KEYS = 128
@@ -271,10 +272,7 @@ def update_claimed(
 def update_drawn(
     taken: Ints,
     to: Receiver,
-    seed: int,
-    iteration: int,
-    variable: int,
-    most: Ints,
+    drawn: Drawn,
     rows: LoopRows,
     mean: Mean,
     natural: Array,
@@ -283,9 +281,10 @@ def update_drawn(
 ) -> None:
     """Update each element of each key from its own rows, drawn anew: Algorithm 1.
 
-    A key that has no more rows than its number in `most` reads all of them.
+    A key that has no more rows than its number in `drawn.most` reads all of them.
     """
-    stream, largest = stream_key(seed, iteration, variable), max(1, most.max())
+    most, largest = drawn.most, max(1, drawn.most.max())
+    stream = stream_key(drawn.seed, drawn.iteration, drawn.variable)
     chosen = np.empty(max(AHEAD, largest), np.int64)
     places, left = np.empty(len(chosen), np.uintp), np.empty(len(chosen), mean.packed.dtype)
     draws = Draws(stream, most, chosen, np.uintp(largest), places, left)

@@ -402,7 +402,7 @@ class Plan:
         with threads_for(self.accesses(operand, work)):
             loop = (rows, mean, natural, q.moments[name], sound)
             if work.drawn is not None:
-                share(update_drawn, to, *work.drawn, *loop)
+                share(update_drawn, to, work.drawn, *loop)
             else:
                 share(loops.update_whole, to, *loop)
         if work.keyed.longest > LONG:

@@ -138,9 +138,7 @@ def both(
     plain = anywhere(network, seed, spread)
     fused = unstored(network, plain, method)
     for iteration in (1, 2, 3):
-        optimise_locals(
-            network, plain, fused
-        )  # read by variables that are updated before the locals
+        optimise_locals(network, plain, fused)  # read by what is updated before the locals
         for q in (plain, fused):
             iterate(network, q, method, steps, 0, iteration)
     optimise_locals(network, plain, fused)
