@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from svmp.families.family import Array
-from svmp.kernels.machine.elements import follow
+from svmp.kernels.machine.elements import moved_kl
 from svmp.network.beliefs import Beliefs
 from svmp.network.variable import Variable
 
@@ -73,7 +73,7 @@ class Window:
 
     def _end(self, natural: Mapping[str, Array], moments: Mapping[str, Array]) -> float:
         moved = math.fsum(  # the same in any order of the variables
-            follow(natural[name], moments[name], last, self.last_moments[name])
+            moved_kl(natural[name], moments[name], last, self.last_moments[name])
             for name, last in self.last.items()
         )
         self.clock, self.count = 0.0, 0

@@ -1,1 +1,1 @@
-"""Fused loops for the hot factors, each with its plain twin in `network/`."""
+"""Compiled loops for the most used densities, each with a plain version in `network/`."""

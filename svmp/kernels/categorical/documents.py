@@ -1,28 +1,49 @@
-"""The loop that brings documents to rest: theta_d and its tokens' topics, for a phi that stays.
+"""The loop that optimises documents: theta_d and the topics of its tokens, for a fixed phi.
 
-A pass is theta_d -> q(z) -> theta_d, with the pairs and shares of kernels/topics.py. A document's
-part of exp E[log phi] is copied into a small tile, topic by topic in float32, so that both halves
-of a pass stream through it: s over the pairs, then what the pairs say to each topic. Single
-precision moves where a document comes to rest by a millionth of its size.
+A pass is theta_d -> q(z) -> theta_d, with the pairs of topics.py. The part of exp E[log phi] that a
+document reads is copied into a small tile, topic by topic in float32, so that both halves of a pass
+read it sequentially: s of the pairs, then the message to each topic. Single precision changes the
+optimum of a document by a relative 1e-6.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.kernels.categorical.topics import log_shares
+from svmp.kernels.categorical.topics import DocumentPairs, Exponentials, log_shares
 from svmp.kernels.machine.compiling import claim, jit, shared
 from svmp.kernels.machine.special import digamma_parts, exp_digamma
 from svmp.network.grid import Ints
 
 TINY = 1e-30
-"""In single precision, a smaller s has lost digits, and the pair is taken in logarithms."""
+"""In single precision, a smaller s has lost digits, and q(z) is computed in logarithms."""
+
+
+class Optimised(NamedTuple):
+    """What is written for documents besides their concentrations.
+
+    Attributes
+    ----------
+    passes
+        The number of passes of each document.
+    exponential, weight
+        exp E[log theta_d] up to a factor, and the weights of the pairs for it.
+    """
+
+    passes: Ints
+    exponential: Array
+    weight: Array
 
 
 @jit
-def weigh(tile: Array, theta: Array, times: Array, weight: Array) -> bool:
-    """Write n / s of each pair, or 0 where s has underflowed; return whether one has."""
+def weigh_pairs(tile: Array, theta: Array, times: Array, weight: Array) -> bool:
+    """Write n / s of each pair, or 0 where s has underflowed; return whether any has.
+
+    Four topics at a time: the loops over pairs are vectorised, and `weight` is loaded less often.
+    """
     topics, pairs = tile.shape
     weight[:] = 0
     k = 0
@@ -49,8 +70,8 @@ def weigh(tile: Array, theta: Array, times: Array, weight: Array) -> bool:
 
 
 @jit
-def listen(tile: Array, weight: Array, out: Array) -> None:
-    """Write the sum of the pairs' tiles, each with its weight."""
+def sum_pairs(tile: Array, weight: Array, out: Array) -> None:
+    """Write the weighted sum of the pairs for each topic, four topics at a time."""
     topics, pairs = tile.shape
     k = 0
     zero = np.float32(0)
@@ -73,10 +94,10 @@ def listen(tile: Array, weight: Array, out: Array) -> None:
 
 
 @jit
-def listen_in_logs(
+def add_pairs_in_logs(
     a: Array, word: Ints, times: Array, log_phi: Array, weight: Array, out: Array
 ) -> None:
-    """Add what the pairs without a weight say, by their shares in logarithms."""
+    """Add the messages of the pairs without a weight, from q(z) computed in logarithms."""
     logs, shares = np.empty_like(a), np.empty_like(a)
     for k in range(len(a)):
         y, t = digamma_parts(a[k])
@@ -89,30 +110,25 @@ def listen_in_logs(
 
 
 @shared
-def settle_documents(
+def optimise_documents(
     taken: Ints,
-    cuts: Ints,
-    starts: Ints,
-    word: Ints,
-    times: Array,
+    pairs: DocumentPairs,
     prior: Array,
     concentration: Array,
-    log_phi: Array,
-    phi: Array,
-    rest: float,
-    most: int,
-    passes: Ints,
-    exponential: Array,
-    pair_weight: Array,
+    phi: Exponentials,
+    tolerance: float,
+    max_passes: int,
+    found: Optimised,
 ) -> None:
-    """Optimise the concentrations of each theta_d, in place; write how many passes it took.
+    """Optimise the concentrations of each theta_d in place.
 
-    Also exp E[log theta_d] up to a factor, and the weights of the pairs for it.
-
-    A document of n tokens is at rest when a pass moves its n + 1 elements by at most `rest` nats
-    each, as a symmetrised KL. For q(z) and for theta_d that is the change of E[log theta_d] times
-    the change of what the tokens say; log ratios are taken as log r = 2 (r - 1) / (r + 1).
+    A document of n tokens has converged when a pass moves its n + 1 elements by at most `tolerance`
+    nats each, as a symmetrised KL divergence. For q(z) and theta_d together that is the change of
+    E[log theta_d] times the change of the message; logarithms of ratios r are approximated by
+    2 (r - 1) / (r + 1).
     """
+    cuts, starts, word, times = pairs
+    passes, exponential, pair_weight = found
     topics = prior.shape[1]
     theta, said = np.empty((2, topics), dtype=np.float32)
     own, before = np.empty((2, topics))
@@ -124,7 +140,7 @@ def settle_documents(
             tile = np.empty((topics, last - first), dtype=np.float32)
             for e in range(first, last):
                 for k in range(topics):
-                    tile[k, e - first] = phi[word[e], k]
+                    tile[k, e - first] = phi.exponentials[word[e], k]
             count = times[first:last].astype(np.float32)
             weight = np.empty(last - first, dtype=np.float32)
             size = 1.0 + times[first:last].sum()
@@ -133,15 +149,16 @@ def settle_documents(
                 own[k] = exp_digamma(a[k])
                 top = max(top, own[k])
             before[:] = 0.0
-            passes[d] = most
-            for step in range(most):
+            passes[d] = max_passes
+            for step in range(max_passes):
                 for k in range(topics):
                     theta[k] = own[k] / top
-                lost = weigh(tile, theta, count, weight)
-                listen(tile, weight, said)
+                lost = weigh_pairs(tile, theta, count, weight)
+                sum_pairs(tile, weight, said)
                 extra = np.zeros(topics if lost else 0)
                 if lost:
-                    listen_in_logs(a, word[first:last], times[first:last], log_phi, weight, extra)
+                    here = word[first:last], times[first:last]
+                    add_pairs_in_logs(a, *here, phi.logs, weight, extra)
                 moved, top = 0.0, 0.0
                 for k in range(topics):
                     new = prior[d, k] + theta[k] * said[k]
@@ -153,13 +170,13 @@ def settle_documents(
                     before[k] = change
                     a[k], own[k] = new, now
                     top = max(top, now)
-                if step > 0 and moved <= rest * size:
+                if step > 0 and moved <= tolerance * size:
                     passes[d] = step + 1
                     break
             for k in range(topics):
                 exponential[d, k] = own[k] / top
                 theta[k] = exponential[d, k]
-            weigh(tile, theta, count, weight)
+            weigh_pairs(tile, theta, count, weight)
             for e in range(first, last):
                 pair_weight[e] = weight[e - first] if weight[e - first] > 0 else -1.0
         block = claim(taken, 1)

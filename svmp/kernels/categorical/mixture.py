@@ -1,17 +1,19 @@
-"""The loops of a mixture of Normals: z_r ~ Categorical(w), x_r ~ Normal(mu_z, tau_z) in D numbers.
+"""Loops for mixtures of Normals: z_r ~ Categorical(w), x_r ~ Normal(mu_z, tau_z) in D dimensions.
 
 Row r comes from component k with probability proportional to exp(l_k), where
 
     l_k = c_k - (x_r - m_k)^T T_k (x_r - m_k) / 2,    m_k = E[mu_k],    T_k = E[tau_k],
 
-and all that the rest of the network needs is, for each k, the sum over rows of these
-probabilities, of them times x_r - m_k, and of them times its square. A tile of rows is taken
-number by number, so that every loop runs over its rows; there is no array of rows by components.
-Rows go by blocks of fixed size with sums of their own, which are then added in their order: the
-same bits on any number of threads. The plain twin is network/conditional.py.
+and all that the rest of the network needs are, for each k, the sums over rows of these
+probabilities, times 1, x_r - m_k and its square. Tiles of rows are transposed, so that the inner
+loops run over rows and are vectorised; there is no array of rows by components. Blocks of rows have
+sums of their own, which are added in order: the same bits on any number of threads. The plain
+version is network/conditional.py.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,17 +23,26 @@ from svmp.kernels.machine.special import exp, log
 from svmp.network.grid import Ints
 
 TILE = 128
-"""Rows that are taken together; their tile and their shares stay in the cache."""
+"""Rows of a tile; the tile and its probabilities stay in the cache."""
 BLOCK = 16 * TILE
-"""Rows whose sums are added up before they join the others."""
+"""Rows of a block."""
 
 
-# Arrays are passed whole, with the rows in use: the compiler must see that they are contiguous.
+class Components(NamedTuple):
+    """c_k, m_k and a root of T_k of each component: a lower triangle, or the diagonal's."""
+
+    constant: Array
+    mean: Array
+    root: Array
+
+
+# Arrays are passed whole, with the number of rows in use: a slice would not be known to be
+# contiguous, and loops over it would not be vectorised.
 
 
 @jit
 def normalise(logits: Array, rows: int, top: Array, total: Array) -> float:
-    """Turn l into probabilities, column by column; return the summed logs of what they add to."""
+    """Turn the logits of each row into probabilities; return the sum of their log-sum-exps."""
     top[:] = logits[0]
     total[:] = 0.0
     for k in range(1, len(logits)):
@@ -52,7 +63,7 @@ def normalise(logits: Array, rows: int, top: Array, total: Array) -> float:
 
 
 @jit
-def take_away(tile: Array, rows: int, mean: Array, out: Array) -> None:
+def subtract(tile: Array, rows: int, mean: Array, out: Array) -> None:
     """Write x - m."""
     for i in range(len(tile)):
         for b in range(rows):
@@ -61,7 +72,7 @@ def take_away(tile: Array, rows: int, mean: Array, out: Array) -> None:
 
 @jit
 def distance(apart: Array, rows: int, root: Array, white: Array, out: Array) -> None:
-    """Write the square of each column times the root of a matrix: lower, or the diagonal's."""
+    """Write (x - m)^T T (x - m) of each row, given a root of T: a lower triangle or a diagonal."""
     out[:] = 0.0
     full = root.shape[1] > 1
     for i in range(len(apart)):
@@ -82,12 +93,12 @@ def distance(apart: Array, rows: int, root: Array, white: Array, out: Array) -> 
 
 
 @jit
-def add_up(
+def add_shares(
     apart: Array, rows: int, share: Array, times: Array, first: Array, second: Array
 ) -> float:
-    """Add the shares times x - m, and times its square: the lower half, or the diagonal.
+    """Add the probabilities times x - m, and times its square: the lower triangle or the diagonal.
 
-    Return the sum of the shares.
+    Return the sum of the probabilities.
     """
     full = second.shape[1] > 1
     for i in range(len(apart)):
@@ -115,18 +126,17 @@ def read_rows(
     taken: Ints,
     x: Array,
     rows: Ints,
-    constant: Array,
-    mean: Array,
-    root: Array,
+    components: Components,
     total: Array,
     first: Array,
     second: Array,
     evidence: Array,
 ) -> None:
-    """Add up the rows of each block: their shares, times x - m and its square, and the evidence."""
-    components, size = mean.shape
+    """Write the sums of each block: of probabilities, times x - m and its square; the evidence."""
+    constant, mean, root = components
+    many, size = mean.shape
     tile, apart = np.empty((size, TILE)), np.empty((size, TILE))
-    shares = np.empty((components, TILE))
+    shares = np.empty((many, TILE))
     some, more = np.empty(TILE), np.empty(TILE)
     block = claim(taken, 1)
     while block < len(evidence):
@@ -135,15 +145,15 @@ def read_rows(
             for b in range(count):
                 for i in range(size):
                     tile[i, b] = x[rows[start + b], i]
-            for k in range(components):
-                take_away(tile, count, mean[k], apart)
+            for k in range(many):
+                subtract(tile, count, mean[k], apart)
                 distance(apart, count, root[k], some, shares[k])
                 for b in range(count):
                     shares[k, b] = constant[k] - 0.5 * shares[k, b]
             evidence[block] += normalise(shares, count, some, more)
-            for k in range(components):
-                take_away(tile, count, mean[k], apart)
-                total[block, k] += add_up(
+            for k in range(many):
+                subtract(tile, count, mean[k], apart)
+                total[block, k] += add_shares(
                     apart, count, shares[k], some, first[block, k], second[block, k]
                 )
         block = claim(taken, 1)

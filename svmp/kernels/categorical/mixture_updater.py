@@ -134,8 +134,8 @@ class Mixtures(ImplicitCategorical):
         second, evidence = np.zeros((blocks, *root.shape)), np.zeros(blocks)
         mean = np.array(normals.mean)
         with threads_for(len(rows) * k * d):
-            given = constant, mean, np.array(root)
-            share(mixture.read_rows, self._x, rows, *given, total, first, second, evidence)
+            given = mixture.Components(constant, mean, np.array(root))
+            share(mixture.read_rows, self._x, rows, given, total, first, second, evidence)
         square = second.sum(axis=0)
         square = square[..., 0] if self._diagonal else mirrored(square)
         sums = total.sum(axis=0), first.sum(axis=0), square

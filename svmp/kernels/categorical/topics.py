@@ -1,23 +1,25 @@
-"""The loops of topics: z_t ~ Categorical(theta_d), w_t ~ Categorical(phi_z), with z worked out.
+"""Loops for topic models: z_t ~ Categorical(theta_d), w_t ~ Categorical(phi_z), z not stored.
 
-Tokens of one document with the same word have the same q(z), so that they are one pair (d, w)
-with a count. With a = exp E[log theta_d] and b = exp E[log phi_w], its topics have the shares
+Tokens of one document with the same word have the same q(z), so they are one pair (d, w) with a
+count. With a = exp E[log theta_d] and b = exp E[log phi_w], the pair has topic k with probability
 
     q(z = k) = a_k b_k / s,    s = sum_k a_k b_k,
 
-and all that the rest of the network needs is the weight n_dw / s of the pair: what the document
-says to theta_d is a_k sum_w (n_dw / s) b_k, and what the word says to phi is
-b_k sum_d (n_dw / s) a_k. Both are sums over a document's or a word's pairs, in their order, so
-that they have the same bits on any number of threads. There is no array of tokens by topics. The
-plain twin is network/lookup.py.
+and all that the rest of the network needs is the weight n_dw / s of the pair: the message to
+theta_d is a_k sum_w (n_dw / s) b_k, and the message to phi is b_k sum_d (n_dw / s) a_k. Both are
+sums over the pairs of a document or a word, in order, so they have the same bits on any number of
+threads. There is no array of tokens by topics. The plain version is network/lookup.py.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from svmp.families.family import Array
+from svmp.kernels.machine.blend import blend
 from svmp.kernels.machine.compiling import claim, jit, shared
 from svmp.kernels.machine.special import digamma, exp, log
 from svmp.kernels.machine.threads import share
@@ -25,9 +27,77 @@ from svmp.network.grid import Ints
 
 Small = NDArray[np.int32]
 TINY = 1e-200
-"""A smaller s has lost digits to underflow, and the pair's shares are taken in logarithms."""
+"""A smaller s has lost digits to underflow, and q(z) is computed in logarithms."""
 LINES = 64
-"""So many words at a time, what they say stays in the cache while it is read topic by topic."""
+"""Words at a time, so that their messages stay in the cache while they are read topic by topic."""
+
+
+class DocumentPairs(NamedTuple):
+    """Pairs by document.
+
+    Attributes
+    ----------
+    cuts
+        Where blocks of documents begin, which threads claim.
+    starts
+        Where the pairs of each document begin.
+    word, times
+        The word of each pair, and the number of its tokens.
+    """
+
+    cuts: Ints
+    starts: Ints
+    word: Small
+    times: Array
+
+
+class WordPairs(NamedTuple):
+    """Pairs by word.
+
+    Attributes
+    ----------
+    cuts
+        Where blocks of words begin, which threads claim.
+    starts, pair
+        Where the pairs of each word begin, and their numbers among all pairs by document.
+    document, times
+        The document of each pair, and the number of its tokens.
+    """
+
+    cuts: Ints
+    starts: Ints
+    pair: Small
+    document: Small
+    times: Array
+
+
+class Exponentials(NamedTuple):
+    """E[log p] in lines, exp(E[log p] - top) with the largest of each line as top, and the tops."""
+
+    logs: Array
+    exponentials: Array
+    top: Array
+
+
+class TopicStep(NamedTuple):
+    """A step of phi.
+
+    Attributes
+    ----------
+    elements
+        The element of phi of each topic.
+    place, message
+        The line of each word among the messages, or -1; messages by word and topic.
+    scale, rho, prior
+        The factor of each topic's messages, its step, and its prior.
+    """
+
+    elements: Ints
+    place: Small
+    message: Array
+    scale: Array
+    rho: Array
+    prior: Array
 
 
 @jit
@@ -57,7 +127,7 @@ def by_word(
 
 @shared
 def exponentials(taken: Ints, logs: Array, out: Array, top: Array) -> None:
-    """Write exp(log - largest) of each line, and the largest of it."""
+    """Write exp(log - largest) of each line, and the largest."""
     first = claim(taken, LINES)
     while first < len(logs):
         for i in range(first, min(first + LINES, len(logs))):
@@ -82,34 +152,28 @@ def log_shares(a: Array, b: Array, out: Array) -> float:
 @shared
 def read_documents(
     taken: Ints,
-    cuts: Ints,
-    starts: Ints,
-    word: Ints,
-    count: Array,
-    log_theta: Array,
-    theta: Array,
-    theta_top: Array,
-    log_phi: Array,
-    phi: Array,
-    phi_top: Array,
+    pairs: DocumentPairs,
+    theta: Exponentials,
+    phi: Exponentials,
     weight: Array,
     to_theta: Array,
     evidence: Array,
 ) -> None:
-    """Weigh every pair, and add up what each document's pairs say to its theta, and log s.
+    """Write the weight of every pair, and the message to theta and the sum of log s by document.
 
-    A negative weight marks a pair whose shares are taken in logarithms.
+    A negative weight marks a pair whose q(z) is computed in logarithms.
     """
-    topics = theta.shape[1]
+    cuts, starts, word, count = pairs
+    topics = to_theta.shape[1]
     shares = np.empty(topics)
     block = claim(taken, 1)
     while block < len(cuts) - 1:
         for d in range(cuts[block], cuts[block + 1]):
-            a, out = theta[d], to_theta[d]
+            a, out = theta.exponentials[d], to_theta[d]
             out[:] = 0.0
             total = 0.0
             for e in range(starts[d], starts[d + 1]):
-                b = phi[word[e]]
+                b = phi.exponentials[word[e]]
                 s = 0.0
                 for k in range(topics):
                     s += a[k] * b[k]
@@ -117,14 +181,14 @@ def read_documents(
                     weight[e] = count[e] / s
                     for k in range(topics):
                         out[k] += weight[e] * b[k]
-                    total += count[e] * (log(s) + phi_top[word[e]] + theta_top[d])
+                    total += count[e] * (log(s) + phi.top[word[e]] + theta.top[d])
                 else:
                     weight[e] = -1.0
             for k in range(topics):
                 out[k] *= a[k]
             for e in range(starts[d], starts[d + 1]):
                 if weight[e] < 0:
-                    total += count[e] * log_shares(log_theta[d], log_phi[word[e]], shares)
+                    total += count[e] * log_shares(theta.logs[d], phi.logs[word[e]], shares)
                     for k in range(topics):
                         out[k] += count[e] * shares[k]
             evidence[d] = total
@@ -134,19 +198,15 @@ def read_documents(
 @shared
 def read_words(
     taken: Ints,
-    cuts: Ints,
-    starts: Ints,
-    pair: Ints,
-    document: Ints,
-    count: Array,
+    pairs: WordPairs,
     log_theta: Array,
     theta: Array,
-    log_phi: Array,
-    phi: Array,
+    phi: Exponentials,
     weight: Array,
     to_phi: Array,
 ) -> None:
-    """Add up what the pairs of each word say to its entries of phi."""
+    """Write the message of the pairs of each word to its entries of phi."""
+    cuts, starts, pair, document, count = pairs
     topics = theta.shape[1]
     shares = np.empty(topics)
     block = claim(taken, 1)
@@ -164,12 +224,12 @@ def read_words(
                     for k in range(topics):
                         out[k] += weight[e] * a[k]
             for k in range(topics):
-                out[k] *= phi[w, k]
+                out[k] *= phi.exponentials[w, k]
             if lost > 0:
                 for i in range(starts[w], starts[w + 1]):
                     e = pair[i]
                     if weight[e] < 0:
-                        log_shares(log_theta[document[e]], log_phi[w], shares)
+                        log_shares(log_theta[document[e]], phi.logs[w], shares)
                         for k in range(topics):
                             out[k] += count[e] * shares[k]
         block = claim(taken, 1)
@@ -185,57 +245,38 @@ def mean_logs(natural: Array, out: Array) -> float:
     return total
 
 
-def update_topics(
-    elements: Ints,
-    place: Small,
-    to_phi: Array,
-    scale: Array,
-    rho: Array,
-    prior: Array,
-    natural: Array,
-    moments: Array,
-) -> None:
-    """Move phi by a step towards what the words say, with its moments; in place.
+def update_topics(step: TopicStep, natural: Array, moments: Array) -> None:
+    """Move phi by a step towards its prior plus the messages of words, with its moments, in place.
 
-    `place` has the line of `to_phi` for each word, or -1. Sums of concentrations are added up
-    block by block, so that they have the same bits on any number of threads.
+    Sums of concentrations are made block by block, so that they have the same bits on any number of
+    threads.
     """
-    sums = np.empty((-(-natural.shape[1] // LINES), len(elements)))
-    share(move_topics, elements, place, to_phi, scale, rho, prior, natural, moments, sums)
-    share(shift_topics, elements, sums.sum(axis=0), moments)
+    sums = np.empty((-(-natural.shape[1] // LINES), len(step.elements)))
+    share(blend_topics, step, natural, moments, sums)
+    share(shift_topics, step.elements, sums.sum(axis=0), moments)
 
 
 @shared
-def move_topics(
-    taken: Ints,
-    elements: Ints,
-    place: Small,
-    to_phi: Array,
-    scale: Array,
-    rho: Array,
-    prior: Array,
-    natural: Array,
-    moments: Array,
-    sums: Array,
-) -> None:
-    """Move phi, and write psi of its concentrations and their sums, block by block of words."""
+def blend_topics(taken: Ints, step: TopicStep, natural: Array, moments: Array, sums: Array) -> None:
+    """Move phi, and write psi of its concentrations and their sums, for blocks of words."""
+    elements, place, message, scale, rho, prior = step
     words = natural.shape[1]
     block = claim(taken, 1)
     while block < len(sums):
         first, last = block * LINES, min(words, (block + 1) * LINES)
         for k in range(len(elements)):
             lam, mean_log = natural[elements[k], first:last], moments[elements[k], first:last]
-            own, told = 1 - rho[k], rho[k] * scale[k]
             for w in range(first, last):
-                said = to_phi[place[w], k] if place[w] >= 0 else 0.0
-                lam[w - first] = own * lam[w - first] + rho[k] * prior[k, w] + told * said
+                heard = message[place[w], k] if place[w] >= 0 else 0.0
+                target = prior[k, w] + scale[k] * heard
+                lam[w - first] = blend(lam[w - first], target, rho[k])
             sums[block, k] = mean_logs(lam, mean_log)
         block = claim(taken, 1)
 
 
 @shared
 def shift_topics(taken: Ints, elements: Ints, totals: Array, moments: Array) -> None:
-    """Turn psi of each concentration into E[log phi], by psi of their sum."""
+    """Subtract psi of the sum of concentrations, which turns their psi into E[log phi]."""
     k = claim(taken, 1)
     while k < len(elements):
         shift = digamma(totals[k])

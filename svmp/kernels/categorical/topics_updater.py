@@ -15,8 +15,8 @@ from scipy import sparse
 
 from svmp.families.family import Array
 from svmp.kernels.categorical import topics
-from svmp.kernels.categorical.documents import settle_documents
-from svmp.kernels.categorical.topics import Small
+from svmp.kernels.categorical.documents import Optimised, optimise_documents
+from svmp.kernels.categorical.topics import Exponentials, Small
 from svmp.kernels.categorical.updater import ImplicitCategorical, blocks
 from svmp.kernels.machine.threads import share, threads_for
 from svmp.network.beliefs import Beliefs
@@ -85,14 +85,6 @@ class Bag(NamedTuple):
         return Bag._of(
             self.documents[place], starts, self.words[self.word[pairs]], self.times[pairs]
         )
-
-
-class WordTable(NamedTuple):
-    """E[log phi] by word and topic, exp of it up to the largest of a word, and that."""
-
-    logs: Array
-    exponentials: Array
-    top: Array
 
 
 class TopicSums(NamedTuple):
@@ -175,7 +167,7 @@ class Topics(ImplicitCategorical):
             return q.moments[slot.reader.variable.name][documents]
         return slot.moments(q, np.zeros(len(documents), dtype=np.int64))
 
-    def _table(self, q: Beliefs, words: Ints) -> WordTable:
+    def _table(self, q: Beliefs, words: Ints) -> Exponentials:
         slot = self._words.slots["p"]
         if isinstance(slot, Single):
             moments, elements = q.moments[slot.reader.variable.name], self.topics
@@ -183,7 +175,7 @@ class Topics(ImplicitCategorical):
             elements = np.arange(self._words.components)
             moments = slot.moments(q, elements)
         shape = (len(words), len(elements))
-        table = WordTable(np.empty(shape), np.empty(shape), np.empty(len(words)))
+        table = Exponentials(np.empty(shape), np.empty(shape), np.empty(len(words)))
         with threads_for(table.logs.size):
             share(topics.by_word, moments, elements, words, *table)
         return table
@@ -200,21 +192,24 @@ class Topics(ImplicitCategorical):
         with threads_for(len(weight) * theta.shape[1]):
             share(topics.exponentials, log_theta, theta, top)
             share(
-                topics.read_documents, blocks(bag.starts), bag.starts, bag.word, bag.times,
-                log_theta, theta, top, *phi, weight, to_theta, evidence,
+                topics.read_documents,
+                topics.DocumentPairs(blocks(bag.starts), bag.starts, bag.word, bag.times),
+                Exponentials(log_theta, theta, top), phi, weight, to_theta, evidence,
             )  # fmt: skip
         to_phi = self._to_phi(bag, log_theta, theta, phi, weight)
         return TopicSums(bag, to_theta, to_phi, float(evidence.sum()))
 
     def _to_phi(
-        self, bag: Bag, log_theta: Array, theta: Array, phi: WordTable, weight: Array
+        self, bag: Bag, log_theta: Array, theta: Array, phi: Exponentials, weight: Array
     ) -> Array:
         to_phi = np.empty_like(phi.logs)
         with threads_for(len(weight) * theta.shape[1]):
             share(
-                topics.read_words, blocks(bag.word_starts), bag.word_starts, bag.pair,
-                bag.document, bag.times, log_theta, theta, phi.logs, phi.exponentials, weight,
-                to_phi,
+                topics.read_words,
+                topics.WordPairs(
+                    blocks(bag.word_starts), bag.word_starts, bag.pair, bag.document, bag.times
+                ),
+                log_theta, theta, phi, weight, to_phi,
             )  # fmt: skip
         return to_phi
 
@@ -250,8 +245,9 @@ class Topics(ImplicitCategorical):
         passes = np.zeros(len(bag.documents), dtype=np.int64)
         with threads_for(most * len(weight) * a.shape[1]):
             share(
-                settle_documents, blocks(bag.starts), bag.starts, bag.word, bag.times,
-                prior[here] + 1, a, phi.logs, phi.exponentials, rest, most, passes, theta, weight,
+                optimise_documents,
+                topics.DocumentPairs(blocks(bag.starts), bag.starts, bag.word, bag.times),
+                prior[here] + 1, a, phi, rest, most, Optimised(passes, theta, weight),
             )  # fmt: skip
         natural[here] = a - 1
         to_phi = self._to_phi(bag, self.weights.family.moments(a - 1), theta, phi, weight)
@@ -287,9 +283,8 @@ class Topics(ImplicitCategorical):
         place = np.full(self._words.family.size, -1, dtype=np.int32)
         place[sums.bag.words] = np.arange(len(sums.bag.words))
         with threads_for(natural.size):
-            topics.update_topics(
-                self.topics, place, sums.to_phi, scale, rho, prior, natural, moments
-            )
+            step = topics.TopicStep(self.topics, place, sums.to_phi, scale, rho, prior)
+            topics.update_topics(step, natural, moments)
         return natural
 
     def reads(self, sums: TopicSums, edge: Edge, elements: Ints) -> int:

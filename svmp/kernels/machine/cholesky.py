@@ -1,4 +1,7 @@
-"""Small positive definite systems, solved inside the loops."""
+"""Cholesky factorisation, solution and inversion of small systems, inside the loops.
+
+Four rows at a time: they share the loads of a fifth, and their sums are independent.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from svmp.kernels.machine.compiling import bare
 
 @bare
 def factorise(matrix: Array) -> bool:
-    """Replace the lower triangle by its Cholesky factor; return whether it has one."""
+    """Replace the lower triangle by its Cholesky factor; return whether the matrix has one."""
     count = len(matrix)
     for j in range(count):
         row = matrix[j]
@@ -24,7 +27,7 @@ def factorise(matrix: Array) -> bool:
         row[j] = np.sqrt(square)
         inverse = 1 / row[j]
         whole = j + 1 + (count - j - 1) // 4 * 4
-        for i in range(j + 1, whole, 4):  # four rows share what is read of this one
+        for i in range(j + 1, whole, 4):
             w, x, y, z = matrix[i], matrix[i + 1], matrix[i + 2], matrix[i + 3]
             a, b, c, d = w[j], x[j], y[j], z[j]
             for k in range(j):
@@ -44,7 +47,7 @@ def factorise(matrix: Array) -> bool:
 
 @bare
 def solve(matrix: Array, vector: Array) -> bool:
-    """Solve a system in place by Cholesky's method; return whether it is positive definite."""
+    """Solve a symmetric system in place; return whether it is positive definite."""
     if not factorise(matrix):
         return False
     for i in range(len(vector)):
@@ -62,7 +65,7 @@ def solve(matrix: Array, vector: Array) -> bool:
 
 @bare
 def four_dots(matrix: Array, i: int, row: Array, first: int, last: int) -> Any:
-    """Return the inner products of four rows of a matrix with one, between two places."""
+    """Return the inner products of four rows of a matrix with another, over some columns."""
     w, x, y, z = matrix[i], matrix[i + 1], matrix[i + 2], matrix[i + 3]
     a = b = c = d = 0.0
     for k in range(first, last):
@@ -74,20 +77,20 @@ def four_dots(matrix: Array, i: int, row: Array, first: int, last: int) -> Any:
 
 
 @bare
-def invert(root: Array, size: int, room: Array) -> None:
+def invert(root: Array, size: int, scratch: Array) -> None:
     """Replace a lower Cholesky factor L by the lower triangle of (L L^T)^-1.
 
-    Both arrays have room for its size rounded up to fours.
+    Both arrays are padded to a multiple of four rows and columns.
     """
-    room[:] = 0
+    scratch[:] = 0
     for i in range(size):  # the inverse of L, transposed
         row, inverse = root[i], -1 / root[i, i]
         for j in range(0, i, 4):
-            a, b, c, d = four_dots(room, j, row, j, i)
-            room[j, i], room[j + 1, i] = a * inverse, b * inverse
-            room[j + 2, i], room[j + 3, i] = c * inverse, d * inverse
-        room[i, i] = -inverse
+            a, b, c, d = four_dots(scratch, j, row, j, i)
+            scratch[j, i], scratch[j + 1, i] = a * inverse, b * inverse
+            scratch[j + 2, i], scratch[j + 3, i] = c * inverse, d * inverse
+        scratch[i, i] = -inverse
     for j in range(size):
         row = root[j]
         for i in range(0, j + 1, 4):
-            row[i], row[i + 1], row[i + 2], row[i + 3] = four_dots(room, i, room[j], j, size)
+            row[i], row[i + 1], row[i + 2], row[i + 3] = four_dots(scratch, i, scratch[j], j, size)

@@ -1,7 +1,10 @@
-"""One pass over all elements of a variable: how far they moved, and their bound.
+"""Single passes over all elements of a variable: how far q moved, and its term of the bound.
 
-Sums are made block by block, so that the bits are the same on any number of threads. The plain
-twins are in families/ and factors/.
+Each block has a sum of its own, and blocks are added in order, so the bits are the same on any
+number of threads. The plain versions are in families/ and factors/.
+
+The loops over blocks differ in the function that they call for each. It is not an argument, because
+a loop that takes a function cannot be cached: its key would hold the address of that function.
 """
 
 from __future__ import annotations
@@ -16,31 +19,32 @@ from svmp.kernels.machine.threads import STREAM, share, threads_for
 from svmp.network.grid import Ints
 
 BLOCK = 4096
+"""Elements of a block."""
 
 
-def follow(natural: Array, moments: Array, last: Array, last_moments: Array) -> float:
-    """Return the symmetrised KL between q and a former one, which becomes the same as q."""
+def moved_kl(natural: Array, moments: Array, last: Array, last_moments: Array) -> float:
+    """Return the symmetrised KL divergence of q from an earlier copy, then update the copy."""
     with threads_for(natural.size // STREAM):
         flat = (a.reshape(-1) for a in (natural, moments, last, last_moments))
         out = np.empty(-(-natural.size // BLOCK))
-        share(_follow, *flat, out)
+        share(_moved_kl, *flat, out)
         return float(out.sum())
 
 
 @shared
-def _follow(
+def _moved_kl(
     taken: Ints, natural: Array, moments: Array, last: Array, last_moments: Array, out: Array
 ) -> None:
     b = claim(taken, 1)
     while b < len(out):
         here = slice(b * BLOCK, (b + 1) * BLOCK)
-        out[b] = _follow_block(natural[here], moments[here], last[here], last_moments[here])
+        out[b] = _moved_kl_block(natural[here], moments[here], last[here], last_moments[here])
         b = claim(taken, 1)
 
 
 @bare
-def _follow_block(natural: Array, moments: Array, last: Array, last_moments: Array) -> float:
-    """(lambda - lambda') . (m - m'), and then lambda' = lambda, m' = m."""
+def _moved_kl_block(natural: Array, moments: Array, last: Array, last_moments: Array) -> float:
+    """Return (lambda - lambda') . (m - m') and set lambda' = lambda, m' = m."""
     total = 0.0
     for i in range(len(natural)):
         total += (natural[i] - last[i]) * (moments[i] - last_moments[i])
@@ -50,7 +54,7 @@ def _follow_block(natural: Array, moments: Array, last: Array, last_moments: Arr
 
 
 def normal_entropy(natural: Array) -> float:
-    """-E[log q(x)] of Normals, added up."""
+    """Return the sum of -E[log q(x)] over Normals."""
     with threads_for(natural.size // STREAM):
         out = np.empty(-(-len(natural) // BLOCK))
         share(_normal_entropy, natural, out)
@@ -67,7 +71,7 @@ def _normal_entropy(taken: Ints, natural: Array, out: Array) -> None:
 
 @bare
 def _normal_entropy_block(natural: Array) -> float:
-    """Half of log(2 pi) + 1 - log(precision)."""
+    """Return the sum of (log(2 pi) + 1 - log(precision)) / 2."""
     total = 0.0
     for i in range(len(natural)):
         total += LOG_2PI + 1 - log(-2 * natural[i, 1])
@@ -75,7 +79,7 @@ def _normal_entropy_block(natural: Array) -> float:
 
 
 def normal_bound(natural: Array, moments: Array, mu: Array, tau: Array) -> float:
-    """E[log p(x)] - E[log q(x)] of Normals, added up."""
+    """Return the sum of E[log p(x)] - E[log q(x)] over Normals."""
     with threads_for(natural.size // STREAM):
         out = np.empty(-(-len(natural) // BLOCK))
         share(_normal_bound, natural, moments, mu, tau, out)
@@ -96,7 +100,7 @@ def _normal_bound(
 
 @bare
 def _normal_energy_block(natural: Array, moments: Array, mu: Array, tau: Array) -> float:
-    """Half of E[log tau] - log(2 pi) - E[tau] E[(x - mu)^2]."""
+    """Return the sum of (E[log tau] - log(2 pi) - E[tau] E[(x - mu)^2]) / 2."""
     total = 0.0
     for i in range(len(natural)):
         m, t = mu[i], tau[i]

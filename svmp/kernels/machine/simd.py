@@ -1,7 +1,8 @@
-"""Eight numbers of an array at a time, as one vector of the machine.
+"""SIMD operations on vectors of eight numbers, as LLVM instructions.
 
-The compiler cannot know that the arrays of a loop do not overlap, so that short loops work number
-by number. Eight numbers are read, used and written whole. Sums are made in the order as written.
+The compiler cannot prove that the arrays of a loop do not overlap, so it does not vectorise short
+loops. These functions load, combine and store eight numbers explicitly. Their sums are not
+reassociated. Positions are indices into the flat data of an array, of type uintp.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ EIGHT = 8
 WORD = ir.IntType(32)
 
 
-class Eight(types.Type):
-    """Eight numbers of one type."""
+class Vector8(types.Type):
+    """The Numba type of eight numbers of one type."""
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = dtype
-        super().__init__(name=f"Eight({dtype})")
+        super().__init__(name=f"Vector8({dtype})")
 
 
-@register_model(Eight)
-class EightModel(models.PrimitiveModel):
-    """How the compiler holds them."""
+@register_model(Vector8)
+class Vector8Model(models.PrimitiveModel):
+    """The LLVM representation: a vector register."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
         number = manager.lookup(kind.dtype).get_value_type()
@@ -36,55 +37,55 @@ class EightModel(models.PrimitiveModel):
 
 
 def _address(target: Any, builder: Any, array: Any, value: Any, at: Any) -> Any:
-    """Return where eight numbers of an array are."""
+    """Return a pointer to eight numbers of an array."""
     data = target.make_array(array)(target, builder, value).data
-    kind = target.get_value_type(Eight(array.dtype)).as_pointer()
+    kind = target.get_value_type(Vector8(array.dtype)).as_pointer()
     return builder.bitcast(builder.gep(data, [at]), kind)
 
 
 def _shuffle(builder: Any, left: Any, right: Any, places: list[int]) -> Any:
-    """Take numbers from two Eights by their places among sixteen."""
+    """Select eight of the sixteen numbers of two vectors."""
     return builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(WORD, EIGHT), places))
 
 
 @intrinsic
-def eight(context: Any, array: Any, at: Any) -> Any:
-    """Read eight numbers from a place on."""
+def load8(context: Any, array: Any, at: Any) -> Any:
+    """Load eight numbers from an array."""
 
     def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
         where = _address(target, builder, array, *values)
         return builder.load(where, align=array.dtype.bitwidth // 8)
 
-    return Eight(array.dtype)(array, types.uintp), build
+    return Vector8(array.dtype)(array, types.uintp), build
 
 
 @intrinsic
-def put(context: Any, array: Any, at: Any, numbers: Any) -> Any:
-    """Write eight numbers from a place on."""
+def store8(context: Any, array: Any, at: Any, numbers: Any) -> Any:
+    """Store eight numbers in an array."""
 
     def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
         where = _address(target, builder, array, *values[:2])
         builder.store(values[2], where, align=array.dtype.bitwidth // 8)
         return target.get_dummy_value()
 
-    return types.void(array, types.uintp, Eight(array.dtype)), build
+    return types.void(array, types.uintp, Vector8(array.dtype)), build
 
 
 @intrinsic
-def fill(context: Any, number: Any) -> Any:
-    """Return a number eight times."""
+def broadcast8(context: Any, number: Any) -> Any:
+    """Return a vector of eight copies of a number."""
 
     def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
         nothing = ir.Constant(target.get_value_type(signature.return_type), ir.Undefined)
         one = builder.insert_element(nothing, values[0], WORD(0))
         return _shuffle(builder, one, nothing, [0] * EIGHT)
 
-    return Eight(number)(number), build
+    return Vector8(number)(number), build
 
 
 @intrinsic
-def times(context: Any, a: Any, b: Any) -> Any:
-    """Return a b."""
+def mul8(context: Any, a: Any, b: Any) -> Any:
+    """Return a b, elementwise."""
 
     def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
         return builder.fmul(*values)
@@ -93,8 +94,8 @@ def times(context: Any, a: Any, b: Any) -> Any:
 
 
 @intrinsic
-def times_plus(context: Any, a: Any, b: Any, c: Any) -> Any:
-    """Return a b + c."""
+def fma8(context: Any, a: Any, b: Any, c: Any) -> Any:
+    """Return a b + c, elementwise, fused where the processor can."""
 
     def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
         product = builder.fmul(*values[:2], flags=("contract",))
@@ -104,8 +105,8 @@ def times_plus(context: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 @intrinsic
-def sum_of(context: Any, numbers: Any) -> Any:
-    """Return the sum of eight numbers."""
+def sum8(context: Any, numbers: Any) -> Any:
+    """Return the sum of the eight numbers of a vector."""
 
     def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
         (found,) = values
@@ -118,8 +119,8 @@ def sum_of(context: Any, numbers: Any) -> Any:
 
 
 @intrinsic
-def add_to(context: Any, array: Any, at: Any, numbers: Any) -> Any:
-    """Add eight numbers to those of an array of doubles from a place on."""
+def accumulate8(context: Any, array: Any, at: Any, numbers: Any) -> Any:
+    """Add eight numbers, of either precision, to an array of doubles."""
 
     def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
         where, found = _address(target, builder, array, *values[:2]), values[2]
@@ -133,12 +134,12 @@ def add_to(context: Any, array: Any, at: Any, numbers: Any) -> Any:
 
 
 @intrinsic
-def unzip(context: Any, pairs: Any, at: Any, count: Any, out: Any) -> Any:
-    """Read eight pairs of doubles from a place on; return the firsts and the seconds.
+def deinterleave8(context: Any, pairs: Any, at: Any, count: Any, out: Any) -> Any:
+    """Load eight pairs of doubles; return their first and their second numbers.
 
-    They are in the type of `out`, and those of all pairs but the first so many are 0.
+    The results have the type of `out`, and are 0 for all pairs but the first `count`.
     """
-    kind = Eight(out.dtype)
+    kind = Vector8(out.dtype)
 
     def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
         source, at, count, _ = values
@@ -164,10 +165,12 @@ def unzip(context: Any, pairs: Any, at: Any, count: Any, out: Any) -> Any:
 
 
 @intrinsic
-def turn(context: Any, lines: Any, at: Any, stride: Any, out: Any, to: Any, apart: Any) -> Any:
-    """Copy eight lines of eight numbers, so that lines become columns.
+def transpose8(
+    context: Any, lines: Any, at: Any, stride: Any, out: Any, to: Any, apart: Any
+) -> Any:
+    """Transpose an 8 x 8 block from one array into another.
 
-    Lines are so far apart in one array, columns so far in the other.
+    Its lines are `stride` apart in `lines`, its columns `apart` in `out`.
     """
 
     def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -196,7 +199,7 @@ def turn(context: Any, lines: Any, at: Any, stride: Any, out: Any, to: Any, apar
 
 @intrinsic
 def prefetch(context: Any, array: Any, at: Any) -> Any:
-    """Ask for a place of an array that is read soon, so that many can be on their way."""
+    """Ask for a cache line that is read soon, so that several loads overlap."""
 
     def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
         where = builder.bitcast(

@@ -1,4 +1,4 @@
-"""Rows by one of their keys, and what stands at them, in loops that read each row once."""
+"""Sorting rows by a key, and gathering numbers of rows, in loops that read each row once."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ BLOCK = 16_384
 
 
 @shared
-def tally(keys: NDArray[np.int32], ends: Ints) -> bool:
-    """Count how often each key is there; return whether they are in order."""
+def count_keys(keys: NDArray[np.int32], ends: Ints) -> bool:
+    """Count the rows of each key; return whether the keys are sorted already."""
     before, ordered = keys.dtype.type(0), True
     for key in keys:
         ends[np.uintp(key)] += 1
@@ -27,8 +27,8 @@ def tally(keys: NDArray[np.int32], ends: Ints) -> bool:
 
 
 @shared
-def deal(keys: NDArray[np.int32], begin: Ints, order: NDArray[np.int32]) -> None:
-    """Write the rows of each key from its beginning on, one after the other."""
+def scatter(keys: NDArray[np.int32], begin: Ints, order: NDArray[np.int32]) -> None:
+    """Write the row numbers of each key, from where that key begins."""
     for row in range(len(keys)):
         key = np.uintp(keys[row])
         order[np.uintp(begin[key])] = row
@@ -37,7 +37,7 @@ def deal(keys: NDArray[np.int32], begin: Ints, order: NDArray[np.int32]) -> None
 
 @shared
 def gather(taken: Ints, numbers: NDArray[Any], order: NDArray[Any], out: NDArray[Any]) -> None:
-    """Write what stands at some rows."""
+    """Write the numbers at some rows."""
     first = claim(taken, BLOCK)
     while first < len(out):
         for i in range(first, min(first + BLOCK, len(out))):
@@ -46,24 +46,26 @@ def gather(taken: Ints, numbers: NDArray[Any], order: NDArray[Any], out: NDArray
 
 
 def by_key(keys: NDArray[np.int32], count: int) -> tuple[Ints, NDArray[Any] | None]:
-    """Sort by key, keeping the order: where each key's begin, and the order if it is another.
+    """Sort rows by key, stably.
+
+    Return where the rows of each key begin, and the order of the rows; None if already sorted.
 
     >>> pointers, order = by_key(np.array([1, 0, 1], np.int32), 3)
     >>> pointers.tolist(), order.tolist()
     ([0, 1, 3, 3], [1, 0, 2])
     """
     keys, pointers = read_only(keys), np.zeros(count + 1, dtype=np.int64)
-    ordered = tally(keys, pointers[1:])
+    ordered = count_keys(keys, pointers[1:])
     np.cumsum(pointers, out=pointers)
     if ordered:
         return pointers, None
     order = np.empty(len(keys), dtype=np.int32)
-    deal(keys, pointers[:-1].copy(), order)
+    scatter(keys, pointers[:-1].copy(), order)
     return pointers, order
 
 
 def take(numbers: NDArray[Any], order: NDArray[Any] | None, dtype: Any = None) -> NDArray[Any]:
-    """Return the numbers at some places, in their order, or all; perhaps as numbers of a type.
+    """Return the numbers at some rows, or all numbers if `order` is None, in a given type.
 
     >>> take(np.array([0.5, 2.5, 4.5]), np.array([2, 0]))
     array([4.5, 0.5])
@@ -78,7 +80,7 @@ def take(numbers: NDArray[Any], order: NDArray[Any] | None, dtype: Any = None) -
 
 
 def read_only(numbers: NDArray[Any]) -> NDArray[Any]:
-    """Return an array as one that loops only read, so that they are compiled for no other kind."""
+    """Return a read-only contiguous view, so that loops are compiled for one kind of array."""
     view = np.ascontiguousarray(numbers).view()
     view.flags.writeable = False
     return view

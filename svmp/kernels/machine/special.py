@@ -1,27 +1,28 @@
-"""exp and exp(psi) as products and sums, which the compiler turns into vector instructions.
+"""exp, log, psi and exp(psi) as polynomials, which the compiler vectorises.
 
-The C library's exp is called number by number; these are for loops over many.
+The functions of the C library take one number per call.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from svmp.kernels.machine.compiling import compiler
+
 ROUND = 1.5 * 2.0**52
-"""Adding it leaves a float of size below 2^51 rounded, with the whole number in its last bits."""
+"""Adding it rounds a float of size below 2^51; the integer is then in the lowest bits."""
 LOWEST = -708.0
-"""Below, exp has left the range of normal floats."""
+"""Below, exp(x) is not a normal float."""
 
 # Not free to reassociate: ROUND must be added before it is taken away.
-exact: Any = numba.njit(cache=True, fastmath={"contract"}, error_model="numpy", forceinline=True)
+exact = compiler(error_model="numpy", fastmath={"contract"}, forceinline=True)
 
 
 @exact
 def exp(x: float) -> float:
-    """exp(x) for x up to 0, to the last digit; exp(-708) for anything below."""
+    """exp(x) for x <= 0, accurate to the last digit; exp(-708) for all x below -708."""
     x = max(x, LOWEST)
     shifted = x * 1.4426950408889634 + ROUND
     n = shifted - ROUND
@@ -65,14 +66,14 @@ def digamma_parts(x: float) -> Any:
 
 @exact
 def exp_digamma(x: float) -> float:
-    """exp(psi(x)) for x > 0, with no logarithm; as good as 0 below x = 1/700."""
+    """exp(psi(x)) for x > 0, without a logarithm; effectively 0 below x = 1/700."""
     y, t = digamma_parts(x)
     return y * exp(-t)
 
 
 @exact
 def log(x: float) -> float:
-    """Log of a positive normal float: of its exponent, and twice the artanh of its fraction."""
+    """log(x) of a positive normal float, from its exponent and 2 artanh((m - 1) / (m + 1))."""
     bits = np.float64(x).view(np.int64)
     upper = (bits - np.int64(0x3FE6A09E667F3BCD)) >> np.int64(52)  # of x / sqrt(1/2)
     n = np.int64(upper + np.int64(0x4338000000000000)).view(np.float64) - ROUND

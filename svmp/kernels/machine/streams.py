@@ -1,27 +1,26 @@
-"""Draws that depend on nothing but (seed, iteration, variable, element): the same bits each time.
+"""Random draws that depend only on (seed, iteration, variable, element).
 
-Each element has its own stream, a SplitMix64 generator that starts at a hash of those four
-numbers, so the draws are the same in any order, on any number of threads, whole or resumed.
+Each element has its own SplitMix64 generator, seeded with a hash of those four numbers, so the
+draws are the same in any order, on any number of threads, and in resumed runs.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from svmp.kernels.machine.compiling import bare, shared
 from svmp.network.grid import Ints
 
-njit: Any = numba.njit
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 LINEAR_SEARCH = 24
-"""Up to so many draws, looking through those made costs less than walking over all children."""
+"""Up to this many draws, searching them costs less than a pass over all children."""
 STEP = 4
-"""A step of that walk costs about as much as looking at so many of them."""
+"""Comparisons of that search in the time of one step of that pass."""
 
 
-@numba.njit(cache=True, inline="always")
+@bare
 def mix(x: np.uint64) -> np.uint64:
     """Scramble 64 bits (the finaliser of SplitMix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -29,7 +28,7 @@ def mix(x: np.uint64) -> np.uint64:
     return x ^ (x >> np.uint64(31))
 
 
-@numba.njit(cache=True)
+@bare
 def stream_key(seed: int, iteration: int, variable: int) -> np.uint64:
     """Return the key that all elements of one variable share in one iteration."""
     key = mix(np.uint64(seed) + GOLDEN)
@@ -37,16 +36,16 @@ def stream_key(seed: int, iteration: int, variable: int) -> np.uint64:
     return mix(key + np.uint64(variable + 1) * GOLDEN)
 
 
-@numba.njit(cache=True, inline="always")
+@bare
 def below(state: np.uint64, bound: int) -> Any:
-    """Turn 64 random bits into a whole number below a bound, by multiplication."""
+    """Map 64 random bits to an integer below a bound, by multiplication."""
     high = np.uint64(state >> np.uint64(32))
     low = state & np.uint64(0xFFFFFFFF)
     limit = np.uint64(bound)
     return np.int64((high * limit + ((low * limit) >> np.uint64(32))) >> np.uint64(32))
 
 
-@njit(cache=True, forceinline=True, _nrt=False)
+@bare
 def sample(key: np.uint64, element: int, children: int, take: int, out: Ints) -> None:
     """Write `take` distinct numbers below `children` to `out`, every set equally likely."""
     state = mix(key + np.uint64(element) * GOLDEN)
@@ -63,7 +62,7 @@ def sample(key: np.uint64, element: int, children: int, take: int, out: Ints) ->
                     pick = top
                     break
             out[i] = pick
-    else:  # selection sampling: keep each child with the odds that are left
+    else:  # selection sampling: keep each child with probability (still to take) / (still to come)
         kept = 0
         for i in range(children):
             state += GOLDEN
@@ -74,11 +73,11 @@ def sample(key: np.uint64, element: int, children: int, take: int, out: Ints) ->
                     break
 
 
-@numba.njit(cache=True)
+@shared
 def sample_each(
     seed: int, iteration: int, variable: int, elements: Ints, children: Ints, take: Ints
 ) -> Ints:
-    """Return `take` distinct numbers below `children` for each element, one after the other."""
+    """Return `take` distinct numbers below `children` for each element, concatenated."""
     key = stream_key(seed, iteration, variable)
     out = np.empty(take.sum(), dtype=np.int64)
     start = 0

@@ -1,6 +1,6 @@
-"""How many threads the compiled loops use, how they share the work, and a word on compilation.
+"""Threads of the compiled loops: their number, sharing of work, and the notice of compilation.
 
-The bits are the same for any number of threads.
+Results have the same bits for any number of threads.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from svmp.errors import ModelError
 from svmp.network.validation import shown
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-"""How many cores this process may use: more threads are never run."""
+"""Number of cores that this process may use; never more threads are run."""
 VARIABLE = "SVMP_THREADS"
-"""The environment variable with the number of threads, where `fit` is not given one."""
+"""Environment variable with the number of threads, used if `fit` is not given one."""
 SMALL = 20_000
-"""Below so many accesses, waking other threads costs more than they save."""
+"""With fewer memory accesses, starting other threads costs more than they save."""
 STREAM = 10
-"""Numbers that are read one after the other in the time of an access to just any."""
+"""Numbers that are read sequentially in the time of one random access."""
 NOTICE = "svmp: compiling loops for this machine, which happens once; later runs start at once"
 
 _told = False
@@ -36,7 +36,7 @@ _in_use: ContextVar[int | None] = ContextVar("threads", default=None)
 
 
 def number_of_threads(wanted: Any = None) -> int:
-    """Return the threads to use: as asked, as the environment says, or as many as there are cores.
+    """Return the number of threads: as given, from the environment, or the number of cores.
 
     >>> number_of_threads(1)
     1
@@ -55,7 +55,7 @@ def number_of_threads(wanted: Any = None) -> int:
 
 
 def threads_in_use() -> int:
-    """Return how many threads loops run on here; a fit on another thread may use more or fewer.
+    """Return the number of threads for loops in this context; other contexts may differ.
 
     >>> with use_threads(1, tell=False):
     ...     threads_in_use()
@@ -66,7 +66,7 @@ def threads_in_use() -> int:
 
 @contextmanager
 def use_threads(wanted: Any, tell: bool) -> Iterator[None]:
-    """Run loops on so many threads; `tell` on stderr when they have to be compiled first."""
+    """Run loops on a number of threads; with `tell`, print a notice if they must be compiled."""
     before = _in_use.set(number_of_threads(wanted))
     try:
         with event.install_listener("numba:compile", _Announce(tell)):
@@ -76,7 +76,7 @@ def use_threads(wanted: Any, tell: bool) -> Iterator[None]:
 
 
 class threads_for:
-    """Run small work on this thread alone; the bits are the same."""
+    """Context manager: run loops with few memory accesses on the calling thread alone."""
 
     def __init__(self, accesses: int) -> None:
         self.wanted = 1 if accesses < SMALL else threads_in_use()
@@ -89,7 +89,7 @@ class threads_for:
 
 
 def share(loop: Callable[..., None], *arguments: Any) -> None:
-    """Run a loop on every thread; its first argument counts the keys that they have taken."""
+    """Run a loop on every thread; its first argument is the counter that they claim keys from."""
     taken = np.zeros(1, dtype=np.int64)
     if threads_in_use() == 1:
         loop(taken, *arguments)
@@ -99,7 +99,7 @@ def share(loop: Callable[..., None], *arguments: Any) -> None:
         loop(taken, *arguments)
     finally:
         for other in others:
-            if not other.cancel():  # none is waited for that has not begun
+            if not other.cancel():  # a call that has not started is not waited for
                 other.result()
 
 
@@ -109,11 +109,11 @@ def _pool() -> ThreadPoolExecutor:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of these threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
 
 
 class _Announce(event.Listener):
-    """Says once that a compilation has begun."""
+    """Prints a notice at the first compilation."""
 
     def __init__(self, tell: bool) -> None:
         self.tell = tell

@@ -1,7 +1,7 @@
-"""Ctrl-C while a loop is compiled: KeyboardInterrupt is raised when Numba is done with it.
+"""Ctrl-C during compilation: KeyboardInterrupt is raised when Numba has finished.
 
-Raised inside, it is lost as often as not: it comes up in a function that LLVM calls, from which no
-exception returns, and Numba ends with an error of its own instead.
+Raised inside, it is often lost: it may occur in a callback from LLVM, which no exception leaves, or
+turn into an error of Numba.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numba.core import event
 
 
 class Deferring(event.Listener):
-    """Lets the handler of Ctrl-C do all that it does, but raise."""
+    """Calls the handler of Ctrl-C as usual, but delays its KeyboardInterrupt."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -24,7 +24,7 @@ class Deferring(event.Listener):
         self.before: Any = None
 
     def on_start(self, event: Any) -> None:
-        """Hold back what is raised from here on."""
+        """Delay exceptions from now on."""
         if threading.current_thread() is not threading.main_thread():
             return
         if self.depth == 0:
@@ -34,18 +34,18 @@ class Deferring(event.Listener):
         self.depth += 1
 
     def on_end(self, event: Any) -> None:
-        """Raise what was held back; that is safe also where one loop is compiled within another."""
+        """Raise the delayed exception, also if this loop was compiled within another."""
         if threading.current_thread() is not threading.main_thread():
             return
         self.depth -= 1
         if self.depth == 0 and callable(self.before):
             signal.signal(signal.SIGINT, self.before)
         if self.pending:
-            self.pending = self.depth > 0  # in case that the one outside goes on
+            self.pending = self.depth > 0  # the outer compilation may catch it and go on
             raise KeyboardInterrupt
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Do what was done before this."""
+        """Call the original handler."""
         try:
             self.before(number, frame)
         except KeyboardInterrupt:
@@ -54,5 +54,5 @@ class Deferring(event.Listener):
 
 @cache
 def defer_interrupts() -> None:
-    """Do so whenever Numba compiles something in this process."""
+    """Register for all compilations of this process."""
     event.register("numba:compile", Deferring())

@@ -2,12 +2,12 @@
 
     mu_e = sum over terms t of c_te * sum_k prod over operands f of x_f[key_f(e), k]
 
-Rows stand those of one key after another's; the moments of all operands stand in one array. Here
-are E and var of mu, row by row, and the products that one operand is multiplied by. The plain twin
-is network/linear.py.
+Rows are sorted by the key that is updated, and the moments of all operands are in one array. This
+file computes E[mu] and Var[mu] of rows, and the products that one operand is multiplied by. The
+plain version is network/linear.py.
 
-A Bernoulli with a logit acts as a Normal whose weight and target follow from the moments of its
-mean, row by row; that is all by which the two differ. Its plain twin is factors/bernoulli_logit.py.
+A Bernoulli with a logit acts as a Normal whose weight and target follow from the moments of the
+logit of each row; nothing else differs. Its plain version is factors/bernoulli_logit.py.
 """
 
 from __future__ import annotations
@@ -20,35 +20,44 @@ from numpy.typing import NDArray
 from svmp.factors.bernoulli_logit import SMALL
 from svmp.families.family import Array
 from svmp.kernels.machine.compiling import bare, claim, shared
-from svmp.kernels.machine.simd import EIGHT, eight, fill, put, sum_of, times, times_plus, unzip
+from svmp.kernels.machine.simd import (
+    EIGHT,
+    broadcast8,
+    deinterleave8,
+    fma8,
+    load8,
+    mul8,
+    store8,
+    sum8,
+)
 from svmp.kernels.machine.special import exp
 from svmp.network.grid import Ints
 
 TILE = 64
-"""Rows of a tile from which sums are made: K = 64 factors of them fit the first cache."""
+"""Rows of a tile that sums are made of: with K = 64 slopes each, it fits the first-level cache."""
 LINE = 16
-"""Rows that are turned at a time from one after another to factor by factor."""
+"""Rows whose slopes are transposed at a time."""
 BLOCK = 1024
-"""Rows that a thread takes at a time where they have no key."""
+"""Rows that a thread claims at a time where they are not sorted by key."""
 OWN, ROW, ALL = -1, -2, -3
-"""Instead of a column: the key whose rows are read, the row itself, and one for all."""
+"""In place of a column number: the key being updated, the row itself, one number for all rows."""
 
 
-class Rows(NamedTuple):
-    """Rows of a table, those of one key after another's.
+class LoopRows(NamedTuple):
+    """Rows of a table, sorted by the key that is updated.
 
     Attributes
     ----------
     begin, end
-        Where the rows of each receiving key begin and end.
+        Where the rows of each key begin and end.
     columns
-        The keys of every row, a line for each column.
+        The other keys of every row, one line per column.
     target, coefficients
-        The value of every row, and the coefficients of terms that have any, a line each.
+        The value of every row, and the coefficients of the terms that have any, one line per term.
     weight, weigher
-        Precisions, and by which column they go; or OWN, ROW or ALL.
+        Noise precisions, and the column that indexes them; or OWN, ROW or ALL.
     logit
-        Whether the values are those of a Bernoulli, and the mean is their logit.
+        Whether the rows are Bernoullis and the mean is their logit.
     """
 
     begin: Ints
@@ -67,17 +76,17 @@ class Mean(NamedTuple):
     Attributes
     ----------
     packed
-        Operand f of term t at key i has K means and then K second moments from
-        `start[f] + size[t] i` on.
+        Operand f of term t at key i has K means, then K second moments, beginning at
+        `start[f] + size[t] i`.
     start, column
-        By operand: where it begins in `packed`, and which column of the rows is its key.
+        By operand: where it begins in `packed`, and the column of the rows that holds its key.
     first, width, size, line
-        By term: its first operand, its K, how many numbers a key of its operands has, and its line
-        among the coefficients, -1 for none.
+        By term: its first operand, its K, the packed numbers per key, and its line among the
+        coefficients, or -1.
     scale
-        A number by which each term is multiplied.
+        The constant factor of each term.
     intercept
-        A number that is added to all of them.
+        The constant that is added to all terms.
     """
 
     packed: NDArray[Any]
@@ -91,15 +100,43 @@ class Mean(NamedTuple):
     intercept: float
 
 
+class Receiver(NamedTuple):
+    """The operand that is updated, and everything its update needs besides the rows.
+
+    Attributes
+    ----------
+    term, operand, width
+        The term, the number of the operand among all operands, and its K.
+    keys, scale, rho
+        The keys; the factor of each key's messages and its step, or one for all keys.
+    prior
+        Natural parameters of the prior, of every key or one for all keys.
+    at_once
+        Whether moments are refreshed at once, so that later updates use them.
+    joint
+        Whether the K elements of a key are solved for together, not in turn; vectors always are.
+    """
+
+    term: int
+    operand: int
+    width: int
+    keys: Ints
+    scale: Array
+    rho: Array
+    prior: Array
+    at_once: bool
+    joint: bool
+
+
 @bare
 def pack_key(key: int, moments: Array, width: int, padded: int, packed: Array) -> None:
-    """Write K means and then K second moments, each with zeros after them."""
+    """Write K means, then K second moments, each padded with zeros."""
     at, start, apart = np.uintp(key * width), np.uintp(2 * key * padded), np.uintp(padded)
     if padded % EIGHT == 0 and key * width + padded <= len(moments):
         for k in range(np.uintp(0), apart, np.uintp(EIGHT)):
-            means, squares = unzip(moments, at + k, np.uintp(width) - k, packed)
-            put(packed, start + k, means)
-            put(packed, start + apart + k, squares)
+            means, squares = deinterleave8(moments, at + k, np.uintp(width) - k, packed)
+            store8(packed, start + k, means)
+            store8(packed, start + apart + k, squares)
         return
     for k in range(np.uintp(width)):
         packed[start + k] = moments[at + k, 0]
@@ -110,7 +147,7 @@ def pack_key(key: int, moments: Array, width: int, padded: int, packed: Array) -
 
 @shared
 def pack(taken: Ints, moments: Array, width: int, padded: int, packed: Array) -> None:
-    """Write the moments of every key as the loops read them."""
+    """Write the moments of every key in the layout of `Mean.packed`."""
     keys = len(moments) // width
     first = claim(taken, TILE)
     while first < keys:
@@ -120,13 +157,13 @@ def pack(taken: Ints, moments: Array, width: int, padded: int, packed: Array) ->
 
 
 @bare
-def one_of(numbers: Array, m: int) -> float:
-    """Return that of a key, where there may be one for all."""
+def per_key(numbers: Array, m: int) -> float:
+    """Return the number of a key, from an array of one per key or one for all."""
     return numbers[m] if len(numbers) > 1 else numbers[0]
 
 
-class Reader(NamedTuple):
-    """Where the moments of an operand are: its column, where it begins, and how many a key has."""
+class OperandLayout(NamedTuple):
+    """Where the packed moments of an operand are: key column, start, and numbers per key."""
 
     column: int
     start: int
@@ -134,40 +171,43 @@ class Reader(NamedTuple):
 
 
 @bare
-def reader(mean: Mean, term: int, operand: int) -> Reader:
-    """Return how an operand of a term is read."""
-    return Reader(mean.column[operand], mean.start[operand], mean.size[term])
+def layout_of(mean: Mean, term: int, operand: int) -> OperandLayout:
+    """Return the layout of an operand of a term."""
+    return OperandLayout(mean.column[operand], mean.start[operand], mean.size[term])
 
 
 @bare
-def place(of: Reader, rows: Rows, own: int, e: int) -> Any:
-    """Return where the moments of an operand at a row begin; unsigned, as no place is negative."""
+def place(of: OperandLayout, rows: LoopRows, own: int, e: int) -> Any:
+    """Return where the moments of an operand at a row begin.
+
+    Unsigned, so that indexing does not check for negative places.
+    """
     key = own if of.column == OWN else rows.columns[of.column, e]
     return np.uintp(of.start + of.size * key)
 
 
 @bare
-def coefficient(mean: Mean, rows: Rows, term: int, e: int) -> float:
-    """Return what a term is multiplied by at a row."""
+def coefficient(mean: Mean, rows: LoopRows, term: int, e: int) -> float:
+    """Return the coefficient of a term at a row."""
     line = mean.line[term]
     return mean.scale[term] * (rows.coefficients[line, e] if line >= 0 else 1)
 
 
 @bare
-def differ(rows: Rows) -> bool:
-    """Whether rows of one key may differ in weight."""
+def weights_differ(rows: LoopRows) -> bool:
+    """Whether the weight may differ between rows of one key."""
     return rows.logit or rows.weigher >= 0 or rows.weigher == ROW
 
 
 @bare
-def shared_weight(rows: Rows, own: int) -> float:
-    """Return the weight that all rows of a key have, or 1 where they differ."""
-    return 1.0 if differ(rows) else rows.weight[own if rows.weigher == OWN else 0]
+def shared_weight(rows: LoopRows, own: int) -> float:
+    """Return the common weight of all rows of a key, or 1 if weights differ."""
+    return 1.0 if weights_differ(rows) else rows.weight[own if rows.weigher == OWN else 0]
 
 
 @bare
-def own_weight(rows: Rows, e: int) -> float:
-    """Return the weight of a row, or 1 where all of a key have the same."""
+def own_weight(rows: LoopRows, e: int) -> float:
+    """Return the weight of a row, or 1 if it is common to all rows of the key."""
     if rows.weigher >= 0:
         return rows.weight[np.uintp(rows.columns[rows.weigher, e])]
     return rows.weight[e] if rows.weigher == ROW else 1
@@ -175,40 +215,42 @@ def own_weight(rows: Rows, e: int) -> float:
 
 @bare
 def is_alone(mean: Mean, term: int) -> bool:
-    """Whether a term is one number of one operand, such as a bias."""
+    """Whether a term has one operand with K = 1, such as a bias."""
     return mean.first[term + 1] - mean.first[term] == 1 and mean.width[term] == 1
 
 
 @bare
 def partner_of(mean: Mean, term: int, operand: int) -> int:
-    """Return the one by which an operand is multiplied, or -1 where it is by more or by less."""
+    """Return the other operand of a plain dot product of two, or -1 for any other term."""
     first = mean.first[term]
     pair = mean.first[term + 1] - first == 2 and mean.line[term] < 0 and mean.scale[term] == 1
     return 2 * first + 1 - operand if pair else -1
 
 
 @bare
-def product(mean: Mean, rows: Rows, term: int, operand: int, own: int, e: int, room: Array) -> None:
-    """Write K times E[a] and then K times E[a^2], a being what an operand is multiplied by."""
+def product(
+    mean: Mean, rows: LoopRows, term: int, operand: int, own: int, e: int, scratch: Array
+) -> None:
+    """Write E[a] and then E[a^2] of the K slopes: the product of all operands but one."""
     width, packed = np.uintp(mean.width[term]), mean.packed
     c = packed.dtype.type(coefficient(mean, rows, term, e))
     for k in range(width):
-        room[k] = c
-        room[width + k] = c * c
+        scratch[k] = c
+        scratch[width + k] = c * c
     for other in range(mean.first[term], mean.first[term + 1]):
         if other != operand:
-            at = place(reader(mean, term, other), rows, own, e)
+            at = place(layout_of(mean, term, other), rows, own, e)
             for k in range(2 * width):
-                room[k] *= packed[at + k]
+                scratch[k] *= packed[at + k]
 
 
 @bare
 def dot(a: Array, at: int, b: Array, start: int, width: int) -> Any:
     """Return the inner product of K numbers of one array and K of another."""
-    whole, sums = width // np.uintp(EIGHT) * np.uintp(EIGHT), fill(a.dtype.type(0))
+    whole, sums = width // np.uintp(EIGHT) * np.uintp(EIGHT), broadcast8(a.dtype.type(0))
     for k in range(np.uintp(0), whole, np.uintp(EIGHT)):
-        sums = times_plus(eight(a, at + k), eight(b, start + k), sums)
-    found = sum_of(sums)
+        sums = fma8(load8(a, at + k), load8(b, start + k), sums)
+    found = sum8(sums)
     for k in range(whole, width):
         found += a[at + k] * b[start + k]
     return found
@@ -216,10 +258,10 @@ def dot(a: Array, at: int, b: Array, start: int, width: int) -> Any:
 
 @bare
 def add_alone(
-    mean: Mean, rows: Rows, term: int, own: int, first: int, count: int, out: Array
+    mean: Mean, rows: LoopRows, term: int, own: int, first: int, count: int, out: Array
 ) -> None:
-    """Add to E[mu] of some rows a term that is one number."""
-    this, line, c = reader(mean, term, mean.first[term]), mean.line[term], mean.scale[term]
+    """Add a term with one operand and K = 1 to E[mu] of some rows."""
+    this, line, c = layout_of(mean, term, mean.first[term]), mean.line[term], mean.scale[term]
     if this.column == OWN and line < 0:
         same = c * mean.packed[place(this, rows, own, first)]
         for i in range(count):
@@ -232,10 +274,17 @@ def add_alone(
 
 @bare
 def add_pair(
-    mean: Mean, rows: Rows, term: int, partner: int, own: int, first: int, count: int, out: Array
+    mean: Mean,
+    rows: LoopRows,
+    term: int,
+    partner: int,
+    own: int,
+    first: int,
+    count: int,
+    out: Array,
 ) -> None:
-    """Add to E[mu] of some rows a term that is a dot product of two operands."""
-    this, that = reader(mean, term, mean.first[term + 1] - 1), reader(mean, term, partner)
+    """Add a plain dot product of two operands to E[mu] of some rows."""
+    this, that = layout_of(mean, term, mean.first[term + 1] - 1), layout_of(mean, term, partner)
     packed, width = mean.packed, np.uintp(mean.width[term])
     for i in range(count):
         at, other = place(this, rows, own, first + i), place(that, rows, own, first + i)
@@ -244,9 +293,16 @@ def add_pair(
 
 @bare
 def rest(
-    mean: Mean, rows: Rows, skip: int, own: int, first: int, count: int, out: Array, room: Array
+    mean: Mean,
+    rows: LoopRows,
+    skip: int,
+    own: int,
+    first: int,
+    count: int,
+    out: Array,
+    scratch: Array,
 ) -> None:
-    """Write E[mu] of some rows without one term."""
+    """Write E[mu] of some rows, leaving out one term."""
     for i in range(count):
         out[i] = mean.intercept
     for term in range(len(mean.width)):
@@ -259,24 +315,24 @@ def rest(
         elif partner >= 0:
             add_pair(mean, rows, term, partner, own, first, count, out)
         else:
-            this, width = reader(mean, term, last), np.uintp(mean.width[term])
+            this, width = layout_of(mean, term, last), np.uintp(mean.width[term])
             for i in range(count):
                 at = place(this, rows, own, first + i)
-                product(mean, rows, term, last, own, first + i, room)
-                out[i] += dot(mean.packed, at, room, np.uintp(0), width)
+                product(mean, rows, term, last, own, first + i, scratch)
+                out[i] += dot(mean.packed, at, scratch, np.uintp(0), width)
 
 
 @bare
 def spread(a: Array, at: int, b: Array, start: int, width: int) -> tuple[float, float]:
-    """E and var of the sum of K independent products, from K means and K second moments each."""
-    whole, minus = width // np.uintp(EIGHT) * np.uintp(EIGHT), fill(a.dtype.type(-1))
-    ones = squares = fill(a.dtype.type(0))
+    """Return E and Var of a sum of K independent products, from K means and second moments each."""
+    whole, minus = width // np.uintp(EIGHT) * np.uintp(EIGHT), broadcast8(a.dtype.type(-1))
+    ones = squares = broadcast8(a.dtype.type(0))
     for k in range(np.uintp(0), whole, np.uintp(EIGHT)):
-        one, other = eight(a, at + k), eight(b, start + k)
-        ones, inner = times_plus(one, other, ones), times(one, other)
-        squares = times_plus(eight(a, at + width + k), eight(b, start + width + k), squares)
-        squares = times_plus(times(minus, inner), inner, squares)
-    first, second = sum_of(ones), sum_of(squares)
+        one, other = load8(a, at + k), load8(b, start + k)
+        ones, inner = fma8(one, other, ones), mul8(one, other)
+        squares = fma8(load8(a, at + width + k), load8(b, start + width + k), squares)
+        squares = fma8(mul8(minus, inner), inner, squares)
+    first, second = sum8(ones), sum8(squares)
     for k in range(whole, width):
         product = a[at + k] * b[start + k]
         first += product
@@ -286,12 +342,19 @@ def spread(a: Array, at: int, b: Array, start: int, width: int) -> tuple[float, 
 
 @bare
 def add_moments(
-    mean: Mean, rows: Rows, term: int, own: int, first: int, count: int, out: Array, room: Array
+    mean: Mean,
+    rows: LoopRows,
+    term: int,
+    own: int,
+    first: int,
+    count: int,
+    out: Array,
+    scratch: Array,
 ) -> None:
-    """Add E and var of one term of some rows; its slots are independent."""
+    """Add E and Var of one term to those of some rows; its K products are independent."""
     packed, zero = mean.packed, np.uintp(0)
     last, width = mean.first[term + 1] - 1, np.uintp(mean.width[term])
-    partner, this = partner_of(mean, term, last), reader(mean, term, last)
+    partner, this = partner_of(mean, term, last), layout_of(mean, term, last)
     if is_alone(mean, term):
         line, c = mean.line[term], mean.scale[term]
         for i in range(count):
@@ -301,7 +364,7 @@ def add_moments(
             out[0, i] += slope * expected
             out[1, i] += slope * slope * (square - expected * expected)
     elif partner >= 0:
-        that = reader(mean, term, partner)
+        that = layout_of(mean, term, partner)
         for i in range(count):
             at, other = place(this, rows, own, first + i), place(that, rows, own, first + i)
             expected, variance = spread(packed, at, packed, other, width)
@@ -310,8 +373,8 @@ def add_moments(
     else:
         for i in range(count):
             at = place(this, rows, own, first + i)
-            product(mean, rows, term, last, own, first + i, room)
-            expected, variance = spread(packed, at, room, zero, width)
+            product(mean, rows, term, last, own, first + i, scratch)
+            expected, variance = spread(packed, at, scratch, zero, width)
             out[0, i] += expected
             out[1, i] += variance
 
@@ -319,35 +382,35 @@ def add_moments(
 @bare
 def moments_of(
     mean: Mean,
-    rows: Rows,
+    rows: LoopRows,
     skip: int,
     own: int,
     first: int,
     count: int,
     out: Array,
     rest: Array,
-    room: Array,
+    scratch: Array,
 ) -> None:
-    """Write E and var of the means of some rows, and E without one term, or with all for -1."""
+    """Write E[mu] and Var[mu] of some rows, and E[mu] without term `skip`, if that is not -1."""
     terms = len(mean.width)
     for i in range(count):
         out[0, i] = mean.intercept
         out[1, i] = 0
-    for turn in range(1, terms + 1):  # that term comes last
-        term = (skip + turn) % terms
+    for shift in range(1, terms + 1):  # the skipped term comes last
+        term = (skip + shift) % terms
         if term == skip:
             for i in range(count):
                 rest[i] = out[0, i]
-        add_moments(mean, rows, term, own, first, count, out, room)
+        add_moments(mean, rows, term, own, first, count, out, scratch)
 
 
 @bare
 def tangent(mean: float, variance: float, value: float) -> tuple[float, float]:
-    """Return the target and the root of the weight of a Bernoulli, by the moments of its logit."""
+    """Return the target and the root of the weight of a Bernoulli, given E and Var of its logit."""
     square = mean * mean + variance
     xi = max(np.sqrt(square), SMALL)
     tail = exp(-xi)
-    over, under = 1 - tail, 2 * xi * (1 + tail)  # the weight is their ratio
+    over, under = 1 - tail, 2 * xi * (1 + tail)  # the weight is over / under
     one = 1 / (over * under)
     weight, inverse = over * over * one, under * under * one
     if xi <= SMALL:
@@ -357,7 +420,7 @@ def tangent(mean: float, variance: float, value: float) -> tuple[float, float]:
 
 
 @bare
-def tangents(rows: Rows, first: int, count: int, out: Array) -> None:
-    """Write the same of some rows in the place of the moments of their logits."""
+def tangents(rows: LoopRows, first: int, count: int, out: Array) -> None:
+    """Replace the moments of the logits of some rows by `tangent` of them."""
     for i in range(np.uintp(count)):
         out[0, i], out[1, i] = tangent(out[0, i], out[1, i], rows.target[np.uintp(first) + i])

@@ -1,74 +1,54 @@
-"""The loops of a mean or logit that is linear in each parent: biases, dot products, tensors.
+"""Updates of the elements of a mean or logit that is linear in each parent.
 
     mu_e = sum over terms t of c_te * sum_k prod over operands f of x_f[key_f(e), k]
 
-Seen from one operand's key, a row is mu_e = a_e . x + rest_e with K slopes a_e. They are read in
+For one key of one operand, a row is mu_e = a_e . x + rest_e with K slopes a_e. Slopes are read in
 the precision of the data, and used in one of two ways.
 
 - From three sums over the rows: gram = sum w a a^T, linear = sum w a (y - rest) and square =
-  sum w E[a^2]. The K elements follow without reading a row again, one after the other or all at
-  once (`joint`). That costs O(K^2) a row, but for few elements less than what comes next.
-- With the slopes turned into a tile, factor by factor, and the residual y - E[mu] beside it, each
-  element takes one pass for its sum, which also takes the change of the element before out of the
-  residual. All K together cost O(K) a row.
+  sum w E[a^2]. The K elements follow without reading a row again, in turn or together (`joint`).
+  That costs O(K^2) per row, which for small K is less than the other way.
+- From residuals: the slopes are transposed into a tile, with the residuals y - E[mu] beside it.
+  Each element takes one pass over its slopes, which also subtracts the change of the element before
+  it from the residuals. All K elements together cost O(K) per row.
 
 Keys do not depend on each other, so they run in parallel, with the same bits on any number of
-threads. The plain twins are network/linear.py and inference/joint.py.
+threads. The plain versions are network/linear.py and inference/joint.py.
 
 Moments are (elements, 2) arrays of E[x] and E[x^2], naturals are (tau mu, -tau / 2).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from svmp.families.family import Array, Bools
+from svmp.kernels.machine.blend import blend
 from svmp.kernels.machine.cholesky import solve
 from svmp.kernels.machine.compiling import CHUNK, bare, claim, jit, shared
-from svmp.kernels.machine.simd import EIGHT, eight, fill, put, sum_of, times_plus, turn
+from svmp.kernels.machine.simd import EIGHT, broadcast8, fma8, load8, store8, sum8, transpose8
 from svmp.kernels.machine.threads import share
-from svmp.kernels.multilinear.slopes import Room, gather, in_eights, room_for
-from svmp.kernels.multilinear.sums import add_sums, sums_for
-from svmp.kernels.multilinear.terms import LINE, Mean, Rows, one_of, shared_weight
+from svmp.kernels.multilinear.slopes import Scratch, gather, padded_width, scratch_for, sums_for
+from svmp.kernels.multilinear.sums import add_sums
+from svmp.kernels.multilinear.terms import (
+    LINE,
+    LoopRows,
+    Mean,
+    Receiver,
+    per_key,
+    shared_weight,
+)
 from svmp.network.grid import Ints
 
 LONG = 65_536
-"""A key with more rows than this is shared between threads, block by block."""
+"""Threads share the rows of a key that has more rows than this."""
 FEW = 16
-"""So many elements are settled from sums, even one after the other."""
-
-
-class Receiver(NamedTuple):
-    """Who is updated: an operand of a term, how far, and by what besides the rows.
-
-    Attributes
-    ----------
-    term, operand, width
-        The term, which of all operands it is, and its K.
-    keys, scale, rho
-        The keys, by what the messages of each are multiplied, and its step; or one for all.
-    prior
-        Natural parameters of the prior, K for each key, or for all of them.
-    at_once, joint
-        Whether a new value is seen at once, and whether the K elements are settled together.
-    """
-
-    term: int
-    operand: int
-    width: int
-    keys: Ints
-    scale: Array
-    rho: Array
-    prior: Array
-    at_once: bool
-    joint: bool
+"""Up to this K, elements are updated from sums even if they are updated in turn."""
 
 
 @bare
-def follow(natural: Array, moments: Array, at: int) -> float:
-    """Give a Normal the moments of its natural parameter; return its mean."""
+def refresh_moments(natural: Array, moments: Array, at: int) -> float:
+    """Set the moments of a Normal from its natural parameters; return its mean."""
     variance = -0.5 / natural[at, 1]
     mean = variance * natural[at, 0]
     moments[at, 0] = mean
@@ -77,19 +57,24 @@ def follow(natural: Array, moments: Array, at: int) -> float:
 
 
 @bare
-def blend(
+def step_towards(natural: Array, at: int, linear: float, square: float, step: float) -> None:
+    """Move a natural parameter by a step towards a target."""
+    natural[at, 0] = blend(natural[at, 0], linear, step)
+    natural[at, 1] = blend(natural[at, 1], square, step)
+
+
+@bare
+def update_element(
     to: Receiver, m: int, k: int, at: int, linear: float, square: float, natural: Array
 ) -> None:
-    """Move an element by a step towards its prior and what the rows say."""
+    """Move an element by a step towards its prior plus its message."""
     prior = to.prior[np.uintp(k if len(to.prior) == to.width else m * to.width + k)]
-    step = one_of(to.rho, m)
-    natural[at, 0] = (1 - step) * natural[at, 0] + step * (prior[0] + linear)
-    natural[at, 1] = (1 - step) * natural[at, 1] + step * (prior[1] + square)
+    step_towards(natural, at, prior[0] + linear, prior[1] + square, per_key(to.rho, m))
 
 
 @bare
 def are_normals(natural: Array, first: int, width: int) -> bool:
-    """Whether the natural parameters of some elements are those of Normals."""
+    """Whether the natural parameters of some elements are those of proper Normals."""
     sound = True
     for at in range(np.uintp(first), np.uintp(first + width)):
         linear, square = natural[at, 0], natural[at, 1]
@@ -99,239 +84,243 @@ def are_normals(natural: Array, first: int, width: int) -> bool:
 
 @bare
 def mirror(gram: Array) -> None:
-    """Write the blocks of a a^T above the diagonal, which are made up to it, eight by eight."""
+    """Copy the 8 x 8 blocks below the diagonal to those above it."""
     for k in range(EIGHT, len(gram)):
         for j in range(k // EIGHT * EIGHT):
             gram[j, k] = gram[k, j]
 
 
 @bare
-def in_turn_by_sums(
+def update_in_turn_by_sums(
     to: Receiver, m: int, scale: float, sums: Array, natural: Array, moments: Array
 ) -> None:
-    """Update the K elements of a key one after the other, from its sums with the prior in them.
+    """Update the K elements of a key in turn, from its sums with the prior added.
 
-    Beside them stands what all elements together explain, gram E[x], and follows each that moves.
+    The product gram E[x] is kept beside the sums and corrected for each element that changes.
     """
     padded, width = np.uintp(sums.shape[1]), np.uintp(to.width)
     gram, explained = sums[:padded], sums[padded]
     linear, square, means = sums[2 * padded], sums[2 * padded + 1], sums[2 * padded + 2]
-    at, step = np.uintp(to.keys[m]) * width, one_of(to.rho, m)
+    at, step = np.uintp(to.keys[m]) * width, per_key(to.rho, m)
     mirror(gram)
     for k in range(width):
         means[k] = moments[at + k, 0]
     for j in range(np.uintp(0), padded, np.uintp(EIGHT)):
-        found = fill(0.0)
+        found = broadcast8(0.0)
         for k in range(width):
-            found = times_plus(fill(means[k]), eight(gram[k], j), found)
-        put(explained, j, found)
+            found = fma8(broadcast8(means[k]), load8(gram[k], j), found)
+        store8(explained, j, found)
     for k in range(width):
         total = linear[k] - scale * (explained[k] - gram[k, k] * means[k])
-        natural[at + k, 0] = (1 - step) * natural[at + k, 0] + step * total
-        natural[at + k, 1] = (1 - step) * natural[at + k, 1] - 0.5 * step * square[k]
+        step_towards(natural, at + k, total, -0.5 * square[k], step)
         if to.at_once:
-            change = fill(follow(natural, moments, at + k) - means[k])
+            change = broadcast8(refresh_moments(natural, moments, at + k) - means[k])
             for j in range(np.uintp(0), padded, np.uintp(EIGHT)):
-                put(explained, j, times_plus(change, eight(gram[k], j), eight(explained, j)))
+                store8(explained, j, fma8(change, load8(gram[k], j), load8(explained, j)))
 
 
 @bare
-def settle(
+def update_from_sums(
     to: Receiver, m: int, weight: float, sums: Array, natural: Array, moments: Array
 ) -> None:
-    """Update the K elements of a key from the three sums of its rows."""
+    """Update the K elements of a key from the three sums of its rows, times a common weight."""
     padded, width = sums.shape[1], to.width
     gram, system = sums[:padded], sums[padded : padded + width]
     linear, square, means = sums[2 * padded], sums[2 * padded + 1], sums[2 * padded + 2]
-    at, step, scale = to.keys[m] * width, one_of(to.rho, m), one_of(to.scale, m) * weight
+    at, step, scale = to.keys[m] * width, per_key(to.rho, m), per_key(to.scale, m) * weight
     for k in range(width):
         prior = to.prior[k if len(to.prior) == width else m * width + k]
         linear[k] = prior[0] + scale * linear[k]
         square[k] = scale * square[k] - 2 * prior[1]
         means[k] = linear[k]
-    together = False
+    solved = False
     if to.joint:
         for k in range(width):
             row, found = system[k], gram[k]
             for j in range(k):
                 row[j] = scale * found[j]
             row[k] = square[k]
-        together = solve(system, means[:width])
-    if not together:
-        in_turn_by_sums(to, m, scale, sums, natural, moments)
+        solved = solve(system, means[:width])
+    if not solved:
+        update_in_turn_by_sums(to, m, scale, sums, natural, moments)
         return
     for k in range(width):
-        total = square[k] * means[k]
-        natural[at + k, 0] = (1 - step) * natural[at + k, 0] + step * total
-        natural[at + k, 1] = (1 - step) * natural[at + k, 1] - 0.5 * step * square[k]
+        step_towards(natural, at + k, square[k] * means[k], -0.5 * square[k], step)
         if to.at_once:
-            follow(natural, moments, at + k)
+            refresh_moments(natural, moments, at + k)
 
 
 @bare
-def turn_lines(
-    room: Room, padded: int, count: int, residual: Array, tile: Array, stride: int, start: int
+def transpose_lines(
+    scratch: Scratch, padded: int, count: int, residual: Array, tile: Array, stride: int, start: int
 ) -> None:
-    """Write the slopes of at most LINE rows factor by factor, and their residuals."""
+    """Write the residuals of at most LINE rows, and their slopes element by element."""
     for i in range(count, LINE):
-        room.target[i] = 0
+        scratch.target[i] = 0
         for k in range(padded):
-            room.lines[np.uintp(i) * padded + k] = 0
+            scratch.lines[np.uintp(i) * padded + k] = 0
     for i in range(np.uintp(0), np.uintp(LINE), np.uintp(EIGHT)):
-        left = eight(room.target, i)
+        left = load8(scratch.target, i)
         for k in range(np.uintp(0), padded, np.uintp(EIGHT)):
-            turn(room.lines, i * padded + k, padded, tile, k * stride + start + i, stride)
+            transpose8(scratch.lines, i * padded + k, padded, tile, k * stride + start + i, stride)
         for k in range(padded):
-            left = times_plus(fill(-room.own[k]), eight(tile, k * stride + start + i), left)
-        put(residual, start + i, left)
+            left = fma8(broadcast8(-scratch.own[k]), load8(tile, k * stride + start + i), left)
+        store8(residual, start + i, left)
 
 
 @bare
-def settle_in_turn(
+def update_from_residuals(
     to: Receiver,
     m: int,
-    rows: Rows,
+    rows: LoopRows,
     mean: Mean,
-    scratch: Array,
-    room: Room,
+    scratch: Scratch,
     natural: Array,
     moments: Array,
 ) -> None:
-    """Update the elements of a key one after the other, with the residuals beside the tile."""
-    width, padded, own = to.width, np.uintp(in_eights(to.width)), to.keys[m]
+    """Update the elements of a key in turn, with one pass over its slopes and residuals each."""
+    width, padded, own = to.width, np.uintp(padded_width(to.width)), to.keys[m]
     first, count = rows.begin[m], rows.end[m] - rows.begin[m]
-    scale, at = one_of(to.scale, m) * shared_weight(rows, own), np.uintp(own * width)
+    scale, at = per_key(to.scale, m) * shared_weight(rows, own), np.uintp(own * width)
     whole = np.uintp((count + LINE - 1) // LINE * LINE)
-    stride = whole | np.uintp(LINE)  # factors fall into different cache sets
-    residual, tile = scratch[:whole], scratch[whole:]
-    room.square[:] = 0
+    stride = whole | np.uintp(LINE)  # no power of two: elements fall into different cache sets
+    residual, tile = scratch.tile[:whole], scratch.tile[whole:]
+    scratch.square[:] = 0
     for k in range(np.uintp(width)):
-        room.own[k] = moments[at + k, 0]
+        scratch.own[k] = moments[at + k, 0]
     for start in range(0, count, LINE):
         here = min(LINE, count - start)
-        gather(mean, rows, to.term, to.operand, own, first + start, here, room, room.square)
-        turn_lines(room, padded, here, residual, tile, stride, np.uintp(start))
+        gather(mean, rows, to.term, to.operand, own, first + start, here, scratch, scratch.square)
+        transpose_lines(scratch, padded, here, residual, tile, stride, np.uintp(start))
     zero = tile.dtype.type(0)
     change, before, half = zero, np.uintp(0), np.uintp(EIGHT)
     for k in range(np.uintp(width)):
-        this, back = k * stride, fill(-change)
-        inner = other = power = rest = fill(zero)
+        this, back = k * stride, broadcast8(-change)
+        # Two sums each, so that an addition need not wait for the one before it.
+        inner = other = power = rest = broadcast8(zero)
         for e in range(np.uintp(0), whole, np.uintp(LINE)):
-            left = times_plus(back, eight(tile, before + e), eight(residual, e))
-            right = times_plus(back, eight(tile, before + e + half), eight(residual, e + half))
-            put(residual, e, left)
-            put(residual, e + half, right)
-            a, b = eight(tile, this + e), eight(tile, this + e + half)
-            inner, other = times_plus(a, left, inner), times_plus(b, right, other)
-            power, rest = times_plus(a, a, power), times_plus(b, b, rest)
-        squares = sum_of(power) + sum_of(rest)
-        linear = scale * (sum_of(inner) + sum_of(other) + squares * moments[at + k, 0])
-        blend(to, m, k, at + k, linear, -0.5 * scale * room.square[k], natural)
+            left = fma8(back, load8(tile, before + e), load8(residual, e))
+            right = fma8(back, load8(tile, before + e + half), load8(residual, e + half))
+            store8(residual, e, left)
+            store8(residual, e + half, right)
+            a, b = load8(tile, this + e), load8(tile, this + e + half)
+            inner, other = fma8(a, left, inner), fma8(b, right, other)
+            power, rest = fma8(a, a, power), fma8(b, b, rest)
+        squares = sum8(power) + sum8(rest)
+        linear = scale * (sum8(inner) + sum8(other) + squares * moments[at + k, 0])
+        update_element(to, m, k, at + k, linear, -0.5 * scale * scratch.square[k], natural)
         if to.at_once:
-            change = tile.dtype.type(follow(natural, moments, at + k) - room.own[k])
+            new = refresh_moments(natural, moments, at + k)
+            change = tile.dtype.type(new - scratch.own[k])
             before = this
 
 
 @bare
-def by_sums(to: Receiver) -> bool:
-    """Whether the elements of a key are settled from sums."""
+def uses_sums(to: Receiver) -> bool:
+    """Whether elements are updated from sums, not from residuals."""
     return to.joint or to.width <= FEW
 
 
 @bare
-def settle_whole(
+def update_key(
     to: Receiver,
     m: int,
-    rows: Rows,
+    rows: LoopRows,
     mean: Mean,
-    sums: Array,
-    scratch: Array,
-    room: Room,
+    scratch: Scratch,
     natural: Array,
     moments: Array,
 ) -> bool:
-    """Update a key from all of its rows; return whether it is sound."""
-    if by_sums(to):
-        place = (to.term, to.operand, to.keys[m], rows.begin[m], rows.end[m])
-        add_sums(mean, rows, *place, sums, room)
-        settle(to, m, shared_weight(rows, to.keys[m]), sums, natural, moments)
+    """Update a key from all of its rows; return whether its elements are proper Normals."""
+    if uses_sums(to):
+        part = (to.term, to.operand, to.keys[m], rows.begin[m], rows.end[m])
+        add_sums(mean, rows, *part, scratch.sums, scratch)
+        weight = shared_weight(rows, to.keys[m])
+        update_from_sums(to, m, weight, scratch.sums, natural, moments)
     else:
-        settle_in_turn(to, m, rows, mean, scratch, room, natural, moments)
+        update_from_residuals(to, m, rows, mean, scratch, natural, moments)
     return are_normals(natural, to.keys[m] * to.width, to.width)
 
 
 @jit
-def scratch_for(to: Receiver, rows: Rows, most: Ints) -> int:
-    """Return the room that the tile and the residuals of a key need, at most.
+def tile_size(to: Receiver, rows: LoopRows, most: Ints) -> int:
+    """Return the size of `Scratch.tile` for the longest key that is updated from residuals.
 
-    Keys that have more rows than `most` of them, or than LONG, need none.
+    Keys with more rows than LONG or than their number in `most` are not updated from all rows.
     """
     longest = 0
-    if by_sums(to):
+    if uses_sums(to):
         return longest
     for m in range(len(to.keys)):
         count = rows.end[m] - rows.begin[m]
         if count <= LONG and (len(most) == 0 or count <= most[m]):
             longest = max(longest, count)
-    return (longest // LINE + 3) * LINE * (in_eights(to.width) + 1)
+    return (longest // LINE + 3) * LINE * (padded_width(to.width) + 1)
 
 
 @bare
-def take_keys(
+def update_claimed(
     taken: Ints,
     to: Receiver,
-    rows: Rows,
+    rows: LoopRows,
     mean: Mean,
-    sums: Array,
-    scratch: Array,
-    room: Room,
+    scratch: Scratch,
     natural: Array,
     moments: Array,
     sound: Bools,
 ) -> None:
-    """Update keys that no thread has taken yet, until none is left."""
-    own = (sums, scratch, room, natural, moments)
+    """Update the keys that this thread claims."""
     first = claim(taken, CHUNK)
     while first < len(to.keys):
         for m in range(first, min(first + CHUNK, len(to.keys))):
             short = rows.end[m] - rows.begin[m] <= LONG
-            if short and not settle_whole(to, m, rows, mean, *own):
-                sound[m] = False  # hardly ever: threads do not write side by side
+            if short and not update_key(to, m, rows, mean, scratch, natural, moments):
+                sound[m] = False  # rare, so threads hardly ever write to the same cache line
         first = claim(taken, CHUNK)
 
 
 @shared
 def update_whole(
-    taken: Ints, to: Receiver, rows: Rows, mean: Mean, natural: Array, moments: Array, sound: Bools
+    taken: Ints,
+    to: Receiver,
+    rows: LoopRows,
+    mean: Mean,
+    natural: Array,
+    moments: Array,
+    sound: Bools,
 ) -> None:
-    """Update each key but long ones; `natural`, `moments` and `sound` change in place."""
-    scratch = np.empty(scratch_for(to, rows, taken[:0]), mean.packed.dtype)
-    room, sums = room_for(mean, to.width), sums_for(to.width)
-    take_keys(taken, to, rows, mean, sums, scratch, room, natural, moments, sound)
+    """Update all keys but long ones; `natural`, `moments` and `sound` change in place."""
+    scratch = scratch_for(mean, to.width, tile_size(to, rows, taken[:0]))
+    update_claimed(taken, to, rows, mean, scratch, natural, moments, sound)
 
 
 @shared
 def add_pieces(
-    taken: Ints, to: Receiver, m: int, rows: Rows, mean: Mean, piece: int, sums: Array
+    taken: Ints, to: Receiver, m: int, rows: LoopRows, mean: Mean, piece: int, sums: Array
 ) -> None:
-    """Make the three sums of the rows of a key, piece by piece."""
-    first, last, room = rows.begin[m], rows.end[m], room_for(mean, to.width)
+    """Write the three sums of each piece of the rows of a key."""
+    first, last, scratch = rows.begin[m], rows.end[m], scratch_for(mean, to.width, 0)
     b = claim(taken, 1)
     while b < len(sums):
         start = first + b * piece
-        place = (to.term, to.operand, to.keys[m], start, min(last, start + piece))
-        add_sums(mean, rows, *place, sums[b], room)
+        part = (to.term, to.operand, to.keys[m], start, min(last, start + piece))
+        add_sums(mean, rows, *part, sums[b], scratch)
         b = claim(taken, 1)
 
 
-def update_long(
-    to: Receiver, m: int, rows: Rows, mean: Mean, natural: Array, moments: Array
-) -> bool:
-    """Update a key with very many rows: pieces of them in parallel, then their sum in order."""
+def sums_of_long(to: Receiver, m: int, rows: LoopRows, mean: Mean) -> Array:
+    """Return the three sums of a long key: pieces in parallel, added in order."""
     count = int(rows.end[m] - rows.begin[m])
     piece = max(LONG // 4, count // 256 + 1)
     sums = np.zeros((-(-count // piece), *sums_for(to.width).shape))
     share(add_pieces, to, m, rows, mean, piece, sums)
+    return np.asarray(sums.sum(axis=0))
+
+
+def update_long(
+    to: Receiver, m: int, rows: LoopRows, mean: Mean, natural: Array, moments: Array
+) -> bool:
+    """Update a long key; return whether its elements are proper Normals."""
     weight = shared_weight(rows, int(to.keys[m]))
-    settle(to, m, weight, sums.sum(axis=0), natural, moments)
+    update_from_sums(to, m, weight, sums_of_long(to, m, rows, mean), natural, moments)
     return are_normals(natural, int(to.keys[m]) * to.width, to.width)

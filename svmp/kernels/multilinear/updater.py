@@ -33,8 +33,8 @@ from svmp.kernels.multilinear.table import (
     side_by_side,
     stride,
 )
-from svmp.kernels.multilinear.terms import ALL, OWN, ROW, Mean, Rows
-from svmp.kernels.multilinear.update import LONG, Receiver
+from svmp.kernels.multilinear.terms import ALL, OWN, ROW, LoopRows, Mean, Receiver
+from svmp.kernels.multilinear.update import LONG
 from svmp.kernels.multilinear.work import Work
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
@@ -270,7 +270,7 @@ class Multilinear:
             self._sorted[column] = self.keyed(column)
         return self._sorted[column]
 
-    def rows(self, q: Beliefs, keyed: Keyed, keys: Ints, column: int) -> Rows:
+    def rows(self, q: Beliefs, keyed: Keyed, keys: Ints, column: int) -> LoopRows:
         """Return the rows of some keys of a column as the loops read them."""
         target, variable = keyed.target, self.conditional.variable
         every = slice(None) if keyed.rows is None else keyed.rows
@@ -280,7 +280,7 @@ class Multilinear:
         if len(keys) < len(keyed.begin):
             places = keyed.begin[keys], keyed.end[keys]
         weights = self.weights(q, keyed, column)
-        return Rows(*places, keyed.columns, target, keyed.coefficients, *weights, self.logit)
+        return LoopRows(*places, keyed.columns, target, keyed.coefficients, *weights, self.logit)
 
     def weights(self, q: Beliefs, keyed: Keyed, column: int) -> tuple[Numbers, int]:
         """Return precisions, and by what they go; the loops find those of logits."""
@@ -317,7 +317,7 @@ class Multilinear:
         with threads_for(len(rows)):
             return self.row_moments(table, self.mean(q, None, np.float64, only=only))
 
-    def look_up_once(self, rows: Ints) -> tuple[Rows, list[Ints] | None]:
+    def look_up_once(self, rows: Ints) -> tuple[LoopRows, list[Ints] | None]:
         """Look up some rows, but not again if they are the last few that were asked for.
 
         The guard of a run asks for the same rows in every iteration.
@@ -331,10 +331,10 @@ class Multilinear:
         return self._looked_up[name]
 
     @cached_property
-    def _looked_up(self) -> dict[bytes, tuple[Rows, list[Ints] | None]]:
+    def _looked_up(self) -> dict[bytes, tuple[LoopRows, list[Ints] | None]]:
         return {}
 
-    def look_up(self, rows: Ints) -> tuple[Rows, list[Ints] | None]:
+    def look_up(self, rows: Ints) -> tuple[LoopRows, list[Ints] | None]:
         """Return some rows as the loops read them, and which keys they have, if those are few."""
         columns, only = np.stack([c.key[rows] for c in self.columns]), None
         if FEW * len(rows) < max(c.size for c in self.columns):
@@ -343,9 +343,9 @@ class Multilinear:
             columns = np.stack([places.astype(np.int32) for _, places in found])
         lines = self.coefficients(rows, np.float64)
         nobody, nothing = np.zeros(0, dtype=np.int64), np.zeros(1)
-        return Rows(nobody, nobody, columns, nothing, lines, nothing, ALL, self.logit), only
+        return LoopRows(nobody, nobody, columns, nothing, lines, nothing, ALL, self.logit), only
 
-    def row_moments(self, rows: Rows, mean: Mean) -> Array:
+    def row_moments(self, rows: LoopRows, mean: Mean) -> Array:
         """Return the same of rows as the loops read them."""
         out = np.empty((rows.columns.shape[1], 2))
         share(residuals.row_moments, rows, mean, out)
@@ -358,7 +358,7 @@ class Multilinear:
         with threads_for(rows.columns.shape[1] * len(self.operands)):
             return self.row_losses(rows, mean, keys)
 
-    def row_losses(self, rows: Rows, mean: Mean, keys: Ints) -> Array:
+    def row_losses(self, rows: LoopRows, mean: Mean, keys: Ints) -> Array:
         """Return the same of rows as the loops read them."""
         out = np.empty(len(keys))
         share(residuals.losses, rows, mean, keys, out)
@@ -434,7 +434,7 @@ class Multilinear:
         with threads_for(self.accesses(operand, work)):
             loop = (rows, mean, natural, q.moments[name], sound)
             if work.drawn is not None:
-                share(update_drawn, to, *work.drawn, *loop)
+                share(update_drawn, to, work.drawn, *loop)
             else:
                 share(loops.update_whole, to, *loop)
         if work.keyed.longest > LONG:

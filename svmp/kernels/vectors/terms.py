@@ -2,10 +2,14 @@
 
     mu_e = sum over terms t of c_te * sum_k prod over operands f of x_f[key_f(e)]_k
 
-Means and second moments are laid out as in terms.py, and are the diagonal of E[x x^T]. What
-makes a covariance full follows them: the cross moments E[x_j x_k] of j < k, in the order of an
-upper triangle. Each of the three is rounded up to eights, with zeros. No array has a line for each
-row. The plain twin is network/linear.py.
+Means and second moments, the diagonal of E[x x^T], are packed as in multilinear/terms.py. They are
+followed by the cross moments E[x_j x_k] of j < k, in the order of an upper triangle. Each of the
+three is padded with zeros to a multiple of eight. No array has a line for each row. The plain
+version is network/linear.py.
+
+`loss_of`, `write_losses` and `losses` are those of multilinear/residuals.py but for `moments_of`. A
+loop that takes it as an argument cannot be cached, as its key would hold the address of that
+function; it would be compiled in every process.
 """
 
 from __future__ import annotations
@@ -18,14 +22,14 @@ from svmp.kernels.multilinear.residuals import loss
 from svmp.kernels.multilinear.terms import (
     BLOCK,
     TILE,
+    LoopRows,
     Mean,
-    Rows,
     coefficient,
     dot,
+    layout_of,
     own_weight,
     place,
     product,
-    reader,
     shared_weight,
     tangent,
 )
@@ -34,7 +38,7 @@ from svmp.network.grid import Ints
 
 @bare
 def pack_key(own: Array, width: int, padded: int, out: Array) -> None:
-    """Write K means, K second moments and K (K - 1) / 2 cross moments."""
+    """Write K means, K second moments and K (K - 1) / 2 cross moments, each padded with zeros."""
     at = 2 * padded
     out[:] = 0
     for k in range(width):
@@ -48,7 +52,7 @@ def pack_key(own: Array, width: int, padded: int, out: Array) -> None:
 
 @shared
 def pack(taken: Ints, moments: Array, width: int, padded: int, packed: Array) -> None:
-    """Write the moments of every key as the loops read them."""
+    """Write the moments of every key in the layout of `Mean.packed`."""
     size = len(packed) // len(moments)
     first = claim(taken, CHUNK)
     while first < len(moments):
@@ -59,33 +63,35 @@ def pack(taken: Ints, moments: Array, width: int, padded: int, packed: Array) ->
 
 @bare
 def is_pair(mean: Mean, term: int) -> bool:
-    """Whether a term is the dot product of two operands, and no coefficient differs by row."""
+    """Whether a term is a dot product of two operands, with no coefficient that varies by row."""
     return mean.first[term + 1] - mean.first[term] == 2 and mean.line[term] < 0
 
 
 @bare
 def cross_product(
-    mean: Mean, rows: Rows, term: int, skip: int, own: int, e: int, out: Array
+    mean: Mean, rows: LoopRows, term: int, skip: int, own: int, e: int, out: Array
 ) -> None:
-    """Write E[a_j a_k] of j < k, with a the product of a term's operands but one."""
+    """Write E[a_j a_k] of j < k, where a is the product of all operands of a term but one."""
     pairs, c = mean.size[term] - 2 * mean.width[term], coefficient(mean, rows, term, e)
     for j in range(pairs):
         out[j] = c * c
     for operand in range(mean.first[term], mean.first[term + 1]):
         if operand != skip:
-            at = place(reader(mean, term, operand), rows, own, e) + np.uintp(2 * mean.width[term])
+            at = place(layout_of(mean, term, operand), rows, own, e) + np.uintp(
+                2 * mean.width[term]
+            )
             for j in range(np.uintp(pairs)):
                 out[j] *= mean.packed[at + j]
 
 
 @bare
 def moments_of_pair(
-    mean: Mean, rows: Rows, term: int, own: int, first: int, count: int, out: Array
+    mean: Mean, rows: LoopRows, term: int, own: int, first: int, count: int, out: Array
 ) -> None:
-    """Add E[t] and Var[t] of a term that is a dot product, for some rows."""
+    """Add E and Var of a term that is a dot product of two operands, for some rows."""
     width, size = np.uintp(mean.width[term]), np.uintp(mean.size[term])
     f, packed, scale = mean.first[term], mean.packed, mean.scale[term]
-    left, right = reader(mean, term, f), reader(mean, term, f + 1)
+    left, right = layout_of(mean, term, f), layout_of(mean, term, f + 1)
     for i in range(count):
         at, to = place(left, rows, own, first + i), place(right, rows, own, first + i)
         one = scale * dot(packed, at, packed, to, width)
@@ -98,44 +104,51 @@ def moments_of_pair(
 
 @bare
 def moments_of_product(
-    mean: Mean, rows: Rows, term: int, own: int, first: int, count: int, room: Array, out: Array
+    mean: Mean,
+    rows: LoopRows,
+    term: int,
+    own: int,
+    first: int,
+    count: int,
+    scratch: Array,
+    out: Array,
 ) -> None:
-    """Add E[t] and Var[t] of any term, for some rows."""
+    """Add E and Var of any term, for some rows."""
     width, size = mean.width[term], mean.size[term]
     for i in range(count):
-        product(mean, rows, term, -1, own, first + i, room)
-        cross_product(mean, rows, term, -1, own, first + i, room[2 * width :])
+        product(mean, rows, term, -1, own, first + i, scratch)
+        cross_product(mean, rows, term, -1, own, first + i, scratch[2 * width :])
         one = square = 0.0
         for k in range(width):
-            one += room[k]
-            square += room[width + k]
+            one += scratch[k]
+            square += scratch[width + k]
         for j in range(2 * width, size):
-            square += 2 * room[j]
+            square += 2 * scratch[j]
         out[i, 0] += one
         out[i, 1] += square - one * one
 
 
 @bare
 def moments_of(
-    mean: Mean, rows: Rows, own: int, first: int, count: int, out: Array, room: Array
+    mean: Mean, rows: LoopRows, own: int, first: int, count: int, out: Array, scratch: Array
 ) -> None:
-    """Write E[mu] and Var[mu] of some rows; terms are independent."""
+    """Write E[mu] and Var[mu] of some rows; the terms are independent."""
     for i in range(count):
         out[i, 0], out[i, 1] = mean.intercept, 0
     for term in range(len(mean.width)):
         if is_pair(mean, term):
             moments_of_pair(mean, rows, term, own, first, count, out)
         else:
-            moments_of_product(mean, rows, term, own, first, count, room, out)
+            moments_of_product(mean, rows, term, own, first, count, scratch, out)
 
 
 @bare
 def observe(
-    mean: Mean, rows: Rows, own: int, first: int, count: int, out: Array, room: Array
+    mean: Mean, rows: LoopRows, own: int, first: int, count: int, out: Array, scratch: Array
 ) -> None:
     """Write the target and the weight of some rows of one key."""
     if rows.logit:
-        moments_of(mean, rows, own, first, count, out, room)
+        moments_of(mean, rows, own, first, count, out, scratch)
     for i in range(count):
         if rows.logit:
             out[i, 0], root = tangent(out[i, 0], out[i, 1], rows.target[first + i])
@@ -146,13 +159,13 @@ def observe(
 
 
 @shared
-def row_moments(taken: Ints, rows: Rows, mean: Mean, out: Array) -> None:
+def row_moments(taken: Ints, rows: LoopRows, mean: Mean, out: Array) -> None:
     """Write E[mu] and E[mu^2] of each row."""
-    room = np.empty(mean.size.max())
+    scratch = np.empty(mean.size.max())
     first = claim(taken, BLOCK)
     while first < len(out):
         found = out[first : first + BLOCK]
-        moments_of(mean, rows, 0, first, len(found), found, room)
+        moments_of(mean, rows, 0, first, len(found), found, scratch)
         for i in range(len(found)):
             found[i, 1] += found[i, 0] * found[i, 0]
         first = claim(taken, BLOCK)
@@ -160,13 +173,13 @@ def row_moments(taken: Ints, rows: Rows, mean: Mean, out: Array) -> None:
 
 @bare
 def loss_of(
-    mean: Mean, rows: Rows, own: int, begin: int, end: int, found: Array, room: Array
+    mean: Mean, rows: LoopRows, own: int, begin: int, end: int, found: Array, scratch: Array
 ) -> float:
-    """Sum over some rows of one key of the squared residual, or of minus the log density."""
+    """Return the sum of the losses of some rows of a key."""
     total = 0.0
     for first in range(begin, end, TILE):
         count = min(TILE, end - first)
-        moments_of(mean, rows, own, first, count, found, room)
+        moments_of(mean, rows, own, first, count, found, scratch)
         for i in range(count):
             total += loss(rows, first + i, found[i, 0], found[i, 1])
     return total
@@ -174,18 +187,18 @@ def loss_of(
 
 @bare
 def write_losses(
-    taken: Ints, rows: Rows, mean: Mean, keys: Ints, found: Array, room: Array, out: Array
+    taken: Ints, rows: LoopRows, mean: Mean, keys: Ints, found: Array, scratch: Array, out: Array
 ) -> None:
-    """Write the losses of keys that no thread has taken yet, until none is left."""
+    """Write the losses of the keys that this thread claims."""
     start = claim(taken, CHUNK)
     while start < len(keys):
         for m in range(start, min(start + CHUNK, len(keys))):
-            out[m] = loss_of(mean, rows, keys[m], rows.begin[m], rows.end[m], found, room)
+            out[m] = loss_of(mean, rows, keys[m], rows.begin[m], rows.end[m], found, scratch)
         start = claim(taken, CHUNK)
 
 
 @shared
-def losses(taken: Ints, rows: Rows, mean: Mean, keys: Ints, out: Array) -> None:
-    """Sum over the rows of each key of the squared residual, or of minus the log density."""
-    found, room = np.empty((TILE, 2)), np.empty(mean.size.max())
-    write_losses(taken, rows, mean, keys, found, room, out)
+def losses(taken: Ints, rows: LoopRows, mean: Mean, keys: Ints, out: Array) -> None:
+    """Write the sum of the losses of each key."""
+    found, scratch = np.empty((TILE, 2)), np.empty(mean.size.max())
+    write_losses(taken, rows, mean, keys, found, scratch, out)

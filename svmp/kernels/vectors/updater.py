@@ -16,12 +16,12 @@ from svmp.families.normal import Normal
 from svmp.kernels.machine.simd import EIGHT
 from svmp.kernels.machine.threads import STREAM, share, threads_for
 from svmp.kernels.multilinear.table import Numbers, plain
-from svmp.kernels.multilinear.terms import Mean, Rows
+from svmp.kernels.multilinear.terms import LoopRows, Mean, Receiver
 from svmp.kernels.multilinear.updater import Multilinear, Operand
 from svmp.kernels.multilinear.work import Work
 from svmp.kernels.vectors import terms
 from svmp.kernels.vectors import update as loops
-from svmp.kernels.vectors.update import LONG, Receiver
+from svmp.kernels.vectors.update import LONG
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.linear import LinearTerm, dimension
@@ -53,12 +53,12 @@ class Vectors(Multilinear):
             width = dimension(operand.reader.variable)
             share(terms.pack, moments, width, padded, out)
 
-    def row_moments(self, rows: Rows, mean: Mean) -> Array:
+    def row_moments(self, rows: LoopRows, mean: Mean) -> Array:
         out = np.empty((rows.columns.shape[1], 2))
         share(terms.row_moments, rows, mean, out)
         return out
 
-    def row_losses(self, rows: Rows, mean: Mean, keys: Ints) -> Array:
+    def row_losses(self, rows: LoopRows, mean: Mean, keys: Ints) -> Array:
         out = np.empty(len(keys))
         share(terms.losses, rows, mean, keys, out)
         return out
@@ -79,7 +79,7 @@ class Vectors(Multilinear):
         without = None if self.logit else name
         mean = self.mean(q, operand.column, self.precision, without)
         place = (operand.term, self.operands.index(operand), dimension(operand.reader.variable))
-        to = Receiver(*place, work.keys, work.scale, rho, plain(prior), at_once)
+        to = Receiver(*place, work.keys, work.scale, rho, plain(prior), at_once, True)
         rows = self.rows(q, work.keyed, work.keys, operand.column)
         sound = np.ones(len(work.keys), dtype=bool)
         with threads_for(int(work.read.sum()) * prior.shape[1] // STREAM):

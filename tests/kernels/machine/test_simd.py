@@ -1,4 +1,4 @@
-"""Eight numbers at a time against NumPy."""
+"""SIMD operations against NumPy."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from svmp.kernels.machine.simd import (
-    add_to,
-    eight,
-    fill,
+    accumulate8,
+    broadcast8,
+    deinterleave8,
+    fma8,
+    load8,
+    mul8,
     prefetch,
-    put,
-    sum_of,
-    times,
-    times_plus,
-    turn,
-    unzip,
+    store8,
+    sum8,
+    transpose8,
 )
 
 njit: Any = numba.njit
@@ -26,23 +26,23 @@ njit: Any = numba.njit
 
 @njit
 def combine(a, b, c, sums, at):
-    """Write a b + c, add 2 a to sums, return the sum of b; each from a place on."""
+    """Write a b + c, add 2 a to sums, return the sum of b: of eight numbers each."""
     prefetch(a, at)
-    put(c, at, times_plus(eight(a, at), eight(b, at), eight(c, at)))
-    add_to(sums, at, times(fill(a.dtype.type(2)), eight(a, at)))
-    return sum_of(eight(b, at))
+    store8(c, at, fma8(load8(a, at), load8(b, at), load8(c, at)))
+    accumulate8(sums, at, mul8(broadcast8(a.dtype.type(2)), load8(a, at)))
+    return sum8(load8(b, at))
 
 
 @njit
 def transpose(lines, at, stride, out, to, apart):
-    turn(lines, at, stride, out, to, apart)
+    transpose8(lines, at, stride, out, to, apart)
 
 
 @njit
 def part(pairs, at, count, out):
-    firsts, seconds = unzip(pairs, at, count, out)
-    put(out, np.uintp(0), firsts)
-    put(out, np.uintp(8), seconds)
+    firsts, seconds = deinterleave8(pairs, at, count, out)
+    store8(out, np.uintp(0), firsts)
+    store8(out, np.uintp(8), seconds)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -61,7 +61,7 @@ def test_eight_numbers_and_no_others_change(dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_lines_become_columns(dtype):
+def test_blocks_are_transposed(dtype):
     lines, out = np.arange(200, dtype=dtype), np.zeros(300, dtype)
     transpose(lines, np.uintp(3), np.uintp(11), out, np.uintp(7), np.uintp(20))
     read = 3 + 11 * np.arange(8)[:, None] + np.arange(8)
@@ -72,7 +72,7 @@ def test_lines_become_columns(dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("count", [0, 1, 5, 8, 20])
-def test_pairs_are_parted_and_those_after_them_are_zero(dtype, count):
+def test_pairs_are_deinterleaved_and_padded_with_zeros(dtype, count):
     pairs, out = np.random.default_rng(0).normal(size=(12, 2)), np.full(16, np.nan, dtype)
     pairs[3 + count :] = np.nan
     part(pairs, np.uintp(3), np.uintp(count), out)

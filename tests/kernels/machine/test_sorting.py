@@ -1,4 +1,4 @@
-"""Sorting by key and taking rows, against NumPy."""
+"""Sorting by key and gathering rows, against NumPy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from svmp.kernels.machine.sorting import BLOCK, by_key, take
 
 
 @given(st.lists(st.integers(0, 6), max_size=40))
-def test_rows_by_key_keep_their_order(numbers: list[int]) -> None:
+def test_sorting_by_key_is_stable(numbers: list[int]) -> None:
     keys = np.array(numbers, dtype=np.int32)
     pointers, order = by_key(keys, 9)
     assert np.array_equal(np.diff(pointers), np.bincount(keys, minlength=9))
@@ -22,7 +22,7 @@ def test_rows_by_key_keep_their_order(numbers: list[int]) -> None:
 
 @pytest.mark.parametrize("dtype", [None, np.float32, np.float64])
 @pytest.mark.parametrize("count", [0, 1, 3 * BLOCK + 5])
-def test_what_is_taken_is_what_numpy_takes(count: int, dtype: type | None) -> None:
+def test_gathered_numbers_are_those_of_numpy(count: int, dtype: type | None) -> None:
     rng = np.random.default_rng(count)
     numbers = rng.integers(-100, 100, 500).astype(np.int8)
     numbers.flags.writeable = False
@@ -32,6 +32,6 @@ def test_what_is_taken_is_what_numpy_takes(count: int, dtype: type | None) -> No
     assert np.array_equal(found, numbers[places])
 
 
-def test_everything_is_taken_without_a_copy() -> None:
+def test_all_numbers_are_returned_without_a_copy() -> None:
     numbers = np.arange(3.0)
     assert take(numbers, None) is numbers

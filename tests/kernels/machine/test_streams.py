@@ -1,6 +1,6 @@
 """Draws are uniform over subsets, distinct, and the same for the same key.
 
-Seeds are fixed, so a chi-square beyond 1 - 1e-4 is a fault, not bad luck.
+Seeds are fixed, so a p-value below 1e-4 is a fault, not chance.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def one(children: int, take: int, element: int = 0, key: tuple = (0, 1, 0)) -> n
 
 
 def many(children: int, take: int, count: int, seed: int = 0, iteration: int = 1) -> np.ndarray:
-    """One draw of each of many elements, a row each."""
+    """One draw of each of many elements, one per row."""
     everyone = np.arange(count)
     full = np.full(count, children), np.full(count, take)
     return sample_each(seed, iteration, 2, everyone, *full).reshape(count, take)
@@ -61,7 +61,7 @@ SUBSETS = [(5, 1), (5, 2), (6, 3), (6, 5), (2, 1), (30, 28), (27, 26), (26, 25)]
 
 @pytest.mark.parametrize(("children", "take"), SUBSETS)
 def test_every_subset_is_equally_likely(children, take):
-    """The last three are too many to look through: they are drawn by selection sampling."""
+    """The last three are drawn by selection sampling."""
     subsets = {s: i for i, s in enumerate(combinations(range(children), take))}
     drawn = np.sort(many(children, take, 100 * comb(children, take)), axis=1)
     found = np.bincount([subsets[tuple(row)] for row in drawn.tolist()], minlength=len(subsets))
@@ -97,8 +97,8 @@ def test_numbers_below_a_bound_are_uniform(bound):
         assert is_uniform(np.bincount(drawn, minlength=bound))
 
 
-def test_numbers_below_a_large_bound_fill_it():
-    """Multiplying 64 bits by a bound near 2^31 keeps all of the range."""
+def test_numbers_below_a_large_bound_are_uniform():
+    """Multiplication by a bound near 2^31 loses no part of the range."""
     bound = 2**31 - 2
     drawn = numbers_below(np.uint64(5), bound, 50_000)
     assert drawn.min() >= 0
@@ -112,7 +112,7 @@ def test_successive_numbers_are_independent():
 
 
 @given(st.permutations(range(6)))
-def test_an_element_draws_the_same_whatever_the_others_are(order):
+def test_draws_of_an_element_do_not_depend_on_other_elements(order):
     children, take = np.array([9, 50, 3, 60, 1, 30]), np.array([4, 30, 3, 2, 0, 29])
     whole = np.split(sample_each(3, 5, 1, np.arange(6), children, take), np.cumsum(take)[:-1])
     order = np.array(order)
@@ -124,8 +124,8 @@ def test_an_element_draws_the_same_whatever_the_others_are(order):
 
 @pytest.mark.parametrize("what", ["seed", "iteration", "variable", "element"])
 @pytest.mark.parametrize("take", [3, 30])
-def test_draws_differ_and_are_independent_between(what, take):
-    """Draws under neighbouring keys share as many children as independent draws do."""
+def test_draws_under_neighbouring_keys_are_independent(what, take):
+    """Their overlap is hypergeometric, as for independent draws."""
     children, count = 40, 2000
 
     def drawn(number: int, other: int) -> np.ndarray:
@@ -134,7 +134,6 @@ def test_draws_differ_and_are_independent_between(what, take):
         key = (place["seed"], place["iteration"], place["variable"])
         return one(children, take, place["element"] + 1000 * other, key)
 
-    # With whatever differs by one, overlap is hypergeometric.
     overlap = np.array(
         [len(np.intersect1d(drawn(0, other), drawn(1, other))) for other in range(count)]
     )
@@ -142,15 +141,15 @@ def test_draws_differ_and_are_independent_between(what, take):
     assert np.abs(overlap.mean() - expected.mean()) < 5 * expected.std() / np.sqrt(count)
 
 
-def test_a_key_is_all_that_matters():
+def test_the_same_key_gives_the_same_draws():
     again = [many(12, 3, 20, seed=4, iteration=9).tolist() for _ in range(2)]
     assert again[0] == again[1]
     assert again[0] != many(12, 3, 20, seed=4, iteration=10).tolist()
     assert again[0] != many(12, 3, 20, seed=5, iteration=9).tolist()
 
 
-def test_no_two_elements_of_any_iteration_and_variable_draw_alike():
-    """(iteration 1, element 2) is not (iteration 2, element 1): 30 of 60 never repeat by chance."""
+def test_no_two_keys_give_the_same_draw():
+    """(iteration 1, element 2) is not (iteration 2, element 1); 30 of 60 never repeat by chance."""
     everyone = np.arange(12)
     full = np.full(12, 60), np.full(12, 30)
     drawn = [

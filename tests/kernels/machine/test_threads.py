@@ -1,4 +1,4 @@
-"""Threads: as asked, as the environment says, and the same bits; a word when loops are compiled."""
+"""Number of threads, results that do not depend on it, and the notice of compilation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_bits_are_the_same_for_any_number_of_threads(method):
         assert np.array_equal(one.var(name), two.var(name))
 
 
-def test_the_environment_says_how_many(monkeypatch):
+def test_the_environment_sets_the_number_of_threads(monkeypatch):
     monkeypatch.setenv(threads.VARIABLE, "1")
     assert threads.number_of_threads() == 1
     assert threads.threads_in_use() == 1
@@ -47,18 +47,18 @@ def test_the_environment_says_how_many(monkeypatch):
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "two"])
-def test_strange_numbers_are_refused(wrong):
+def test_invalid_numbers_of_threads_are_refused(wrong):
     with pytest.raises(svmp.ModelError, match="threads must be a whole number"):
         threads.number_of_threads(wrong)
 
 
-def test_a_strange_environment_is_refused(monkeypatch):
+def test_an_invalid_environment_variable_is_refused(monkeypatch):
     monkeypatch.setenv(threads.VARIABLE, "many")
     with pytest.raises(svmp.ModelError, match="SVMP_THREADS must be a whole number"):
         threads.number_of_threads()
 
 
-def test_what_was_set_before_is_set_again():
+def test_the_number_of_threads_is_restored():
     before = threads.threads_in_use()
     with threads.use_threads(1, tell=False):
         assert threads.threads_in_use() == 1
@@ -70,7 +70,7 @@ def test_what_was_set_before_is_set_again():
 
 
 @needs_two
-def test_fits_on_several_threads_do_not_hear_of_each_other(monkeypatch):
+def test_concurrent_fits_have_their_own_number_of_threads(monkeypatch):
     monkeypatch.delenv(threads.VARIABLE, raising=False)
     together = Barrier(2)
 
@@ -86,7 +86,7 @@ def test_fits_on_several_threads_do_not_hear_of_each_other(monkeypatch):
 
 
 @pytest.mark.parametrize("wanted", [True, False])
-def test_a_compilation_is_announced_once(capsys, monkeypatch, wanted):
+def test_compilation_is_announced_once(capsys, monkeypatch, wanted):
     monkeypatch.setattr(threads, "_told", False)
     with threads.use_threads(None, tell=wanted):
         for number in (1, 2):
@@ -94,7 +94,7 @@ def test_a_compilation_is_announced_once(capsys, monkeypatch, wanted):
     assert capsys.readouterr().err.count(threads.NOTICE) == wanted
 
 
-def test_several_callers_share_the_threads():
+def test_several_callers_share_the_thread_pool():
     done = np.zeros((4, 1000), dtype=bool)
 
     def loop(taken, line):
@@ -107,7 +107,7 @@ def test_several_callers_share_the_threads():
     assert done.all()
 
 
-def test_what_goes_wrong_on_a_thread_is_raised():
+def test_exceptions_on_threads_are_raised():
     def loop(taken):
         raise ArithmeticError("on purpose")
 
@@ -128,7 +128,7 @@ svmp.fit(model, max_sweeps=1)
 
 
 def test_a_second_process_compiles_nothing():
-    """The loops of the first are found on disk, so no line says that they are compiled."""
+    """It loads the loops of the first from disk, so no compilation is announced."""
     runs = [
         subprocess.run([sys.executable, "-c", SMALL], capture_output=True, text=True, check=True)
         for _ in range(2)
@@ -148,7 +148,7 @@ for method in (None, svmp.FullVB(), svmp.Children(2), svmp.Batch(50, "b")):
 
 
 @pytest.mark.slow
-def test_the_process_that_compiles_gets_the_bits_of_those_that_follow(tmp_path):
+def test_compiled_and_loaded_loops_give_the_same_bits(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", BITS]
     first, second = (

@@ -1,4 +1,4 @@
-"""Ctrl-C while Numba compiles."""
+"""Ctrl-C during compilation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from svmp.kernels.machine.compiling import njit
 
 
-def test_it_is_raised_at_the_end_of_a_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupts_are_raised_after_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
     from numba.core.codegen import CPUCodeLibrary
 
     usual, said = CPUCodeLibrary.finalize, []
@@ -32,7 +32,7 @@ def test_it_is_raised_at_the_end_of_a_compilation(monkeypatch: pytest.MonkeyPatc
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_handler_that_does_not_raise_is_left_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_handlers_that_do_not_raise_are_called_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
     from numba.core.codegen import CPUCodeLibrary
 
     usual, heard = CPUCodeLibrary.finalize, []

@@ -1,4 +1,4 @@
-"""Compiled loops and plain code agree where every size is 1, or one of them is."""
+"""Compiled loops and plain code agree where some or all sizes are 1."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import svmp
 from svmp.network.network import Network
-from tests.kernels.categorical.test_twins import settle, unstored
+from tests.kernels.categorical.test_updater import optimise_locals, unstored
 from tests.network.tools import anywhere, bound
 from tests.programs import compile_means, iterate
 from tests.stochastic.tools import assert_same
@@ -134,8 +134,8 @@ def logits(n: int, k: int, d: int) -> svmp.Model:
     return model
 
 
-def shared_choice(n: int, k: int, d: int) -> svmp.Model:
-    """Groups of rows that share one choice among linear means."""
+def shared_component(n: int, k: int, d: int) -> svmp.Model:
+    """Groups of rows with a common component among linear means."""
     rng = np.random.default_rng(n)
     key = rng.integers(d, size=n)
     with svmp.Model(coords={"row": n, "group": d, "k": k}) as model:
@@ -149,7 +149,7 @@ def shared_choice(n: int, k: int, d: int) -> svmp.Model:
 
 NETWORKS = [
     normals, number, hidden, vectors, topics, poissons, factors, full_factors, logits,
-    shared_choice,
+    shared_component,
 ]  # fmt: skip
 SIZES = [(1, 1, 1), (5, 1, 1), (5, 1, 3), (1, 2, 2), (5, 2, 1)]
 
@@ -167,10 +167,10 @@ def test_loops_and_plain_code_take_the_same_steps(make: Any, sizes: Any) -> None
         plain = anywhere(network, 1)
         looped = compile_means(network, unstored(network, plain, method))
         for iteration in (1, 2, 3):
-            settle(network, plain, looped)
+            optimise_locals(network, plain, looped)
             for q in (plain, looped):
                 iterate(network, q, method, steps, 0, iteration)
-        settle(network, plain, looped)
+        optimise_locals(network, plain, looped)
         assert_same(looped, plain, 1e-8, looped.natural)
         assert bound(network, looped) == pytest.approx(bound(network, plain), rel=1e-8), label
 
@@ -191,7 +191,7 @@ def test_every_fit_reports_the_bound_of_its_q(make: Any, sizes: Any) -> None:
 
 
 def divides(network: Network) -> bool:
-    """Whether batches of rows can be drawn with all that belongs to them."""
+    """Whether batches of rows can be drawn with their local variables."""
     try:
         network.grouped("row")
     except svmp.ModelError:

@@ -1,4 +1,4 @@
-"""The fused loops against their plain twins: the same naturals, the same bound."""
+"""Compiled updates against plain code: the same natural parameters, the same bound."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from svmp.inference.updaters.setup import find_loops
 from svmp.kernels.multilinear.update import LONG
 from svmp.kernels.multilinear.updater import Multilinear
 from svmp.network.network import Network
-from tests.network.tools import anywhere, bound, copy
-from tests.programs import compile_means
-from tests.stochastic.tools import advance, assert_same, gallery
+from tests.kernels.twins import METHODS, both, declare_rows
+from tests.stochastic.tools import gallery
 
 
 @st.composite
 def factorizations(draw: Callable[..., Any]) -> svmp.Model:
-    """Matrix factorizations of every shape that the loops serve."""
+    """Matrix factorizations of every kind that the loops support."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     users, items = draw(st.integers(1, 6)), draw(st.integers(1, 6))
     k = draw(st.sampled_from([1, 2, 5, 6, 9, 19]))
@@ -33,7 +32,6 @@ def factorizations(draw: Callable[..., Any]) -> svmp.Model:
         user[:] = users - 1
     elif shape == "many empty keys":
         users, items = users + 20, items + 5
-    stars = rng.normal(3, 1, rows)
     missing: Any = False
     if draw(st.booleans()) and rows > 1:
         missing = rng.random(rows) < 0.3
@@ -62,64 +60,12 @@ def factorizations(draw: Callable[..., Any]) -> svmp.Model:
             u = svmp.Normal("u", mu=0, tau=tau_u, dims=("user", "factor"))
             v = svmp.Normal("v", mu=0.1, tau=1, dims=("item", "factor"))
             mu = mu + svmp.dot(u[user], v[item])
-        noise = draw(st.sampled_from(["known", "shared", "by item", "by row"]))
-        tau: Any = 1.5
-        if noise == "shared":
-            tau = svmp.Gamma("tau", alpha=2, beta=1)
-        elif noise == "by item":
-            tau = svmp.Gamma("tau", alpha=2, beta=1, dims="item")[item]
-        elif noise == "by row":
-            tau = rng.gamma(2, 1, rows)
-        if draw(st.booleans()):
-            hidden = svmp.Normal("hidden", mu=mu, tau=tau, dims="row")
-            key = np.concatenate([np.arange(rows), rng.integers(rows, size=3)])
-            seen = rng.normal(3, 1, rows + 3)
-            svmp.Normal("r", mu=hidden[key], tau=2, dims="seen", observed=seen)
-        else:
-            table(draw, mu, tau, stars, missing)
+        declare_rows(draw, rng, mu, item, missing)
     return model
 
 
-def table(draw: Callable[..., Any], mu: Any, tau: Any, stars: Any, missing: Any) -> None:
-    """Declare the rows: Normals, or Bernoullis with the same logit, which may be hidden."""
-    kind = draw(st.sampled_from(["Normal", "Bernoulli", "hidden Bernoulli"]))
-    if kind == "Normal":
-        svmp.Normal("r", mu=mu, tau=tau, dims="row", observed=stars, missing=missing)
-        return
-    if kind == "hidden Bernoulli":
-        svmp.Bernoulli("g", logit=mu, dims="row")
-    svmp.Bernoulli("r", logit=mu - 3.5, dims="row", observed=stars > 3, missing=missing)
-
-
-METHODS = {
-    "full VB": (svmp.FullVB(), svmp.Constant(1.0)),
-    "growing": (svmp.Growing(first=0.4), svmp.Constant(1.0)),
-    **{
-        f"children {C} {o} {'shared' if share else 'own'}": (
-            svmp.Children(C, option=o, share_draw=share),
-            svmp.Nodewise(),
-        )
-        for C in (1, 4)
-        for o in "ab"
-        for share in (True, False)
-    },
-    **{f"batch {n} {o}": (svmp.Batch(n, option=o), svmp.Nodewise()) for n in (1, 9) for o in "ab"},
-}
-
-
-def both(model: svmp.Model, seed: int, method: Any, steps: Any, iterations: int = 3) -> None:
-    network = Network(model)
-    plain = anywhere(network, seed)
-    fused = compile_means(network, copy(plain))
-    assert fused.row_moments
-    advance(network, plain, method, iterations, steps)
-    advance(network, fused, method, iterations, steps)
-    assert_same(fused, plain, 1e-9)
-    assert bound(network, fused) == pytest.approx(bound(network, plain), rel=1e-9)
-
-
 @pytest.mark.parametrize("label", METHODS)
-def test_the_loops_do_what_their_twins_do(label):
+def test_loops_and_plain_code_agree(label):
     @settings(max_examples=15, phases=[Phase.generate])
     @given(factorizations(), st.integers(0, 2**16))
     def check(model: svmp.Model, seed: int) -> None:
@@ -130,12 +76,12 @@ def test_the_loops_do_what_their_twins_do(label):
 
 @pytest.mark.parametrize("label", METHODS)
 @pytest.mark.parametrize("name", ["04 paper", "04 biases", "09", "10"])
-def test_the_loops_do_what_their_twins_do_on_the_gallery(label, name):
+def test_loops_and_plain_code_agree_on_the_gallery(label, name):
     both(gallery()[name], 3, *METHODS[label], iterations=2)
 
 
 @pytest.mark.parametrize("method", [svmp.FullVB(), svmp.Children(9, "a", True), svmp.Batch(60)])
-def test_a_constant_in_the_mean_counts_once(method):
+def test_a_constant_in_the_mean_is_added_once(method):
     """y ~ Normal(3.5 + b, 1): the posterior of b in closed form."""
     y = 10 + np.random.default_rng(0).normal(size=60)
     with svmp.Model() as model:
@@ -148,8 +94,8 @@ def test_a_constant_in_the_mean_counts_once(method):
 
 
 @pytest.mark.parametrize("method", [svmp.FullVB(), svmp.Growing(first=1.0)])
-def test_a_key_with_very_many_rows(method):
-    """y ~ Normal(b x, 1) with so many rows that they are read in blocks: b in closed form."""
+def test_keys_with_very_many_rows(method):
+    """y ~ Normal(b x, 1) with more rows than one thread reads: b in closed form."""
     x, noise = np.random.default_rng(0).normal(size=(2, LONG + 5_000))
     y = 2 * x + noise
     with svmp.Model() as model:
@@ -166,11 +112,11 @@ def plans(model: svmp.Model) -> set[str]:
 
 
 @pytest.mark.parametrize(("name", "table"), [("04 paper", "r"), ("04 biases", "r"), ("10", "y")])
-def test_factorizations_are_served(name, table):
+def test_factorizations_are_compiled(name, table):
     assert isinstance(find_loops(Network(gallery()[name]))[table], Multilinear)
 
 
-def test_the_loops_are_really_called(monkeypatch):
+def test_the_loops_are_called_unless_kernels_is_false(monkeypatch):
     called = []
     update = Multilinear.update
 
@@ -191,18 +137,18 @@ def test_the_loops_are_really_called(monkeypatch):
     [("05", "x"), ("06 counts", "x"), ("07", "w"),
      ("11", "goals"), ("03 scalars", "y"), ("01 Gamma-Poisson", "x")],
 )  # fmt: skip
-def test_what_the_loops_do_not_know_goes_the_plain_way(name, table):
+def test_unsupported_densities_use_plain_code(name, table):
     assert table not in plans(gallery()[name])
 
 
-def test_a_variable_that_stands_in_two_terms_goes_the_plain_way():
+def test_variables_in_two_terms_use_plain_code():
     with svmp.Model(coords={"player": 4}) as model:
         s = svmp.Normal("s", mu=0, tau=1, dims="player")
         svmp.Normal("x", mu=s[[0, 1]] + s[[2, 3]], tau=1, observed=[1.0, 2.0])
     assert plans(model) <= {"s"}
 
 
-def test_whole_numbers_with_a_covariate_far_from_zero():
+def test_integer_data_with_a_covariate_far_from_zero():
     """Seconds since 1970, which single precision rounds to minutes; least squares is the truth."""
     rng = np.random.default_rng(0)
     seconds = rng.uniform(-4000, 4000, 20_000)

@@ -1,8 +1,8 @@
-"""Local Categoricals that are not stored against their plain twins, which are.
+"""Local Categoricals that are not stored against plain code, which stores them.
 
-Both have the same q of everything else after any number of iterations; once the plain twin's
-locals are settled, both have the same q of the locals too, and the same bound. Tolerance: 1e-9 of
-the largest entry of an element.
+Both have the same q of everything else after any number of iterations. Once the stored locals are
+optimised, both have the same q of the locals too, and the same bound. Tolerance: 1e-9 of the
+largest entry of an element.
 """
 
 from __future__ import annotations
@@ -120,8 +120,8 @@ def unstored(network: Network, q: Beliefs, method: Any) -> Beliefs:
     return unstore(network, copy(q), method)
 
 
-def settle(network: Network, q: Beliefs, like: Beliefs) -> None:
-    """Give stored locals their optimum."""
+def optimise_locals(network: Network, q: Beliefs, like: Beliefs) -> None:
+    """Set stored locals to their optimum."""
     for name in like.implicit:
         network.move(q, name, elements_of(network, name), optimum(network, q, name))
 
@@ -133,10 +133,10 @@ def both(
     plain = anywhere(network, seed, spread)
     fused = unstored(network, plain, method)
     for iteration in (1, 2, 3):
-        settle(network, plain, fused)  # where others come before the locals, they read this
+        optimise_locals(network, plain, fused)  # read by what is updated before the locals
         for q in (plain, fused):
             iterate(network, q, method, steps, 0, iteration)
-    settle(network, plain, fused)
+    optimise_locals(network, plain, fused)
     assert_same(fused, plain, TOLERANCE, fused.natural)
     for name in fused.implicit:
         everything = np.arange(network.hidden[name].size)
@@ -149,7 +149,7 @@ def both(
 
 @pytest.mark.parametrize("label", METHODS)
 @pytest.mark.parametrize("kind", MODELS)
-def test_what_is_not_stored_is_what_its_twin_stores(kind, label):
+def test_stored_and_unstored_locals_agree(kind, label):
     @settings(max_examples=15, phases=[Phase.generate])
     @given(MODELS[kind], st.integers(0, 2**16))
     def check(model: svmp.Model, seed: int) -> None:
@@ -160,13 +160,13 @@ def test_what_is_not_stored_is_what_its_twin_stores(kind, label):
 
 @pytest.mark.parametrize("label", METHODS)
 @pytest.mark.parametrize("name", ["05", "07"])
-def test_what_is_not_stored_is_what_its_twin_stores_on_the_gallery(name, label):
+def test_stored_and_unstored_locals_agree_on_the_gallery(name, label):
     assert both(gallery()[name], 3, *METHODS[label])
 
 
 @pytest.mark.parametrize("option", "ab")
-def test_documents_come_to_rest_where_their_twins_do(monkeypatch, option):
-    """With passes to the last digit; single precision is good for six."""
+def test_documents_have_the_optimum_of_plain_code(monkeypatch, option):
+    """With passes until convergence; single precision has six digits."""
     monkeypatch.setattr(groups, "REST", 1e-13)
     monkeypatch.setattr(groups, "MOST_PASSES", 2000)
     method, steps = svmp.Batch(3, option=option, over="document"), svmp.Nodewise()
@@ -176,7 +176,7 @@ def test_documents_come_to_rest_where_their_twins_do(monkeypatch, option):
     def check(model: svmp.Model, seed: int) -> None:
         network = Network(model)
         divided = any("document" in v.dims for v in model.variables.values())
-        if not divided or len(model.variables["w"].rows) == 1:  # phi of one word is local as well
+        if not divided or len(model.variables["w"].rows) == 1:  # phi of one word is local too
             return
         plain = anywhere(network, seed)
         fused = unstored(network, plain, method)
@@ -188,7 +188,7 @@ def test_documents_come_to_rest_where_their_twins_do(monkeypatch, option):
     check()
 
 
-def test_shares_that_underflow_are_taken_in_logarithms():
+def test_probabilities_that_underflow_are_computed_in_logarithms():
     """With concentrations of 1/1000, exp E[log p] of an empty topic is exp(-1000)."""
     document, word = np.repeat(np.arange(4), 6), np.tile(np.arange(6), 4)
     with svmp.Model(coords={"document": 4, "topic": 3, "word": 6, "token": 24}) as model:
@@ -206,14 +206,14 @@ def test_shares_that_underflow_are_taken_in_logarithms():
     fused = unstored(network, plain, svmp.FullVB())
     for q in (plain, fused):
         advance(network, q, svmp.FullVB(), 1)
-    settle(network, plain, fused)
+    optimise_locals(network, plain, fused)
     assert_same(fused, plain, TOLERANCE, fused.natural)
     assert bound(network, fused) == pytest.approx(bound(network, plain), rel=TOLERANCE)
 
 
 @pytest.mark.parametrize("label", METHODS)
 @pytest.mark.parametrize("name", ["05", "07"])
-def test_the_same_bits_on_any_number_of_threads(name, label, monkeypatch):
+def test_the_bits_are_the_same_for_any_number_of_threads(name, label, monkeypatch):
     monkeypatch.setattr(threads, "SMALL", 0)
     network = Network(gallery()[name])
     begin = unstored(network, anywhere(network, 1), METHODS[label][0])
@@ -230,8 +230,8 @@ def test_the_same_bits_on_any_number_of_threads(name, label, monkeypatch):
         np.testing.assert_array_equal(one.natural[variable], many.natural[variable])
 
 
-def test_a_user_sees_no_difference():
-    """z is worked out when asked; with kernels=False it is stored, one update behind."""
+def test_fits_with_and_without_kernels_agree():
+    """z is computed on request; with kernels=False it is stored, one update behind."""
     model = gallery()["07"]
     fused = svmp.fit(model, svmp.FullVB(), max_sweeps=3)
     plain = svmp.fit(model, svmp.FullVB(), max_sweeps=3, kernels=False)
@@ -248,7 +248,7 @@ def test_a_user_sees_no_difference():
 
 
 @pytest.mark.parametrize("order", [["phi", "theta", "z"], ["theta", "z", "phi"]])
-def test_whatever_the_order_the_bound_rises(order):
+def test_the_bound_rises_in_any_order_of_updates(order):
     model = gallery()["07"]
     for every in (None, 2):
         fit = svmp.fit(model, svmp.FullVB(order=order), max_sweeps=4, bound_every=every)
@@ -258,7 +258,7 @@ def test_whatever_the_order_the_bound_rises(order):
     assert fit.bound == end, "the result must not depend on when the bound is computed"
 
 
-def test_a_start_for_the_locals_is_kept():
+def test_initial_values_of_locals_are_stored():
     model = gallery()["07"]
     p = np.random.default_rng(0).dirichlet(np.ones(6), model.variables["w"].size)
     fit = svmp.fit(model, svmp.FullVB(), init={"z": p}, max_sweeps=1)
@@ -276,7 +276,7 @@ RUNS = {
 
 
 @pytest.mark.parametrize("label", RUNS)
-def test_a_run_that_was_stopped_goes_on_to_the_same_bits(label, tmp_path):
+def test_resumed_runs_have_the_same_bits(label, tmp_path):
     name, method = RUNS[label]
     model, path = gallery()[name], tmp_path / "run"
     whole = svmp.fit(model, method, max_sweeps=8, tol=0)
@@ -288,7 +288,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits(label, tmp_path):
         np.testing.assert_array_equal(again[variable].natural, whole[variable].natural)
 
 
-def test_what_was_worked_out_is_saved_and_starts_another(tmp_path):
+def test_unstored_locals_are_saved_and_can_start_a_fit(tmp_path):
     fit = svmp.fit(gallery()["05"], svmp.FullVB(), max_sweeps=5)
     fit.save(tmp_path / "fit")
     loaded = svmp.load(tmp_path / "fit")
@@ -302,7 +302,7 @@ def test_what_was_worked_out_is_saved_and_starts_another(tmp_path):
         fit["y"]
 
 
-def test_a_mixture_has_the_evidence_of_its_rows():
+def test_the_bound_of_a_known_mixture_is_the_log_evidence():
     """With all parameters known, the bound is the log evidence, in closed form."""
     rng = np.random.default_rng(0)
     x, p = rng.normal(size=(3000, 2)) + 2 * rng.integers(3, size=(3000, 1)), [0.2, 0.3, 0.5]

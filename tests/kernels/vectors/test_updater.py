@@ -1,4 +1,4 @@
-"""The loops of vectors against their plain twins: the same naturals, the same bound."""
+"""Compiled updates of vectors against plain code: the same natural parameters and bound."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from tests.kernels.multilinear.test_twins import METHODS, both, table
 
 import svmp
 from svmp.inference.updaters.setup import find_loops
@@ -17,6 +16,7 @@ from svmp.kernels.machine.threads import CORES, use_threads
 from svmp.kernels.vectors import update as vectors
 from svmp.kernels.vectors.updater import Vectors
 from svmp.network.network import Network
+from tests.kernels.twins import METHODS, both, declare_rows
 from tests.network.tools import anywhere
 from tests.programs import compile_means
 from tests.stochastic.tools import advance, gallery
@@ -24,7 +24,7 @@ from tests.stochastic.tools import advance, gallery
 
 @st.composite
 def factorizations(draw: Callable[..., Any]) -> svmp.Model:
-    """Matrix factorizations with vectors, of every shape that the loops serve."""
+    """Matrix factorizations with vectors, of every kind that the loops support."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     users, items = draw(st.integers(1, 6)), draw(st.integers(1, 6))
     k = draw(st.integers(1, 6))
@@ -60,22 +60,7 @@ def factorizations(draw: Callable[..., Any]) -> svmp.Model:
             z = svmp.MvNormal("z", mu=0.3, tau=2 * one, dims=("item", "factor"))
             y = svmp.MvNormal("y", mu=1, tau=2 * one, dims=("row", "factor"))
             mu = mu + svmp.dot(w[user] * z[item], y[rng.permutation(rows)])
-        noise = draw(st.sampled_from(["known", "shared", "by item", "by row"]))
-        tau: Any = 1.5
-        if noise == "shared":
-            tau = svmp.Gamma("tau", alpha=2, beta=1)
-        elif noise == "by item":
-            tau = svmp.Gamma("tau", alpha=2, beta=1, dims="item")[item]
-        elif noise == "by row":
-            tau = rng.gamma(2, 1, rows)
-        if draw(st.booleans()):
-            hidden = svmp.Normal("hidden", mu=mu, tau=tau, dims="row")
-            key = np.concatenate([np.arange(rows), rng.integers(rows, size=3)])
-            seen = rng.normal(3, 1, rows + 3)
-            svmp.Normal("r", mu=hidden[key], tau=2, dims="seen", observed=seen)
-        else:
-            stars = rng.normal(3, 1, rows)
-            table(draw, mu, tau, stars, missing)
+        declare_rows(draw, rng, mu, item, missing)
     return model
 
 
@@ -84,7 +69,7 @@ def is_served(model: svmp.Model) -> bool:
 
 
 @pytest.mark.parametrize("label", METHODS)
-def test_the_loops_do_what_their_twins_do(label):
+def test_loops_and_plain_code_agree(label):
     @settings(max_examples=15, phases=[Phase.generate])
     @given(factorizations(), st.integers(0, 2**16))
     def check(model: svmp.Model, seed: int) -> None:
@@ -95,13 +80,13 @@ def test_the_loops_do_what_their_twins_do(label):
 
 
 @pytest.mark.parametrize("label", METHODS)
-def test_the_loops_do_what_their_twins_do_on_the_gallery(label):
+def test_loops_and_plain_code_agree_on_the_gallery(label):
     assert is_served(gallery()["04 vectors"])
     both(gallery()["04 vectors"], 3, *METHODS[label], iterations=2)
 
 
 def ratings(dtype: Any, rows: int = 2 * vectors.LONG + 5) -> svmp.Model:
-    """More ratings of one user than are read as one, with biases."""
+    """Ratings with biases, more of one user than one thread reads."""
     rng = np.random.default_rng(1)
     user, item = np.minimum(rng.geometric(0.6, rows) - 1, 8), rng.integers(30, size=rows)
     stars = rng.integers(1, 6, rows).astype(dtype)
@@ -114,12 +99,12 @@ def ratings(dtype: Any, rows: int = 2 * vectors.LONG + 5) -> svmp.Model:
     return model
 
 
-def test_a_key_with_many_rows_is_added_up_in_pieces():
+def test_keys_with_very_many_rows():
     both(ratings(np.float64), 2, svmp.FullVB(), svmp.Constant(1.0))
 
 
-def test_ratings_in_single_precision_are_read_in_it():
-    """Their messages have its rounding, and no more: each is a mean of thousands of rows."""
+def test_single_precision_data_are_read_in_single_precision():
+    """The results differ by its rounding errors only."""
     single, double = (
         svmp.fit(ratings(dtype), svmp.FullVB(), max_sweeps=3, tol=0)
         for dtype in (np.float32, np.float64)
@@ -131,7 +116,7 @@ def test_ratings_in_single_precision_are_read_in_it():
 
 @pytest.mark.parametrize("method", [svmp.FullVB(), svmp.Children(7), svmp.Batch(900)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_any_number_of_threads_gives_the_same_bits(method, dtype):
+def test_the_bits_are_the_same_for_any_number_of_threads(method, dtype):
     network = Network(ratings(dtype))
     found = []
     for count in (1, CORES):
@@ -144,7 +129,7 @@ def test_any_number_of_threads_gives_the_same_bits(method, dtype):
         np.testing.assert_array_equal(found[0].moments[name], found[1].moments[name])
 
 
-def test_the_loops_are_really_called(monkeypatch):
+def test_the_loops_are_called_unless_kernels_is_false(monkeypatch):
     called = []
     update = Vectors.update
 
@@ -160,27 +145,9 @@ def test_the_loops_are_really_called(monkeypatch):
     assert not called
 
 
-@pytest.mark.parametrize("k", [1, 2, 5, 20])
-def test_moments_follow_their_natural_parameters(k):
-    """E[x] and E[x x^T] of a Normal with precision matrix tau: mu, mu mu^T + tau^-1."""
-    rng = np.random.default_rng(k)
-    root, mu = rng.normal(size=(k, 2 * k)), rng.normal(size=k)
-    tau = root @ root.T
-    prior = np.concatenate([tau @ mu, -0.5 * tau.ravel()])[None]
-    one, first = np.ones(1), np.zeros(1, dtype=np.int64)
-    to = vectors.Receiver(0, 0, k, first, one, one, prior, at_once=True)
-    natural, moments = np.zeros_like(prior), np.zeros_like(prior)
-    nothing, room = np.zeros(k * (k + 3) // 2), vectors.square_room(k)
-    assert vectors.settle(to, 0, k, nothing, room, natural, moments)
-    np.testing.assert_allclose(natural, prior)
-    np.testing.assert_allclose(moments[0, :k], mu, rtol=1e-8)
-    second = np.outer(mu, mu) + np.linalg.inv(tau)
-    np.testing.assert_allclose(moments[0, k:].reshape(k, k), second, rtol=1e-8, atol=1e-10)
-
-
 @pytest.mark.parametrize("option", ["a", "b"])
-def test_a_matrix_that_is_not_positive_is_caught(option):
-    """A step of 5 leaves the domain at once, in the loops as in the plain way."""
+def test_improper_vectors_are_detected(option):
+    """A step of 5 leaves the domain at once, in compiled and in plain code."""
     method, steps = svmp.Children(1, option=option), svmp.Constant(5.0, force=True)
     for kernels in (True, False):
         fit = svmp.fit(ratings(np.float64), method, steps=steps, max_sweeps=5, kernels=kernels)
@@ -188,14 +155,14 @@ def test_a_matrix_that_is_not_positive_is_caught(option):
         assert np.isfinite(fit.mean("u")).all()
 
 
-def test_an_entry_of_a_vector_goes_the_plain_way():
+def test_entries_of_vectors_use_plain_code():
     with svmp.Model(coords={"user": 4, "factor": 2}) as model:
         u = svmp.MvNormal("u", mu=0, tau=np.eye(2), dims=("user", "factor"))
         svmp.Normal("x", mu=u[[0, 1, 3], 1], tau=1, observed=[1.0, 2.0, 0.0])
     assert not is_served(model)
 
 
-def test_a_vector_beside_numbers_goes_the_plain_way():
+def test_dot_products_of_a_vector_and_numbers_use_plain_code():
     with svmp.Model(coords={"user": 4, "factor": 2}) as model:
         u = svmp.MvNormal("u", mu=0, tau=np.eye(2), dims=("user", "factor"))
         v = svmp.Normal("v", mu=0, tau=1, dims="factor")
