@@ -71,5 +71,5 @@ def bound_terms(network: Network, q: Beliefs) -> dict[str, float]:
 def message_sum(network: Network, q: Beliefs, rows: Draw, name: str, elements: Ints) -> MessageSum:
     """Return lambda_temp of some elements, and the number of rows read."""
     updater = PlainUpdater.of(network, name)
-    sums, accesses = updater.sums(q, rows, elements)
+    sums, accesses = updater.message_sum(q, rows, elements)
     return MessageSum(updater.solve(sums, np.array(network.prior(q, name, elements))), accesses)

@@ -16,7 +16,7 @@ from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.plain import MessageSum, Tangents
-from svmp.inference.updaters.updater import Change, Term, Updater
+from svmp.inference.updaters.updater import Change, SummingUpdater, Term, Updater
 from svmp.kernels.categorical.topics_updater import Topics
 from svmp.kernels.categorical.updater import ImplicitCategorical
 from svmp.network.beliefs import Beliefs
@@ -96,7 +96,7 @@ class ImplicitMessages:
 
 
 @dataclass(frozen=True, eq=False)
-class TopicUpdater(Updater):
+class TopicUpdater(SummingUpdater):
     """Updates all topics from the sums of the words' choices, in one compiled pass."""
 
     network: Network
@@ -120,6 +120,16 @@ class TopicUpdater(Updater):
         accesses = self.loops.reads(sums, self.network.edges[self.name][0], elements)
         applied = at_once and bool(self.network.hidden[self.name].family.in_domain(natural).all())
         yield Change(self.name, elements, natural[elements], accesses, step, read, applied)
+
+    def sums(self, q: Beliefs, rows: Draw) -> Array:
+        edge, sums = self.network.edges[self.name][0], self.implicit.sums(q, rows)
+        return self.loops.message(q, sums, edge, np.arange(edge.parent.size))
+
+    def prior(self, q: Beliefs) -> Array:
+        return self.network.hidden[self.name].conditional.to_children(q)
+
+    def solve(self, sums: Array, prior: Array) -> Array:
+        return prior + sums
 
     def bound_term(self, q: Beliefs) -> dict[str, float]:
         return {self.name: self.term(q)}

@@ -60,7 +60,7 @@ class GroupsUpdater(Updater):
                 groups = by_colour(self.network, name, grouping.rows(name, active))
                 tangents = updater.tangents(q, rows, groups)
                 for elements in groups:
-                    sums, read = updater.sums(q, rows, elements, tangents)
+                    sums, read = updater.message_sum(q, rows, elements, tangents)
                     target = updater.solve(sums, self.network.prior(q, name, elements))
                     change = optimise(self.network, q, name, elements, target)
                     moved += np.bincount(grouping.group[name][elements], change, grouping.count)

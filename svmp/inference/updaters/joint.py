@@ -72,7 +72,7 @@ class JointUpdater(Updater):
         target, accesses = np.empty((*self.elements.shape, 2)), 0
         rows_before = np.cumsum(read) * width * self.edge.conditional.components
         for part in np.split(self.elements, np.flatnonzero(np.diff(rows_before // CHUNK)) + 1):
-            sums, count = self.plain.sums(q, rows, part.ravel())
+            sums, count = self.plain.message_sum(q, rows, part.ravel())
             accesses += count
             alone = self.plain.solve(sums, network.prior(q, name, part.ravel()))
             alone = alone.reshape(*part.shape, 2)

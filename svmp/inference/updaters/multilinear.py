@@ -14,7 +14,7 @@ from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.plain import MessageSum, Tangents
-from svmp.inference.updaters.updater import Change, Term, Updater
+from svmp.inference.updaters.updater import Change, SummingUpdater, Term
 from svmp.kernels.multilinear.updater import Multilinear
 from svmp.network.beliefs import Beliefs
 from svmp.network.edge import Edge
@@ -24,7 +24,7 @@ from svmp.network.slot import Single
 
 
 @dataclass(frozen=True, eq=False)
-class MultilinearUpdater(Updater):
+class MultilinearUpdater(SummingUpdater):
     """Updates a variable in the mean of one table by compiled loops.
 
     Attributes
@@ -61,7 +61,7 @@ class MultilinearUpdater(Updater):
         first, at_once = work.keys * width, rho.at_once(self.name)
         step = rho(q, self.name, first, work.read, children=work.children)
         natural, sound = self.loops.update(
-            q, self.name, work, self.prior(q, first, width), step, at_once, self.joint
+            q, self.name, work, self.prior_of(q, first, width), step, at_once, self.joint
         )
         accesses = int(work.read.sum()) * width
         noted = (None, None) if self.name in rows.locals else (step, work.read)
@@ -71,7 +71,17 @@ class MultilinearUpdater(Updater):
         elements = (first[:, None] + np.arange(width)).ravel()
         yield Change(self.name, elements, natural[elements], accesses, *noted)
 
-    def prior(self, q: Beliefs, first: Ints, width: int) -> Array:
+    def sums(self, q: Beliefs, rows: Draw) -> Array:
+        return self.loops.sums(q, self.name, rows.work(self.loops, self.name))
+
+    def prior(self, q: Beliefs) -> Array:
+        width = self.loops.operand(self.name).width
+        return self.prior_of(q, np.arange(0, self.network.hidden[self.name].size, width), width)
+
+    def solve(self, sums: Array, prior: Array) -> Array:
+        return self.loops.solve(self.name, sums, prior)
+
+    def prior_of(self, q: Beliefs, first: Ints, width: int) -> Array:
         """Return eta_i of each element of each key, or of one key if it is the same for all."""
         variable = self.network.hidden[self.name]
         within = set(variable.plate.labels[-1:]) if width > 1 else set()

@@ -19,7 +19,7 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
-from svmp.inference.updaters.updater import Change, Term, Updater, blend
+from svmp.inference.updaters.updater import Change, SummingUpdater, Term, blend
 from svmp.network.beliefs import Beliefs
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
@@ -62,7 +62,7 @@ class RowMessages(Messages):
 
 
 @dataclass(frozen=True, eq=False)
-class PlainUpdater(Updater):
+class PlainUpdater(SummingUpdater):
     """Updates the elements of one variable, those that never meet in a row at a time.
 
     Attributes
@@ -94,7 +94,7 @@ class PlainUpdater(Updater):
         tangents = self.tangents(q, rows, groups)
         local = self.name in rows.locals
         for elements in groups:
-            sums, accesses = self.sums(q, rows, elements, tangents)
+            sums, accesses = self.message_sum(q, rows, elements, tangents)
             target = self.solve(sums, self.network.prior(q, self.name, elements))
             read = rows.read(self.name, elements)
             step = rho(q, self.name, elements, read, target)
@@ -102,7 +102,9 @@ class PlainUpdater(Updater):
             noted = (None, None) if local else (step, read)
             yield Change(self.name, elements, natural, accesses, *noted)
 
-    def sums(self, q: Beliefs, rows: Draw, elements: Ints, tangents: Tangents = NONE) -> MessageSum:
+    def message_sum(
+        self, q: Beliefs, rows: Draw, elements: Ints, tangents: Tangents = NONE
+    ) -> MessageSum:
         """Return the scaled sum of the messages of the rows drawn to each element."""
         total = np.zeros((len(elements), self.network.hidden[self.name].family.size))
         accesses = 0
@@ -112,8 +114,14 @@ class PlainUpdater(Updater):
             accesses += part.accesses
         return MessageSum(total, accesses)
 
+    def sums(self, q: Beliefs, rows: Draw) -> Array:
+        every = np.arange(self.network.hidden[self.name].size)
+        return self.message_sum(q, rows, every).total
+
+    def prior(self, q: Beliefs) -> Array:
+        return self.network.hidden[self.name].conditional.to_children(q)
+
     def solve(self, sums: Array, prior: Array) -> Array:
-        """Return lambda_temp: the prior's message and the sum of those of the rows."""
         return prior + sums
 
     def tangents(self, q: Beliefs, rows: Draw, groups: list[Ints]) -> dict[str, Array]:

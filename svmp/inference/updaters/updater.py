@@ -64,9 +64,6 @@ def blend(old: Array, target: Array, rho: Array) -> Array:
 class Updater(ABC):
     """Updates the elements of one or more hidden variables.
 
-    Where messages reduce to sums over rows, an updater also has `sums`, which add over disjoint
-    sets of rows, and `solve`, which returns lambda_temp from such sums and the prior.
-
     Attributes
     ----------
     label
@@ -90,3 +87,23 @@ class Updater(ABC):
     @abstractmethod
     def bound_term(self, q: Beliefs) -> dict[str, float]:
         """Return the terms of its variables in the bound."""
+
+
+class SummingUpdater(Updater):
+    """An updater of one variable whose messages reduce to sums over rows.
+
+    The sums of disjoint sets of rows add, wherever the rows are: in files, on other machines, from
+    another day. `solve` then returns lambda_temp as if all rows had been read together.
+    """
+
+    @abstractmethod
+    def sums(self, q: Beliefs, rows: Draw) -> Array:
+        """Return the sums over the rows drawn, for every element or key."""
+
+    @abstractmethod
+    def prior(self, q: Beliefs) -> Array:
+        """Return eta_i of every element, or of those of one key if it is the same for all."""
+
+    @abstractmethod
+    def solve(self, sums: Array, prior: Array) -> Array:
+        """Return lambda_temp of every element from sums and the prior."""

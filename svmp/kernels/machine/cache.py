@@ -11,13 +11,15 @@ signature is one file, named by its key, so that processes that compile at the s
 different code to the same name. Numba numbers its files, and two processes may choose the same
 number.
 
+What is written is Numba's own form of machine code, which is as trusted as the `.pyc` files beside
+it: whoever can write to the folder can also change the sources.
+
 Only the folders used most recently are kept, so the cache does not grow with every edit or upgrade.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -32,7 +34,7 @@ import llvmlite
 import numba
 import numpy as np
 from numba.core.caching import CompileResultCacheImpl, _Cache
-from numba.core.serialize import dumps
+from numba.core.serialize import dumps, loads
 
 PACKAGE = Path(__file__).parents[2]
 DECORATORS = b"svmp.kernels.machine.compiling"
@@ -151,7 +153,7 @@ class LoopCache(_Cache):
         if sha256(content[DIGEST:]).digest() != content[:DIGEST]:  # cut short by a crash
             return None
         mark_used(os.path.dirname(path))
-        return self._numba.rebuild(target_context, pickle.loads(content[DIGEST:]))
+        return self._numba.rebuild(target_context, loads(content[DIGEST:]))
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write the machine code of a signature; a full disk does not stop a fit."""

@@ -21,6 +21,7 @@ from svmp.kernels.machine.threads import STREAM, share, threads_for
 from svmp.kernels.multilinear import residuals, terms
 from svmp.kernels.multilinear import update as loops
 from svmp.kernels.multilinear.drawn import update_drawn
+from svmp.kernels.multilinear.solve import solve_keys, sums_of_keys
 from svmp.kernels.multilinear.table import (
     Column,
     Keyed,
@@ -45,6 +46,7 @@ from svmp.network.slot import Single
 
 FEW = 8
 """Where keys are so many times as many as rows, only those that the rows read are looked at."""
+ONE, NO_PRIOR = np.ones(1), np.zeros((1, 2))
 REMEMBERED = 1024
 """Rows whose keys and coefficients are kept for the next call, at most."""
 
@@ -409,6 +411,34 @@ class Multilinear:
         each = operand.width if alone else len(self.operands) - 1 + operand.width // STREAM
         return int(work.read.sum()) * max(each, 1)
 
+    def place(self, name: str) -> tuple[int, int, int]:
+        """Return the term of a variable, its number among all operands, and its K."""
+        operand = self.operand(name)
+        return operand.term, self.operands.index(operand), operand.width
+
+    def reading(self, q: Beliefs, name: str, work: Work) -> tuple[LoopRows, Mean]:
+        """Return the rows of some keys, and the mean as the loops of a variable read it."""
+        column = self.operand(name).column
+        without = None if self.logit else name
+        mean = self.mean(q, column, self.precision, without)
+        return self.rows(q, work.keyed, work.keys, column), mean
+
+    def receiver(self, name: str, keys: Ints, prior: Array) -> Receiver:
+        """Return who is updated outright, all elements of a key together."""
+        return Receiver(*self.place(name), keys, ONE, ONE, plain(prior), True, True)
+
+    def sums(self, q: Beliefs, name: str, work: Work) -> Array:
+        """Return the sums over the rows of each key; those of disjoint parts of the rows add."""
+        to = self.receiver(name, work.keys, NO_PRIOR)
+        return sums_of_keys(to, *self.reading(q, name, work))
+
+    def solve(self, name: str, sums: Array, prior: Array) -> Array:
+        """Return lambda_temp of all elements from the sums of all keys, each key's together."""
+        to = self.receiver(name, np.arange(len(sums)), prior)
+        natural, moments = np.zeros((2, len(sums) * to.width, 2))
+        solve_keys(to, sums, natural, moments)
+        return natural
+
     def update(
         self,
         q: Beliefs,
@@ -425,11 +455,9 @@ class Multilinear:
         """
         operand = self.operand(name)
         natural = q.natural[name] if at_once else q.natural[name].copy()
-        without = None if self.logit else name
-        mean = self.mean(q, operand.column, self.precision, without)
-        term = (operand.term, self.operands.index(operand), operand.width)
-        to = Receiver(*term, work.keys, work.scale, rho, plain(prior), at_once, joint)
-        rows = self.rows(q, work.keyed, work.keys, operand.column)
+        rows, mean = self.reading(q, name, work)
+        place = self.place(name)
+        to = Receiver(*place, work.keys, work.scale, rho, plain(prior), at_once, joint)
         sound = np.ones(len(work.keys), dtype=bool)
         with threads_for(self.accesses(operand, work)):
             loop = (rows, mean, natural, q.moments[name], sound)

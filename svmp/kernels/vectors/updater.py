@@ -17,10 +17,11 @@ from svmp.kernels.machine.simd import EIGHT
 from svmp.kernels.machine.threads import STREAM, share, threads_for
 from svmp.kernels.multilinear.table import Numbers, plain
 from svmp.kernels.multilinear.terms import LoopRows, Mean, Receiver
-from svmp.kernels.multilinear.updater import Multilinear, Operand
+from svmp.kernels.multilinear.updater import NO_PRIOR, Multilinear, Operand
 from svmp.kernels.multilinear.work import Work
 from svmp.kernels.vectors import terms
 from svmp.kernels.vectors import update as loops
+from svmp.kernels.vectors.solve import solve_keys, sums_of_keys
 from svmp.kernels.vectors.update import LONG
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
@@ -63,6 +64,20 @@ class Vectors(Multilinear):
         share(terms.losses, rows, mean, keys, out)
         return out
 
+    def place(self, name: str) -> tuple[int, int, int]:
+        term, operand, _ = super().place(name)
+        return term, operand, dimension(self.operand(name).reader.variable)
+
+    def sums(self, q: Beliefs, name: str, work: Work) -> Array:
+        to = self.receiver(name, work.keys, NO_PRIOR)
+        return sums_of_keys(to, *self.reading(q, name, work))
+
+    def solve(self, name: str, sums: Array, prior: Array) -> Array:
+        to = self.receiver(name, np.arange(len(sums)), prior)
+        natural, moments = np.zeros((2, *sums.shape))
+        solve_keys(to, sums, natural, moments)
+        return natural
+
     def update(
         self,
         q: Beliefs,
@@ -74,13 +89,10 @@ class Vectors(Multilinear):
         joint: bool,
     ) -> tuple[Array, bool]:
         """Blend in what the rows say; the entries of a vector are solved together anyway."""
-        operand = self.operand(name)
         natural = q.natural[name] if at_once else q.natural[name].copy()
-        without = None if self.logit else name
-        mean = self.mean(q, operand.column, self.precision, without)
-        place = (operand.term, self.operands.index(operand), dimension(operand.reader.variable))
+        rows, mean = self.reading(q, name, work)
+        place = self.place(name)
         to = Receiver(*place, work.keys, work.scale, rho, plain(prior), at_once, True)
-        rows = self.rows(q, work.keyed, work.keys, operand.column)
         sound = np.ones(len(work.keys), dtype=bool)
         with threads_for(int(work.read.sum()) * prior.shape[1] // STREAM):
             share(loops.update, to, rows, mean, natural, q.moments[name], sound)
