@@ -107,7 +107,7 @@ def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("start", [MODULE, [SVMP]], ids=["module", "script"])
-def test_during_the_first_imports(start: list[Any]) -> None:
+def test_interrupt_during_the_first_imports(start: list[Any]) -> None:
     if start == [SVMP] and not SVMP.exists():
         pytest.skip("svmp is not installed")
     command = Command("-X", "importtime", *start, "--help").press("import time:", "svmp.errors")
@@ -143,19 +143,19 @@ main()
         (["study", "all", "--out", "nothing"], "svmp.study.settings"),
     ],
 )
-def test_during_imports(arguments: list[str], seen: str) -> None:
+def test_interrupt_during_imports(arguments: list[str], seen: str) -> None:
     command = Command("-c", IMPORTING, seen, *arguments).press("importing", seen)
     assert command.end() == ("", "svmp: interrupted")
 
 
-def test_where_svmp_is_imported_by_another_program_nothing_changes() -> None:
+def test_importing_svmp_does_not_change_signal_handling() -> None:
     code = "import signal, svmp; print(signal.getsignal(signal.SIGINT))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert "default_int_handler" in done.stdout
 
 
 @pytest.mark.parametrize("events", [[], ["--events"]], ids=["ratings", "events"])
-def test_a_fit_saves_what_was_learned(ratings: Path, events: list[str], tmp_path: Path) -> None:
+def test_interrupted_fit_saves_the_model(ratings: Path, events: list[str], tmp_path: Path) -> None:
     out = tmp_path / "model"
     fit = ["recommend", "fit", ratings, "-o", out, "--factors", 2, *events]
     said, last = during("Online 2", *fit)
@@ -167,14 +167,14 @@ def test_a_fit_saves_what_was_learned(ratings: Path, events: list[str], tmp_path
 
 
 @pytest.mark.slow
-def test_json_says_so_too(ratings: Path, tmp_path: Path) -> None:
+def test_interrupt_is_reported_in_json(ratings: Path, tmp_path: Path) -> None:
     fit = ["recommend", "fit", ratings, "-o", tmp_path / "m", "--factors", 2, "--json"]
     said, _ = during("Online 2", *fit)
     assert '"interrupted": true' in said
 
 
 @pytest.mark.slow
-def test_an_evaluation_shows_what_was_learned(ratings: Path) -> None:
+def test_interrupted_evaluation_prints_scores(ratings: Path) -> None:
     arguments = ["recommend", "evaluate", ratings, "--factors", 2]
     said, last = during("Online 2", *arguments)
     assert last.endswith(": the scores are those of what was learned by then")
@@ -183,7 +183,7 @@ def test_an_evaluation_shows_what_was_learned(ratings: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [RatingModel, EventModel])
-def test_an_update_leaves_the_model_as_it_was(ratings: Path, kind: Any, tmp_path: Path) -> None:
+def test_interrupted_update_leaves_the_model_unchanged(ratings: Path, kind: Any, tmp_path: Path) -> None:
     out = tmp_path / "model"
     few = {"iterations": 2} if kind is EventModel else {"max_sweeps": 3}
     kind(2, progress=False, threads=1, **few).fit(drawn(0)).save(out)
@@ -200,7 +200,7 @@ def test_an_update_leaves_the_model_as_it_was(ratings: Path, kind: Any, tmp_path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("events", [[], ["--events"]], ids=["ratings", "events"])
-def test_while_loops_are_compiled_a_second_one_ends_it(
+def test_second_interrupt_during_compilation_ends_the_command(
     ratings: Path, events: list[str], tmp_path: Path
 ) -> None:
     out = tmp_path / "model"
@@ -212,7 +212,7 @@ def test_while_loops_are_compiled_a_second_one_ends_it(
 
 
 @pytest.mark.slow
-def test_while_loops_are_compiled_one_ends_with_a_model(ratings: Path, tmp_path: Path) -> None:
+def test_one_interrupt_during_compilation_still_gives_a_model(ratings: Path, tmp_path: Path) -> None:
     out = tmp_path / "model"
     fit = ["recommend", "fit", ratings, "-o", out, "--factors", 2]
     command = Command(*MODULE, *fit, NUMBA_CACHE_DIR=str(tmp_path / "cache"))

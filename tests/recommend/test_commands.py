@@ -72,7 +72,7 @@ def test_top_similar_and_fold_in(model: Path) -> None:
     assert "score" in table
 
 
-def test_width_narrows_the_draws_of_an_exploration(model: Path) -> None:
+def test_width_scales_exploration(model: Path) -> None:
     ask = ("top", model, "--user", 4, "-n", 5, "--explore", "thompson", "--width", 0)
     assert answer(*ask) == answer("top", model, "--user", 4, "-n", 5)
     loaded = RatingModel.load(model)
@@ -81,7 +81,7 @@ def test_width_narrows_the_draws_of_an_exploration(model: Path) -> None:
     assert [row["item"] for row in found] == wide
 
 
-def test_a_model_without_factors_says_that_nothing_is_alike(ratings: Path, tmp_path: Path) -> None:
+def test_similar_warns_if_the_model_has_no_factors(ratings: Path, tmp_path: Path) -> None:
     out = tmp_path / "m.svmp"
     about = answer("fit", ratings, "-o", out, "--factors", 0, "--max-sweeps", 3)
     assert about["factors"] == 0
@@ -99,7 +99,7 @@ def test_update_writes_a_new_model(model: Path, tmp_path: Path) -> None:
     assert len(answer("top", out, "--user", 9999, "-n", 2)) == 2
 
 
-def test_events_from_a_file_to_answers(tmp_path: Path) -> None:
+def test_all_commands_on_events(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     user, item = rng.integers(0, 40, 500), rng.integers(0, 15, 500)
     item += 15 * (user % 2)  # two circles, each with items of its own

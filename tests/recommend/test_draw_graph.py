@@ -14,7 +14,7 @@ from svmp.recommend.graph import EventGraph, network, popularity
 
 @settings(max_examples=100)
 @given(st.lists(st.floats(0.0, 10.0), min_size=1, max_size=30).filter(lambda w: sum(w) > 1e-3))
-def test_the_table_has_the_odds_that_it_was_made_of(weights: list[float]) -> None:
+def test_alias_table_has_the_given_odds(weights: list[float]) -> None:
     """Column i says i, or its alias, as often as there are columns."""
     expected = np.array(weights) / sum(weights)
     table = odds(np.array(weights))
@@ -42,7 +42,7 @@ def some_events(draw: st.DrawFn) -> EventGraph:
 
 @settings(max_examples=60)
 @given(some_events(), st.integers(0, 2**31), st.integers(-5, 100))
-def test_a_graph_has_all_events_and_others_without_repeats(
+def test_graph_has_all_events_and_distinct_negatives(
     events: EventGraph, seed: int, iteration: int
 ) -> None:
     found = events.draw(seed, iteration)
@@ -59,7 +59,7 @@ def test_a_graph_has_all_events_and_others_without_repeats(
         assert not np.isin(others, own).any()
 
 
-def test_others_are_drawn_with_the_odds_that_are_asked_for() -> None:
+def test_negatives_are_drawn_with_the_given_odds() -> None:
     """One other at a time, many times: frequencies within five standard errors."""
     weights = np.array([1.0, 2.0, 5.0, 0.5, 8.0])
     events = EventGraph(np.arange(20_001), np.zeros(20_000, np.int32), weights, 1.0)
@@ -71,7 +71,7 @@ def test_others_are_drawn_with_the_odds_that_are_asked_for() -> None:
     assert not (found == 0).any()
 
 
-def test_graphs_differ_by_iteration_user_and_seed_and_not_by_threads() -> None:
+def test_graphs_depend_on_iteration_user_and_seed_but_not_threads() -> None:
     rng = np.random.default_rng(0)
     begin = np.arange(0, 4001, 20)
     item = np.concatenate([rng.choice(500, 20, replace=False) for _ in range(200)])

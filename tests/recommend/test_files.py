@@ -17,7 +17,7 @@ from tests.recommend.tools import fitted
 
 @pytest.mark.parametrize("words", [False, True])
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
-def test_what_is_loaded_answers_the_same(covariance: Any, words: bool, tmp_path: Path) -> None:
+def test_loaded_model_gives_the_same_answers(covariance: Any, words: bool, tmp_path: Path) -> None:
     model = fitted(covariance, words=words)
     model.save(tmp_path / "m.svmp")
     again = RatingModel.load(tmp_path / "m.svmp")
@@ -36,7 +36,7 @@ def test_what_is_loaded_answers_the_same(covariance: Any, words: bool, tmp_path:
     assert len(RatingModel.load(tmp_path / "m.svmp").users_) == 60
 
 
-def test_a_model_is_loaded_as_what_it_is(tmp_path: Path) -> None:
+def test_load_returns_the_kind_that_was_saved(tmp_path: Path) -> None:
     path = tmp_path / "m.svmp"
     fitted().save(path)
     assert isinstance(load(path), RatingModel)
@@ -48,7 +48,7 @@ def test_a_model_is_loaded_as_what_it_is(tmp_path: Path) -> None:
         load(path)
 
 
-def test_what_is_read_into_memory_outlives_its_folder(tmp_path: Path) -> None:
+def test_model_in_memory_does_not_need_its_folder(tmp_path: Path) -> None:
     path = tmp_path / "m.svmp"
     model = fitted()
     model.save(path)
@@ -102,7 +102,7 @@ def nan(folder: Path) -> None:
         (nan, "is no q"),
     ],
 )
-def test_damage_is_told(damage: Callable[[Path], Any], says: str, tmp_path: Path) -> None:
+def test_damaged_files_are_reported(damage: Callable[[Path], Any], says: str, tmp_path: Path) -> None:
     fitted().save(tmp_path / "m.svmp")
     damage(tmp_path / "m.svmp")
     with pytest.raises(FileError, match=says) as caught:
@@ -110,7 +110,7 @@ def test_damage_is_told(damage: Callable[[Path], Any], says: str, tmp_path: Path
     assert "\n" not in str(caught.value)
 
 
-def test_other_things_are_left_alone(tmp_path: Path) -> None:
+def test_other_files_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("dear diary")
     with pytest.raises(FileError, match="something else"):

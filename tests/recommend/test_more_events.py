@@ -101,7 +101,7 @@ def compare(log: Log, kind: str, seed: int, updates: int = 1, factors: int = 6) 
     ("kind", "updates"),
     [("items", 1), ("popular", 1), ("rare", 1), ("mixed", 1), ("popular", 6), ("rows", 1)],
 )
-def test_an_update_ranks_as_a_fit_to_everything(kind: str, updates: int) -> None:
+def test_update_ranks_like_a_full_fit(kind: str, updates: int) -> None:
     found = [compare(drawn(300, 250, 9000, seed), kind, seed, updates) for seed in range(2)]
     update, refit, filled, by_refit = np.mean(found, axis=0)
     assert update > 0.95 * refit
@@ -113,7 +113,7 @@ def test_an_update_ranks_as_a_fit_to_everything(kind: str, updates: int) -> None
 @pytest.mark.parametrize(
     ("kind", "updates"), [("items", 1), ("popular", 1), ("mixed", 1), ("mixed", 8)]
 )
-def test_an_update_ranks_as_a_fit_to_everything_on_more_data(
+def test_update_ranks_like_a_full_fit_on_real_data(
     name: str, kind: str, updates: int
 ) -> None:
     """Users of goodbooks have few events, of which later ones tell less than in a fit."""
@@ -145,7 +145,7 @@ def table(log: Log, users: int, items: int) -> Ratings:
     return Ratings.of_keys(*log, np.ones(len(log.user)), users, items)
 
 
-def test_new_items_are_passed_by_as_often_as_in_a_fit() -> None:
+def test_new_items_have_as_many_negatives_as_in_a_fit() -> None:
     """Against graphs drawn for all events, as a fit draws them."""
     log = drawn(200, 150, 5000, seed=3)
     new = log.item >= 130
@@ -172,7 +172,7 @@ def test_new_items_are_passed_by_as_often_as_in_a_fit() -> None:
         assert (what < 130).sum() < len(what)
 
 
-def test_times_of_drawing_are_those_of_drawing_without_repeats() -> None:
+def test_draw_times_equal_sampling_without_replacement() -> None:
     """Items come after exponential times; on average as many have come as are wanted."""
     log = drawn(40, 60, 500, seed=5)
     history = History.of(table(log, 40, 60))
@@ -186,7 +186,7 @@ def test_times_of_drawing_are_those_of_drawing_without_repeats() -> None:
         assert (came[:, others] < time[user]).sum(axis=1).mean() == pytest.approx(wanted, rel=0.03)
 
 
-def test_items_without_new_events_stay_as_they_are() -> None:
+def test_items_without_new_events_do_not_change() -> None:
     log = drawn(200, 100, 4000, seed=1)
     new = log.item >= 90
     model = EventModel(3, **QUIET).fit(log.at(~new))
@@ -199,7 +199,7 @@ def test_items_without_new_events_stay_as_they_are() -> None:
     assert not np.array_equal(users.side.mean[named], model.users_.side.mean[: len(users)][named])
 
 
-def test_new_users_who_only_took_new_items_are_given_those_of_their_circle() -> None:
+def test_new_users_with_only_new_items_get_items_of_their_group() -> None:
     """Two new circles of people, each with new items of its own."""
     rng = np.random.default_rng(2)
     model = EventModel(6, **QUIET).fit(drawn(200, 100, 4000, seed=2))
@@ -212,7 +212,7 @@ def test_new_users_who_only_took_new_items_are_given_those_of_their_circle() -> 
     assert own[new].mean() > 0.95
 
 
-def test_an_item_that_grows_by_many_updates_ends_where_one_update_ends() -> None:
+def test_many_small_updates_of_an_item_equal_one_large_update() -> None:
     log = drawn(300, 100, 8000, seed=4)
     item = int(np.argmax(np.bincount(log.item)))
     new = log.item == item
@@ -227,7 +227,7 @@ def test_an_item_that_grows_by_many_updates_ends_where_one_update_ends() -> None
     assert np.corrcoef(once, often)[0, 1] > 0.9
 
 
-def test_repeated_updates_draw_anew() -> None:
+def test_repeated_updates_use_different_draws() -> None:
     """Else the same items would be passed by each time that a user takes something."""
     log = drawn(100, 80, 2000, seed=6)
     model = EventModel(2, **QUIET).fit(log)
@@ -239,7 +239,7 @@ def test_repeated_updates_draw_anew() -> None:
     assert len(set(moved)) == 3
 
 
-def test_an_update_of_a_saved_model_is_that_of_the_model(tmp_path: Path) -> None:
+def test_update_of_a_saved_model_equals_update_of_the_original(tmp_path: Path) -> None:
     log = drawn(100, 80, 2000, seed=7)
     new = log.item >= 70
     model = EventModel(2, **QUIET).fit(log.at(~new))
@@ -253,7 +253,7 @@ def test_an_update_of_a_saved_model_is_that_of_the_model(tmp_path: Path) -> None
     assert np.array_equal(model.learned_, again.learned_)
 
 
-def test_counts_of_new_items_are_events() -> None:
+def test_counts_of_new_items_are_repeated_events() -> None:
     """A pair that is there three times is an item of three events."""
     log = drawn(100, 60, 1500, seed=8)
     model = EventModel(2, counts=True, **QUIET).fit(log)

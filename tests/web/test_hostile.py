@@ -153,13 +153,13 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("kind", [service, lab])
-def test_a_few_hundred(kind: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_few_hundred_hostile_requests(kind: Any, caplog: pytest.LogCaptureFixture) -> None:
     found = campaign(kind, 300, 0, caplog)
     assert {400, 404, 408, 413, 422} & set(found)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [service, lab])
-def test_ten_thousand(kind: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_ten_thousand_hostile_requests(kind: Any, caplog: pytest.LogCaptureFixture) -> None:
     found = campaign(kind, 10_000, 1_000_000, caplog)
     assert {200, 400, 404, 405, 408, 413, 415, 422} <= set(found) | {415}
