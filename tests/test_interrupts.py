@@ -1,4 +1,4 @@
-"""Ctrl-C, as people press it: what there is, a sentence, exit code 130, and never a traceback."""
+"""Ctrl-C on the command line: partial results, one sentence, exit code 130, no traceback."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ main()
 
 
 def during(sweep: str, *arguments: object) -> tuple[str, str]:
-    """Press Ctrl-C at the end of a sweep; return what is written, and the last sentence."""
+    """Press Ctrl-C at the end of a sweep; return the output, and the last sentence."""
     return Command("-c", WAITING, sweep, *arguments).press(sweep).end()
 
 
 class Command:
-    """A command that runs."""
+    """A running command."""
 
     def __init__(self, *arguments: object, **variables: str) -> None:
         path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
@@ -74,7 +74,7 @@ class Command:
         self._killer.start()
 
     def press(self, *after: str) -> Command:
-        """Press Ctrl-C once a line on stderr has all these words."""
+        """Press Ctrl-C once a line on stderr contains all these words."""
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self.said.append(line)
@@ -183,7 +183,9 @@ def test_interrupted_evaluation_prints_scores(ratings: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [RatingModel, EventModel])
-def test_interrupted_update_leaves_the_model_unchanged(ratings: Path, kind: Any, tmp_path: Path) -> None:
+def test_interrupted_update_leaves_the_model_unchanged(
+    ratings: Path, kind: Any, tmp_path: Path
+) -> None:
     out = tmp_path / "model"
     few = {"iterations": 2} if kind is EventModel else {"max_sweeps": 3}
     kind(2, progress=False, threads=1, **few).fit(drawn(0)).save(out)
@@ -212,7 +214,9 @@ def test_second_interrupt_during_compilation_ends_the_command(
 
 
 @pytest.mark.slow
-def test_one_interrupt_during_compilation_still_gives_a_model(ratings: Path, tmp_path: Path) -> None:
+def test_one_interrupt_during_compilation_still_gives_a_model(
+    ratings: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "model"
     fit = ["recommend", "fit", ratings, "-o", out, "--factors", 2]
     command = Command(*MODULE, *fit, NUMBA_CACHE_DIR=str(tmp_path / "cache"))

@@ -1,4 +1,4 @@
-"""What is not svmp's is never overwritten, and files have the mode that the umask gives."""
+"""Files of other origin are never overwritten, and file modes follow the umask."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(path: Any, **options: Any) -> svmp.Fit:
 
 @pytest.fixture
 def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every fit fail that gets as far as a network."""
+    """Make every fit fail that reaches its network."""
 
     def work(model: Any) -> None:
         raise AssertionError("the work began")
@@ -132,7 +132,7 @@ def test_invalid_every_is_refused_before_the_fit(tmp_path: Path, no_work: None) 
 
 
 def test_files_that_svmp_may_replace(tmp_path: Path) -> None:
-    """A checkpoint, an empty file, and what a process that was killed has left behind."""
+    """A checkpoint, an empty file, and what a killed process has left behind."""
     path = tmp_path / "run"
     path.touch()
     draft_of(path).touch()
@@ -207,7 +207,7 @@ def test_model_does_not_replace_other_files(
 def test_folder_with_other_files_is_not_a_model(
     model: recommend.RatingModel, other: str, tmp_path: Path
 ) -> None:
-    """Somebody's project may have a model.json, and a model somebody's notes beside it."""
+    """Other projects may have a model.json, and a model's folder may have a user's notes."""
     path = tmp_path / "model"
     if other == "model.json":
         path.mkdir()

@@ -20,7 +20,7 @@ GOOD = "user,item,rating\n1,2,3\n4,5,6\n"
 
 
 def refused(source: Any, **options: Any) -> str:
-    """Return the sentence of the refusal."""
+    """Return the message of the error."""
     with pytest.raises(RatingsError) as caught:
         read_ratings(source, **options)
     sentence = str(caught.value)

@@ -1,4 +1,4 @@
-"""One table written in every form is read back as the same ratings."""
+"""A table written in any format is read back as the same ratings."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ LIST = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, uni
 def test_text_round_trip(
     users: list[Any], items: list[Any], pairs: list[tuple[int, int]], data: Any, tmp_path: Path
 ) -> None:
-    """Ids come back as whole numbers if all of them can be, else as the strings in the file."""
+    """Ids are read as whole numbers if all of them are, else as the strings in the file."""
     number = st.floats(-1e6, 1e6, width=32)
     rating = [data.draw(number) for _ in pairs]
     table = Plain(

@@ -1,4 +1,4 @@
-"""What comes from outside: panics, bombs, claims that cannot be true, and other encodings."""
+"""Untrusted files: panics of libraries, decompression bombs, false sizes, other encodings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GOOD = "user,item,rating\n1,2,3\n4,5,6\n"
 
 
 class PanicException(BaseException):
-    """As a library in Rust raises it: not an Exception."""
+    """A panic as Rust libraries raise it: not an Exception."""
 
 
 def panic(*_: Any, **__: Any) -> Any:
@@ -96,7 +96,7 @@ def claiming(path: Path, rows: int) -> None:
 
 @pytest.mark.parametrize("rows", [201, 10**12, 2**58])
 def test_numbers_of_rows_are_checked(rows: int, tmp_path: Path) -> None:
-    """Polars would make room for all of them, and end the process where there is too little."""
+    """Polars would allocate memory for all of them, and the process might be killed."""
     path = parquet_file(random_table(1), tmp_path)
     claiming(path, 200)
     assert len(read_ratings(path)) == 200
@@ -126,7 +126,7 @@ def test_highly_compressible_rows_count_by_their_size_in_memory(tmp_path: Path) 
     ],
 )
 def test_valid_files_pass(options: dict[str, Any], tmp_path: Path) -> None:
-    """Written by another library, also with columns of lists and structures, and without values."""
+    """Files written by another library, with columns of lists and structures, and with nulls."""
     table = random_table(4)
     columns = {"user": table.user, "item": table.item, "rating": table.rating, "time": table.time}
     others = {"list": [[1, 2]] * 200, "pair": [{"a": 1, "b": None}] * 200, "null": [None] * 200}
@@ -191,7 +191,7 @@ def test_encrypted_archive_is_refused(tmp_path: Path) -> None:
 
 
 def arrays(**headers: str) -> bytes:
-    """Return an .npz file of three rows with other headers than it should have."""
+    """Return an .npz file of three rows with modified headers."""
     files = {}
     for name in ("user", "item", "rating"):
         header = (
@@ -218,9 +218,7 @@ def arrays(**headers: str) -> bytes:
         "{",
     ],
 )
-def test_array_headers_are_checked_before_allocation(
-    header: str, tmp_path: Path
-) -> None:
+def test_array_headers_are_checked_before_allocation(header: str, tmp_path: Path) -> None:
     path = tmp_path / "r.npz"
     path.write_bytes(arrays())
     assert len(read_ratings(path)) == 3
@@ -273,7 +271,7 @@ def test_encoding_advice_fits_the_interface(tmp_path: Path) -> None:
 
 
 def sources(ids: list[int], folder: Path) -> list[Any]:
-    """One table of these users, in every kind of source that has types and that has none."""
+    """One table of these users, in all kinds of typed and untyped sources."""
     count = len(ids)
     frame = pl.DataFrame(
         {"user": [str(i) for i in ids], "item": [1] * count, "rating": [3] * count}
@@ -303,9 +301,7 @@ def test_whole_numbers_are_int64(largest: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("largest", [2**63, 2**64 - 1, 10**25])
-def test_too_large_whole_numbers_are_refused_in_all_formats(
-    largest: int, tmp_path: Path
-) -> None:
+def test_too_large_whole_numbers_are_refused_in_all_formats(largest: int, tmp_path: Path) -> None:
     for source in sources([1, 2, largest], tmp_path):
         assert f"the user is {largest}, which is too big" in refused(source)
         if not str(source).endswith(".npz"):
@@ -317,9 +313,7 @@ def test_too_large_whole_numbers_are_refused_in_all_formats(
 
 
 @pytest.mark.parametrize("odd", ["007", "+7", "-0"])
-def test_non_canonical_numbers_stay_distinct_ids(
-    odd: str, tmp_path: Path
-) -> None:
+def test_non_canonical_numbers_stay_distinct_ids(odd: str, tmp_path: Path) -> None:
     rows, path = range(1500), tmp_path / "r.csv"
     path.write_text("user,item,rating\n" + "".join(f"{n},1,3\n" for n in rows) + f"{odd},1,4")
     prize = tmp_path / "mv_1.txt"

@@ -1,4 +1,4 @@
-"""Folders and archives as MovieLens and the Netflix Prize hand them out."""
+"""Folders and archives as distributed by MovieLens and the Netflix Prize."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def refused(path: Path) -> str:
 
 
 def test_files_read_together_are_kept_separate(tmp_path: Path) -> None:
-    """What is wrong has its own file and line; a file without a movie has not that before it."""
+    """Errors name the right file and line; a file without a movie does not continue the last."""
     good, row = "7:\n1,3,2005-09-06\n", "2,4,2005-09-06\n"
     for name, text in {"mv_1.txt": good, "mv_2.txt": "8:\n" + row, "mv_3.txt": row}.items():
         (tmp_path / name).write_text(text)

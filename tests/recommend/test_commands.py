@@ -1,4 +1,4 @@
-"""`svmp recommend` through the real executable: from a file to answers; bad input, exit code 2."""
+"""`svmp recommend` by the executable: from a file to results; exit code 2 on invalid input."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_update_writes_a_new_model(model: Path, tmp_path: Path) -> None:
 def test_all_commands_on_events(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     user, item = rng.integers(0, 40, 500), rng.integers(0, 15, 500)
-    item += 15 * (user % 2)  # two circles, each with items of its own
+    item += 15 * (user % 2)  # two groups of users, with separate items
     rows = np.column_stack([user, item, rng.integers(1, 4, 500)])
     data, out = tmp_path / "plays.csv", tmp_path / "events.svmp"
     np.savetxt(data, rows, "%d", ",", header="user,item,plays", comments="")

@@ -1,4 +1,4 @@
-"""Random graphs: what is drawn is allowed, has the odds asked for, and is always the same."""
+"""Random graphs: draws are valid, have the given odds, and are reproducible."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from svmp.recommend.graph import EventGraph, network, popularity
 @settings(max_examples=100)
 @given(st.lists(st.floats(0.0, 10.0), min_size=1, max_size=30).filter(lambda w: sum(w) > 1e-3))
 def test_alias_table_has_the_given_odds(weights: list[float]) -> None:
-    """Column i says i, or its alias, as often as there are columns."""
+    """Column i is drawn uniformly, and gives item i or its alias."""
     expected = np.array(weights) / sum(weights)
     table = odds(np.array(weights))
     found = table.keep / len(weights)
@@ -60,7 +60,7 @@ def test_graph_has_all_events_and_distinct_negatives(
 
 
 def test_negatives_are_drawn_with_the_given_odds() -> None:
-    """One other at a time, many times: frequencies within five standard errors."""
+    """One negative at a time, many times: frequencies within five standard errors."""
     weights = np.array([1.0, 2.0, 5.0, 0.5, 8.0])
     events = EventGraph(np.arange(20_001), np.zeros(20_000, np.int32), weights, 1.0)
     found = events.draw(3, 1)[1::2]

@@ -1,4 +1,4 @@
-"""Data with next to nothing in them: a sensible answer, or one clear sentence."""
+"""Very small data: a sensible result, or one clear error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The evaluation against its parts worked out one by one."""
+"""Evaluation, compared with plain loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events: the averaging over graphs, folding in, and the rules, against what they must be."""
+"""Events: averaging over graphs, fold-in and ranking scores, compared with independent results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from svmp.recommend.side import Side
 
 
 def circles(users: int = 60, items: int = 40, seed: int = 0) -> sparse.csr_array:
-    """Two circles of users; each takes a third of its own half of the items, and a few others."""
+    """Two groups of users; each takes a third of its own half of the items, and a few others."""
     rng = np.random.default_rng(seed)
     same = (np.arange(users)[:, None] % 2) == (np.arange(items) % 2)
     taken = rng.random((users, items)) < np.where(same, 0.35, 0.02)
@@ -48,7 +48,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_does_not() -> None:
     assert not np.array_equal(one.items_.side.mean, other.items_.side.mean)
 
 
-# --- the engine: networks whose rows are drawn anew -----------------------------------------
+# --- online inference: networks whose rows are drawn in each iteration ----------------------
 
 
 def coin(values: Any) -> svmp.Model:
@@ -80,7 +80,7 @@ def test_online_inference_on_one_network_equals_full_vb() -> None:
 
 
 def test_fold_in_equals_a_fit_with_known_items(model: EventModel) -> None:
-    """With certain items, against svmp.fit on the network that the rows are."""
+    """With known items, compared with svmp.fit on the network of the rows."""
     side = model.items_.side
     nothing = np.zeros_like(side.bias_var), np.zeros_like(side.cov)
     certain = EventModel(**model.get_params())
@@ -145,10 +145,8 @@ def test_probability_is_close_to_the_integral(mean: float, var: float) -> None:
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9])
-def test_intervals_of_probabilities_have_their_coverage(
-    model: EventModel, level: float
-) -> None:
-    """Against draws of z, whose mean and variance the scores of the model are."""
+def test_intervals_of_probabilities_have_their_coverage(model: EventModel, level: float) -> None:
+    """Compared with draws of z with the mean and variance of the model's scores."""
     users, items = np.arange(20), np.arange(20)
     low, high = model.predict_interval(users, items, level)
     mean, var = model._logits(users, items, "error")
@@ -193,7 +191,7 @@ def test_evaluation_includes_popularity() -> None:
 
 
 def test_counts_are_repeated_events() -> None:
-    """A pair three times is a count of 3, and not what it is once."""
+    """A pair that is repeated three times is a count of 3, and differs from a single one."""
     user, item = np.nonzero(circles().toarray())
     again = np.append(user, [user[0]] * 2), np.append(item, [item[0]] * 2)
     count = np.ones(len(user))
@@ -264,7 +262,7 @@ def test_one_user_or_one_item(shape: tuple[int, int]) -> None:
 
 
 def drawn_events(seed: int, count: int) -> tuple[Any, Any]:
-    """Events of two circles of 40 people, each with 20 items of its own."""
+    """Events of two groups of 40 users, with 20 items each."""
     rng = np.random.default_rng(seed)
     user, item = rng.integers(0, 80, count), rng.integers(0, 20, count)
     return user, item + 20 * (user % 2)

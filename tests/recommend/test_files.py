@@ -1,4 +1,4 @@
-"""A model in a folder and back; a damaged one is refused in one sentence."""
+"""Save and load models; damaged ones are refused with one sentence."""
 
 from __future__ import annotations
 
@@ -102,7 +102,9 @@ def nan(folder: Path) -> None:
         (nan, "is no q"),
     ],
 )
-def test_damaged_files_are_reported(damage: Callable[[Path], Any], says: str, tmp_path: Path) -> None:
+def test_damaged_files_are_reported(
+    damage: Callable[[Path], Any], says: str, tmp_path: Path
+) -> None:
     fitted().save(tmp_path / "m.svmp")
     damage(tmp_path / "m.svmp")
     with pytest.raises(FileError, match=says) as caught:

@@ -1,4 +1,4 @@
-"""One user given the items: the closed form is where the engine's updates end."""
+"""Fold-in: the closed form is the fixed point of the engine's updates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.recommend.tools import drawn, fitted
 
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
 def test_posterior_is_the_fixed_point_of_the_engine(covariance: Any) -> None:
-    """The engine's messages to the user's variables, one after another, with q(items) still."""
+    """The engine's messages to the user's variables, one after another, with fixed q(items)."""
     model = copy(fitted(covariance))
     prior = replace(model.users_.prior, mean=np.array([[0.8, -0.5, 0.3]], np.float32))
     model.users_ = replace(model.users_, prior=prior)  # far from 0, so that it counts
@@ -62,7 +62,7 @@ def test_explanation_adds_up_to_the_prediction(covariance: Any, noise: Any) -> N
 
 
 def test_person_is_explained_by_their_ratings() -> None:
-    """Who has a user's ratings has that user's reasons, and nothing is left over."""
+    """A person with a user's ratings gets the same explanation, without a remainder."""
     model = fitted()
     rows = model.history_.rows(7)
     keys, ratings = model.history_.item[rows], model.history_.rating[rows]
@@ -77,7 +77,7 @@ def test_person_is_explained_by_their_ratings() -> None:
 
 
 def test_contribution_is_the_effect_of_changing_a_rating() -> None:
-    """The prediction for a person is linear in each rating, and so is that rating's part."""
+    """The prediction for a person is linear in each rating, and so is its contribution."""
     model = fitted()
     items, ratings = model.items_.ids[[2, 9, 21]], np.array([2.0, 5.0, 3.0])
     target = model.items_.ids[[33]]

@@ -1,4 +1,4 @@
-"""Heavy-tailed ratings: most items have one or two, and some users give almost always the same."""
+"""Heavy-tailed ratings: most items have one or two, and some users almost always give the same."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ QUIET: Any = {"progress": False, "threads": 1}
 def heavy(scale: float, seed: int) -> tuple[Ratings, Any]:
     """Draw ratings from 0 to 10 without factors; return the eccentric users as well.
 
-    An eight of all users hardly differ in their ratings; the eccentrics give hundreds of items,
-    from all over the catalogue, one and the same rating but for a few that get a 10.
+    An eighth of all users hardly vary their ratings; eccentric users give hundreds of items the
+    same rating, except for a few that get a 10.
     """
     rng = np.random.default_rng([seed, 15])
     users, items, count = round(40_000 * scale), round(80_000 * scale), round(250_000 * scale)
@@ -62,7 +62,7 @@ def model_of(scale: float, seed: int, factors: int) -> RatingModel:
 
 
 def check_lists(model: RatingModel, eccentrics: Any, users: int) -> None:
-    """Few items are of eccentrics alone, most have several ratings, and scores fit the scale."""
+    """Few items have only eccentric ratings, most have several ratings, and scores are in range."""
     history, some = model.history_, np.arange(users)
     shown = model.items_.keys(model.recommend(model.users_.ids[some], 10).items.ravel())
     counts = np.bincount(history.item, minlength=len(model.items_))

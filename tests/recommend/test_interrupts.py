@@ -1,4 +1,4 @@
-"""Ctrl-C in Python: what was learned is kept, or all is as before."""
+"""Ctrl-C in Python: progress is kept, or the model is unchanged."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_second_interrupt_raises_and_leaves_the_model_unchanged(
 
 
 def test_interrupt_before_the_first_sweep_raises(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of ratings too few to hold any out."""
+    """With too few ratings to hold any out."""
     usual = run.Run.__post_init__
 
     def pressed(self: run.Run) -> None:
@@ -79,9 +79,7 @@ def test_interrupt_before_the_first_sweep_raises(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_interrupted_update_changes_nothing(
-    kind: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_update_changes_nothing(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = small(kind).fit(drawn(0))
     before = dict(model.__dict__)
     press(monkeypatch, run.Run if kind is RatingModel else Online, 1)

@@ -1,4 +1,4 @@
-"""Scores against scikit-learn and against what one would write down first."""
+"""Scores, compared with scikit-learn, SciPy and plain loops."""
 
 from __future__ import annotations
 

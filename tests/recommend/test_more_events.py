@@ -1,4 +1,4 @@
-"""More events: an update with new items ranks as a fit to everything does."""
+"""Updates with more events: rankings of new items are like those of a full fit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Log(NamedTuple):
 
 
 def drawn(users: int, items: int, count: int, seed: int, tastes: int = 4) -> Log:
-    """Events with tastes: activity and popularity have heavy tails, and so has what is liked."""
+    """Simulated events: activity, popularity and preferences have heavy tails."""
     rng = np.random.default_rng(seed)
     activity = np.exp(rng.standard_normal(users))
     popular = rng.permutation(np.log((np.arange(items) + 5.0) ** -0.9))
@@ -47,7 +47,7 @@ def drawn(users: int, items: int, count: int, seed: int, tastes: int = 4) -> Log
 
 
 def late(kind: str, log: Log, seed: int) -> tuple[NDArray[np.bool_], Ints]:
-    """Return which events come late, and the items that are new then."""
+    """Return which events come late, and the items that are new by then."""
     rng = np.random.default_rng([seed, 1])
     users, items = np.unique(log.user), np.unique(log.item)
     count = np.bincount(log.item)
@@ -72,12 +72,12 @@ def ndcg(model: EventModel, test: Log, n: int = 20) -> float:
 
 
 def share(model: EventModel, items: Ints, n: int = 20) -> float:
-    """Return how much of the lists some items fill."""
+    """Return the share of the lists that some items occupy."""
     return float(np.isin(model.recommend(model.users_.ids, n, progress=False).items, items).mean())
 
 
 class Compared(NamedTuple):
-    """An update, and a fit to everything."""
+    """An updated model, and a fit to all events."""
 
     update: float
     refit: float
@@ -113,10 +113,8 @@ def test_update_ranks_like_a_full_fit(kind: str, updates: int) -> None:
 @pytest.mark.parametrize(
     ("kind", "updates"), [("items", 1), ("popular", 1), ("mixed", 1), ("mixed", 8)]
 )
-def test_update_ranks_like_a_full_fit_on_real_data(
-    name: str, kind: str, updates: int
-) -> None:
-    """Users of goodbooks have few events, of which later ones tell less than in a fit."""
+def test_update_ranks_like_a_full_fit_on_real_data(name: str, kind: str, updates: int) -> None:
+    """Users of goodbooks have few events, of which later ones count less than in a fit."""
     found = [compare(log_of(name, seed), kind, seed, updates, factors=16) for seed in range(2)]
     update, refit, filled, by_refit = np.mean(found, axis=0)
     assert update > (0.9 if name == "goodbooks" else 0.97) * refit
@@ -138,7 +136,7 @@ def log_of(name: str, seed: int) -> Log:
     return Log(ratings.user.astype(int), ratings.item.astype(int)).at(np.isin(ratings.user, users))
 
 
-# --- which items were passed by -------------------------------------------------------------
+# --- negatives ------------------------------------------------------------------------------
 
 
 def table(log: Log, users: int, items: int) -> Ratings:
@@ -146,7 +144,7 @@ def table(log: Log, users: int, items: int) -> Ratings:
 
 
 def test_new_items_have_as_many_negatives_as_in_a_fit() -> None:
-    """Against graphs drawn for all events, as a fit draws them."""
+    """Compared with graphs drawn for all events, as in a fit."""
     log = drawn(200, 150, 5000, seed=3)
     new = log.item >= 130
     model = EventModel(2, iterations=1, **QUIET).fit(table(log.at(~new), 200, 130))
@@ -173,7 +171,7 @@ def test_new_items_have_as_many_negatives_as_in_a_fit() -> None:
 
 
 def test_draw_times_equal_sampling_without_replacement() -> None:
-    """Items come after exponential times; on average as many have come as are wanted."""
+    """Items arrive after exponential times; on average the wanted number has arrived."""
     log = drawn(40, 60, 500, seed=5)
     history = History.of(table(log, 40, 60))
     odds = popularity(history.item, 60, 1.0)
@@ -200,7 +198,7 @@ def test_items_without_new_events_do_not_change() -> None:
 
 
 def test_new_users_with_only_new_items_get_items_of_their_group() -> None:
-    """Two new circles of people, each with new items of its own."""
+    """Two new groups of users, each with new items."""
     rng = np.random.default_rng(2)
     model = EventModel(6, **QUIET).fit(drawn(200, 100, 4000, seed=2))
     user = np.repeat(np.arange(1000, 1060), 8)
@@ -228,7 +226,7 @@ def test_many_small_updates_of_an_item_equal_one_large_update() -> None:
 
 
 def test_repeated_updates_use_different_draws() -> None:
-    """Else the same items would be passed by each time that a user takes something."""
+    """Otherwise the same negatives would be drawn each time that a user takes something."""
     log = drawn(100, 80, 2000, seed=6)
     model = EventModel(2, **QUIET).fit(log)
     moved = []
@@ -254,7 +252,7 @@ def test_update_of_a_saved_model_equals_update_of_the_original(tmp_path: Path) -
 
 
 def test_counts_of_new_items_are_repeated_events() -> None:
-    """A pair that is there three times is an item of three events."""
+    """A pair that is repeated three times is three events."""
     log = drawn(100, 60, 1500, seed=8)
     model = EventModel(2, counts=True, **QUIET).fit(log)
     model.update(([1, 2, 3], [500, 500, 500], [3, 1, 2]))

@@ -32,7 +32,9 @@ def test_moments_equal_numerical_integrals(mean: float, std: float) -> None:
 
 @pytest.mark.parametrize("level", [0.5, 0.9])
 @pytest.mark.parametrize(("mean", "std"), CASES)
-def test_intervals_have_their_coverage_and_contain_the_mean(mean: float, std: float, level: float) -> None:
+def test_intervals_have_their_coverage_and_contain_the_mean(
+    mean: float, std: float, level: float
+) -> None:
     arrays = np.array([mean]), np.array([std**2])
     (low,), (high,) = interval(*arrays, level)
     chance = expit(np.random.default_rng(0).normal(mean, std, 200_000))
@@ -87,7 +89,7 @@ def test_predictions_lie_in_their_intervals(model: EventModel) -> None:
 
 
 def test_predictions_are_close_to_draws_of_the_factors(model: EventModel) -> None:
-    """The logit is no exact Normal: it has products of factors."""
+    """The logit is not exactly Normal: it has products of factors."""
     users = model._population(model.users_).shrunk(model.users_.side.at(np.arange(20)))
     items = model._population(model.items_).shrunk(model.items_.side.at(np.arange(20)))
     rng = np.random.default_rng(0)
@@ -104,7 +106,7 @@ def test_predictions_are_close_to_draws_of_the_factors(model: EventModel) -> Non
 
 @pytest.mark.parametrize("explore", ["thompson", "ucb"])
 def test_exploration_does_not_fill_lists_with_unknown_items(explore: str) -> None:
-    """Most items have an event or two; lists go on to be of items that people take."""
+    """Most items have an event or two; lists should still consist of items that users take."""
     rng = np.random.default_rng(3)
     log = drawn(300, 200, 6000, seed=3)
     user = np.append(log.user, rng.choice(300, 1500))

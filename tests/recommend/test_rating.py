@@ -68,7 +68,7 @@ def test_the_same_seed_gives_the_same_bits_on_any_threads() -> None:
 
 @pytest.mark.parametrize("at", [1, 4])
 def test_ctrl_c_ends_the_sweeps_and_leaves_a_model(monkeypatch: Any, at: int) -> None:
-    """Of the stages with ratings held out; the few sweeps over all ratings follow."""
+    """Interrupts a stage with held-out ratings; the few sweeps over all ratings follow."""
     advance = Online.advance
 
     def pressed(self: Online, model: Any) -> None:
@@ -85,7 +85,7 @@ def test_ctrl_c_ends_the_sweeps_and_leaves_a_model(monkeypatch: Any, at: int) ->
 
 
 def test_intervals_have_their_coverage() -> None:
-    """Conformal intervals hold their share of ratings like those held out, whatever q is."""
+    """Conformal intervals have their coverage on exchangeable ratings, whatever q is."""
     rng = np.random.default_rng(0)
     std = rng.uniform(0.5, 2, 40_000)
     error = std * rng.standard_t(3, 40_000)  # far from Normal
@@ -136,7 +136,7 @@ def test_unknown_ids_get_the_prior_or_an_error() -> None:
 
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
 def test_prior_mean_of_factors_is_that_of_all_users(covariance: Any) -> None:
-    """At rest the mean m of a factor has tau (sum E[u] - N m) = guess m: all its messages."""
+    """At the fixed point the mean m of a factor has tau (sum E[u] - N m) = guess m."""
     train = drawn(3)
     options: Any = {"calibrate": 0, "max_sweeps": 400, "tol": 1e-9, "progress": False}
     model = RatingModel(3, covariance=covariance, threads=1, **options).fit(train)
@@ -243,7 +243,7 @@ def test_deviation_of_a_similarity_equals_draws() -> None:
 @pytest.mark.parametrize("factors", [0, 3])
 @pytest.mark.parametrize("most", [1, 2, 3, 7, 12, 15, 40])
 def test_number_of_sweeps_is_limited(most: int, factors: int) -> None:
-    """Those of both ways that are tried, and the last ones over all ratings, count as well."""
+    """Both variants of the repeated stage, and the last sweeps over all ratings, count."""
     model = RatingModel(factors, max_sweeps=most, tol=0, progress=False, threads=1)
     model.fit(drawn(1))
     assert model.sweeps_ is not None

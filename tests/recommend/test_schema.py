@@ -80,7 +80,9 @@ def test_saved_parameters_are_checked_like_arguments(name: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", OF_EVENTS)
-def test_saved_parameters_of_events_are_checked(name: str, events: EventModel, tmp_path: Path) -> None:
+def test_saved_parameters_of_events_are_checked(
+    name: str, events: EventModel, tmp_path: Path
+) -> None:
     for value in OF_EVENTS[name]:
         events.save(tmp_path / "m.svmp")
         change(parameters={**events.get_params(), name: value})(tmp_path / "m.svmp")
@@ -218,7 +220,9 @@ def test_ids_are_checked(ids: list[Any], tmp_path: Path) -> None:
     refused(path)
 
 
-def test_panic_is_reported_as_a_damaged_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_panic_is_reported_as_a_damaged_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "m.svmp"
     fitted().save(path)
     monkeypatch.setattr(pl, "read_parquet", panic)

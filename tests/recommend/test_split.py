@@ -1,4 +1,4 @@
-"""Splits take every row once, and leave out what they say."""
+"""Splits use every row once, and hold out the right rows."""
 
 from __future__ import annotations
 

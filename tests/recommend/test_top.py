@@ -1,4 +1,4 @@
-"""The best n against sorting, and what recommend may and may not return."""
+"""The n best items, compared with sorting; and which items recommend may return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More ratings: known and new users and items, close to fitting anew."""
+"""Updates with more ratings, of known and new users and items, are close to a new fit."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_update_adds_new_users_and_items_and_keeps_the_rest() -> None:
 
 
 def test_updated_bias_is_the_closed_form_posterior() -> None:
-    """Without factors, one rating of one user whose item is certain: a Normal with known noise."""
+    """Without factors, one rating of a known item: a Normal with known noise."""
     model = RatingModel(0, **QUIET).fit(drawn(5))
     user, items = 3, model.items_.side
     rated = model.history_.item[model.history_.rows(user)]
@@ -79,7 +79,7 @@ def test_second_rating_of_a_pair_replaces_the_first() -> None:
 
 
 def test_second_rating_moves_q_by_the_difference() -> None:
-    """Without factors, and with a certain item: the posterior of one rating for another."""
+    """Without factors and with a known item: the posterior of the new rating instead of the old."""
     model = RatingModel(0, noise="shared", **QUIET).fit(drawn(5))
     rows = model.history_.rows(3)
     item, old = int(model.history_.item[rows][0]), float(model.history_.rating[rows][0])

@@ -1,4 +1,4 @@
-"""Connections within bounds, over real sockets, with both of uvicorn's protocols."""
+"""Limits of connections, over real sockets, with both of uvicorn's protocols."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class H11(LimitedProtocol, H11Protocol):  # type: ignore[misc]
 
 
 class HttpTools(LimitedProtocol, httptools.HttpToolsProtocol):  # type: ignore[misc, name-defined]
-    """The quicker one."""
+    """The faster protocol."""
 
 
 class App:
-    """Answers with the length of the body; /long with more than any buffer holds."""
+    """Responds with the length of the body; /long with more than any buffer holds."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -87,7 +87,7 @@ def connect(port: int, sent: bytes = b"") -> socket.socket:
 
 
 def rest(connection: socket.socket) -> bytes:
-    """Return all that comes until the other side closes; a test fails if it never does."""
+    """Return everything until the server closes the connection; a test fails if it never does."""
     parts = []
     try:
         while part := connection.recv(65536):
@@ -159,7 +159,7 @@ def test_slow_headers_end_the_connection(protocol: Any) -> None:
 
 @pytest.mark.slow
 def test_active_connection_stays_open(protocol: Any) -> None:
-    """It lives for several times as long as headers may take."""
+    """It stays open for several times the time limit of headers."""
     with (
         serving(protocol, ConnectionLimits(head_seconds=3.0)) as (port, _),
         connect(port) as steady,

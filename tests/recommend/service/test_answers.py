@@ -1,4 +1,4 @@
-"""The service says what the model says; what cannot be answered is refused with a reason."""
+"""The service answers as the model does; invalid requests are refused with a reason."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ask(client: httpx.Client, path: str, status: int = 200, **body: Any) -> Any:
 
 
 def history(model: Any, keys: Any) -> list[dict[str, Any]]:
-    """A history of some items, with ratings, or counts, from 1 up."""
+    """A history of some items, with ratings, or counts, from 1."""
     return [{"item": model.items_.ids[k].item(), "rating": 1.0 + n % 3} for n, k in enumerate(keys)]
 
 

@@ -1,4 +1,4 @@
-"""Titles from a file, and the demo's own."""
+"""Titles from a file, and those of the demo."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_demo_is_reproduced_by_its_script(tmp_path: Path) -> None:
 
 
 def test_rating_comedies_highly_recommends_comedies() -> None:
-    """The factors have found the genres, which the model was never told."""
+    """The factors have found the genres, which are not in the data."""
     model = RatingModel.load(demo.MODEL)
     titles = read_titles(demo.TITLES, model)
     for genre in demo.WORDS:

@@ -1,4 +1,4 @@
-"""`svmp recommend serve` as people start it, and what it refuses."""
+"""`svmp recommend serve` by the executable, and its errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .conftest import PATIENCE, ROOT, SVMP, started, wait_for
 
 
 def refused(*arguments: object, **variables: str) -> str:
-    """Return the one sentence with which the command ends."""
+    """Return the single line of the command's error."""
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [SVMP, "recommend", "serve", *map(str, arguments)],
@@ -66,7 +66,7 @@ def test_processes_share_requests_and_metrics_and_end_together() -> None:
 
 
 def children(pid: int) -> set[int]:
-    """Return the processes that answer."""
+    """Return the worker processes."""
     found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     lines = {int(child): Path(f"/proc/{child}/cmdline") for child in found}
     return {child for child, line in lines.items() if b"spawn_main" in line.read_bytes()}
@@ -86,7 +86,7 @@ def test_ended_process_is_replaced() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("delay", [0.0, 1.0])
 def test_ctrl_c_at_a_terminal_ends_all_processes_quietly(delay: float) -> None:
-    """Also while they start."""
+    """Also while the processes start."""
     process = subprocess.Popen(
         [SVMP, "recommend", "serve", "--workers", "2", "--port", "0"],
         stdout=subprocess.PIPE,

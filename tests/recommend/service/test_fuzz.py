@@ -1,4 +1,4 @@
-"""Requests made up from the service's own description: answered, or refused, never 500."""
+"""Requests generated from the OpenAPI schema: answered or refused, never 500."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may ask, how much and how long; malformed requests are refused with a reason, never 500."""
+"""Access, size and time limits; malformed requests are refused with a reason, never 500."""
 
 from __future__ import annotations
 
@@ -53,9 +53,7 @@ MALFORMED: dict[str, tuple[bytes, dict[str, str], int]] = {
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("case", MALFORMED)
-def test_malformed_body_is_refused_with_a_reason(
-    films: httpx.Client, path: str, case: str
-) -> None:
+def test_malformed_body_is_refused_with_a_reason(films: httpx.Client, path: str, case: str) -> None:
     body, headers, status = MALFORMED[case]
     answer = films.post(path, content=body, headers=headers)
     assert answer.status_code == status, answer.text

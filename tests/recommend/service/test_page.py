@@ -1,4 +1,4 @@
-"""The page in a browser: rate, and the list moves, with reasons; events, keyboard, looks."""
+"""The page in a browser: ratings change the list and its explanations; keyboard, layout."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def taken(folder: Path) -> Iterator[str]:
 
 
 def search(page: Any, expect: Any, words: str, first: str) -> Any:
-    """StepContext for something; return the first that is found."""
+    """Search for a text; return the first result."""
     page.get_by_role("searchbox", name="Find something you know").fill(words)
     found = page.locator("#found .item").first
     expect(found).to_contain_text(first)
@@ -47,7 +47,7 @@ def star(where: Any, stars: int) -> Any:
 
 
 def settled(page: Any, expect: Any) -> None:
-    """Wait until the list and its reasons are those of what is rated."""
+    """Wait until the list and its explanations are up to date with the ratings."""
     expect(page.locator("#top")).to_have_attribute("aria-busy", "false")
 
 
@@ -56,7 +56,7 @@ def tops(page: Any) -> list[str]:
 
 
 def width(page: Any, row: int = 0) -> float:
-    """How wide the uncertainty of a recommendation is, from 0 to 1."""
+    """Return the width of the interval of a recommendation, from 0 to 1."""
     script = """plot => Number(plot.style.getPropertyValue('--right'))
                  - Number(plot.style.getPropertyValue('--left'))"""
     return float(page.locator("#top .plot").nth(row).evaluate(script))
@@ -193,7 +193,7 @@ def test_page_can_be_used_by_keyboard(page: Any, url: str, expect: Any) -> None:
 
 
 def test_page_layout_on_all_screens(new_page: Callable[..., Any], url: str, expect: Any) -> None:
-    """As wide as the window, text with a contrast of 4.5, and a name for all that acts."""
+    """The page fits the window, text has a contrast of 4.5, and controls have names."""
     for looks in ({}, {"color_scheme": "dark"}, PHONE):
         page = new_page(**looks)
         page.goto(url)

@@ -1,4 +1,4 @@
-"""A new model is taken over as a whole; a damaged one is refused, and the one before goes on."""
+"""A new model replaces the old one as a whole; a damaged one is refused, and the old one stays."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ def current_of(path: Path) -> CurrentModel:
 
 
 def other() -> RatingModel:
-    """The demo with other items: each is worth a star less."""
+    """The demo with other items, each rated one star less."""
     model = RatingModel.load(demo.MODEL)
     model.offset_ -= 1
     return model
 
 
 def cut(path: Path) -> None:
-    """As if the disk had been full: in place, under the model in use."""
+    """Truncate the files in place, as if the disk were full, under the model in use."""
     with (path / ARRAYS).open("r+b") as file:
         file.truncate(5_000)
 
 
 def spoil(path: Path) -> None:
-    """Put in a factor that is not finite, in place."""
+    """Write a factor that is not finite, in place."""
     with (path / ARRAYS).open("r+b") as file:
         file.seek(-4, 2)
         file.write(np.array([np.nan], np.float32).tobytes())
@@ -165,7 +165,7 @@ def test_library_panic_is_a_refusal(path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_watch_survives_any_exception(
     failing: str, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever a look raises, /health says so, and the next sound model is taken over."""
+    """Whatever a check raises, /health reports it, and the next valid model is loaded."""
     monkeypatch.setattr(swapping, "PAUSE", 0.01)
     with client_of(path) as client:
         with monkeypatch.context() as broken:
@@ -185,7 +185,7 @@ def test_damaged_first_model_is_refused_at_start(path: Path) -> None:
 
 
 def test_no_request_is_dropped_while_models_change(path: Path) -> None:
-    """Ask without pause, from several connections, while the model is replaced three times."""
+    """Send requests on several connections while the model is replaced three times."""
     low, high = load(demo.MODEL), other()
     bodies: list[tuple[str, Any]] = [
         ("/recommend", {"users": [3]}),
