@@ -159,7 +159,7 @@ def test_interrupted_fit_saves_the_model(ratings: Path, events: list[str], tmp_p
     out = tmp_path / "model"
     fit = ["recommend", "fit", ratings, "-o", out, "--factors", 2, *events]
     said, last = during("Online 2", *fit)
-    assert last.endswith(": the model that is saved is of what was learned by then")
+    assert last.endswith(": the saved model is what was learned until then")
     assert "users" in said
     model = load(out)
     top = model.recommend(model.users_.ids, 3)
@@ -177,7 +177,7 @@ def test_interrupt_is_reported_in_json(ratings: Path, tmp_path: Path) -> None:
 def test_interrupted_evaluation_prints_scores(ratings: Path) -> None:
     arguments = ["recommend", "evaluate", ratings, "--factors", 2]
     said, last = during("Online 2", *arguments)
-    assert last.endswith(": the scores are those of what was learned by then")
+    assert last.endswith(": the scores are those of the model that was learned until then")
     assert "popularity" in said
 
 
@@ -195,7 +195,7 @@ def test_interrupted_update_leaves_the_model_unchanged(
     sweep = "Online 1" if kind is EventModel else "Run 1"
     update = ["recommend", "update", out, more, "--duplicates", "last"]
     said, last = during(sweep, *update)
-    assert (said, last) == ("", f"svmp: interrupted: {out} is as it was")
+    assert (said, last) == ("", f"svmp: interrupted: {out} is unchanged")
     assert {file.name: file.read_bytes() for file in out.iterdir()} == before
     assert {file.name for file in tmp_path.iterdir()} == {"model", "more.csv"}
 

@@ -212,7 +212,7 @@ class EventModel(FactorModel):
         known = keys >= 0
         seen, first = np.unique(keys[known], return_index=True)
         if len(seen) < known.sum():
-            raise ModelError("fold_in has one item twice; give a count")
+            raise ModelError("fold_in has an item twice; give its count instead")
         counted = event_times(times[known][first], self.counts)
         if counted.sum() > MOST_OF_ONE:
             raise ModelError(f"fold_in takes at most {MOST_OF_ONE:,} events of a user")

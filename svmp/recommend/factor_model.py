@@ -263,7 +263,7 @@ class FactorModel(BaseEstimator, ABC):
             except (TypeError, KeyError, ValueError, OverflowError) as error:
                 if isinstance(error, FileError):
                     raise
-                raise FileError(f"damaged: model.json makes no sense ({error!s:.100})") from None
+                raise FileError(f"damaged: model.json is invalid ({error!s:.100})") from None
         except FileError as error:
             raise FileError(f"{path}: {error}") from None
         return model

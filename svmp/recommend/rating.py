@@ -290,10 +290,10 @@ class RatingModel(FactorModel):
 
     def _own_restore(self, about: dict[str, Any], arrays: Arrays) -> None:
         low, high = check_range(about["range"]) or (1.0, 0.0)
-        need(-LARGE <= low <= high <= LARGE, "damaged: the range of ratings makes no sense")
+        need(-LARGE <= low <= high <= LARGE, "damaged: the range of ratings is invalid")
         self.range_, self.fit_, self.sweeps_ = (low, high), None, None
         self.prior_noise_ = number(about, "prior_noise", -(LARGE**2), LARGE**2)
-        need(self.prior_noise_ >= SMALL, "damaged: the noise is no variance")
+        need(self.prior_noise_ >= SMALL, "damaged: the noise variance is invalid")
         self.noise_, quantiles = arrays["noise"], arrays["quantiles"]
         need((np.diff(quantiles) >= 0).all(), "damaged: the quantiles are not in order")
         self.spread_ = Spread(number(about, "scale", 0, LARGE), quantiles)

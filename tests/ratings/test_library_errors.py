@@ -308,8 +308,8 @@ def test_too_large_whole_numbers_are_refused_in_all_formats(largest: int, tmp_pa
             found = read_ratings(source, text_ids=["user"])
             assert sorted(found.user_ids.tolist()) == sorted(["1", "2", str(largest)])
             assert found.item_ids.tolist() == [1]
-    assert "text_ids must be of" in refused(tmp_path / "a.csv", text_ids="user")
-    assert "text_ids must be of" in refused(tmp_path / "a.csv", text_ids=["rating"])
+    assert "text_ids must be a list of" in refused(tmp_path / "a.csv", text_ids="user")
+    assert "text_ids must be a list of" in refused(tmp_path / "a.csv", text_ids=["rating"])
 
 
 @pytest.mark.parametrize("odd", ["007", "+7", "-0"])

@@ -244,7 +244,7 @@ def test_invalid_requests_are_refused(model: EventModel) -> None:
         EventModel().recommend(1)
     with pytest.raises(svmp.ModelError, match="no item 99"):
         model.predict(1, 99)
-    with pytest.raises(svmp.ModelError, match="one item twice"):
+    with pytest.raises(svmp.ModelError, match="an item twice"):
         model.fold_in([1, 1])
     with pytest.raises(svmp.SvmpError, match="a rating is a count"):
         EventModel(counts=True, progress=False).fit(([0, 1], [0, 1], [1.5, 2.0]))

@@ -95,11 +95,11 @@ def nan(folder: Path) -> None:
         (change(format=99), "format 99, made by a newer version"),
         (change(format="x"), "damaged"),
         (change(kind="EventModel"), "this is a EventModel"),
-        (change(parameters={"depth": 3}), "makes no sense"),
-        (change(offset="x"), "makes no sense"),
-        (change(prior_noise=-1), "the noise is no variance"),
+        (change(parameters={"depth": 3}), "is invalid"),
+        (change(offset="x"), "is invalid"),
+        (change(prior_noise=-1), "the noise variance is invalid"),
         (change(shapes={"gone": [1]}), "there is no array 'gone'"),
-        (nan, "is no q"),
+        (nan, "is not a valid distribution"),
     ],
 )
 def test_damaged_files_are_reported(

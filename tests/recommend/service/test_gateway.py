@@ -135,7 +135,7 @@ def test_full_queue_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     with client_of(demo.MODEL) as client:
         answer = client.post("/recommend", json={"users": [1, 2]})
         assert answer.status_code == 503
-        assert "too much is waiting" in answer.json()["errors"]["request"]
+        assert "too many requests are waiting" in answer.json()["errors"]["request"]
         assert client.post("/recommend", json={"users": [1]}).status_code == 200
 
 
