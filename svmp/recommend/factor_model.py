@@ -310,6 +310,21 @@ class FactorModel(BaseEstimator, ABC):
     def _own_restore(self, about: dict[str, Any], arrays: files.Arrays) -> None:
         """Restore what `_own_state` returned."""
 
+    def _pairs(self, users: Any, items: Any, unknown: str) -> tuple[Keys, Side, Side]:
+        """Return user keys, q of the users and q of the items of pairs; -1 is not in the model."""
+        self._check_fitted()
+        item = self.items_.keys(items, unknown)
+        if isinstance(users, Person):
+            nobody = np.full(len(item), -1)
+            return nobody, users.side.at(np.zeros(len(item), np.int64)), self.items_.at(item)
+        user = self.users_.keys(users, unknown)
+        if len(user) != len(item) and 1 not in (len(user), len(item)):
+            raise ModelError(
+                f"give as many users as items, or one of either, not {len(user)} and {len(item)}"
+            )
+        user, item = np.broadcast_arrays(user, item)
+        return user, self.users_.at(user), self.items_.at(item)
+
     def _similar(self, known: EntityTable, others: EntityTable, one: Any, n: int) -> Top:
         self._check_fitted()
         check_whole("n", n, 0)
