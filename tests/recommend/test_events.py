@@ -240,7 +240,7 @@ def test_bad_parameters_are_refused(parameters: dict[str, Any], words: str) -> N
 
 
 def test_invalid_requests_are_refused(model: EventModel) -> None:
-    with pytest.raises(svmp.ModelError, match="no data yet"):
+    with pytest.raises(svmp.ModelError, match="not fitted yet"):
         EventModel().recommend(1)
     with pytest.raises(svmp.ModelError, match="no item 99"):
         model.predict(1, 99)

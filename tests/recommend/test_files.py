@@ -44,7 +44,7 @@ def test_load_returns_the_kind_that_was_saved(tmp_path: Path) -> None:
     events.save(path)
     assert isinstance(load(path), EventModel)
     change(kind="Oracle")(path)
-    with pytest.raises(FileError, match="Oracle is no model"):
+    with pytest.raises(FileError, match="Oracle is not a model"):
         load(path)
 
 

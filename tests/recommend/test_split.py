@@ -89,7 +89,7 @@ def test_invalid_splits_are_refused() -> None:
         split.random(without, 1.5)
     with pytest.raises(RatingsError, match="nothing to predict"):
         split.last_out(without)
-    with pytest.raises(RatingsError, match="out of one"):
+    with pytest.raises(RatingsError, match="at least two to split"):
         split.cold_items(without)
     with pytest.raises(RatingsError, match="at least 1"):
         split.last_out(without, 0)

@@ -213,7 +213,7 @@ def test_invalid_ratings_are_refused(
     if kind == "events" and rating is None:
         return  # taken once
     said = ask(client, "/fold-in", 422, history=[row])["errors"]["request"]
-    assert ("how often" if kind == "events" else "from 1 to 5") in said
+    assert ("is a count" if kind == "events" else "from 1 to 5") in said
 
 
 def test_search_by_title(films: httpx.Client) -> None:
