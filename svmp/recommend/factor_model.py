@@ -320,8 +320,8 @@ class FactorModel(BaseEstimator, ABC):
         user = self.users_.keys(users, unknown)
         if len(user) != len(item) and 1 not in (len(user), len(item)):
             raise ModelError(
-                f"there are {len(user)} users and {len(item)} items; give as many of both, or one of "
-                "either"
+                f"there are {len(user)} users and {len(item)} items; give as many of both, or one "
+                "of either"
             )
         user, item = np.broadcast_arrays(user, item)
         return user, self.users_.at(user), self.items_.at(item)

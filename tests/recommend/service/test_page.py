@@ -133,7 +133,7 @@ def test_page_for_a_model_of_events(page: Any, taken: str, expect: Any) -> None:
     expect(page.locator("#rated-title")).to_have_text("You took 3")
     settled(page, expect)
     expect(page.locator("#top .because").first).to_contain_text("for item it2")
-    assert all(int(title.split("it")[-1]) >= 15 for title in tops(page)[:5])  # the same circle
+    assert all(int(title.split("it")[-1]) >= 15 for title in tops(page)[:5])  # the same group
     expect(page.locator("#top .mean b").first).to_have_text(re.compile(r"\d+%"))
     page.locator("#rated .taken").first.click()  # not, after all
     expect(page.locator("#rated-title")).to_have_text("You took 2")
@@ -180,7 +180,7 @@ def test_page_can_be_used_by_keyboard(page: Any, url: str, expect: Any) -> None:
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
     expect(page.locator("#rated-title")).to_have_text("You rated 1")
-    for count in (2, 3):  # the focus stays where it was, though the list is drawn anew
+    for count in (2, 3):  # the focus stays where it was, though the list is redrawn
         page.keyboard.press("ArrowRight")
         given = page.locator("#rated .item input:checked")
         expect(given).to_have_value(str(count))
