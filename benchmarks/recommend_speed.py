@@ -21,7 +21,7 @@ from runs import Runs
 
 from svmp.recommend import RatingModel
 from svmp.recommend.history import History
-from svmp.recommend.side import Known, Side
+from svmp.recommend.side import EntityTable, Side
 from svmp.recommend.spread import Spread
 
 USERS, ITEMS, FACTORS, SEEN, RATED, FIRST = 100_000, 20_000, 32, 20, 50, 10
@@ -39,7 +39,7 @@ def drawn(users: int, seed: int = 0) -> RatingModel:
         bias, var = 0.3 * rng.standard_normal(size, np.float32), np.full(size, 0.1, np.float32)
         side = Side(bias, var, mean, np.full(mean.shape, 0.05, np.float32))
         prior = Side.prior(5.0, np.full(FACTORS, 10.0), full=False)
-        setattr(model, name, Known(what, np.arange(size), side, prior))
+        setattr(model, name, EntityTable(what, np.arange(size), side, prior))
     seen = rng.integers(0, ITEMS // SEEN, (users, SEEN)) + np.arange(SEEN) * (ITEMS // SEEN)
     item, rating = seen.astype(np.int32).ravel(), np.full(seen.size, 4, np.float32)
     model.history_ = History(np.arange(users + 1) * SEEN, item, rating)

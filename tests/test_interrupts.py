@@ -1,4 +1,4 @@
-"""Ctrl-C, as people press it: what there is, a sentence, exit code 130, and never a traceback."""
+"""Ctrl-C on the command line: partial results, one sentence, exit code 130, no traceback."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ main()
 
 
 def during(sweep: str, *arguments: object) -> tuple[str, str]:
-    """Press Ctrl-C at the end of a sweep; return what is written, and the last sentence."""
+    """Press Ctrl-C at the end of a sweep; return the output, and the last sentence."""
     return Command("-c", WAITING, sweep, *arguments).press(sweep).end()
 
 
 class Command:
-    """A command that runs."""
+    """A running command."""
 
     def __init__(self, *arguments: object, **variables: str) -> None:
         path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
@@ -74,7 +74,7 @@ class Command:
         self._killer.start()
 
     def press(self, *after: str) -> Command:
-        """Press Ctrl-C once a line on stderr has all these words."""
+        """Press Ctrl-C once a line on stderr contains all these words."""
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self.said.append(line)
@@ -107,7 +107,7 @@ def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("start", [MODULE, [SVMP]], ids=["module", "script"])
-def test_during_the_first_imports(start: list[Any]) -> None:
+def test_interrupt_during_the_first_imports(start: list[Any]) -> None:
     if start == [SVMP] and not SVMP.exists():
         pytest.skip("svmp is not installed")
     command = Command("-X", "importtime", *start, "--help").press("import time:", "svmp.errors")
@@ -143,23 +143,23 @@ main()
         (["study", "all", "--out", "nothing"], "svmp.study.settings"),
     ],
 )
-def test_during_imports(arguments: list[str], seen: str) -> None:
+def test_interrupt_during_imports(arguments: list[str], seen: str) -> None:
     command = Command("-c", IMPORTING, seen, *arguments).press("importing", seen)
     assert command.end() == ("", "svmp: interrupted")
 
 
-def test_where_svmp_is_imported_by_another_program_nothing_changes() -> None:
+def test_importing_svmp_does_not_change_signal_handling() -> None:
     code = "import signal, svmp; print(signal.getsignal(signal.SIGINT))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert "default_int_handler" in done.stdout
 
 
 @pytest.mark.parametrize("events", [[], ["--events"]], ids=["ratings", "events"])
-def test_a_fit_saves_what_was_learned(ratings: Path, events: list[str], tmp_path: Path) -> None:
+def test_interrupted_fit_saves_the_model(ratings: Path, events: list[str], tmp_path: Path) -> None:
     out = tmp_path / "model"
     fit = ["recommend", "fit", ratings, "-o", out, "--factors", 2, *events]
     said, last = during("Online 2", *fit)
-    assert last.endswith(": the model that is saved is of what was learned by then")
+    assert last.endswith(": the saved model is what was learned until then")
     assert "users" in said
     model = load(out)
     top = model.recommend(model.users_.ids, 3)
@@ -167,23 +167,25 @@ def test_a_fit_saves_what_was_learned(ratings: Path, events: list[str], tmp_path
 
 
 @pytest.mark.slow
-def test_json_says_so_too(ratings: Path, tmp_path: Path) -> None:
+def test_interrupt_is_reported_in_json(ratings: Path, tmp_path: Path) -> None:
     fit = ["recommend", "fit", ratings, "-o", tmp_path / "m", "--factors", 2, "--json"]
     said, _ = during("Online 2", *fit)
     assert '"interrupted": true' in said
 
 
 @pytest.mark.slow
-def test_an_evaluation_shows_what_was_learned(ratings: Path) -> None:
+def test_interrupted_evaluation_prints_scores(ratings: Path) -> None:
     arguments = ["recommend", "evaluate", ratings, "--factors", 2]
     said, last = during("Online 2", *arguments)
-    assert last.endswith(": the scores are those of what was learned by then")
+    assert last.endswith(": the scores are those of the model that was learned until then")
     assert "popularity" in said
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [RatingModel, EventModel])
-def test_an_update_leaves_the_model_as_it_was(ratings: Path, kind: Any, tmp_path: Path) -> None:
+def test_interrupted_update_leaves_the_model_unchanged(
+    ratings: Path, kind: Any, tmp_path: Path
+) -> None:
     out = tmp_path / "model"
     few = {"iterations": 2} if kind is EventModel else {"max_sweeps": 3}
     kind(2, progress=False, threads=1, **few).fit(drawn(0)).save(out)
@@ -193,14 +195,14 @@ def test_an_update_leaves_the_model_as_it_was(ratings: Path, kind: Any, tmp_path
     sweep = "Online 1" if kind is EventModel else "Run 1"
     update = ["recommend", "update", out, more, "--duplicates", "last"]
     said, last = during(sweep, *update)
-    assert (said, last) == ("", f"svmp: interrupted: {out} is as it was")
+    assert (said, last) == ("", f"svmp: interrupted: {out} is unchanged")
     assert {file.name: file.read_bytes() for file in out.iterdir()} == before
     assert {file.name for file in tmp_path.iterdir()} == {"model", "more.csv"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("events", [[], ["--events"]], ids=["ratings", "events"])
-def test_while_loops_are_compiled_a_second_one_ends_it(
+def test_second_interrupt_during_compilation_ends_the_command(
     ratings: Path, events: list[str], tmp_path: Path
 ) -> None:
     out = tmp_path / "model"
@@ -212,7 +214,9 @@ def test_while_loops_are_compiled_a_second_one_ends_it(
 
 
 @pytest.mark.slow
-def test_while_loops_are_compiled_one_ends_with_a_model(ratings: Path, tmp_path: Path) -> None:
+def test_one_interrupt_during_compilation_still_gives_a_model(
+    ratings: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "model"
     fit = ["recommend", "fit", ratings, "-o", out, "--factors", 2]
     command = Command(*MODULE, *fit, NUMBA_CACHE_DIR=str(tmp_path / "cache"))

@@ -1,4 +1,4 @@
-"""What is not svmp's is never overwritten, and files have the mode that the umask gives."""
+"""Files of other origin are never overwritten, and file modes follow the umask."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(path: Any, **options: Any) -> svmp.Fit:
 
 @pytest.fixture
 def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every fit fail that gets as far as a network."""
+    """Make every fit fail that reaches its network."""
 
     def work(model: Any) -> None:
         raise AssertionError("the work began")
@@ -77,7 +77,7 @@ def contents(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("make", OTHERS)
 @pytest.mark.parametrize("name", ["run", "run.before", "run.part"])
-def test_a_checkpoint_takes_nobodys_place(
+def test_checkpoint_does_not_replace_other_files(
     make: Callable[[Path], None], name: str, tmp_path: Path, no_work: None
 ) -> None:
     make(tmp_path / name)
@@ -87,7 +87,7 @@ def test_a_checkpoint_takes_nobodys_place(
     assert contents(tmp_path) == before
 
 
-def test_a_saved_fit_is_not_taken_for_a_checkpoint(tmp_path: Path) -> None:
+def test_checkpoint_does_not_replace_a_saved_fit(tmp_path: Path) -> None:
     a_saved_fit(tmp_path / "run")
     before = contents(tmp_path)
     with pytest.raises(svmp.FileError, match="not a checkpoint of svmp's"):
@@ -96,7 +96,7 @@ def test_a_saved_fit_is_not_taken_for_a_checkpoint(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/dev/null", "/dev/full", "/dev/stdout"])
-def test_devices_are_left_alone(path: str, no_work: None) -> None:
+def test_devices_are_refused(path: str, no_work: None) -> None:
     mode = os.lstat(path).st_mode
     with pytest.raises(svmp.FileError, match=path):
         run(path)
@@ -104,7 +104,7 @@ def test_devices_are_left_alone(path: str, no_work: None) -> None:
 
 
 @pytest.mark.parametrize("path", ["nowhere/run", "file/run", "x" * 254])
-def test_places_where_no_file_can_be(path: str, tmp_path: Path, no_work: None) -> None:
+def test_impossible_paths_are_refused(path: str, tmp_path: Path, no_work: None) -> None:
     a_table(tmp_path / "file")
     with pytest.raises(svmp.FileError, match=path[:10]):
         run(tmp_path / path)
@@ -112,27 +112,27 @@ def test_places_where_no_file_can_be(path: str, tmp_path: Path, no_work: None) -
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_is_read_only(tmp_path: Path, no_work: None) -> None:
+def test_read_only_folder_is_refused(tmp_path: Path, no_work: None) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(svmp.FileError, match="Permission"):
         run(tmp_path / "run")
 
 
 @pytest.mark.parametrize("path", [3, "", ".", "..", "a\0b", b"run", ["run"]])
-def test_what_is_no_path(path: Any, no_work: None) -> None:
+def test_invalid_paths_are_refused(path: Any, no_work: None) -> None:
     with pytest.raises(svmp.ModelError, match="checkpoint must be the path of a file"):
         run(path)
     with pytest.raises(svmp.ModelError, match="must be the path of a file"):
         svmp.load(path)
 
 
-def test_every_is_refused_before_the_work(tmp_path: Path, no_work: None) -> None:
+def test_invalid_every_is_refused_before_the_fit(tmp_path: Path, no_work: None) -> None:
     with pytest.raises(svmp.ModelError, match="every must be like"):
         svmp.fit(coin(), checkpoint=tmp_path / "run", every="soon")
 
 
-def test_what_svmp_may_replace(tmp_path: Path) -> None:
-    """A checkpoint, an empty file, and what a process that was killed has left behind."""
+def test_files_that_svmp_may_replace(tmp_path: Path) -> None:
+    """A checkpoint, an empty file, and what a killed process has left behind."""
     path = tmp_path / "run"
     path.touch()
     draft_of(path).touch()
@@ -145,7 +145,7 @@ def test_what_svmp_may_replace(tmp_path: Path) -> None:
     assert svmp.fit(coin(), resume=path, max_sweeps=3).status
 
 
-def test_a_file_that_appears_during_the_run(tmp_path: Path) -> None:
+def test_file_that_appears_during_the_run(tmp_path: Path) -> None:
     path = tmp_path / "run"
 
     def watch(row: dict[str, float]) -> None:
@@ -162,7 +162,7 @@ def test_a_file_that_appears_during_the_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", [*OTHERS, run])
 @pytest.mark.parametrize("name", ["coin", "coin.part"])
-def test_a_saved_fit_takes_nobodys_place(
+def test_saved_fit_does_not_replace_other_files(
     make: Callable[[Path], object], name: str, tmp_path: Path
 ) -> None:
     fit = svmp.fit(coin(), kernels=False)
@@ -173,7 +173,7 @@ def test_a_saved_fit_takes_nobodys_place(
     assert contents(tmp_path) == before
 
 
-def test_a_saved_fit_replaces_another(tmp_path: Path) -> None:
+def test_saved_fit_replaces_another(tmp_path: Path) -> None:
     path = tmp_path / "coin"
     a_saved_fit(path)
     path.write_bytes(path.read_bytes()[:100])
@@ -193,7 +193,7 @@ def model() -> recommend.RatingModel:
 
 @pytest.mark.parametrize("make", OTHERS)
 @pytest.mark.parametrize("name", ["model", "model.part", "model.before"])
-def test_a_model_takes_nobodys_place(
+def test_model_does_not_replace_other_files(
     model: recommend.RatingModel, make: Callable[[Path], None], name: str, tmp_path: Path
 ) -> None:
     make(tmp_path / name)
@@ -204,10 +204,10 @@ def test_a_model_takes_nobodys_place(
 
 
 @pytest.mark.parametrize("other", ["notes.txt", "model.json"])
-def test_a_folder_with_other_things_is_no_model(
+def test_folder_with_other_files_is_not_a_model(
     model: recommend.RatingModel, other: str, tmp_path: Path
 ) -> None:
-    """Somebody's project may have a model.json, and a model somebody's notes beside it."""
+    """Other projects may have a model.json, and a model's folder may have a user's notes."""
     path = tmp_path / "model"
     if other == "model.json":
         path.mkdir()
@@ -220,7 +220,7 @@ def test_a_folder_with_other_things_is_no_model(
     assert contents(tmp_path) == before
 
 
-def test_a_model_replaces_another(model: recommend.RatingModel, tmp_path: Path) -> None:
+def test_model_replaces_another(model: recommend.RatingModel, tmp_path: Path) -> None:
     path = tmp_path / "model"
     model.save(path)
     (tmp_path / "model.part").mkdir()  # as of a process that was killed
@@ -254,7 +254,7 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
     os.umask(former)
 
 
-def test_files_have_the_mode_that_the_umask_gives(
+def test_file_modes_follow_the_umask(
     model: recommend.RatingModel, umask: int, tmp_path: Path
 ) -> None:
     run(tmp_path / "run")

@@ -15,10 +15,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from numpy.typing import ArrayLike
 
+from svmp.errors import ModelError
 from svmp.network.distributions import Bernoulli, Gamma, MvNormal, Normal
 from svmp.network.expressions import diag, dot
 from svmp.network.model import Model
@@ -59,8 +60,8 @@ class NormalPrior:
     precision
         Numbers, or a `GammaPrior` of a precision that is learned and shared by all users or items;
         its name is `of_` and that of the variable, and it is declared just before the mean and the
-        variable. The name of a precision that is declared already stands for that one. Numbers for
-        factors with a full covariance are a matrix.
+        variable. A string is the name of a precision that is already declared. For factors with a
+        full covariance, numbers are a precision matrix.
     """
 
     mean: Any = 0
@@ -98,7 +99,7 @@ def matrix_factorization(
     priors
         Prior of each variable to declare, in the order of their updates: the biases "a" of users
         and "b" of items, the factors "u" and "v". A `GammaPrior` declares a precision for each
-        factor, which later ones may name. By default u and v are Normal(0, 1).
+        factor, to which later entries may refer. By default u and v are Normal(0, 1).
     covariance
         Whether q(u_m) and q(v_n) factorise over k ("diagonal"), or have a covariance ("full").
     noise
@@ -120,6 +121,7 @@ def matrix_factorization(
     """
     if priors is None:
         priors = {"u": NormalPrior(), "v": NormalPrior()}
+    _check(priors, covariance, link)
     with Model(coords={"user": pairs.users, "item": pairs.items, "factor": factors}) as model:
         tau = _noise(noise, pairs.user) if link == "normal" else None
         keys = {"user": pairs.user, "item": pairs.item}
@@ -138,6 +140,18 @@ def matrix_factorization(
         else:
             Bernoulli("taken", logit=predictor, observed=observed)
     return model
+
+
+def _check(priors: Mapping[str, NormalPrior | GammaPrior], covariance: str, link: str) -> None:
+    """Raise if arguments of `matrix_factorization` are invalid."""
+    names = {name for name, prior in priors.items() if isinstance(prior, NormalPrior)}
+    if not names or names - DIMS.keys() or ("u" in names) != ("v" in names):
+        raise ModelError(
+            f"priors must have biases 'a' and 'b', or both factors 'u' and 'v', not {list(priors)}"
+        )
+    for name, value, kinds in (("covariance", covariance, Covariance), ("link", link, Link)):
+        if value not in get_args(kinds):
+            raise ModelError(f"{name} must be one of {get_args(kinds)}, not {value!r:.60}")
 
 
 def _declare(model: Model, name: str, prior: NormalPrior, covariance: Covariance) -> Variable:

@@ -104,7 +104,7 @@ class ColumnSelection:
                 needed = "user and item" if self.events else "user, item, rating"
                 more = "rating and time" if self.events else "time"
                 raise RatingsError(
-                    f"{called('columns')} has {list(columns)}; it needs {needed} and, if you like, "
+                    f"{called('columns')} has {list(columns)}; it needs {needed} and optionally "
                     f"{more}"
                 )
             return {role: columns[role] for role in ROLES if role in columns}

@@ -86,7 +86,7 @@ def read_ratings(
         raise SvmpError('ratings are read with Polars: pip install "svmp[recommend]"') from None
     if isinstance(text_ids, str) or not set(text_ids) <= {"user", "item"}:
         raise RatingsError(
-            f"{called('text_ids')} must be of 'user' and 'item', not {text_ids!r:.60}"
+            f"{called('text_ids')} must be a list of 'user' and 'item', not {text_ids!r:.60}"
         )
     if not isinstance(source, str | os.PathLike):
         from svmp.ratings import memory

@@ -82,7 +82,7 @@ class BaseEstimator:
 
     def _check_fitted(self) -> None:
         if not self.is_fitted:
-            raise ModelError(f"this {type(self).__name__} has seen no data yet: call fit first")
+            raise ModelError(f"this {type(self).__name__} is not fitted yet: call fit first")
 
     def __repr__(self) -> str:
         changed = [

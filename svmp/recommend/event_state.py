@@ -68,5 +68,5 @@ def event_times(ratings: Any, counts: bool) -> Keys:
         counted = argument("counts", "True", "")
         raise RatingsError(f"with {counted} a rating is a count: 1, 2, 3, ...")
     if whole.sum(dtype=np.float64) >= MOST_EVENTS:
-        raise RatingsError(f"these counts are more than {MOST_EVENTS:,} events together")
+        raise RatingsError(f"the counts add up to more than {MOST_EVENTS:,} events")
     return np.asarray(whole, np.int64)

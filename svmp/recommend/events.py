@@ -212,7 +212,7 @@ class EventModel(FactorModel):
         known = keys >= 0
         seen, first = np.unique(keys[known], return_index=True)
         if len(seen) < known.sum():
-            raise ModelError("fold_in has one item twice; give a count")
+            raise ModelError("fold_in has an item twice; give its count instead")
         counted = event_times(times[known][first], self.counts)
         if counted.sum() > MOST_OF_ONE:
             raise ModelError(f"fold_in takes at most {MOST_OF_ONE:,} events of a user")
@@ -337,18 +337,11 @@ class EventModel(FactorModel):
 
     def _logits(self, users: Any, items: Any, unknown: str) -> tuple[Floats, Floats]:
         """Return mean and variance of z of each pair."""
-        self._check_fitted()
-        item = self.items_.keys(items, unknown)
-        if isinstance(users, Person):
-            some = users.side.at(np.zeros(len(item), np.int64))
-        else:
-            user = self.users_.keys(users, unknown)
-            if len(user) != len(item) and 1 not in (len(user), len(item)):
-                raise ModelError(f"there are {len(user)} users and {len(item)} items; give as many")
-            user, item = np.broadcast_arrays(user, item)
-            some = self.users_.at(user)
-        told = self._population(self.users_).shrunk(some)
-        mean, var = score(told, self._population(self.items_).shrunk(self.items_.at(item)))
+        _, some_users, some_items = self._pairs(users, items, unknown)
+        mean, var = score(
+            self._population(self.users_).shrunk(some_users),
+            self._population(self.items_).shrunk(some_items),
+        )
         return mean + np.float32(self.offset_), var
 
     def _population(self, known: EntityTable) -> Population:
@@ -369,13 +362,13 @@ class EventModel(FactorModel):
     def _scorer(
         self, items: Side, explore: Explore, width: float, seed: Seed
     ) -> Callable[[int, Side], Floats]:
-        told = self._population(self.users_).shrunk
+        shrunk = self._population(self.users_).shrunk
         if self.score != "probability" or explore is not None:
             of_block = scorer(items, explore, width, seed)
-            return lambda block, users: of_block(block, users if explore is None else told(users))
+            return lambda block, users: of_block(block, users if explore is None else shrunk(users))
         shift = np.float32(self.offset_)
         return lambda block, users: probability(
-            score_all(users, items) + shift, variance_all(told(users), items)
+            score_all(users, items) + shift, variance_all(shrunk(users), items)
         )
 
     def _scored(self, users: Side, items: Side, places: Keys) -> tuple[Floats, Floats]:

@@ -263,7 +263,7 @@ class FactorModel(BaseEstimator, ABC):
             except (TypeError, KeyError, ValueError, OverflowError) as error:
                 if isinstance(error, FileError):
                     raise
-                raise FileError(f"damaged: model.json makes no sense ({error!s:.100})") from None
+                raise FileError(f"damaged: model.json is invalid ({error!s:.100})") from None
         except FileError as error:
             raise FileError(f"{path}: {error}") from None
         return model
@@ -309,6 +309,22 @@ class FactorModel(BaseEstimator, ABC):
 
     def _own_restore(self, about: dict[str, Any], arrays: files.Arrays) -> None:
         """Restore what `_own_state` returned."""
+
+    def _pairs(self, users: Any, items: Any, unknown: str) -> tuple[Keys, Side, Side]:
+        """Return user keys, q of the users and q of the items of pairs; -1 is not in the model."""
+        self._check_fitted()
+        item = self.items_.keys(items, unknown)
+        if isinstance(users, Person):
+            nobody = np.full(len(item), -1)
+            return nobody, users.side.at(np.zeros(len(item), np.int64)), self.items_.at(item)
+        user = self.users_.keys(users, unknown)
+        if len(user) != len(item) and 1 not in (len(user), len(item)):
+            raise ModelError(
+                f"there are {len(user)} users and {len(item)} items; give as many of both, or one "
+                "of either"
+            )
+        user, item = np.broadcast_arrays(user, item)
+        return user, self.users_.at(user), self.items_.at(item)
 
     def _similar(self, known: EntityTable, others: EntityTable, one: Any, n: int) -> Top:
         self._check_fitted()

@@ -171,7 +171,7 @@ def _arrays(path: Path, mapped: bool) -> Arrays:
             kind, shape = np.dtype(TYPES[entry["dtype"]]), tuple(entry["shape"])
             offsets = entry["data_offsets"]
             whole = all(type(number) is int and number >= 0 for number in (*shape, *offsets))
-            need(whole, f"damaged: {path.name} has lengths that make no sense")
+            need(whole, f"damaged: {path.name} has invalid lengths")
             first, last = (8 + length + offset for offset in offsets)
             sound = first <= last <= size and first % kind.itemsize == 0
             sound = sound and last - first == kind.itemsize * int(np.prod(shape, dtype=object))
@@ -195,7 +195,7 @@ def _ids(path: Path) -> Ids:
 
     from svmp.ratings import parquet
 
-    wrong = f"damaged: the ids in {path.name} make no sense"
+    wrong = f"damaged: the ids in {path.name} are invalid"
     try:
         with reading():
             column = parquet.read(path, MOST)["id"]

@@ -20,5 +20,5 @@ def load(path: str | os.PathLike[str], *, mapped: bool = True) -> RatingModel | 
     """
     kind = files.kind_of(path)
     if kind not in KINDS:
-        raise FileError(f"{path}: a {kind!s:.40} is no model that this version of svmp knows")
+        raise FileError(f"{path}: {kind!s:.40} is not a model of this version of svmp")
     return KINDS[kind].load(path, mapped=mapped)

@@ -34,13 +34,13 @@ def plot(
     levels, shares = zip(*calibration.items(), strict=True)
     left.plot([0, 1], [0, 1], color="#bbbbbb", lw=1)
     left.plot(levels, shares, marker=".", color=COLOURS["model"])
-    left.set(xlabel="level of the interval", ylabel="share of ratings that it held", aspect=1)
+    left.set(xlabel="level of the interval", ylabel="share of ratings inside", aspect=1)
     left.set_title("Calibration", loc="left")
     spread, error = np.array(by_spread).T
     middle.plot(spread, error, marker="o", color=COLOURS["model"])
     middle.axline((spread[0], spread[0]), slope=1, color="#bbbbbb", lw=1)
     middle.set(xlabel="predicted standard deviation", ylabel="root mean squared error")
-    middle.set_title("Error by predicted spread", loc="left")
+    middle.set_title("Error by predicted deviation", loc="left")
     rankings(scores, right)
     for axes in (left, middle):
         axes.spines[["top", "right"]].set_visible(False)

@@ -290,10 +290,10 @@ class RatingModel(FactorModel):
 
     def _own_restore(self, about: dict[str, Any], arrays: Arrays) -> None:
         low, high = check_range(about["range"]) or (1.0, 0.0)
-        need(-LARGE <= low <= high <= LARGE, "damaged: the range of ratings makes no sense")
+        need(-LARGE <= low <= high <= LARGE, "damaged: the range of ratings is invalid")
         self.range_, self.fit_, self.sweeps_ = (low, high), None, None
         self.prior_noise_ = number(about, "prior_noise", -(LARGE**2), LARGE**2)
-        need(self.prior_noise_ >= SMALL, "damaged: the noise is no variance")
+        need(self.prior_noise_ >= SMALL, "damaged: the noise variance is invalid")
         self.noise_, quantiles = arrays["noise"], arrays["quantiles"]
         need((np.diff(quantiles) >= 0).all(), "damaged: the quantiles are not in order")
         self.spread_ = Spread(number(about, "scale", 0, LARGE), quantiles)
@@ -306,20 +306,23 @@ class RatingModel(FactorModel):
         known = self.noise_[np.maximum(users, 0)]
         return np.where(users < 0, np.float32(self.prior_noise_), known)
 
-    def _moments(self, users: Any, items: Any) -> tuple[Floats, Floats]:
-        """Return the mean and the standard deviation of new ratings, by keys."""
-        keys = np.asarray(users, np.int64)
-        mean, var = score(self.users_.at(keys), self.items_.at(np.asarray(items, np.int64)))
+    def _moments(self, keys: Keys, users: Side, items: Side) -> tuple[Floats, Floats]:
+        """Return the mean and the standard deviation of new ratings; keys are those of users."""
+        mean, var = score(users, items)
         return mean + np.float32(self.offset_), np.sqrt(var + self._noise(keys))
+
+    def _moments_of_keys(self, users: Any, items: Any) -> tuple[Floats, Floats]:
+        user, item = np.asarray(users, np.int64), np.asarray(items, np.int64)
+        return self._moments(user, self.users_.at(user), self.items_.at(item))
 
     def predict_keys(self, users: Any, items: Any) -> tuple[Floats, Floats]:
         """Return expected ratings and their standard deviations, by keys; -1 is unknown."""
-        mean, std = self._moments(users, items)
+        mean, std = self._moments_of_keys(users, items)
         return np.clip(mean, *self.range_), std * np.float32(self.spread_.scale)
 
     def interval_of_keys(self, users: Any, items: Any, level: float) -> tuple[Floats, Floats]:
         """Return intervals for new ratings, by keys; -1 is unknown."""
-        return self._interval(self._moments(users, items), level)
+        return self._interval(self._moments_of_keys(users, items), level)
 
     def _interval(
         self, moments: tuple[Floats, Floats], level: float, clip: bool = True
@@ -331,15 +334,7 @@ class RatingModel(FactorModel):
         return np.clip(mean - reach, low, high), np.clip(mean + reach, low, high)
 
     def _predicted(self, users: Any, items: Any, unknown: str) -> tuple[Floats, Floats]:
-        self._check_fitted()
-        item = self.items_.keys(items, unknown)
-        if isinstance(users, Person):
-            mean, var = score(users.side.at(np.zeros(len(item), np.int64)), self.items_.at(item))
-            return mean + np.float32(self.offset_), np.sqrt(var + np.float32(self.prior_noise_))
-        user = self.users_.keys(users, unknown)
-        if len(user) != len(item) and 1 not in (len(user), len(item)):
-            raise ModelError(f"there are {len(user)} users and {len(item)} items; give as many")
-        return self._moments(*np.broadcast_arrays(user, item))
+        return self._moments(*self._pairs(users, items, unknown))
 
     def _parts(self, items: Keys, ratings: Floats, user: int, one: Side) -> Array:
         return self._conditional(items, ratings, user).parts(one)

@@ -79,7 +79,7 @@ def check(arrays: Arrays, ids: dict[str, Ids], own: Mapping[str, ArraySpec]) -> 
     """Raise unless the arrays match the schema and those that the model itself declares."""
     for name, known in ids.items():
         need(len(known), f"damaged: there are no {name}")
-        need(len(np.unique(known)) == len(known), f"damaged: there are two {name} of one id")
+        need(len(np.unique(known)) == len(known), f"damaged: the ids of {name} are not unique")
     mean, cov = arrays.get("users/side/mean"), arrays.get("users/side/cov")
     need(mean is not None and mean.ndim == 2, "damaged: there are no factors of users")
     need(cov is not None, "damaged: there are no variances of users")
@@ -97,7 +97,7 @@ def check(arrays: Arrays, ids: dict[str, Ids], own: Mapping[str, ArraySpec]) -> 
             _check_covariances(arrays[f"{name}/cov"], name)
     begin, item = arrays["history/begin"], arrays["history/item"]
     sound = begin[0] == 0 and begin[-1] == len(item) and (np.diff(begin) >= 0).all()
-    need(sound and item.max(initial=0) < items, "damaged: the history makes no sense")
+    need(sound and item.max(initial=0) < items, "damaged: the history is invalid")
 
 
 def _check_array(arrays: Arrays, name: str, kind: ArraySpec, sizes: dict[str, int]) -> None:
@@ -105,9 +105,13 @@ def _check_array(arrays: Arrays, name: str, kind: ArraySpec, sizes: dict[str, in
     found = arrays[name]
     shape = tuple(size if isinstance(size, int) else sizes[size] for size in kind.shape)
     fits = found.dtype == kind.dtype and found.shape == shape
-    need(fits, f"damaged: the array {name!r:.60} is of another kind")
-    what = f"damaged: {name} is no q" if "/side/" in name or "/prior/" in name else ""
-    what = what or f"damaged: {name} has numbers that make no sense"
+    need(fits, f"damaged: the array {name!r:.60} has another type or shape")
+    what = (
+        f"damaged: {name} is not a valid distribution"
+        if "/side/" in name or "/prior/" in name
+        else ""
+    )
+    what = what or f"damaged: {name} has invalid values"
     if found.size:
         low, high = found.min(), found.max()  # NaN if any value is NaN
         need(np.isfinite(low) and np.isfinite(high), what)
@@ -119,18 +123,18 @@ def _check_covariances(cov: Any, name: str) -> None:
     variances = np.diagonal(cov, axis1=1, axis2=2)
     uneven = np.abs(cov - np.swapaxes(cov, 1, 2)).max(axis=(1, 2), initial=0)
     sound = (uneven <= UNEVEN * variances.max(axis=1, initial=0)).all()
-    need(sound and (variances >= SMALL).all(), f"damaged: {name} is no q")
+    need(sound and (variances >= SMALL).all(), f"damaged: {name} is not a valid distribution")
     try:
         np.linalg.cholesky(cov)
     except np.linalg.LinAlgError:
-        need(False, f"damaged: {name} is no q")
+        need(False, f"damaged: {name} is not a valid distribution")
 
 
 def number(about: Mapping[str, Any], name: str, least: float, most: float) -> float:
     """Return a number of model.json, if it is one and within bounds."""
     value: Any = about.get(name)
     real = isinstance(value, int | float) and not isinstance(value, bool)
-    need(real and least <= value <= most, f"damaged: model.json makes no sense (its {name})")
+    need(real and least <= value <= most, f"damaged: model.json is invalid (its {name})")
     return float(value)
 
 

@@ -89,11 +89,9 @@ def _times(ratings: Ratings) -> NDArray[np.float64]:
 def _count(share: float, total: int) -> int:
     """Return the number of elements in a share: at least one, and not all."""
     if not 0 < share < 1:
-        raise RatingsError(
-            f"{called('share')} must be between 0 and 1, as it is left out, not {share!r:.60}"
-        )
+        raise RatingsError(f"{called('share')} must be between 0 and 1, not {share!r:.60}")
     if total < 2:
-        raise RatingsError("one cannot be left out of one")
+        raise RatingsError("there must be at least two to split")
     return min(max(round(share * total), 1), total - 1)
 
 

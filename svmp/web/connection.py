@@ -74,7 +74,7 @@ class LimitedProtocol(asyncio.Protocol):
         self.since = 0.0
         self.timer: asyncio.TimerHandle | None = None
         if len(self.connections) > self.bounds.connections:
-            self.refuse(503, "there are too many connections: ask again later")
+            self.refuse(503, "there are too many connections: try again later")
         else:
             self.check()
 

@@ -1,9 +1,9 @@
-"""Tools to damage files at random, and to see what happens in a process that may die of it.
+"""Tools to damage files at random, and to use them in a process that may crash.
 
-A *worker* is a function of a random generator and a folder: it damages a file, uses it, and
-returns a word for what came of it. `svmp.SvmpError` counts as "refused". Anything else that it
-raises, a crash of the process, and more time or memory than it should need is a finding, which is
-reported with the seed that makes it again:
+A *worker* is a function of a random generator and a folder: it damages a file, uses it, and returns
+a word for the outcome. `svmp.SvmpError` counts as "refused". Any other exception, a crash of
+the process, and excessive time or memory is a finding, which is reported with the seed that
+reproduces it:
 
     python -m tests.fuzz.mutants tests.fuzz.saved_files:checkpoint 123
 """

@@ -1,10 +1,10 @@
-"""Read damaged files, one after another, with little memory and time: a process of its own.
+"""Read damaged files, one after another, in a process with limited memory and time.
 
     python -m tests.fuzz.reader_child FORMS SEED COUNT [MODEL ...]
 
-takes forms of ratings, with bars between them, or models. It prints the number of each before it
-reads it, and what went wrong: any exception that is not svmp's, and any result that is not sound.
-Where it dies, the last number says on which.
+takes formats of ratings, separated by bars, or models. It prints the number of each file before it
+reads it, and every failure: an exception that is not svmp's, or an invalid result. If it crashes,
+the last number identifies the file.
 """
 
 from __future__ import annotations

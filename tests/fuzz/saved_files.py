@@ -1,4 +1,4 @@
-"""Workers that damage saved fits and checkpoints of several networks, and use them all the same."""
+"""Workers that damage saved fits and checkpoints of several networks, and then use them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Damaged files give a result or a sentence of svmp's, in bounded time and memory.
+"""Damaged files give a result or an error of svmp's, in bounded time and memory.
 
-Each batch is read in a process of its own, since memory is limited there and a reader in compiled
-code might end it.
+Each batch is read in a separate process, whose memory is limited and which compiled readers might
+crash.
 """
 
 from __future__ import annotations

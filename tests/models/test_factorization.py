@@ -91,3 +91,18 @@ def test_equals_the_network_written_out(make) -> None:
     assert fits[0].bound == fits[1].bound
     for name, q in fits[0].posteriors.items():
         np.testing.assert_array_equal(q.natural, fits[1].posteriors[name].natural)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"priors": {}}, "priors must have"),
+        ({"priors": {"u": NormalPrior()}}, "both factors 'u' and 'v'"),
+        ({"priors": {"c": NormalPrior()}}, r"not \['c'\]"),
+        ({"covariance": "round"}, "covariance must be one of"),
+        ({"link": "probit"}, "link must be one of"),
+    ],
+)
+def test_invalid_arguments_are_refused(options, says) -> None:
+    with pytest.raises(svmp.ModelError, match=says):
+        matrix_factorization(PAIRS, RATING, 2, **options)

@@ -20,7 +20,7 @@ GOOD = "user,item,rating\n1,2,3\n4,5,6\n"
 
 
 def refused(source: Any, **options: Any) -> str:
-    """Return the sentence of the refusal."""
+    """Return the message of the error."""
     with pytest.raises(RatingsError) as caught:
         read_ratings(source, **options)
     sentence = str(caught.value)
@@ -55,7 +55,7 @@ def refused(source: Any, **options: Any) -> str:
         ("user,item,rating,time\n1,2,3\n4,5,6,7\n", "line 2: there is no time"),
     ],
 )
-def test_text_names_the_line(text: str, says: str, tmp_path: Path) -> None:
+def test_errors_in_text_name_the_line(text: str, says: str, tmp_path: Path) -> None:
     path = tmp_path / "ratings.csv"
     for name, raw in (("ratings.csv", text.encode()), ("r.csv.gz", gzip.compress(text.encode()))):
         path = tmp_path / name
@@ -69,7 +69,7 @@ def test_text_names_the_line(text: str, says: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", [2, 3, 57, 1500, 2000])
 @pytest.mark.parametrize("form", ["csv", "csv without header", "tsv", "movielens", "gzipped"])
-def test_the_line_is_right_wherever_it_is(form: str, line: int, tmp_path: Path) -> None:
+def test_line_number_is_right_anywhere_in_the_file(form: str, line: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(line)
     lines = [f"{u}\x01{u % 97}\x01{r}\x01{u}" for u, r in enumerate(rng.integers(1, 6, 2000))]
     separator = {"tsv": "\t", "movielens": "::"}.get(form, ",")
@@ -82,7 +82,7 @@ def test_the_line_is_right_wherever_it_is(form: str, line: int, tmp_path: Path) 
     assert f"line {line}: the rating is 'oops', not a number" in refused(path)
 
 
-def test_a_rating_outside_the_range_names_the_line(tmp_path: Path) -> None:
+def test_rating_outside_the_range_names_the_line(tmp_path: Path) -> None:
     path = tmp_path / "ratings.csv"
     path.write_text(GOOD)
     assert "line 3: the rating is 6, not in 1 to 5" in refused(path, range=(1, 5))
@@ -91,7 +91,7 @@ def test_a_rating_outside_the_range_names_the_line(tmp_path: Path) -> None:
     assert "range must be" in refused(path, range=3)
 
 
-def test_a_wrong_encoding_names_the_line(tmp_path: Path) -> None:
+def test_wrong_encoding_names_the_line(tmp_path: Path) -> None:
     path = tmp_path / "ratings.csv"
     path.write_bytes((GOOD + "ü,8,3\n").encode("latin-1"))
     assert "line 4: this is not utf-8 text" in refused(path)
@@ -103,7 +103,7 @@ def test_a_wrong_encoding_names_the_line(tmp_path: Path) -> None:
     assert "no encoding 'klingon'" in refused(path, encoding="klingon")
 
 
-def test_columns_that_are_not_there(tmp_path: Path) -> None:
+def test_missing_columns_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "ratings.csv"
     path.write_text(GOOD)
     for columns, says in [
@@ -121,7 +121,7 @@ def test_columns_that_are_not_there(tmp_path: Path) -> None:
     assert "duplicates must be" in refused(path, duplicates="first")
 
 
-def test_the_line_of_the_netflix_files(tmp_path: Path) -> None:
+def test_errors_in_netflix_files_name_the_line(tmp_path: Path) -> None:
     table = random_table(5)
     movies = sorted(set(table.item))
     text = netflix(table, movies).splitlines()
@@ -150,13 +150,13 @@ def test_the_line_of_the_netflix_files(tmp_path: Path) -> None:
     assert "there are no ratings" in refused(path)
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_invalid_files_are_refused(tmp_path: Path) -> None:
     assert "there is no such file" in refused(tmp_path / "absent.csv")
     assert "a folder without" in refused(tmp_path)
 
 
 @pytest.mark.parametrize("form", ["parquet", "npz", "gzipped"])
-def test_a_file_cut_short(form: str, tmp_path: Path) -> None:
+def test_truncated_files_are_refused(form: str, tmp_path: Path) -> None:
     path = FORMS[form](random_table(6, count=1000), tmp_path)
     whole = path.read_bytes()
     for share in (0.02, 0.3, 0.9, 0.99):
@@ -184,7 +184,7 @@ def test_arrays_that_would_run_code_are_refused(tmp_path: Path) -> None:
         ({"rating": [["a"], ["b"]]}, "differ in length"),
     ],
 )
-def test_npz_that_makes_no_sense(change: dict[str, Any], says: str, tmp_path: Path) -> None:
+def test_invalid_npz_files_are_refused(change: dict[str, Any], says: str, tmp_path: Path) -> None:
     good = {"user": [0, 1], "item": [0, 0], "rating": [3, 4], "user_ids": [7, 8], "item_ids": [9]}
     np.savez(tmp_path / "r.npz", **good)
     assert len(read_ratings(tmp_path / "r.npz")) == 2
@@ -218,14 +218,14 @@ def test_npz_that_makes_no_sense(change: dict[str, Any], says: str, tmp_path: Pa
         ((np.array([2**63], np.uint64), [1], [1]), "which is too big"),
     ],
 )
-def test_tables_in_memory(source: Any, says: str) -> None:
+def test_invalid_tables_in_memory_are_refused(source: Any, says: str) -> None:
     assert says in refused(source)
 
 
 @pytest.mark.parametrize(
     "make", [lambda p: p.write_bytes(b"\x00\xff" * 400), lambda p: p.write_bytes(b"\x00" * 999)]
 )
-def test_noise_is_no_table(make: Callable[[Path], Any], tmp_path: Path) -> None:
+def test_random_bytes_are_refused(make: Callable[[Path], Any], tmp_path: Path) -> None:
     for name in ("r.csv", "r.parquet", "r.npz", "r"):
         make(tmp_path / name)
         refused(tmp_path / name)

@@ -1,4 +1,4 @@
-"""One table written in every form is read back as the same ratings."""
+"""A table written in any format is read back as the same ratings."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def check_sound(ratings: Ratings) -> None:
         if not (form == "blanks" and words)
     ],
 )
-def test_every_form_is_read_as_the_same_ratings(form: str, words: bool, tmp_path: Path) -> None:
+def test_all_formats_give_the_same_ratings(form: str, words: bool, tmp_path: Path) -> None:
     table = random_table(1, words)
     ratings = read_ratings(FORMS[form](table, tmp_path))
     check_sound(ratings)
@@ -75,7 +75,7 @@ LIST = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, uni
 def test_text_round_trip(
     users: list[Any], items: list[Any], pairs: list[tuple[int, int]], data: Any, tmp_path: Path
 ) -> None:
-    """Ids come back as whole numbers if all of them can be, else as the strings in the file."""
+    """Ids are read as whole numbers if all of them are, else as the strings in the file."""
     number = st.floats(-1e6, 1e6, width=32)
     rating = [data.draw(number) for _ in pairs]
     table = Plain(
@@ -100,7 +100,7 @@ def test_text_round_trip(
 
 
 @pytest.mark.parametrize("folder", [False, True])
-def test_netflix_text_is_read_from_one_file_and_from_a_folder(folder: bool, tmp_path: Path) -> None:
+def test_netflix_text_from_one_file_and_from_a_folder(folder: bool, tmp_path: Path) -> None:
     table = random_table(2)
     movies = sorted(set(table.item))
     if folder:
@@ -141,7 +141,7 @@ def test_columns_by_name_and_by_position(columns: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "form", ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%SZ", "%Y/%m/%d"]
 )
-def test_dates_are_seconds(form: str, tmp_path: Path) -> None:
+def test_dates_are_converted_to_seconds(form: str, tmp_path: Path) -> None:
     table = random_table(4)
     day = dates(table.time)
     shown = [np.datetime64(d).astype(object).strftime(form) for d in day]
@@ -153,13 +153,13 @@ def test_dates_are_seconds(form: str, tmp_path: Path) -> None:
     assert contents(read_ratings(arrays)) == expected(table)
 
 
-def test_ids_with_zeros_in_front_stay_strings(tmp_path: Path) -> None:
+def test_ids_with_leading_zeros_stay_strings(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text("007,1,3\n7,1,4\n")
     assert contents(read_ratings(path)) == {("007", 1): (3, 0), ("7", 1): (4, 0)}
 
 
-def test_a_fourth_column_that_is_no_time_is_left_out(tmp_path: Path) -> None:
+def test_fourth_column_without_times_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text("1,1,3,good\n7,1,4,bad\n")
     assert read_ratings(path).time is None
@@ -196,7 +196,7 @@ def test_events_with_a_time_or_with_counts(tmp_path: Path) -> None:
     assert read_ratings(path, events=True).rating.tolist() == [3, 4]
 
 
-def test_other_encodings_by_name(tmp_path: Path) -> None:
+def test_other_encodings(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     for encoding in ("latin-1", "utf-16", "utf-8-sig"):
         path.write_text("user,item,rating\né,ü,3\n", encoding=encoding)
@@ -208,7 +208,7 @@ def test_other_encodings_by_name(tmp_path: Path) -> None:
 ROWS = (["a", "b", "a", "a"], ["x", "x", "x", "y"], [1, 2, 4, 5])
 
 
-def test_the_last_of_duplicates_is_that_of_the_greatest_time() -> None:
+def test_last_duplicate_has_the_greatest_time() -> None:
     assert contents(read_ratings(ROWS, duplicates="last"))["a", "x"] == (4, 0)
     late = (*ROWS, [9, 1, 3, 2])
     assert contents(read_ratings(late, duplicates="last"))["a", "x"] == (1, 9)
@@ -216,7 +216,7 @@ def test_the_last_of_duplicates_is_that_of_the_greatest_time() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 5)), min_size=1))
-def test_duplicates_against_a_plain_loop(rows: list[tuple[int, int, int]]) -> None:
+def test_duplicates_equal_a_plain_loop(rows: list[tuple[int, int, int]]) -> None:
     groups: dict[tuple[int, int], list[int]] = {}
     for u, i, r in rows:
         groups.setdefault((u, i), []).append(r)
@@ -231,7 +231,7 @@ def test_duplicates_against_a_plain_loop(rows: list[tuple[int, int, int]]) -> No
 
 
 @pytest.mark.parametrize("name", ["goodbooks", "movietweetings"])
-def test_real_ratings_are_read_as_they_are(name: str, tmp_path: Path) -> None:
+def test_real_files_of_ratings(name: str, tmp_path: Path) -> None:
     path = SHARED / name / "ratings.npz"
     if not path.exists():
         pytest.skip("the shared data are not here")

@@ -1,4 +1,4 @@
-"""What comes from outside: panics, bombs, claims that cannot be true, and other encodings."""
+"""Untrusted files: panics of libraries, decompression bombs, false sizes, other encodings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GOOD = "user,item,rating\n1,2,3\n4,5,6\n"
 
 
 class PanicException(BaseException):
-    """As a library in Rust raises it: not an Exception."""
+    """A panic as Rust libraries raise it: not an Exception."""
 
 
 def panic(*_: Any, **__: Any) -> Any:
@@ -45,7 +45,7 @@ def refused(source: Any, **options: Any) -> str:
 
 
 @pytest.mark.parametrize("function", ["read_parquet", "read_parquet_schema"])
-def test_a_panic_is_a_sentence(
+def test_panic_becomes_one_sentence(
     function: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = parquet_file(random_table(1), tmp_path)
@@ -53,7 +53,7 @@ def test_a_panic_is_a_sentence(
     assert f"{path}: the file is damaged or cut short (called" in refused(path)
 
 
-def test_a_panic_after_reading_is_a_sentence(
+def test_panic_after_reading_becomes_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "r.csv"
@@ -63,7 +63,7 @@ def test_a_panic_after_reading_is_a_sentence(
     assert "ratings: the file is damaged" in refused(([1], [2], [3]))
 
 
-def test_only_what_a_reader_raises_is_turned_into_a_sentence() -> None:
+def test_only_errors_of_readers_are_converted() -> None:
     for ours in (KeyboardInterrupt, SystemExit):
         with pytest.raises(ours), reading():
             raise ours
@@ -95,8 +95,8 @@ def claiming(path: Path, rows: int) -> None:
 
 
 @pytest.mark.parametrize("rows", [201, 10**12, 2**58])
-def test_claims_about_rows_are_checked(rows: int, tmp_path: Path) -> None:
-    """Polars would make room for all of them, and end the process where there is too little."""
+def test_numbers_of_rows_are_checked(rows: int, tmp_path: Path) -> None:
+    """Polars would allocate memory for all of them, and the process might be killed."""
     path = parquet_file(random_table(1), tmp_path)
     claiming(path, 200)
     assert len(read_ratings(path)) == 200
@@ -105,7 +105,7 @@ def test_claims_about_rows_are_checked(rows: int, tmp_path: Path) -> None:
     assert "damaged" in said or "unpacks to more than" in said
 
 
-def test_equal_rows_take_no_room_in_a_file_but_in_memory(tmp_path: Path) -> None:
+def test_highly_compressible_rows_count_by_their_size_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
     pl.DataFrame(
         {"user": [1] * 100_000, "item": [2] * 100_000, "rating": [3] * 100_000}
@@ -125,8 +125,8 @@ def test_equal_rows_take_no_room_in_a_file_but_in_memory(tmp_path: Path) -> None
         {"compression": "none", "write_page_index": True},
     ],
 )
-def test_sound_files_pass(options: dict[str, Any], tmp_path: Path) -> None:
-    """Written by another library, also with columns of lists and structures, and without values."""
+def test_valid_files_pass(options: dict[str, Any], tmp_path: Path) -> None:
+    """Files written by another library, with columns of lists and structures, and with nulls."""
     table = random_table(4)
     columns = {"user": table.user, "item": table.item, "rating": table.rating, "time": table.time}
     others = {"list": [[1, 2]] * 200, "pair": [{"a": 1, "b": None}] * 200, "null": [None] * 200}
@@ -138,7 +138,7 @@ def test_sound_files_pass(options: dict[str, Any], tmp_path: Path) -> None:
     assert parquet.read(path, MOST).equals(pl.read_parquet(path))
 
 
-def test_a_file_without_rows(tmp_path: Path) -> None:
+def test_file_without_rows(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
     pl.DataFrame(schema={"user": pl.Int64, "item": pl.Int64, "rating": pl.Int64}).write_parquet(
         path
@@ -149,7 +149,7 @@ def test_a_file_without_rows(tmp_path: Path) -> None:
 # --- archives ------------------------------------------------------------------------------------
 
 
-def test_a_line_that_never_ends_is_not_read_to_its_end(tmp_path: Path) -> None:
+def test_endless_line_is_not_read_completely(tmp_path: Path) -> None:
     path = tmp_path / "bomb.csv.gz"
     with gzip.open(path, "wb", compresslevel=1) as file:
         for _ in range(20):
@@ -157,7 +157,7 @@ def test_a_line_that_never_ends_is_not_read_to_its_end(tmp_path: Path) -> None:
     assert "line 1: the line has more than 1,000,000 bytes" in refused(path)
 
 
-def test_what_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
+def test_files_over_the_unpacked_size_limit_are_refused(tmp_path: Path) -> None:
     text = (GOOD + "".join(f"{n},7,3\n" for n in range(10_000))).encode()
     plain = tmp_path / "plain.csv"
     plain.write_bytes(text)
@@ -181,7 +181,7 @@ def test_what_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
         assert "max_unpacked must be a number of bytes" in refused(plain, max_unpacked=wrong)
 
 
-def test_an_archive_with_a_password(tmp_path: Path) -> None:
+def test_encrypted_archive_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "r.zip"
     path.write_bytes(zipped({"ratings.csv": GOOD.encode()}, locked=True))
     assert "needs a password" in refused(path)
@@ -191,7 +191,7 @@ def test_an_archive_with_a_password(tmp_path: Path) -> None:
 
 
 def arrays(**headers: str) -> bytes:
-    """Return an .npz file of three rows with other headers than it should have."""
+    """Return an .npz file of three rows with modified headers."""
     files = {}
     for name in ("user", "item", "rating"):
         header = (
@@ -218,9 +218,7 @@ def arrays(**headers: str) -> bytes:
         "{",
     ],
 )
-def test_headers_of_arrays_are_checked_before_there_is_room_for_them(
-    header: str, tmp_path: Path
-) -> None:
+def test_array_headers_are_checked_before_allocation(header: str, tmp_path: Path) -> None:
     path = tmp_path / "r.npz"
     path.write_bytes(arrays())
     assert len(read_ratings(path)) == 3
@@ -228,7 +226,7 @@ def test_headers_of_arrays_are_checked_before_there_is_room_for_them(
     assert "damaged" in refused(path)
 
 
-def test_arrays_with_a_password_or_that_unpack_to_too_much(tmp_path: Path) -> None:
+def test_encrypted_or_oversized_arrays_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "r.npz"
     np.savez_compressed(path, user=np.arange(9999), item=np.ones(9999, int), rating=np.ones(9999))
     assert len(read_ratings(path)) == 9999
@@ -244,7 +242,7 @@ def test_arrays_with_a_password_or_that_unpack_to_too_much(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("blank", ["", "   ", ",,", " , ,", "\t"])
-def test_blank_lines_of_the_netflix_files_count(blank: str, tmp_path: Path) -> None:
+def test_line_numbers_in_netflix_files_count_blank_lines(blank: str, tmp_path: Path) -> None:
     path = tmp_path / "mv_1.txt"
     path.write_text(f"7:\n1,3,2005-01-01\n{blank}\n2,4,2005-01-02\n")
     assert len(read_ratings(path)) == 2
@@ -254,13 +252,13 @@ def test_blank_lines_of_the_netflix_files_count(blank: str, tmp_path: Path) -> N
     assert f"{path}, line 4: user 1 has rated item 7 already ({path}, line 2)" in refused(path)
 
 
-def test_the_netflix_files_in_another_encoding(tmp_path: Path) -> None:
+def test_netflix_files_in_another_encoding(tmp_path: Path) -> None:
     path = tmp_path / "mv_1.txt"
     path.write_text("7:\n1,3,2005-01-01\n", "utf-16")
     assert len(read_ratings(path, encoding="utf-16")) == 1
 
 
-def test_how_to_name_an_encoding_is_said_for_each_interface(tmp_path: Path) -> None:
+def test_encoding_advice_fits_the_interface(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_bytes("user,item,rating\nJosé,2,3\n".encode("latin-1"))
     assert "as read_ratings(..., encoding='latin-1')" in refused(path)
@@ -273,7 +271,7 @@ def test_how_to_name_an_encoding_is_said_for_each_interface(tmp_path: Path) -> N
 
 
 def sources(ids: list[int], folder: Path) -> list[Any]:
-    """One table of these users, in every kind of source that has types and that has none."""
+    """One table of these users, in all kinds of typed and untyped sources."""
     count = len(ids)
     frame = pl.DataFrame(
         {"user": [str(i) for i in ids], "item": [1] * count, "rating": [3] * count}
@@ -295,7 +293,7 @@ def sources(ids: list[int], folder: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("largest", [7, 10**17, 10**18, 2**63 - 1])
-def test_whole_numbers_are_int64_whatever_their_size(largest: int, tmp_path: Path) -> None:
+def test_whole_numbers_are_int64(largest: int, tmp_path: Path) -> None:
     for source in sources([1, 2, largest], tmp_path):
         ratings = read_ratings(source)
         assert ratings.user_ids.dtype == np.int64, source
@@ -303,23 +301,19 @@ def test_whole_numbers_are_int64_whatever_their_size(largest: int, tmp_path: Pat
 
 
 @pytest.mark.parametrize("largest", [2**63, 2**64 - 1, 10**25])
-def test_whole_numbers_that_are_too_big_are_refused_in_every_form(
-    largest: int, tmp_path: Path
-) -> None:
+def test_too_large_whole_numbers_are_refused_in_all_formats(largest: int, tmp_path: Path) -> None:
     for source in sources([1, 2, largest], tmp_path):
         assert f"the user is {largest}, which is too big" in refused(source)
         if not str(source).endswith(".npz"):
             found = read_ratings(source, text_ids=["user"])
             assert sorted(found.user_ids.tolist()) == sorted(["1", "2", str(largest)])
             assert found.item_ids.tolist() == [1]
-    assert "text_ids must be of" in refused(tmp_path / "a.csv", text_ids="user")
-    assert "text_ids must be of" in refused(tmp_path / "a.csv", text_ids=["rating"])
+    assert "text_ids must be a list of" in refused(tmp_path / "a.csv", text_ids="user")
+    assert "text_ids must be a list of" in refused(tmp_path / "a.csv", text_ids=["rating"])
 
 
 @pytest.mark.parametrize("odd", ["007", "+7", "-0"])
-def test_ids_that_are_no_plain_numbers_stay_apart_wherever_they_are(
-    odd: str, tmp_path: Path
-) -> None:
+def test_non_canonical_numbers_stay_distinct_ids(odd: str, tmp_path: Path) -> None:
     rows, path = range(1500), tmp_path / "r.csv"
     path.write_text("user,item,rating\n" + "".join(f"{n},1,3\n" for n in rows) + f"{odd},1,4")
     prize = tmp_path / "mv_1.txt"
@@ -331,7 +325,7 @@ def test_ids_that_are_no_plain_numbers_stay_apart_wherever_they_are(
         assert ratings.user_ids[ratings.user[-1]] == odd
 
 
-def test_ids_that_numpy_cannot_hold_are_refused(tmp_path: Path) -> None:
+def test_ids_that_numpy_cannot_represent_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_text(f"user,item,rating\n{'x' * 1001},2,3\n")
     assert "line 2: the user has more than 1,000 characters" in refused(path)

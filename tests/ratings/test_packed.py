@@ -1,4 +1,4 @@
-"""Folders and archives as MovieLens and the Netflix Prize hand them out."""
+"""Folders and archives as distributed by MovieLens and the Netflix Prize."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KINDS = ("MovieLens 100K", "MovieLens 1M", "MovieLens latest", "Kaggle", "Netfli
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_folder_and_an_archive_are_read_as_they_come(kind: str, tmp_path: Path) -> None:
+def test_folders_and_archives_as_distributed(kind: str, tmp_path: Path) -> None:
     table = random_table(4)
     files = {**OTHERS, **handed_out(kind, table)}
     folder = tmp_path / "ml"
@@ -63,8 +63,8 @@ def refused(path: Path) -> str:
     return str(error.value)
 
 
-def test_files_that_are_read_together_keep_to_themselves(tmp_path: Path) -> None:
-    """What is wrong has its own file and line; a file without a movie has not that before it."""
+def test_files_read_together_are_kept_separate(tmp_path: Path) -> None:
+    """Errors name the right file and line; a file without a movie does not continue the last."""
     good, row = "7:\n1,3,2005-09-06\n", "2,4,2005-09-06\n"
     for name, text in {"mv_1.txt": good, "mv_2.txt": "8:\n" + row, "mv_3.txt": row}.items():
         (tmp_path / name).write_text(text)
@@ -78,12 +78,12 @@ def test_files_that_are_read_together_keep_to_themselves(tmp_path: Path) -> None
     assert refused(tmp_path).startswith(f"{tmp_path / 'mv_3.txt'}, line 2: this is not utf-8")
 
 
-def test_an_archive_of_one_file_may_call_it_anything(tmp_path: Path) -> None:
+def test_archive_of_one_file_with_any_name(tmp_path: Path) -> None:
     table = random_table(5)
     assert contents(read_ratings(packed(tmp_path, {"x.txt": table.csv()}))) == expected(table)
 
 
-def test_what_is_wrong_in_an_archive_is_said_with_its_file_and_line(tmp_path: Path) -> None:
+def test_errors_in_an_archive_name_the_file_and_line(tmp_path: Path) -> None:
     path = packed(tmp_path, {"ml-1m/ratings.dat": "1::2::3::4\n1::3::x::4\n", **OTHERS})
     assert refused(path) == f"{path}/ml-1m/ratings.dat, line 2: the rating is 'x', not a number"
     twice = {f"{half}/ratings.csv": "user,item,rating\n1,2,3\n" for half in ("test", "train")}
@@ -91,7 +91,7 @@ def test_what_is_wrong_in_an_archive_is_said_with_its_file_and_line(tmp_path: Pa
         assert "an archive without mv_*.txt" in refused(packed(tmp_path, files))
 
 
-def test_a_damaged_archive_is_said_so(tmp_path: Path) -> None:
+def test_damaged_archives_are_reported(tmp_path: Path) -> None:
     path = packed(tmp_path, {"ratings.csv": random_table(6).csv()})
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
@@ -101,7 +101,7 @@ def test_a_damaged_archive_is_said_so(tmp_path: Path) -> None:
     assert "the archive cannot be read" in refused(path)
 
 
-def test_arrays_in_a_zip_are_no_archive(tmp_path: Path) -> None:
+def test_npz_file_is_not_an_archive_of_text(tmp_path: Path) -> None:
     path = tmp_path / "arrays.zip"
     with path.open("wb") as file:
         np.savez(file, user=[1, 2], item=[3, 3], rating=[4.0, 5.0])

@@ -1,4 +1,4 @@
-"""One table, written in every form that is read."""
+"""One table, written in every format."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def dates(time: list[int]) -> list[str]:
 
 
 def netflix(table: Plain, items: list[Any]) -> str:
-    """The rows of some items, in the form of the Netflix Prize."""
+    """The rows of some items, in the format of the Netflix Prize."""
     rows = list(zip(table.user, table.item, table.rating, dates(table.time), strict=True))
     parts = []
     for movie in items:
@@ -126,7 +126,7 @@ def expected(table: Plain) -> dict[tuple[Any, Any], tuple[float, float]]:
 
 
 def contents(ratings: Ratings) -> dict[tuple[Any, Any], tuple[float, float]]:
-    """By pair of ids, the rating and the time."""
+    """Return rating and time by pair of ids."""
     time = np.zeros(len(ratings)) if ratings.time is None else ratings.time
     users, items = ratings.user_ids[ratings.user], ratings.item_ids[ratings.item]
     rows = zip(users.tolist(), items.tolist(), ratings.rating.tolist(), time.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""`svmp recommend` through the real executable: from a file to answers; bad input, exit code 2."""
+"""`svmp recommend` by the executable: from a file to results; exit code 2 on invalid input."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_top_similar_and_fold_in(model: Path) -> None:
     assert "score" in table
 
 
-def test_width_narrows_the_draws_of_an_exploration(model: Path) -> None:
+def test_width_scales_exploration(model: Path) -> None:
     ask = ("top", model, "--user", 4, "-n", 5, "--explore", "thompson", "--width", 0)
     assert answer(*ask) == answer("top", model, "--user", 4, "-n", 5)
     loaded = RatingModel.load(model)
@@ -81,7 +81,7 @@ def test_width_narrows_the_draws_of_an_exploration(model: Path) -> None:
     assert [row["item"] for row in found] == wide
 
 
-def test_a_model_without_factors_says_that_nothing_is_alike(ratings: Path, tmp_path: Path) -> None:
+def test_similar_warns_if_the_model_has_no_factors(ratings: Path, tmp_path: Path) -> None:
     out = tmp_path / "m.svmp"
     about = answer("fit", ratings, "-o", out, "--factors", 0, "--max-sweeps", 3)
     assert about["factors"] == 0
@@ -99,10 +99,10 @@ def test_update_writes_a_new_model(model: Path, tmp_path: Path) -> None:
     assert len(answer("top", out, "--user", 9999, "-n", 2)) == 2
 
 
-def test_events_from_a_file_to_answers(tmp_path: Path) -> None:
+def test_all_commands_on_events(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     user, item = rng.integers(0, 40, 500), rng.integers(0, 15, 500)
-    item += 15 * (user % 2)  # two circles, each with items of its own
+    item += 15 * (user % 2)  # two groups of users, with separate items
     rows = np.column_stack([user, item, rng.integers(1, 4, 500)])
     data, out = tmp_path / "plays.csv", tmp_path / "events.svmp"
     np.savetxt(data, rows, "%d", ",", header="user,item,plays", comments="")
@@ -166,8 +166,8 @@ def test_bad_input_is_one_sentence_and_exit_code_2(model: Path, tmp_path: Path) 
         ("fit {ratings} -o {out} --columns a,b", "--columns must be three or four names"),
         ("fit {ratings} -o {out} --max-sweeps inf", "--max-sweeps must be a number"),
         ("fit {ratings} -o {out} --events --at-least nan", "--at-least must be a number"),
-        ("fit {ratings} -o {out} --events --noise user", "--noise and --max-sweeps are of ratings"),
-        ("fit {ratings} -o {out} --text-ids rating", "--text-ids must be of"),
+        ("fit {ratings} -o {out} --events --noise user", "--noise and --max-sweeps cannot be used"),
+        ("fit {ratings} -o {out} --text-ids rating", "--text-ids must be a list of"),
         ("fit {ratings} -o {out} --seed -1", "--seed"),
         ("fit {latin} -o {out}", "name its encoding, as --encoding latin-1"),
         ("fit {latin} -o {out} --encoding klingon", "there is no encoding 'klingon'"),

@@ -1,4 +1,4 @@
-"""Random graphs: what is drawn is allowed, has the odds asked for, and is always the same."""
+"""Random graphs: draws are valid, have the given odds, and are reproducible."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from svmp.recommend.graph import EventGraph, network, popularity
 
 @settings(max_examples=100)
 @given(st.lists(st.floats(0.0, 10.0), min_size=1, max_size=30).filter(lambda w: sum(w) > 1e-3))
-def test_the_table_has_the_odds_that_it_was_made_of(weights: list[float]) -> None:
-    """Column i says i, or its alias, as often as there are columns."""
+def test_alias_table_has_the_given_odds(weights: list[float]) -> None:
+    """Column i is drawn uniformly, and gives item i or its alias."""
     expected = np.array(weights) / sum(weights)
     table = odds(np.array(weights))
     found = table.keep / len(weights)
@@ -42,7 +42,7 @@ def some_events(draw: st.DrawFn) -> EventGraph:
 
 @settings(max_examples=60)
 @given(some_events(), st.integers(0, 2**31), st.integers(-5, 100))
-def test_a_graph_has_all_events_and_others_without_repeats(
+def test_graph_has_all_events_and_distinct_negatives(
     events: EventGraph, seed: int, iteration: int
 ) -> None:
     found = events.draw(seed, iteration)
@@ -59,8 +59,8 @@ def test_a_graph_has_all_events_and_others_without_repeats(
         assert not np.isin(others, own).any()
 
 
-def test_others_are_drawn_with_the_odds_that_are_asked_for() -> None:
-    """One other at a time, many times: frequencies within five standard errors."""
+def test_negatives_are_drawn_with_the_given_odds() -> None:
+    """One negative at a time, many times: frequencies within five standard errors."""
     weights = np.array([1.0, 2.0, 5.0, 0.5, 8.0])
     events = EventGraph(np.arange(20_001), np.zeros(20_000, np.int32), weights, 1.0)
     found = events.draw(3, 1)[1::2]
@@ -71,7 +71,7 @@ def test_others_are_drawn_with_the_odds_that_are_asked_for() -> None:
     assert not (found == 0).any()
 
 
-def test_graphs_differ_by_iteration_user_and_seed_and_not_by_threads() -> None:
+def test_graphs_depend_on_iteration_user_and_seed_but_not_threads() -> None:
     rng = np.random.default_rng(0)
     begin = np.arange(0, 4001, 20)
     item = np.concatenate([rng.choice(500, 20, replace=False) for _ in range(200)])

@@ -1,4 +1,4 @@
-"""Data with next to nothing in them: a sensible answer, or one clear sentence."""
+"""Very small data: a sensible result, or one clear error."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_constant_ratings_predict_the_constant() -> None:
 
 
 @pytest.mark.parametrize("model", models())
-def test_one_user_who_has_seen_everything(model: Model) -> None:
+def test_single_user_who_has_rated_all_items(model: Model) -> None:
     model.fit((np.zeros(5, int), np.arange(5), np.arange(1.0, 6.0)))
     assert len(model.recommend(0, 10).items) == 0
     assert len(model.recommend(0, 10, exclude_seen=False).items) == 5
@@ -53,7 +53,7 @@ def test_one_item_and_one_rating(model: Model) -> None:
 
 
 @pytest.mark.parametrize("model", models())
-def test_ids_of_mixed_types_are_not_mistaken_for_each_other(model: Model) -> None:
+def test_string_and_integer_ids_are_not_confused(model: Model) -> None:
     model.fit((["1", "ann", "2"], ["a", "b", "7"], [4.0, 3.0, 5.0]))
     for wrong in (1, np.array([1, 2])):
         with pytest.raises(svmp.ModelError, match="the ids are strings, and 1 is not"):
@@ -65,7 +65,7 @@ def test_ids_of_mixed_types_are_not_mistaken_for_each_other(model: Model) -> Non
 
 
 @pytest.mark.parametrize("model", models())
-def test_more_than_the_catalogue_and_less_than_one(model: Model) -> None:
+def test_n_larger_than_the_catalogue_and_zero(model: Model) -> None:
     user, item = np.divmod(np.arange(20), 5)
     model.fit((user[::2], item[::2], np.tile([2.0, 4.0], 5)))
     assert len(model.recommend(0, 1000, exclude_seen=False).items) == 5

@@ -1,4 +1,4 @@
-"""The evaluation against its parts worked out one by one."""
+"""Evaluation, compared with plain loops."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from svmp.recommend.side import score_all
 from tests.recommend.tools import fitted, parts
 
 
-def test_every_figure_is_what_a_loop_finds() -> None:
+def test_scores_equal_a_plain_loop() -> None:
     model, test = fitted(), parts().test
     found = evaluate(model, test, n=5, draws=50)
     scores = {name: score.value for name, score in found.scores["model"].items()}
@@ -58,7 +58,7 @@ def test_popularity_ranks_by_counts() -> None:
     assert found.scores["model"]["RMSE"].value < found.scores["biases"]["RMSE"].value
 
 
-def test_it_can_be_read_drawn_and_written() -> None:
+def test_evaluation_can_be_printed_drawn_and_serialised() -> None:
     found = evaluate(fitted(), parts().test, n=5, draws=20)
     for score in found.scores["model"].values():
         assert score.low <= score.value <= score.high
@@ -69,7 +69,7 @@ def test_it_can_be_read_drawn_and_written() -> None:
     plt.close(figure)
 
 
-def test_users_and_items_that_are_not_known_are_predicted_by_the_prior() -> None:
+def test_unknown_users_and_items_are_predicted_by_the_prior() -> None:
     model = fitted()
     test = Ratings(
         np.zeros(2, np.int32),

@@ -1,4 +1,4 @@
-"""Events: the averaging over graphs, folding in, and the rules, against what they must be."""
+"""Events: averaging over graphs, fold-in and ranking scores, compared with independent results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from svmp.recommend.side import Side
 
 
 def circles(users: int = 60, items: int = 40, seed: int = 0) -> sparse.csr_array:
-    """Two circles of users; each takes a third of its own half of the items, and a few others."""
+    """Two groups of users; each takes a third of its own half of the items, and a few others."""
     rng = np.random.default_rng(seed)
     same = (np.arange(users)[:, None] % 2) == (np.arange(items) % 2)
     taken = rng.random((users, items)) < np.where(same, 0.35, 0.02)
@@ -32,7 +32,7 @@ def model() -> EventModel:
     return EventModel(factors=3, iterations=12, progress=False).fit(circles())
 
 
-def test_recommendations_come_from_ones_own_circle(model: EventModel) -> None:
+def test_recommendations_come_from_the_users_group(model: EventModel) -> None:
     top = model.recommend(np.arange(60), n=3)
     assert np.mean(top.items % 2 == np.arange(60)[:, None] % 2) > 0.9
     seen = circles().toarray()[np.arange(60)[:, None], top.items] > 0
@@ -48,7 +48,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_does_not() -> None:
     assert not np.array_equal(one.items_.side.mean, other.items_.side.mean)
 
 
-# --- the engine: networks whose rows are drawn anew -----------------------------------------
+# --- online inference: networks whose rows are drawn in each iteration ----------------------
 
 
 def coin(values: Any) -> svmp.Model:
@@ -69,7 +69,7 @@ def test_natural_parameters_are_the_average_over_networks() -> None:
     assert q.mean == pytest.approx(rows.sum() / 6 / 5)
 
 
-def test_on_one_network_it_is_full_vb() -> None:
+def test_online_inference_on_one_network_equals_full_vb() -> None:
     network = coin([1.0, 2.0])
     run = Online(svmp.Constant(1.0), tell=False)
     run.advance(network)
@@ -79,8 +79,8 @@ def test_on_one_network_it_is_full_vb() -> None:
 # --- one user given the items ---------------------------------------------------------------
 
 
-def test_folding_in_is_the_fit_of_one_user_where_items_are_known(model: EventModel) -> None:
-    """With certain items, against svmp.fit on the network that the rows are."""
+def test_fold_in_equals_a_fit_with_known_items(model: EventModel) -> None:
+    """With known items, compared with svmp.fit on the network of the rows."""
     side = model.items_.side
     nothing = np.zeros_like(side.bias_var), np.zeros_like(side.cov)
     certain = EventModel(**model.get_params())
@@ -112,7 +112,7 @@ def _others(model: EventModel) -> Any:
     return np.concatenate([events.draw(model.seed, -t)[3:] for t in range(1, DRAWS + 1)])
 
 
-def test_a_person_of_one_circle_is_given_items_of_that_circle(model: EventModel) -> None:
+def test_person_gets_items_of_their_group(model: EventModel) -> None:
     person = model.fold_in([1, 3, 5, 7])
     assert (model.recommend(person, n=5).items % 2 == 1).mean() > 0.7
     assert model.predict(person, 9) > model.predict(person, 8)
@@ -121,7 +121,7 @@ def test_a_person_of_one_circle_is_given_items_of_that_circle(model: EventModel)
     assert np.array_equal(person.seen, [1, 3, 5, 7])
 
 
-def test_an_explanation_adds_up_and_names_the_own_circle(model: EventModel) -> None:
+def test_explanation_adds_up_and_names_the_users_group(model: EventModel) -> None:
     why = model.explain(7, 9)
     assert why.prediction == pytest.approx(why.base + why.parts.sum() + why.rest, abs=1e-5)
     assert set(why.items) == set(circles()[[7]].indices)
@@ -136,7 +136,7 @@ def test_an_explanation_adds_up_and_names_the_own_circle(model: EventModel) -> N
 
 
 @pytest.mark.parametrize(("mean", "var"), [(0.0, 2.0), (1.5, 0.5), (-2.0, 4.0), (3.0, 0.0)])
-def test_the_probability_is_near_the_integral(mean: float, var: float) -> None:
+def test_probability_is_close_to_the_integral(mean: float, var: float) -> None:
     def density(z: float) -> float:
         return float(expit(z) * stats.norm.pdf(z, mean, np.sqrt(var)))
 
@@ -145,10 +145,8 @@ def test_the_probability_is_near_the_integral(mean: float, var: float) -> None:
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9])
-def test_an_interval_holds_the_probability_as_often_as_it_says(
-    model: EventModel, level: float
-) -> None:
-    """Against draws of z, whose mean and variance the scores of the model are."""
+def test_intervals_of_probabilities_have_their_coverage(model: EventModel, level: float) -> None:
+    """Compared with draws of z with the mean and variance of the model's scores."""
     users, items = np.arange(20), np.arange(20)
     low, high = model.predict_interval(users, items, level)
     mean, var = model._logits(users, items, "error")
@@ -161,7 +159,7 @@ def test_an_interval_holds_the_probability_as_often_as_it_says(
         model.predict_interval(0, 0, 1.5)
 
 
-def test_rules_rank_by_what_they_say(model: EventModel) -> None:
+def test_ranking_scores(model: EventModel) -> None:
     users = model.users_.side.at(np.arange(5))
     items = model.items_.side
     z = users.mean @ items.mean.T + items.bias
@@ -179,7 +177,7 @@ def test_rules_rank_by_what_they_say(model: EventModel) -> None:
     np.testing.assert_allclose(top.scores, other.predict(3, top.items), atol=1e-5)
 
 
-def test_an_evaluation_ranks_beside_popularity() -> None:
+def test_evaluation_includes_popularity() -> None:
     ratings = Ratings.of_keys(*np.nonzero(circles().toarray()), np.ones(circles().nnz), 60, 40)
     train, test = split.random(ratings, 0.2, seed=1)
     model = EventModel(factors=3, progress=False).fit(train)
@@ -193,7 +191,7 @@ def test_an_evaluation_ranks_beside_popularity() -> None:
 
 
 def test_counts_are_repeated_events() -> None:
-    """A pair three times is a count of 3, and not what it is once."""
+    """A pair that is repeated three times is a count of 3, and differs from a single one."""
     user, item = np.nonzero(circles().toarray())
     again = np.append(user, [user[0]] * 2), np.append(item, [item[0]] * 2)
     count = np.ones(len(user))
@@ -207,7 +205,7 @@ def test_counts_are_repeated_events() -> None:
     assert one.odds_[item[0]] > once.odds_[item[0]]
 
 
-def test_ratings_so_high_or_higher_are_events() -> None:
+def test_at_least_selects_events() -> None:
     user, item = np.nonzero(circles().toarray())
     stars = np.where(np.arange(len(user)) % 3, 5.0, 2.0)
     options: dict[str, Any] = {"factors": 2, "iterations": 2, "progress": False}
@@ -241,12 +239,12 @@ def test_bad_parameters_are_refused(parameters: dict[str, Any], words: str) -> N
         EventModel(progress=False, **parameters).fit(circles())
 
 
-def test_bad_questions_are_refused(model: EventModel) -> None:
-    with pytest.raises(svmp.ModelError, match="no data yet"):
+def test_invalid_requests_are_refused(model: EventModel) -> None:
+    with pytest.raises(svmp.ModelError, match="not fitted yet"):
         EventModel().recommend(1)
     with pytest.raises(svmp.ModelError, match="no item 99"):
         model.predict(1, 99)
-    with pytest.raises(svmp.ModelError, match="one item twice"):
+    with pytest.raises(svmp.ModelError, match="an item twice"):
         model.fold_in([1, 1])
     with pytest.raises(svmp.SvmpError, match="a rating is a count"):
         EventModel(counts=True, progress=False).fit(([0, 1], [0, 1], [1.5, 2.0]))
@@ -264,13 +262,13 @@ def test_one_user_or_one_item(shape: tuple[int, int]) -> None:
 
 
 def drawn_events(seed: int, count: int) -> tuple[Any, Any]:
-    """Events of two circles of 40 people, each with 20 items of its own."""
+    """Events of two groups of 40 users, with 20 items each."""
     rng = np.random.default_rng(seed)
     user, item = rng.integers(0, 80, count), rng.integers(0, 20, count)
     return user, item + 20 * (user % 2)
 
 
-def test_new_users_and_items_come_in_and_other_users_stay() -> None:
+def test_update_adds_new_users_and_items_and_keeps_other_users() -> None:
     model = EventModel(2, progress=False, threads=1).fit(drawn_events(0, 1500))
     before = model.users_.side.mean.copy()
     model.update(([1000] * 4 + [1, 3, 5, 7, 9], [21, 22, 23, 24] + [500] * 5))
@@ -283,7 +281,7 @@ def test_new_users_and_items_come_in_and_other_users_stay() -> None:
     assert set(model.recommend(1000, 100).items.tolist()).isdisjoint([21, 22, 23, 24])
 
 
-def test_an_update_is_as_near_to_a_refit_as_new_draws_are() -> None:
+def test_update_is_as_close_to_a_refit_as_another_seed() -> None:
     user, item = drawn_events(1, 3000)
     model = EventModel(2, progress=False, threads=1).fit((user[:2700], item[:2700]))
     model.update((user[2700:], item[2700:]))

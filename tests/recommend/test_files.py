@@ -1,4 +1,4 @@
-"""A model in a folder and back; a damaged one is refused in one sentence."""
+"""Save and load models; damaged ones are refused with one sentence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.recommend.tools import fitted
 
 @pytest.mark.parametrize("words", [False, True])
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
-def test_what_is_loaded_answers_the_same(covariance: Any, words: bool, tmp_path: Path) -> None:
+def test_loaded_model_gives_the_same_answers(covariance: Any, words: bool, tmp_path: Path) -> None:
     model = fitted(covariance, words=words)
     model.save(tmp_path / "m.svmp")
     again = RatingModel.load(tmp_path / "m.svmp")
@@ -36,7 +36,7 @@ def test_what_is_loaded_answers_the_same(covariance: Any, words: bool, tmp_path:
     assert len(RatingModel.load(tmp_path / "m.svmp").users_) == 60
 
 
-def test_a_model_is_loaded_as_what_it_is(tmp_path: Path) -> None:
+def test_load_returns_the_kind_that_was_saved(tmp_path: Path) -> None:
     path = tmp_path / "m.svmp"
     fitted().save(path)
     assert isinstance(load(path), RatingModel)
@@ -44,11 +44,11 @@ def test_a_model_is_loaded_as_what_it_is(tmp_path: Path) -> None:
     events.save(path)
     assert isinstance(load(path), EventModel)
     change(kind="Oracle")(path)
-    with pytest.raises(FileError, match="Oracle is no model"):
+    with pytest.raises(FileError, match="Oracle is not a model"):
         load(path)
 
 
-def test_what_is_read_into_memory_outlives_its_folder(tmp_path: Path) -> None:
+def test_model_in_memory_does_not_need_its_folder(tmp_path: Path) -> None:
     path = tmp_path / "m.svmp"
     model = fitted()
     model.save(path)
@@ -95,14 +95,16 @@ def nan(folder: Path) -> None:
         (change(format=99), "format 99, made by a newer version"),
         (change(format="x"), "damaged"),
         (change(kind="EventModel"), "this is a EventModel"),
-        (change(parameters={"depth": 3}), "makes no sense"),
-        (change(offset="x"), "makes no sense"),
-        (change(prior_noise=-1), "the noise is no variance"),
+        (change(parameters={"depth": 3}), "is invalid"),
+        (change(offset="x"), "is invalid"),
+        (change(prior_noise=-1), "the noise variance is invalid"),
         (change(shapes={"gone": [1]}), "there is no array 'gone'"),
-        (nan, "is no q"),
+        (nan, "is not a valid distribution"),
     ],
 )
-def test_damage_is_told(damage: Callable[[Path], Any], says: str, tmp_path: Path) -> None:
+def test_damaged_files_are_reported(
+    damage: Callable[[Path], Any], says: str, tmp_path: Path
+) -> None:
     fitted().save(tmp_path / "m.svmp")
     damage(tmp_path / "m.svmp")
     with pytest.raises(FileError, match=says) as caught:
@@ -110,7 +112,7 @@ def test_damage_is_told(damage: Callable[[Path], Any], says: str, tmp_path: Path
     assert "\n" not in str(caught.value)
 
 
-def test_other_things_are_left_alone(tmp_path: Path) -> None:
+def test_other_files_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("dear diary")
     with pytest.raises(FileError, match="something else"):

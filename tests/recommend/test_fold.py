@@ -1,4 +1,4 @@
-"""One user given the items: the closed form is where the engine's updates end."""
+"""Fold-in: the closed form is the fixed point of the engine's updates."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.recommend.tools import drawn, fitted
 
 
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
-def test_the_posterior_is_the_fixed_point_of_the_engine(covariance: Any) -> None:
-    """The engine's messages to the user's variables, one after another, with q(items) still."""
+def test_posterior_is_the_fixed_point_of_the_engine(covariance: Any) -> None:
+    """The engine's messages to the user's variables, one after another, with fixed q(items)."""
     model = copy(fitted(covariance))
     prior = replace(model.users_.prior, mean=np.array([[0.8, -0.5, 0.3]], np.float32))
     model.users_ = replace(model.users_, prior=prior)  # far from 0, so that it counts
@@ -51,7 +51,7 @@ def test_the_posterior_is_the_fixed_point_of_the_engine(covariance: Any) -> None
 
 @pytest.mark.parametrize("noise", ["shared", "user"])
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
-def test_an_explanation_adds_up_to_the_prediction(covariance: Any, noise: Any) -> None:
+def test_explanation_adds_up_to_the_prediction(covariance: Any, noise: Any) -> None:
     model = fitted(covariance, noise)
     user, item = model.users_.ids[7], model.items_.ids[12]
     why = model.explain(user, item)
@@ -61,8 +61,8 @@ def test_an_explanation_adds_up_to_the_prediction(covariance: Any, noise: Any) -
     assert set(why.items.tolist()) == set(model.items_.ids[seen].tolist())
 
 
-def test_a_person_is_explained_by_what_they_gave() -> None:
-    """Who has a user's ratings has that user's reasons, and nothing is left over."""
+def test_person_is_explained_by_their_ratings() -> None:
+    """A person with a user's ratings gets the same explanation, without a remainder."""
     model = fitted()
     rows = model.history_.rows(7)
     keys, ratings = model.history_.item[rows], model.history_.rating[rows]
@@ -76,8 +76,8 @@ def test_a_person_is_explained_by_what_they_gave() -> None:
     assert np.clip(mine.prediction, low, high) == pytest.approx(model.predict(person, item)[0])
 
 
-def test_a_part_is_what_changes_when_a_rating_does() -> None:
-    """The prediction for a person is linear in each rating, and so is that rating's part."""
+def test_contribution_is_the_effect_of_changing_a_rating() -> None:
+    """The prediction for a person is linear in each rating, and so is its contribution."""
     model = fitted()
     items, ratings = model.items_.ids[[2, 9, 21]], np.array([2.0, 5.0, 3.0])
     target = model.items_.ids[[33]]
@@ -99,7 +99,7 @@ def test_a_part_is_what_changes_when_a_rating_does() -> None:
         assert parts(more) - parts(ratings) == pytest.approx(change, abs=1e-5)
 
 
-def test_a_user_of_the_model_is_folded_in_to_where_they_are() -> None:
+def test_folding_in_a_known_user_reproduces_q() -> None:
     train = drawn(3)
     options: Any = {"calibrate": 0, "max_sweeps": 400, "tol": 1e-9, "progress": False}
     model = RatingModel(2, noise="shared", threads=1, **options).fit(train)
@@ -114,7 +114,7 @@ def test_a_user_of_the_model_is_folded_in_to_where_they_are() -> None:
         assert abs(why.rest) < 5e-3
 
 
-def test_nobody_is_the_prior_and_bad_histories_are_refused() -> None:
+def test_empty_history_gives_the_prior_and_invalid_ones_are_refused() -> None:
     model = fitted()
     nobody = model.fold_in({})
     assert nobody.side.mean == pytest.approx(model.users_.prior.mean)

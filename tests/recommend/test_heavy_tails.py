@@ -1,4 +1,4 @@
-"""Heavy-tailed ratings: most items have one or two, and some users give almost always the same."""
+"""Heavy-tailed ratings: most items have one or two, and some users almost always give the same."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ QUIET: Any = {"progress": False, "threads": 1}
 def heavy(scale: float, seed: int) -> tuple[Ratings, Any]:
     """Draw ratings from 0 to 10 without factors; return the eccentric users as well.
 
-    An eight of all users hardly differ in their ratings; the eccentrics give hundreds of items,
-    from all over the catalogue, one and the same rating but for a few that get a 10.
+    An eighth of all users hardly vary their ratings; eccentric users give hundreds of items the
+    same rating, except for a few that get a 10.
     """
     rng = np.random.default_rng([seed, 15])
     users, items, count = round(40_000 * scale), round(80_000 * scale), round(250_000 * scale)
@@ -62,7 +62,7 @@ def model_of(scale: float, seed: int, factors: int) -> RatingModel:
 
 
 def check_lists(model: RatingModel, eccentrics: Any, users: int) -> None:
-    """Few items are of eccentrics alone, most have several ratings, and scores fit the scale."""
+    """Few items have only eccentric ratings, most have several ratings, and scores are in range."""
     history, some = model.history_, np.arange(users)
     shown = model.items_.keys(model.recommend(model.users_.ids[some], 10).items.ravel())
     counts = np.bincount(history.item, minlength=len(model.items_))
@@ -79,11 +79,11 @@ def errors(model: RatingModel, test: Ratings) -> Any:
 
 
 @pytest.mark.parametrize("factors", [0, 4])
-def test_eccentric_users_do_not_head_the_lists_of_others(factors: int) -> None:
+def test_eccentric_users_do_not_dominate_the_lists_of_others(factors: int) -> None:
     check_lists(model_of(0.2, 0, factors), parts(0.2, 0)[1], 500)
 
 
-def test_one_user_of_constant_ratings_does_not_move_items_that_nobody_else_rated() -> None:
+def test_user_with_constant_ratings_hardly_moves_items_only_they_rated() -> None:
     """The items of the others have 20 ratings each; the best of them are better than 7."""
     rng = np.random.default_rng(3)
     user, item = np.divmod(np.arange(6000), 60)
@@ -103,7 +103,7 @@ def test_one_user_of_constant_ratings_does_not_move_items_that_nobody_else_rated
     assert model.noise_[100] >= SHARE / (1 + SHARE) * np.median(model.noise_) / 2
 
 
-def test_factors_that_ratings_do_not_have_are_left_out() -> None:
+def test_unsupported_factors_are_dropped() -> None:
     data, _ = parts(0.2, 0)
     without, spare = model_of(0.2, 0, 0), model_of(0.2, 0, 4)
     worse = errors(spare, data.test) - errors(without, data.test)
@@ -112,12 +112,12 @@ def test_factors_that_ratings_do_not_have_are_left_out() -> None:
     assert spare.predict(-1, -1, unknown="prior") == pytest.approx(spare.offset_)
 
 
-def test_factors_that_ratings_have_are_kept() -> None:
+def test_true_factors_are_kept() -> None:
     assert fitted().users_.side.factors == 3
     assert fitted("full", "user").items_.side.cov.shape[1:] == (3, 3)
 
 
-def test_the_prior_of_the_noise_holds_however_many_ratings_there_are() -> None:
+def test_noise_prior_bounds_the_variance_for_any_number_of_ratings() -> None:
     """With no residuals the variance is alpha l / (alpha + n / 2), which SHARE bounds."""
     user = np.repeat(np.arange(3), (1, 40, 4000))
     shape = noise_shape(Ratings.of_keys(user, np.arange(4041), np.ones(4041), 4, 4041))
@@ -127,7 +127,7 @@ def test_the_prior_of_the_noise_holds_however_many_ratings_there_are() -> None:
     assert np.argsort(-least).tolist() == [3, 0, 1, 2]
 
 
-def test_residuals_are_cut_where_they_are_far_in_the_noise_of_their_user() -> None:
+def test_residuals_are_clipped_in_units_of_the_noise_of_their_user() -> None:
     found = RatingModel(0, noise="shared", calibrate=0, **QUIET).fit(drawn(0)).fit_
     assert isinstance(found, Fit)
     a, b = found.mean("a"), found.mean("b")
@@ -140,7 +140,7 @@ def test_residuals_are_cut_where_they_are_far_in_the_noise_of_their_user() -> No
     assert cut(rows, found.posteriors).rating == pytest.approx(expected, abs=1e-5)
 
 
-def test_an_update_by_an_eccentric_does_not_move_new_items_without_end() -> None:
+def test_update_by_an_eccentric_user_moves_new_items_by_a_bounded_amount() -> None:
     """One rating moves an item by at most CUT predictive deviations times what the prior leaves."""
     model = RatingModel(0, noise="shared", **QUIET).fit(drawn(1))
     var = model.items_.prior.bias_var[0]
@@ -154,7 +154,7 @@ def test_an_update_by_an_eccentric_does_not_move_new_items_without_end() -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_large_heavy_tailed_draw(seed: int) -> None:
+def test_large_heavy_tailed_sample(seed: int) -> None:
     data, eccentrics = parts(1.0, seed)
     without, spare = model_of(1.0, seed, 0), model_of(1.0, seed, 32)
     check_lists(spare, eccentrics, 5000)

@@ -1,4 +1,4 @@
-"""Ctrl-C in Python: what was learned is kept, or all is as before."""
+"""Ctrl-C in Python: progress is kept, or the model is unchanged."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def press(monkeypatch: pytest.MonkeyPatch, kind: Any, at: int, times: int = 1) -
     monkeypatch.setattr(kind, "advance", advance)
 
 
-def test_events_learned_so_far_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_fit_of_events_keeps_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     short = EventModel(2, iterations=2, progress=False, threads=1).fit(drawn(0))
     assert not short.interrupted_
     press(monkeypatch, Online, 2)
@@ -48,7 +48,7 @@ def test_events_learned_so_far_are_kept(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_second_one_raises_and_leaves_the_model_as_it_was(
+def test_second_interrupt_raises_and_leaves_the_model_unchanged(
     kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = small(kind).fit(parts().train)
@@ -63,8 +63,8 @@ def test_a_second_one_raises_and_leaves_the_model_as_it_was(
     assert not fresh.is_fitted
 
 
-def test_before_the_first_sweep_there_is_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of ratings too few to hold any out."""
+def test_interrupt_before_the_first_sweep_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With too few ratings to hold any out."""
     usual = run.Run.__post_init__
 
     def pressed(self: run.Run) -> None:
@@ -79,9 +79,7 @@ def test_before_the_first_sweep_there_is_no_model(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_update_that_is_interrupted_changes_nothing(
-    kind: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_update_changes_nothing(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = small(kind).fit(drawn(0))
     before = dict(model.__dict__)
     press(monkeypatch, run.Run if kind is RatingModel else Online, 1)
@@ -90,7 +88,7 @@ def test_an_update_that_is_interrupted_changes_nothing(
     assert model.__dict__ == before
 
 
-def test_an_error_in_an_update_changes_nothing() -> None:
+def test_failed_update_changes_nothing() -> None:
     model = EventModel(2, iterations=2, counts=True, progress=False, threads=1).fit(drawn(0))
     before = dict(model.__dict__)
     with pytest.raises(ValueError, match="count"):
@@ -98,7 +96,7 @@ def test_an_error_in_an_update_changes_nothing() -> None:
     assert model.__dict__ == before
 
 
-def test_catching_within_catching() -> None:
+def test_nested_handlers() -> None:
     with catch_interrupt() as outer:
         with catch_interrupt() as inner:
             signal.raise_signal(signal.SIGINT)
@@ -112,7 +110,7 @@ def test_catching_within_catching() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_one_that_is_pressed_before_a_part_ends_the_part() -> None:
+def test_interrupt_before_a_nested_handler_reaches_it() -> None:
     with catch_interrupt() as outer:
         signal.raise_signal(signal.SIGINT)
         for first in (True, False):
@@ -121,7 +119,7 @@ def test_one_that_is_pressed_before_a_part_ends_the_part() -> None:
         assert outer.pressed
 
 
-def test_where_it_is_ignored_it_stays_so() -> None:
+def test_ignored_interrupts_stay_ignored() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with catch_interrupt() as interrupt:
@@ -132,7 +130,7 @@ def test_where_it_is_ignored_it_stays_so() -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def test_the_first_one_says_that_it_was_heard(capfd: pytest.CaptureFixture[str]) -> None:
+def test_first_interrupt_is_acknowledged(capfd: pytest.CaptureFixture[str]) -> None:
     with catch_interrupt(tell=True):
         signal.raise_signal(signal.SIGINT)
     assert capfd.readouterr().err.startswith("svmp: interrupted: ending with what was learned")

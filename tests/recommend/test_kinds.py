@@ -1,4 +1,4 @@
-"""Whatever takes ratings takes every kind of them: a path, a data frame, arrays, a table."""
+"""All functions of ratings accept all kinds of sources: a path, a data frame, arrays, a table."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_evaluate_of_events_and_of_baselines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pandas", "csv"])
-def test_baselines_and_the_paper_s_model(kind: str, tmp_path: Path) -> None:
+def test_baselines_and_the_model_of_the_paper(kind: str, tmp_path: Path) -> None:
     data = as_kind(kind, drawn(0), tmp_path)
     assert np.array_equal(Popularity().fit(data).items_.ids, Popularity().fit(drawn(0)).items_.ids)
     assert len(biases(data).users_) == 60
@@ -92,8 +92,8 @@ def test_baselines_and_the_paper_s_model(kind: str, tmp_path: Path) -> None:
     assert beginning(data, 2)["u"]["mu"].shape == (60, 2)  # type: ignore[attr-defined]
 
 
-def test_files_have_the_ids_of_the_model(tmp_path: Path) -> None:
-    """Where a model knows text, a file in which all ids are whole numbers has text as well."""
+def test_ids_in_files_are_read_as_the_type_of_the_model(tmp_path: Path) -> None:
+    """If the ids of a model are text, those of a file are read as text even if all are numbers."""
     users, items = ["007", "x", "12"], ["5", "6", "b"]
     model = RatingModel(0, progress=False, threads=1, max_sweeps=3)
     model.fit((users, items, [1.0, 2.0, 3.0]))

@@ -1,4 +1,4 @@
-"""Scores against scikit-learn and against what one would write down first."""
+"""Scores, compared with scikit-learn, SciPy and plain loops."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_errors_and_densities() -> None:
     assert metrics.coverage(RATING, MEAN - STD, MEAN + STD) == pytest.approx(np.mean(held))
 
 
-def test_error_by_spread_is_that_of_each_fifth() -> None:
+def test_error_by_spread_is_the_error_of_each_fifth() -> None:
     found = metrics.by_spread(RATING, MEAN, STD)
     order = sorted(range(200), key=lambda r: STD[r])
     for part, (spread, error) in enumerate(found):
@@ -61,7 +61,7 @@ def test_rankings_against_plain_lists(seed: int, n: int) -> None:
         assert ranks.percentile()[u] == pytest.approx(np.mean(places))
 
 
-def test_all_that_is_relevant_at_full_length_is_average_precision() -> None:
+def test_average_precision_at_full_length_equals_scikit_learn() -> None:
     scores = np.array([0.9, 0.8, 0.7, 0.6, 0.5])
     truth = np.array([0, 1, 0, 1, 1])
     ranks = metrics.Ranks([0, 0, 0], np.flatnonzero(truth) + 1, [5])
@@ -69,7 +69,7 @@ def test_all_that_is_relevant_at_full_length_is_average_precision() -> None:
     assert ranks.average_precision(5)[0] == pytest.approx(wanted)
 
 
-def test_the_bootstrap_is_that_of_scipy() -> None:
+def test_bootstrap_equals_scipy() -> None:
     low, high = metrics.bootstrap(RATING, seed=1, draws=4000)
     mine = stats.bootstrap((RATING,), np.mean, n_resamples=4000, method="percentile", rng=2)
     assert low == pytest.approx(mine.confidence_interval.low, abs=0.02)

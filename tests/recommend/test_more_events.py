@@ -1,4 +1,4 @@
-"""More events: an update with new items ranks as a fit to everything does."""
+"""Updates with more events: rankings of new items are like those of a full fit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Log(NamedTuple):
 
 
 def drawn(users: int, items: int, count: int, seed: int, tastes: int = 4) -> Log:
-    """Events with tastes: activity and popularity have heavy tails, and so has what is liked."""
+    """Simulated events: activity, popularity and preferences have heavy tails."""
     rng = np.random.default_rng(seed)
     activity = np.exp(rng.standard_normal(users))
     popular = rng.permutation(np.log((np.arange(items) + 5.0) ** -0.9))
@@ -47,7 +47,7 @@ def drawn(users: int, items: int, count: int, seed: int, tastes: int = 4) -> Log
 
 
 def late(kind: str, log: Log, seed: int) -> tuple[NDArray[np.bool_], Ints]:
-    """Return which events come late, and the items that are new then."""
+    """Return which events come late, and the items that are new by then."""
     rng = np.random.default_rng([seed, 1])
     users, items = np.unique(log.user), np.unique(log.item)
     count = np.bincount(log.item)
@@ -72,12 +72,12 @@ def ndcg(model: EventModel, test: Log, n: int = 20) -> float:
 
 
 def share(model: EventModel, items: Ints, n: int = 20) -> float:
-    """Return how much of the lists some items fill."""
+    """Return the share of the lists that some items occupy."""
     return float(np.isin(model.recommend(model.users_.ids, n, progress=False).items, items).mean())
 
 
 class Compared(NamedTuple):
-    """An update, and a fit to everything."""
+    """An updated model, and a fit to all events."""
 
     update: float
     refit: float
@@ -101,7 +101,7 @@ def compare(log: Log, kind: str, seed: int, updates: int = 1, factors: int = 6) 
     ("kind", "updates"),
     [("items", 1), ("popular", 1), ("rare", 1), ("mixed", 1), ("popular", 6), ("rows", 1)],
 )
-def test_an_update_ranks_as_a_fit_to_everything(kind: str, updates: int) -> None:
+def test_update_ranks_like_a_full_fit(kind: str, updates: int) -> None:
     found = [compare(drawn(300, 250, 9000, seed), kind, seed, updates) for seed in range(2)]
     update, refit, filled, by_refit = np.mean(found, axis=0)
     assert update > 0.95 * refit
@@ -113,10 +113,8 @@ def test_an_update_ranks_as_a_fit_to_everything(kind: str, updates: int) -> None
 @pytest.mark.parametrize(
     ("kind", "updates"), [("items", 1), ("popular", 1), ("mixed", 1), ("mixed", 8)]
 )
-def test_an_update_ranks_as_a_fit_to_everything_on_more_data(
-    name: str, kind: str, updates: int
-) -> None:
-    """Users of goodbooks have few events, of which later ones tell less than in a fit."""
+def test_update_ranks_like_a_full_fit_on_real_data(name: str, kind: str, updates: int) -> None:
+    """Users of goodbooks have few events, of which later ones count less than in a fit."""
     found = [compare(log_of(name, seed), kind, seed, updates, factors=16) for seed in range(2)]
     update, refit, filled, by_refit = np.mean(found, axis=0)
     assert update > (0.9 if name == "goodbooks" else 0.97) * refit
@@ -138,15 +136,15 @@ def log_of(name: str, seed: int) -> Log:
     return Log(ratings.user.astype(int), ratings.item.astype(int)).at(np.isin(ratings.user, users))
 
 
-# --- which items were passed by -------------------------------------------------------------
+# --- negatives ------------------------------------------------------------------------------
 
 
 def table(log: Log, users: int, items: int) -> Ratings:
     return Ratings.of_keys(*log, np.ones(len(log.user)), users, items)
 
 
-def test_new_items_are_passed_by_as_often_as_in_a_fit() -> None:
-    """Against graphs drawn for all events, as a fit draws them."""
+def test_new_items_have_as_many_negatives_as_in_a_fit() -> None:
+    """Compared with graphs drawn for all events, as in a fit."""
     log = drawn(200, 150, 5000, seed=3)
     new = log.item >= 130
     model = EventModel(2, iterations=1, **QUIET).fit(table(log.at(~new), 200, 130))
@@ -172,8 +170,8 @@ def test_new_items_are_passed_by_as_often_as_in_a_fit() -> None:
         assert (what < 130).sum() < len(what)
 
 
-def test_times_of_drawing_are_those_of_drawing_without_repeats() -> None:
-    """Items come after exponential times; on average as many have come as are wanted."""
+def test_draw_times_equal_sampling_without_replacement() -> None:
+    """Items arrive after exponential times; on average the wanted number has arrived."""
     log = drawn(40, 60, 500, seed=5)
     history = History.of(table(log, 40, 60))
     odds = popularity(history.item, 60, 1.0)
@@ -186,7 +184,7 @@ def test_times_of_drawing_are_those_of_drawing_without_repeats() -> None:
         assert (came[:, others] < time[user]).sum(axis=1).mean() == pytest.approx(wanted, rel=0.03)
 
 
-def test_items_without_new_events_stay_as_they_are() -> None:
+def test_items_without_new_events_do_not_change() -> None:
     log = drawn(200, 100, 4000, seed=1)
     new = log.item >= 90
     model = EventModel(3, **QUIET).fit(log.at(~new))
@@ -199,8 +197,8 @@ def test_items_without_new_events_stay_as_they_are() -> None:
     assert not np.array_equal(users.side.mean[named], model.users_.side.mean[: len(users)][named])
 
 
-def test_new_users_who_only_took_new_items_are_given_those_of_their_circle() -> None:
-    """Two new circles of people, each with new items of its own."""
+def test_new_users_with_only_new_items_get_items_of_their_group() -> None:
+    """Two new groups of users, each with new items."""
     rng = np.random.default_rng(2)
     model = EventModel(6, **QUIET).fit(drawn(200, 100, 4000, seed=2))
     user = np.repeat(np.arange(1000, 1060), 8)
@@ -212,7 +210,7 @@ def test_new_users_who_only_took_new_items_are_given_those_of_their_circle() -> 
     assert own[new].mean() > 0.95
 
 
-def test_an_item_that_grows_by_many_updates_ends_where_one_update_ends() -> None:
+def test_many_small_updates_of_an_item_equal_one_large_update() -> None:
     log = drawn(300, 100, 8000, seed=4)
     item = int(np.argmax(np.bincount(log.item)))
     new = log.item == item
@@ -227,8 +225,8 @@ def test_an_item_that_grows_by_many_updates_ends_where_one_update_ends() -> None
     assert np.corrcoef(once, often)[0, 1] > 0.9
 
 
-def test_repeated_updates_draw_anew() -> None:
-    """Else the same items would be passed by each time that a user takes something."""
+def test_repeated_updates_use_different_draws() -> None:
+    """Otherwise the same negatives would be drawn each time that a user takes something."""
     log = drawn(100, 80, 2000, seed=6)
     model = EventModel(2, **QUIET).fit(log)
     moved = []
@@ -239,7 +237,7 @@ def test_repeated_updates_draw_anew() -> None:
     assert len(set(moved)) == 3
 
 
-def test_an_update_of_a_saved_model_is_that_of_the_model(tmp_path: Path) -> None:
+def test_update_of_a_saved_model_equals_update_of_the_original(tmp_path: Path) -> None:
     log = drawn(100, 80, 2000, seed=7)
     new = log.item >= 70
     model = EventModel(2, **QUIET).fit(log.at(~new))
@@ -253,8 +251,8 @@ def test_an_update_of_a_saved_model_is_that_of_the_model(tmp_path: Path) -> None
     assert np.array_equal(model.learned_, again.learned_)
 
 
-def test_counts_of_new_items_are_events() -> None:
-    """A pair that is there three times is an item of three events."""
+def test_counts_of_new_items_are_repeated_events() -> None:
+    """A pair that is repeated three times is three events."""
     log = drawn(100, 60, 1500, seed=8)
     model = EventModel(2, counts=True, **QUIET).fit(log)
     model.update(([1, 2, 3], [500, 500, 500], [3, 1, 2]))

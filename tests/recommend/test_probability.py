@@ -17,7 +17,7 @@ CASES = [(0.0, 0.3), (-2.0, 1.0), (-6.0, 1.5), (-5.0, 2.5), (4.0, 2.5), (-9.0, 0
 
 
 @pytest.mark.parametrize(("mean", "std"), CASES)
-def test_moments_are_the_integrals(mean: float, std: float) -> None:
+def test_moments_equal_numerical_integrals(mean: float, std: float) -> None:
     def integral(power: int) -> float:
         def density(x: float) -> float:
             return float(expit(mean + std * x) ** power * stats.norm.pdf(x))
@@ -32,7 +32,9 @@ def test_moments_are_the_integrals(mean: float, std: float) -> None:
 
 @pytest.mark.parametrize("level", [0.5, 0.9])
 @pytest.mark.parametrize(("mean", "std"), CASES)
-def test_intervals_hold_what_they_say_and_the_mean(mean: float, std: float, level: float) -> None:
+def test_intervals_have_their_coverage_and_contain_the_mean(
+    mean: float, std: float, level: float
+) -> None:
     arrays = np.array([mean]), np.array([std**2])
     (low,), (high,) = interval(*arrays, level)
     chance = expit(np.random.default_rng(0).normal(mean, std, 200_000))
@@ -44,7 +46,7 @@ def test_intervals_hold_what_they_say_and_the_mean(mean: float, std: float, leve
         np.testing.assert_allclose([low, high], middle, rtol=0.02)
 
 
-def test_without_any_spread_all_is_one_number() -> None:
+def test_zero_variance() -> None:
     arrays = np.array([-3.0, 0.0], np.float32), np.zeros(2, np.float32)
     found, spread = moments(*arrays)
     np.testing.assert_allclose(found, expit(arrays[0]), rtol=1e-6)
@@ -53,7 +55,7 @@ def test_without_any_spread_all_is_one_number() -> None:
         np.testing.assert_allclose(end, found, rtol=1e-6)
 
 
-def test_spreads_of_a_population_are_posteriors_under_its_own_variance() -> None:
+def test_population_variances_are_posteriors_under_the_empirical_prior() -> None:
     """Elements x ~ N(0, 0.09), each seen with a known precision; q has the prior N(0, 1)."""
     rng = np.random.default_rng(0)
     count, true = 5000, 0.09
@@ -73,7 +75,7 @@ def model() -> EventModel:
     return EventModel(16, progress=False, threads=1).fit(drawn(250, 500, 4000, seed=0))
 
 
-def test_predictions_agree_with_their_intervals(model: EventModel) -> None:
+def test_predictions_lie_in_their_intervals(model: EventModel) -> None:
     rng = np.random.default_rng(1)
     pairs = rng.choice(model.users_.ids, 3000), rng.choice(model.items_.ids, 3000)
     mean, std = model.predict(*pairs, return_std=True)
@@ -86,8 +88,8 @@ def test_predictions_agree_with_their_intervals(model: EventModel) -> None:
     assert np.median(std / chance.std(axis=0)) == pytest.approx(1, abs=0.02)
 
 
-def test_predictions_are_near_those_of_draws_of_the_factors(model: EventModel) -> None:
-    """The logit is no exact Normal: it has products of factors."""
+def test_predictions_are_close_to_draws_of_the_factors(model: EventModel) -> None:
+    """The logit is not exactly Normal: it has products of factors."""
     users = model._population(model.users_).shrunk(model.users_.side.at(np.arange(20)))
     items = model._population(model.items_).shrunk(model.items_.side.at(np.arange(20)))
     rng = np.random.default_rng(0)
@@ -103,8 +105,8 @@ def test_predictions_are_near_those_of_draws_of_the_factors(model: EventModel) -
 
 
 @pytest.mark.parametrize("explore", ["thompson", "ucb"])
-def test_what_is_unknown_does_not_fill_the_lists(explore: str) -> None:
-    """Most items have an event or two; lists go on to be of items that people take."""
+def test_exploration_does_not_fill_lists_with_unknown_items(explore: str) -> None:
+    """Most items have an event or two; lists should still consist of items that users take."""
     rng = np.random.default_rng(3)
     log = drawn(300, 200, 6000, seed=3)
     user = np.append(log.user, rng.choice(300, 1500))

@@ -24,7 +24,7 @@ KINDS = [("diagonal", "shared"), ("full", "shared"), ("diagonal", "user")]
 
 
 @pytest.mark.parametrize(("covariance", "noise"), KINDS)
-def test_mean_and_spread_are_those_of_draws_from_q(covariance: Any, noise: Any) -> None:
+def test_mean_and_deviation_equal_draws_from_q(covariance: Any, noise: Any) -> None:
     model = fitted(covariance, noise)
     user, item = np.array([3, 8, 40]), np.array([1, 30, 7])
     mean, std = model.predict(model.users_.ids[user], model.items_.ids[item], return_std=True)
@@ -39,7 +39,7 @@ def test_mean_and_spread_are_those_of_draws_from_q(covariance: Any, noise: Any) 
 
 
 @pytest.mark.parametrize(("covariance", "noise"), KINDS)
-def test_it_is_better_than_biases(covariance: Any, noise: Any) -> None:
+def test_factors_improve_on_biases(covariance: Any, noise: Any) -> None:
     train, test = parts()
     users, items = test.user_ids[test.user], test.item_ids[test.item]
     errors = [
@@ -49,7 +49,7 @@ def test_it_is_better_than_biases(covariance: Any, noise: Any) -> None:
     assert errors[0] < 0.95 * errors[1]
 
 
-def test_ratings_that_are_scaled_and_shifted_give_predictions_that_are() -> None:
+def test_predictions_are_equivariant_to_scale_and_shift() -> None:
     train = parts().train
     more = Ratings(train.user, train.item, 20 * train.rating - 7, train.user_ids, train.item_ids)
     here, there = (RatingModel(2, **QUIET).fit(x) for x in (train, more))
@@ -68,7 +68,7 @@ def test_the_same_seed_gives_the_same_bits_on_any_threads() -> None:
 
 @pytest.mark.parametrize("at", [1, 4])
 def test_ctrl_c_ends_the_sweeps_and_leaves_a_model(monkeypatch: Any, at: int) -> None:
-    """Of the stages with ratings held out; the few sweeps over all ratings follow."""
+    """Interrupts a stage with held-out ratings; the few sweeps over all ratings follow."""
     advance = Online.advance
 
     def pressed(self: Online, model: Any) -> None:
@@ -84,8 +84,8 @@ def test_ctrl_c_ends_the_sweeps_and_leaves_a_model(monkeypatch: Any, at: int) ->
     assert np.isfinite(model.predict(model.users_.ids[0], model.items_.ids)).all()
 
 
-def test_intervals_hold_what_they_say() -> None:
-    """Conformal intervals hold their share of ratings like those held out, whatever q is."""
+def test_intervals_have_their_coverage() -> None:
+    """Conformal intervals have their coverage on exchangeable ratings, whatever q is."""
     rng = np.random.default_rng(0)
     std = rng.uniform(0.5, 2, 40_000)
     error = std * rng.standard_t(3, 40_000)  # far from Normal
@@ -99,7 +99,7 @@ def test_intervals_hold_what_they_say() -> None:
         normal.reach(1.5)
 
 
-def test_intervals_are_kept_in_the_range_if_asked() -> None:
+def test_intervals_are_clipped_to_the_range_on_request() -> None:
     model = fitted()
     users, items = model.users_.ids, model.items_.ids[3]
     low, high = model.predict_interval(users, items, 0.99)
@@ -135,8 +135,8 @@ def test_unknown_ids_get_the_prior_or_an_error() -> None:
 
 
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
-def test_factors_of_anyone_are_where_those_of_all_are(covariance: Any) -> None:
-    """At rest the mean m of a factor has tau (sum E[u] - N m) = guess m: all its messages."""
+def test_prior_mean_of_factors_is_that_of_all_users(covariance: Any) -> None:
+    """At the fixed point the mean m of a factor has tau (sum E[u] - N m) = guess m."""
     train = drawn(3)
     options: Any = {"calibrate": 0, "max_sweeps": 400, "tol": 1e-9, "progress": False}
     model = RatingModel(3, covariance=covariance, threads=1, **options).fit(train)
@@ -148,12 +148,12 @@ def test_factors_of_anyone_are_where_those_of_all_are(covariance: Any) -> None:
         assert known.prior.mean[0] == pytest.approx(rest, rel=0.02, abs=1e-3)
 
 
-def test_many_factors_expect_little_more_than_a_few() -> None:
+def test_prior_variance_hardly_grows_with_the_number_of_factors() -> None:
     few, many = (np.sum(guesses(factors) ** -2.0) for factors in (5, 32))
     assert few < many < 3 * few
 
 
-def test_ids_that_are_words() -> None:
+def test_string_ids() -> None:
     plain, words = fitted(), fitted(words=True)
     same = words.predict("u007", ["i003", "i011"])
     assert same == pytest.approx(plain.predict(plain.users_.ids[7], plain.items_.ids[[3, 11]]))
@@ -185,7 +185,7 @@ def test_parameters_as_in_scikit_learn() -> None:
         ({"calibrate": 0.7}, "calibrate must be"),
     ],
 )
-def test_bad_parameters(parameters: dict[str, Any], says: str) -> None:
+def test_invalid_parameters_are_refused(parameters: dict[str, Any], says: str) -> None:
     with pytest.raises(svmp.ModelError, match=says):
         RatingModel(**parameters).fit(drawn(0))
 
@@ -223,7 +223,7 @@ def test_similarity_is_the_correlation_of_scores_over_users() -> None:
     assert key not in places
 
 
-def test_the_spread_of_a_similarity_is_that_of_draws() -> None:
+def test_deviation_of_a_similarity_equals_draws() -> None:
     model = fitted()
     side = model.items_.side
     sure = type(side)(side.bias, side.bias_var, side.mean, side.cov * np.float32(0.01))
@@ -242,8 +242,8 @@ def test_the_spread_of_a_similarity_is_that_of_draws() -> None:
 
 @pytest.mark.parametrize("factors", [0, 3])
 @pytest.mark.parametrize("most", [1, 2, 3, 7, 12, 15, 40])
-def test_no_more_sweeps_than_the_limit(most: int, factors: int) -> None:
-    """Those of both ways that are tried, and the last ones over all ratings, count as well."""
+def test_number_of_sweeps_is_limited(most: int, factors: int) -> None:
+    """Both variants of the repeated stage, and the last sweeps over all ratings, count."""
     model = RatingModel(factors, max_sweeps=most, tol=0, progress=False, threads=1)
     model.fit(drawn(1))
     assert model.sweeps_ is not None

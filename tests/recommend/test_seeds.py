@@ -21,7 +21,7 @@ def fitted(kind: Any, seed: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_generator_decides_as_the_number_that_it_draws(kind: Any, tmp_path: Path) -> None:
+def test_generator_is_equivalent_to_the_seed_that_it_draws(kind: Any, tmp_path: Path) -> None:
     model = fitted(kind, np.random.default_rng(5))
     same = fitted(kind, model.seed_)
     assert np.array_equal(model.users_.side.mean, same.users_.side.mean)
@@ -30,7 +30,7 @@ def test_a_generator_decides_as_the_number_that_it_draws(kind: Any, tmp_path: Pa
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_a_seed_each_fit_is_another(kind: Any) -> None:
+def test_fits_without_a_seed_differ(kind: Any) -> None:
     first, second = fitted(kind, None), fitted(kind, None)
     assert first.seed_ != second.seed_
     assert not np.array_equal(first.users_.side.mean, second.users_.side.mean)
@@ -38,7 +38,7 @@ def test_without_a_seed_each_fit_is_another(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", [-1, 1.5, True, "1"])
-def test_other_seeds_are_refused(kind: Any, seed: Any) -> None:
+def test_invalid_seeds_are_refused(kind: Any, seed: Any) -> None:
     with pytest.raises(svmp.ModelError, match="seed must be a whole number"):
         fitted(kind, seed)
 

@@ -1,4 +1,4 @@
-"""Splits take every row once, and leave out what they say."""
+"""Splits use every row once, and hold out the right rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rows(ratings: Ratings) -> set[tuple[float, ...]]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_every_row_is_on_one_side_and_the_seed_decides(way: str) -> None:
+def test_splits_partition_the_rows_and_depend_on_the_seed(way: str) -> None:
     ratings = table(0)
     train, test = WAYS[way](ratings)
     assert len(train) + len(test) == len(ratings)
@@ -48,12 +48,12 @@ def test_every_row_is_on_one_side_and_the_seed_decides(way: str) -> None:
     assert rows(WAYS[way](ratings).test) == rows(test)
 
 
-def test_a_share_is_left_out() -> None:
+def test_random_split_holds_out_the_share() -> None:
     assert len(split.random(table(0), 0.1).test) == 15
     assert rows(split.random(table(0), 0.1, 1).test) != rows(split.random(table(0), 0.1, 2).test)
 
 
-def test_the_latest_are_left_out() -> None:
+def test_time_split_holds_out_the_latest() -> None:
     train, test = split.by_time(table(1), 0.3)
     assert train.time is not None
     assert test.time is not None
@@ -61,7 +61,7 @@ def test_the_latest_are_left_out() -> None:
 
 
 @given(st.integers(0, 50), st.integers(1, 4))
-def test_the_last_of_each_user_against_a_loop(seed: int, n: int) -> None:
+def test_last_out_equals_a_loop(seed: int, n: int) -> None:
     ratings = table(seed)
     assert ratings.time is not None
     wanted = set()
@@ -81,7 +81,7 @@ def test_cold_users_and_items_have_no_row_in_training() -> None:
     assert len(set(test.item)) == 3
 
 
-def test_what_cannot_be_split_is_refused() -> None:
+def test_invalid_splits_are_refused() -> None:
     without = Ratings.of_keys([0, 1], [0, 0], [3, 4], 2, 1)
     with pytest.raises(RatingsError, match="with times"):
         split.by_time(without)
@@ -89,7 +89,7 @@ def test_what_cannot_be_split_is_refused() -> None:
         split.random(without, 1.5)
     with pytest.raises(RatingsError, match="nothing to predict"):
         split.last_out(without)
-    with pytest.raises(RatingsError, match="out of one"):
+    with pytest.raises(RatingsError, match="at least two to split"):
         split.cold_items(without)
     with pytest.raises(RatingsError, match="at least 1"):
         split.last_out(without, 0)

@@ -1,4 +1,4 @@
-"""The best n against sorting, and what recommend may and may not return."""
+"""The n best items, compared with sorting; and which items recommend may return."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.recommend.tools import fitted
 
 
 @given(st.integers(0, 1000), st.integers(1, 9), st.integers(1, 8))
-def test_the_best_are_those_that_sorting_finds(seed: int, items: int, n: int) -> None:
+def test_best_equals_sorting(seed: int, items: int, n: int) -> None:
     rng = np.random.default_rng(seed)
     n = min(n, items)
     scores = rng.integers(0, 4, (5, items)).astype(np.float32)  # with ties
@@ -40,7 +40,7 @@ def test_the_best_are_those_that_sorting_finds(seed: int, items: int, n: int) ->
             assert [by_rank[r - 1] for r in ranks] == left
 
 
-def test_what_is_recommended_is_best_and_not_seen() -> None:
+def test_recommendations_are_the_best_unseen_items() -> None:
     model = fitted()
     scores = score_all(model.users_.side, model.items_.side) + model.offset_
     for key in range(0, 60, 7):
@@ -69,7 +69,7 @@ def test_candidates_and_exclusions() -> None:
         model.recommend(user, candidates=[99999])
 
 
-def test_all_users_at_once_are_as_one_by_one() -> None:
+def test_batches_equal_single_users() -> None:
     model = fitted()
     together = model.recommend(model.users_.ids, 50)
     assert together.items.shape == (60, 40)  # n larger than the catalogue
@@ -81,14 +81,14 @@ def test_all_users_at_once_are_as_one_by_one() -> None:
         assert np.isnan(together.scores[key, count:]).all()
 
 
-def test_somebody_who_has_seen_everything_gets_nothing() -> None:
+def test_user_who_has_seen_all_items_gets_no_recommendations() -> None:
     model = fitted()
     everything = dict.fromkeys(model.items_.ids.tolist(), 3.0)
     assert len(model.recommend(model.fold_in(everything), 5).items) == 0
     assert model.recommend(model.users_.ids[:2], 0).items.shape == (2, 0)
 
 
-def test_an_upper_bound_adds_standard_deviations() -> None:
+def test_ucb_adds_standard_deviations() -> None:
     model = fitted()
     users, items = model.users_.side.at(np.arange(60)), model.items_.side
     wanted = score_all(users, items) + 2 * np.sqrt(variance_all(users, items))
@@ -96,7 +96,7 @@ def test_an_upper_bound_adds_standard_deviations() -> None:
     assert found.items[:, 0].tolist() == model.items_.ids[wanted.argmax(axis=1)].tolist()
 
 
-def test_thompson_picks_an_item_as_often_as_it_is_best_under_q() -> None:
+def test_thompson_picks_items_with_the_probability_of_being_best() -> None:
     model = fitted()
     user = model.users_.ids[0]
     items = model.items_.ids[[3, 8]]
@@ -125,7 +125,7 @@ def test_the_same_seed_gives_the_same_draws() -> None:
     assert not np.array_equal(first, other)
 
 
-def test_scores_stay_on_the_scale_and_rankings_do_not() -> None:
+def test_scores_are_clipped_and_rankings_are_not() -> None:
     model = fitted()
     user, items = model.users_.ids[0], model.items_.ids
     scores = score_all(model.users_.side.at(np.array([0])), model.items_.side)[0] + model.offset_
@@ -146,7 +146,7 @@ def test_scores_stay_on_the_scale_and_rankings_do_not() -> None:
         assert why.base + why.parts.sum() + why.rest == pytest.approx(why.prediction)
 
 
-def test_without_a_seed_exploration_explores() -> None:
+def test_exploration_is_random_without_a_seed() -> None:
     model = fitted()
     users = model.users_.ids
     lists = [model.recommend(users, 5, explore="thompson").items for _ in range(2)]
@@ -155,7 +155,7 @@ def test_without_a_seed_exploration_explores() -> None:
     assert np.array_equal(*greedy)
 
 
-def test_a_generator_may_stand_for_a_seed() -> None:
+def test_generator_as_seed() -> None:
     model = fitted()
 
     def lists(seed: Any) -> list[list[Any]]:
@@ -169,7 +169,7 @@ def test_a_generator_may_stand_for_a_seed() -> None:
         model.recommend(model.users_.ids, 5, explore="thompson", seed=-1)
 
 
-def test_bad_arguments() -> None:
+def test_invalid_arguments_are_refused() -> None:
     model = fitted()
     for arguments, says in [
         ({"users": 2}, "no user 2"),
@@ -186,7 +186,7 @@ def test_bad_arguments() -> None:
         svmp.recommend.RatingModel().recommend(1)
 
 
-def test_without_candidates_there_is_nothing_to_recommend() -> None:
+def test_empty_candidates_give_no_recommendations() -> None:
     model = fitted()
     for users, shape in ((model.users_.ids[0], (0,)), (model.users_.ids[:3], (3, 0))):
         top = model.recommend(users, 4, candidates=[])

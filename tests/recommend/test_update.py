@@ -1,4 +1,4 @@
-"""More ratings: known and new users and items, close to fitting anew."""
+"""Updates with more ratings, of known and new users and items, are close to a new fit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def error(model: RatingModel, test: Ratings) -> float:
 
 
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
-def test_it_ends_near_where_fitting_anew_ends(covariance: Any) -> None:
+def test_update_is_close_to_a_new_fit(covariance: Any) -> None:
     train, test = split.random(netflix_shaped(0.03), 0.2)
     before, late = split.random(train, 0.1, seed=3)
     model = RatingModel(2, covariance=covariance, **QUIET).fit(before)
@@ -33,7 +33,7 @@ def test_it_ends_near_where_fitting_anew_ends(covariance: Any) -> None:
     assert error(model, test) < 1.005 * error(anew, test)
 
 
-def test_new_users_and_items_come_in_and_the_rest_stays() -> None:
+def test_update_adds_new_users_and_items_and_keeps_the_rest() -> None:
     model = RatingModel(2, **QUIET).fit(drawn(5))
     before = model.users_.side.mean.copy()
     old = model.items_.ids[:3].tolist()
@@ -50,8 +50,8 @@ def test_new_users_and_items_come_in_and_the_rest_stays() -> None:
     assert model.history_.rating[model.history_.rows(60)].tolist() == rows[2]
 
 
-def test_a_bias_that_is_updated_is_the_posterior_in_closed_form() -> None:
-    """Without factors, one rating of one user whose item is certain: a Normal with known noise."""
+def test_updated_bias_is_the_closed_form_posterior() -> None:
+    """Without factors, one rating of a known item: a Normal with known noise."""
     model = RatingModel(0, **QUIET).fit(drawn(5))
     user, items = 3, model.items_.side
     rated = model.history_.item[model.history_.rows(user)]
@@ -67,7 +67,7 @@ def test_a_bias_that_is_updated_is_the_posterior_in_closed_form() -> None:
     assert model.users_.side.bias[user] == pytest.approx(wanted, rel=1e-3, abs=1e-5)
 
 
-def test_a_second_rating_of_a_pair_takes_the_place_of_the_first() -> None:
+def test_second_rating_of_a_pair_replaces_the_first() -> None:
     model = RatingModel(2, **QUIET).fit(drawn(5))
     rows = model.history_.rows(0)
     item, count = int(model.history_.item[rows][0]), len(model.history_.item)
@@ -78,8 +78,8 @@ def test_a_second_rating_of_a_pair_takes_the_place_of_the_first() -> None:
     assert model.history_.rating[now][place] == 2.5
 
 
-def test_a_second_rating_moves_q_by_as_much_as_the_two_differ() -> None:
-    """Without factors, and with a certain item: the posterior of one rating for another."""
+def test_second_rating_moves_q_by_the_difference() -> None:
+    """Without factors and with a known item: the posterior of the new rating instead of the old."""
     model = RatingModel(0, noise="shared", **QUIET).fit(drawn(5))
     rows = model.history_.rows(3)
     item, old = int(model.history_.item[rows][0]), float(model.history_.rating[rows][0])
@@ -111,7 +111,7 @@ def test_times_may_be_missing_on_either_side() -> None:
     assert model.update(([9999], [0], [3.0], [10.0])).history_.time is None
 
 
-def test_what_does_not_fit_is_refused_and_changes_nothing() -> None:
+def test_invalid_update_is_refused_and_changes_nothing() -> None:
     model = RatingModel(2, **QUIET).fit(drawn(5))
     before = model.users_
     with pytest.raises(svmp.RatingsError, match="row 0: there is no rating"):

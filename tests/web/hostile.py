@@ -126,7 +126,7 @@ TEXTS = (
 
 
 class Hostile:
-    """Draws requests to a service: its paths with the fields of a body that can be answered."""
+    """Draws requests to a service, given its paths with the fields of valid bodies."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class Hostile:
         return self._request("POST", path, text.encode(kind, "replace"))
 
     def _structure(self) -> bytes:
-        """A head of parts that are drawn one by one."""
+        """Headers whose parts are drawn one by one."""
         choice = self.random.choice
         path = choice(self.paths) if self.random.random() < 0.5 else choice(ODD_PATHS)
         method = choice(METHODS[:3]) if self.random.random() < 0.5 else choice(METHODS)
@@ -212,9 +212,9 @@ class Hostile:
 
 
 def answer_to(sent: bytes, port: int, patience: float) -> list[int] | None:
-    """Return the statuses of all answers until the other side closes or pauses; None if none came.
+    """Return the statuses of all responses until the server closes or pauses; None if none came.
 
-    Who asks sends nothing more, so that a request that is not complete must be given up as well.
+    The client sends nothing more, so that the server must also give up an incomplete request.
     """
     with socket.create_connection(("127.0.0.1", port), timeout=patience) as connection:
         found = b""

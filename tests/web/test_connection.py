@@ -1,4 +1,4 @@
-"""Connections within bounds, over real sockets, with both of uvicorn's protocols."""
+"""Limits of connections, over real sockets, with both of uvicorn's protocols."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class H11(LimitedProtocol, H11Protocol):  # type: ignore[misc]
 
 
 class HttpTools(LimitedProtocol, httptools.HttpToolsProtocol):  # type: ignore[misc, name-defined]
-    """The quicker one."""
+    """The faster protocol."""
 
 
 class App:
-    """Answers with the length of the body; /long with more than any buffer holds."""
+    """Responds with the length of the body; /long with more than any buffer holds."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -87,7 +87,7 @@ def connect(port: int, sent: bytes = b"") -> socket.socket:
 
 
 def rest(connection: socket.socket) -> bytes:
-    """Return all that comes until the other side closes; a test fails if it never does."""
+    """Return everything until the server closes the connection; a test fails if it never does."""
     parts = []
     try:
         while part := connection.recv(65536):
@@ -124,7 +124,7 @@ def protocol(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
-def test_the_quicker_protocol_is_taken() -> None:
+def test_faster_protocol_is_used() -> None:
     assert issubclass(Connection, (httptools.HttpToolsProtocol, H11Protocol))
     assert issubclass(Connection, LimitedProtocol)
 
@@ -139,7 +139,7 @@ def test_the_quicker_protocol_is_taken() -> None:
         get() + b"GET / HTTP/1.1\r\nX-",  # the second on a connection
     ],
 )
-def test_headers_that_never_end_end_the_connection(protocol: Any, sent: bytes) -> None:
+def test_endless_headers_end_the_connection(protocol: Any, sent: bytes) -> None:
     with serving(protocol, ConnectionLimits(head_seconds=0.3)) as (port, server):
         with connect(port, sent) as waiting:
             said = rest(waiting)
@@ -150,7 +150,7 @@ def test_headers_that_never_end_end_the_connection(protocol: Any, sent: bytes) -
         assert said.startswith(b"HTTP/1.1 408 ") == bool(sent)
 
 
-def test_headers_that_trickle_in_end_the_connection(protocol: Any) -> None:
+def test_slow_headers_end_the_connection(protocol: Any) -> None:
     with serving(protocol, ConnectionLimits(head_seconds=0.5)) as (port, server):
         with connect(port, b"GET / HTTP/1.1\r\n") as slow:
             send_until_closed(slow, b"X: y\r\n", 0.05)
@@ -158,8 +158,8 @@ def test_headers_that_trickle_in_end_the_connection(protocol: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_connection_that_is_used_stays(protocol: Any) -> None:
-    """It lives for several times as long as headers may take."""
+def test_active_connection_stays_open(protocol: Any) -> None:
+    """It stays open for several times the time limit of headers."""
     with (
         serving(protocol, ConnectionLimits(head_seconds=3.0)) as (port, _),
         connect(port) as steady,
@@ -171,7 +171,7 @@ def test_a_connection_that_is_used_stays(protocol: Any) -> None:
             time.sleep(0.1)
 
 
-def test_a_head_that_is_too_long_is_refused(protocol: Any) -> None:
+def test_too_long_headers_are_refused(protocol: Any) -> None:
     with serving(protocol, ConnectionLimits(head=5_000)) as (port, server):
         with connect(port, b"GET / HTTP/1.1\r\nHost: x\r\n") as long:
             send_until_closed(long, b"X-Name: " + b"y" * 500 + b"\r\n", 0.001)
@@ -182,7 +182,7 @@ def test_a_head_that_is_too_long_is_refused(protocol: Any) -> None:
             assert rest(fine).startswith(b"HTTP/1.1 200 ")
 
 
-def test_too_many_connections_are_refused_and_others_go_on(protocol: Any) -> None:
+def test_excess_connections_are_refused_and_others_continue(protocol: Any) -> None:
     with serving(protocol, ConnectionLimits(connections=5)) as (port, server), ExitStack() as held:
         some = [held.enter_context(connect(port)) for _ in range(5)]
         wait_for(lambda: len(server.server_state.connections) == 5)
@@ -197,7 +197,7 @@ def test_too_many_connections_are_refused_and_others_go_on(protocol: Any) -> Non
             assert rest(again).startswith(b"HTTP/1.1 200 ")
 
 
-def test_a_body_that_never_comes_is_given_up(protocol: Any) -> None:
+def test_missing_body_times_out(protocol: Any) -> None:
     heads = [post(9), post(9) + b"1234", post(9, "Expect: 100-continue\r\n")]
     heads.append(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12")
     with serving(protocol, ConnectionLimits()) as (port, server):
@@ -208,7 +208,7 @@ def test_a_body_that_never_comes_is_given_up(protocol: Any) -> None:
 
 
 @pytest.mark.parametrize("length", [MOST + 1, 10**10, 10**18])
-def test_a_body_that_says_it_is_too_long_is_refused_at_once(protocol: Any, length: int) -> None:
+def test_too_large_content_length_is_refused_immediately(protocol: Any, length: int) -> None:
     with serving(protocol, ConnectionLimits()) as (port, server):
         for more in ("", "Expect: 100-continue\r\n"):
             with connect(port, post(length, more)) as long:
@@ -216,7 +216,7 @@ def test_a_body_that_says_it_is_too_long_is_refused_at_once(protocol: Any, lengt
         wait_for(lambda: not server.server_state.connections)
 
 
-def test_a_body_that_turns_out_too_long_is_refused_and_that_is_heard(protocol: Any) -> None:
+def test_too_long_body_is_refused_and_the_client_gets_the_response(protocol: Any) -> None:
     head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
     with serving(protocol, ConnectionLimits()) as (port, _):
         with connect(port, head + b"3e8\r\n" + b"x" * 1000 + b"\r\n0\r\n\r\n") as fits:
@@ -228,7 +228,7 @@ def test_a_body_that_turns_out_too_long_is_refused_and_that_is_heard(protocol: A
             assert rest(long).startswith(b"HTTP/1.1 413 ")
 
 
-def test_an_answer_that_is_never_read_ends_the_connection(protocol: Any) -> None:
+def test_unread_response_ends_the_connection(protocol: Any) -> None:
     with serving(protocol, ConnectionLimits(head_seconds=0.5)) as (port, server):
         with connect(port, get("/long")) as deaf:
             wait_for(lambda: server.server_state.connections)
@@ -238,7 +238,7 @@ def test_an_answer_that_is_never_read_ends_the_connection(protocol: Any) -> None
             assert len(rest(hears)) > 50_000_000
 
 
-def test_one_slow_connection_holds_up_nobody(protocol: Any) -> None:
+def test_slow_connection_does_not_delay_others(protocol: Any) -> None:
     with serving(protocol, ConnectionLimits(head_seconds=60.0)) as (port, _), ExitStack() as held:
         for sent in (b"", b"GET / HT", post(100), get("/long")):
             held.enter_context(connect(port, sent))

@@ -1,4 +1,4 @@
-"""Malformed and hostile requests: each is answered or refused, never 500, and nobody waits."""
+"""Malformed and hostile requests: each is answered or refused, never 500, without delay."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def lab() -> Iterator[tuple[int, uvicorn.Server]]:
 
 
 def campaign(kind: Any, count: int, seed: int, caplog: pytest.LogCaptureFixture) -> Counter[Any]:
-    """Send requests from a few threads; return how many got which statuses."""
+    """Send requests from a few threads; return counts of the statuses."""
     found: Counter[Any] = Counter()
     lock = threading.Lock()
     with kind() as (port, server):
@@ -141,7 +141,7 @@ def campaign(kind: Any, count: int, seed: int, caplog: pytest.LogCaptureFixture)
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give up bodies that do not arrive sooner than for people."""
+    """Use a shorter time limit for bodies than the default."""
     usual = body.read_body
 
     async def read_body(receive: Any, most: int, seconds: float) -> bytes | None:
@@ -153,13 +153,13 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("kind", [service, lab])
-def test_a_few_hundred(kind: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_few_hundred_hostile_requests(kind: Any, caplog: pytest.LogCaptureFixture) -> None:
     found = campaign(kind, 300, 0, caplog)
     assert {400, 404, 408, 413, 422} & set(found)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [service, lab])
-def test_ten_thousand(kind: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_ten_thousand_hostile_requests(kind: Any, caplog: pytest.LogCaptureFixture) -> None:
     found = campaign(kind, 10_000, 1_000_000, caplog)
     assert {200, 400, 404, 405, 408, 413, 415, 422} <= set(found) | {415}

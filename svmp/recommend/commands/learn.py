@@ -97,7 +97,7 @@ def fit(
         print(json.dumps(about | ({"interrupted": True} if model.interrupted_ else {})))
     else:
         print_rows([{"": name, "value": formatted(value)} for name, value in about.items()], False)
-    _exit_if_interrupted(model, "the model that is saved is of what was learned by then")
+    _exit_if_interrupted(model, "the saved model is what was learned until then")
 
 
 def evaluate(
@@ -146,7 +146,7 @@ def evaluate(
         with written_beside(plot) as draft:
             found.plot().savefig(draft, dpi=120)
     print(json.dumps(found.to_dict(), indent=1) if as_json else found)
-    _exit_if_interrupted(model, "the scores are those of what was learned by then")
+    _exit_if_interrupted(model, "the scores are those of the model that was learned until then")
 
 
 def update(
@@ -174,7 +174,7 @@ def update(
     found._check_parameters()
     table = _read(found, ratings, FileOptions(encoding, max_unpacked))
     before = len(found.history_.item), len(found.users_), len(found.items_)
-    with if_interrupted(f"{model} is as it was"):
+    with if_interrupted(f"{model} is unchanged"):
         try:
             found.update(table)
         except RatingsError as error:
@@ -230,7 +230,7 @@ def _model(
     if not events and any(value not in (None, False) for value in of_events.values()):
         raise ModelError("--at-least and --counts need --events")
     if events and of_ratings:
-        raise ModelError("--covariance, --noise and --max-sweeps are of ratings, not of --events")
+        raise ModelError("--covariance, --noise and --max-sweeps cannot be used with --events")
     more: dict[str, Any] = {"duplicates": duplicates} if duplicates else {}
     if events:
         return EventModel(**of_all, **of_events, **more)

@@ -140,7 +140,7 @@ class ServedModel:
             counts = [1.0 if rated.rating is None else rated.rating for rated in history]
             if any(not 1 <= count == int(count) for count in counts) or sum(counts) > EVENTS:
                 raise ModelError(
-                    f"history: a rating is how often, from 1 to {EVENTS:,} in all, or nothing"
+                    f"history: a rating is a count, with a total of at most {EVENTS:,}, or absent"
                 )
             return self.model.fold_in(items, counts if self.model.counts else None)
         low, high = self.model.range_

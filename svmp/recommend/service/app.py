@@ -48,7 +48,7 @@ def make_app(
     app = FastAPI(
         title="svmp recommend",
         version=__version__,
-        description="Recommendations that know how sure they are.",
+        description="Recommendations with uncertainty.",
         docs_url=None,  # it would load scripts from other hosts
         redoc_url=None,
         lifespan=life,
@@ -198,4 +198,4 @@ async def wrong(request: Request, error: Exception) -> Response:
 
 async def busy(request: Request, error: Exception) -> Response:
     """Respond that the queue is full."""
-    return web.refusal({"request": "too much is waiting: ask again later"}, 503)
+    return web.refusal({"request": "too many requests are waiting: try again later"}, 503)

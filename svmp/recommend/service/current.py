@@ -72,7 +72,7 @@ class CurrentModel:
         self.swaps += 1
         self.metrics.swapped.inc()
         self.metrics.loaded(served.about)
-        LOG.info("took over a new model: %(users)s users, %(items)s items", served.about)
+        LOG.info("loaded a new model: %(users)s users, %(items)s items", served.about)
 
     async def watch(self, worker: Executor) -> None:
         """Check the files periodically, forever, whatever a check raises."""
@@ -90,7 +90,7 @@ class CurrentModel:
         """Log why a new model is not loaded."""
         self.refused = str(error) if isinstance(error, SvmpError) else repr(error)[:300]
         self.metrics.refused.inc()
-        LOG.warning("the new model is refused, the one before goes on: %s", self.refused)
+        LOG.warning("the new model is refused, the old one stays in use: %s", self.refused)
 
     def _load(self) -> ServedModel:
         model = load(self.path, mapped=False)

@@ -127,7 +127,9 @@ class Gateway:
         headers = dict(scope["headers"])
         hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
         if self.port is not None and not web.is_own(hosts, self.port):
-            raise RequestError(403, "this service answers to this machine only; a token opens it")
+            raise RequestError(
+                403, "this service answers requests from this machine only, unless it has a token"
+            )
         path = scope["path"]
         if self.token is not None and not is_open(path):
             scheme, _, given = headers.get(b"authorization", b"").partition(b" ")

@@ -129,7 +129,7 @@ def serve(
         place = listen(host, port, PORT)
     except OSError as error:
         where = host if port is None else f"{host}:{port}"
-        raise SvmpError(f"it cannot listen at {where}: {error.strerror}") from None
+        raise SvmpError(f"cannot listen at {where}: {error.strerror}") from None
     port = place.getsockname()[1]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
     own = port if is_local(host) else None
@@ -139,7 +139,7 @@ def serve(
         print(f"{model.name} is served at {address} (Ctrl-C ends it)", flush=True)
         if token is None and own is None:
             logging.getLogger("svmp.serve").warning(
-                "whoever reaches this machine may ask; --token lets in only those who have it"
+                "anyone who reaches this machine can use the service; --token restricts access"
             )
         if opens:
             webbrowser.open(address)

@@ -1,4 +1,4 @@
-"""Services to ask: in this process, and as people start them."""
+"""Services for the tests: in this process, and by the executable."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PATIENCE = 120
 
 
 def wait_for(condition: Callable[[], object]) -> None:
-    """Wait until something holds."""
+    """Wait until a condition holds."""
     end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end, "this takes too long"
@@ -46,7 +46,7 @@ def wait_for(condition: Callable[[], object]) -> None:
 
 @cache
 def events() -> EventModel:
-    """Two circles of users, each with items of its own, known by words."""
+    """Two groups of users with separate items, with string ids."""
     rng = np.random.default_rng(0)
     user, item = rng.integers(0, 40, 600), rng.integers(0, 15, 600)
     names = [f"it{i:02}" for i in item + 15 * (user % 2)]
@@ -119,7 +119,7 @@ def films() -> Iterator[httpx.Client]:
 
 @contextmanager
 def started(*arguments: object, **variables: str) -> Iterator[tuple[httpx.Client, Any]]:
-    """Start the executable as a user does; yield a client, and the process."""
+    """Start the executable; yield a client, and the process."""
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     process = subprocess.Popen(
         [SVMP, "recommend", "serve", *map(str, arguments), "--port", "0"],

@@ -1,4 +1,4 @@
-"""The service says what the model says; what cannot be answered is refused with a reason."""
+"""The service answers as the model does; invalid requests are refused with a reason."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ask(client: httpx.Client, path: str, status: int = 200, **body: Any) -> Any:
 
 
 def history(model: Any, keys: Any) -> list[dict[str, Any]]:
-    """A history of some items, with ratings, or counts, from 1 up."""
+    """A history of some items, with ratings, or counts, from 1."""
     return [{"item": model.items_.ids[k].item(), "rating": 1.0 + n % 3} for n, k in enumerate(keys)]
 
 
@@ -40,7 +40,7 @@ def same(found: Any, wanted: Any) -> None:
     np.testing.assert_allclose(found, np.asarray(wanted, np.float64), atol=1e-6)
 
 
-def test_recommendations_are_the_models(client: httpx.Client, model: Any) -> None:
+def test_recommendations_equal_the_model(client: httpx.Client, model: Any) -> None:
     users = model.users_.ids[:3].tolist()
     found = ask(client, "/recommend", users=users, n=4, level=0.8)["users"]
     assert [row["user"] for row in found] == users
@@ -58,7 +58,7 @@ def test_recommendations_are_the_models(client: httpx.Client, model: Any) -> Non
     assert alone == found[:1]
 
 
-def test_rankings_take_all_that_the_model_takes(client: httpx.Client, model: Any) -> None:
+def test_rankings_accept_all_parameters_of_the_model(client: httpx.Client, model: Any) -> None:
     user, ids = model.users_.ids[1].item(), model.items_.ids.tolist()
     options: list[dict[str, Any]] = [
         {"explore": "ucb", "width": 2.0},
@@ -71,7 +71,7 @@ def test_rankings_take_all_that_the_model_takes(client: httpx.Client, model: Any
         assert [row["item"] for row in found] == top.items.tolist()
 
 
-def test_fold_in_and_its_reasons_are_the_models(client: httpx.Client, model: Any) -> None:
+def test_fold_in_and_explanations_equal_the_model(client: httpx.Client, model: Any) -> None:
     rows = history(model, [2, 3, 5])
     person = folded(model, [2, 3, 5])
     found = ask(client, "/fold-in", history=rows, n=3)["items"]
@@ -89,14 +89,14 @@ def test_fold_in_and_its_reasons_are_the_models(client: httpx.Client, model: Any
         assert reason["rest"] == pytest.approx(0, abs=1e-4)
 
 
-def test_a_users_own_reasons(client: httpx.Client, model: Any) -> None:
+def test_explanations_of_a_known_user(client: httpx.Client, model: Any) -> None:
     user, item = model.users_.ids[0].item(), model.items_.ids[4].item()
     [reason] = ask(client, "/explain", user=user, items=[item])["explanations"]
     why = model.explain(user, item)
     same([part["part"] for part in reason["parts"]], why.parts[:10])
 
 
-def test_predictions_are_the_models(client: httpx.Client, model: Any) -> None:
+def test_predictions_equal_the_model(client: httpx.Client, model: Any) -> None:
     users, items = model.users_.ids[:4].tolist(), model.items_.ids[3:7].tolist()
     found = ask(client, "/predict", users=users, items=items, level=0.5)["predictions"]
     mean, std = model.predict(users, items, return_std=True)
@@ -108,7 +108,7 @@ def test_predictions_are_the_models(client: httpx.Client, model: Any) -> None:
     same([row["mean"] for row in found], model.predict(folded(model, [0]), items))
 
 
-def test_the_similar_are_the_models(client: httpx.Client, model: Any) -> None:
+def test_similar_equals_the_model(client: httpx.Client, model: Any) -> None:
     for what, known, ways in (
         ("item", model.items_, model.similar_items),
         ("user", model.users_, model.similar_users),
@@ -121,7 +121,7 @@ def test_the_similar_are_the_models(client: httpx.Client, model: Any) -> None:
         same([row["std"] for row in found], top.stds)
 
 
-def test_the_edges_of_what_can_be_asked(client: httpx.Client, model: Any) -> None:
+def test_edge_cases_of_requests(client: httpx.Client, model: Any) -> None:
     ids, user = model.items_.ids.tolist(), model.users_.ids[0].item()
     assert len(ask(client, "/fold-in", history=[], n=1000)["items"]) == len(ids)  # n is too large
     everything = history(model, range(len(ids)))
@@ -153,7 +153,7 @@ def test_the_edges_of_what_can_be_asked(client: httpx.Client, model: Any) -> Non
     )
 
 
-def test_an_unknown_id_is_said_of_its_field(client: httpx.Client, model: Any) -> None:
+def test_unknown_id_is_reported_for_its_field(client: httpx.Client, model: Any) -> None:
     user, item = model.users_.ids[0].item(), model.items_.ids[0].item()
     strange_user = "nobody" if isinstance(user, str) else 10**18
     strange_item = "nothing" if isinstance(item, str) else 10**18
@@ -183,7 +183,7 @@ def test_an_unknown_id_is_said_of_its_field(client: httpx.Client, model: Any) ->
         assert "=" not in sentence  # as in Python
 
 
-def test_exploration_explores_unless_a_seed_is_given(client: httpx.Client, model: Any) -> None:
+def test_exploration_is_random_unless_a_seed_is_given(client: httpx.Client, model: Any) -> None:
     users = model.users_.ids[:20].tolist()
     asked = {"users": users, "n": 5, "explore": "thompson"}
     assert ask(client, "/recommend", **asked) != ask(client, "/recommend", **asked)
@@ -194,7 +194,7 @@ def test_exploration_explores_unless_a_seed_is_given(client: httpx.Client, model
     assert ask(client, "/recommend", **alone) != ask(client, "/recommend", **alone)
 
 
-def test_scores_are_on_the_scale(client: httpx.Client, model: Any) -> None:
+def test_scores_are_within_the_range(client: httpx.Client, model: Any) -> None:
     if not isinstance(model, RatingModel):
         return
     users = model.users_.ids.tolist()
@@ -206,17 +206,17 @@ def test_scores_are_on_the_scale(client: httpx.Client, model: Any) -> None:
 
 
 @pytest.mark.parametrize("rating", [-1, 0.5, 5.5, 1e300, None])
-def test_a_rating_that_cannot_be_is_refused(
+def test_invalid_ratings_are_refused(
     client: httpx.Client, model: Any, kind: str, rating: float | None
 ) -> None:
     row = {"item": model.items_.ids[0].item(), "rating": rating}
     if kind == "events" and rating is None:
         return  # taken once
     said = ask(client, "/fold-in", 422, history=[row])["errors"]["request"]
-    assert ("how often" if kind == "events" else "from 1 to 5") in said
+    assert ("is a count" if kind == "events" else "from 1 to 5") in said
 
 
-def test_items_are_found_by_their_words(films: httpx.Client) -> None:
+def test_search_by_title(films: httpx.Client) -> None:
     everything = films.get("/items", params={"n": 1000}).json()["items"]
     counts = [row["ratings"] for row in everything]
     assert counts == sorted(counts, reverse=True)
@@ -228,14 +228,14 @@ def test_items_are_found_by_their_words(films: httpx.Client) -> None:
     assert films.get("/items", params={"q": "no such film"}).json() == {"items": []}
 
 
-def test_items_without_titles_are_found_by_id(client: httpx.Client, model: Any) -> None:
+def test_search_by_id_without_titles(client: httpx.Client, model: Any) -> None:
     one = model.items_.ids[3].item()
     found = client.get("/items", params={"q": str(one), "n": 1000}).json()["items"]
     assert one in [row["item"] for row in found]
     assert all(str(one) in str(row["item"]) for row in found)
 
 
-def test_it_tells_of_its_model_and_counts(client: httpx.Client, model: Any) -> None:
+def test_model_health_and_metrics(client: httpx.Client, model: Any) -> None:
     about = client.get("/model").json()
     assert (about["kind"], about["users"]) == (type(model).__name__, len(model.users_))
     assert client.get("/health").json() | {"model": 0} == {

@@ -1,4 +1,4 @@
-"""Titles from a file, and the demo's own."""
+"""Titles from a file, and those of the demo."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def titles_of(tmp_path: Path, text: str, words: bool = False) -> dict[int | str,
     return read_titles(path, fitted(words=words))
 
 
-def test_titles_are_found_by_the_models_ids(tmp_path: Path) -> None:
+def test_titles_are_matched_by_id(tmp_path: Path) -> None:
     assert titles_of(tmp_path, "id,title\n7,Seven\n14, Four teen \n8,no item\n") == {
         7: "Seven",
         14: "Four teen",
@@ -43,12 +43,12 @@ def test_titles_are_found_by_the_models_ids(tmp_path: Path) -> None:
         ('7,"Seven\n' + "x" * 200_000, "cannot be read"),
     ],
 )
-def test_a_file_that_has_no_titles_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+def test_file_without_titles_is_refused(tmp_path: Path, text: str, reason: str) -> None:
     with pytest.raises(FileError, match=reason):
         titles_of(tmp_path, text)
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_binary_file_of_titles_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "titles.csv"
     path.write_bytes(b"\xff\xfe\x00\x01")
     with pytest.raises(FileError, match="cannot be read"):
@@ -67,7 +67,7 @@ def test_titles_in_another_encoding(tmp_path: Path) -> None:
         read_titles(path, fitted(), "klingon")
 
 
-def test_the_demo_is_small_and_of_what_its_script_draws() -> None:
+def test_demo_is_small_and_matches_its_script() -> None:
     files = [file for file in demo.FOLDER.rglob("*") if file.is_file()]
     assert sum(file.stat().st_size for file in files) < 300_000
     rng = np.random.default_rng(demo.SEED)
@@ -82,7 +82,7 @@ def test_the_demo_is_small_and_of_what_its_script_draws() -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_is_what_its_script_makes(tmp_path: Path) -> None:
+def test_demo_is_reproduced_by_its_script(tmp_path: Path) -> None:
     demo.make(tmp_path)
     assert (tmp_path / demo.TITLES.name).read_bytes() == demo.TITLES.read_bytes()
     made, kept = RatingModel.load(tmp_path / demo.MODEL.name), RatingModel.load(demo.MODEL)
@@ -90,8 +90,8 @@ def test_the_demo_is_what_its_script_makes(tmp_path: Path) -> None:
     np.testing.assert_allclose(made.predict(3, every), kept.predict(3, every), atol=0.01)
 
 
-def test_who_likes_comedies_is_recommended_comedies() -> None:
-    """The factors have found the genres, which the model was never told."""
+def test_rating_comedies_highly_recommends_comedies() -> None:
+    """The factors have found the genres, which are not in the data."""
     model = RatingModel.load(demo.MODEL)
     titles = read_titles(demo.TITLES, model)
     for genre in demo.WORDS:

@@ -1,4 +1,4 @@
-"""`svmp recommend serve` as people start it, and what it refuses."""
+"""`svmp recommend serve` by the executable, and its errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .conftest import PATIENCE, ROOT, SVMP, started, wait_for
 
 
 def refused(*arguments: object, **variables: str) -> str:
-    """Return the one sentence with which the command ends."""
+    """Return the single line of the command's error."""
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [SVMP, "recommend", "serve", *map(str, arguments)],
@@ -38,7 +38,7 @@ def refused(*arguments: object, **variables: str) -> str:
     return done.stderr
 
 
-def test_without_a_model_it_serves_the_demo_until_ctrl_c() -> None:
+def test_demo_is_served_by_default_until_ctrl_c() -> None:
     with started() as (client, process):
         about = client.get("/model").json()
         assert (about["items"], about["range"]) == (240, [1.0, 5.0])
@@ -49,7 +49,7 @@ def test_without_a_model_it_serves_the_demo_until_ctrl_c() -> None:
         assert process.returncode == 0
 
 
-def test_several_processes_answer_add_up_and_end_with_the_first() -> None:
+def test_processes_share_requests_and_metrics_and_end_together() -> None:
     with started("--workers", 2) as (client, process):
         seen = 0
         for _ in range(20):  # each over a connection of its own, to whoever takes it
@@ -66,7 +66,7 @@ def test_several_processes_answer_add_up_and_end_with_the_first() -> None:
 
 
 def children(pid: int) -> set[int]:
-    """Return the processes that answer."""
+    """Return the worker processes."""
     found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     lines = {int(child): Path(f"/proc/{child}/cmdline") for child in found}
     return {child for child, line in lines.items() if b"spawn_main" in line.read_bytes()}
@@ -74,7 +74,7 @@ def children(pid: int) -> set[int]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc")
-def test_a_process_that_ends_is_replaced() -> None:
+def test_ended_process_is_replaced() -> None:
     with started("--workers", 2) as (client, process):
         wait_for(lambda: len(children(process.pid)) == 2)
         first = min(children(process.pid))
@@ -85,8 +85,8 @@ def test_a_process_that_ends_is_replaced() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("delay", [0.0, 1.0])
-def test_ctrl_c_at_a_terminal_reaches_all_and_none_complains(delay: float) -> None:
-    """Also while they start."""
+def test_ctrl_c_at_a_terminal_ends_all_processes_quietly(delay: float) -> None:
+    """Also while the processes start."""
     process = subprocess.Popen(
         [SVMP, "recommend", "serve", "--workers", "2", "--port", "0"],
         stdout=subprocess.PIPE,
@@ -103,7 +103,7 @@ def test_ctrl_c_at_a_terminal_reaches_all_and_none_complains(delay: float) -> No
     assert process.returncode == 0
 
 
-def test_a_token_may_come_from_the_environment(tmp_path: Path) -> None:
+def test_token_from_the_environment(tmp_path: Path) -> None:
     titles = tmp_path / "titles.csv"
     titles.write_text("7,Seven\n")
     options = (demo.MODEL, "--titles", titles, "--max-batch", 2, "--max-body", 99)
@@ -116,7 +116,7 @@ def test_a_token_may_come_from_the_environment(tmp_path: Path) -> None:
         assert client.post("/recommend", content=b" " * 100).status_code == 413
 
 
-def test_what_cannot_be_served_is_said_in_one_sentence(tmp_path: Path) -> None:
+def test_startup_errors_are_one_sentence(tmp_path: Path) -> None:
     assert "one of the two" in refused(demo.MODEL, "--demo")
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
@@ -135,7 +135,7 @@ def test_what_cannot_be_served_is_said_in_one_sentence(tmp_path: Path) -> None:
             serve(**options)
 
 
-def test_without_its_extra_it_says_how_to_get_it() -> None:
+def test_missing_extra_is_reported() -> None:
     missing = "prometheus_client"
     code = (
         f"import sys; sys.modules['{missing}'] = None; sys.argv = ['svmp', 'recommend', 'serve'];"

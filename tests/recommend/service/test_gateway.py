@@ -1,4 +1,4 @@
-"""Who may ask, how much and how long; malformed requests are refused with a reason, never 500."""
+"""Access, size and time limits; malformed requests are refused with a reason, never 500."""
 
 from __future__ import annotations
 
@@ -53,9 +53,7 @@ MALFORMED: dict[str, tuple[bytes, dict[str, str], int]] = {
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("case", MALFORMED)
-def test_a_malformed_body_is_refused_with_a_reason(
-    films: httpx.Client, path: str, case: str
-) -> None:
+def test_malformed_body_is_refused_with_a_reason(films: httpx.Client, path: str, case: str) -> None:
     body, headers, status = MALFORMED[case]
     answer = films.post(path, content=body, headers=headers)
     assert answer.status_code == status, answer.text
@@ -65,7 +63,7 @@ def test_a_malformed_body_is_refused_with_a_reason(
     assert len(answer.content) < 5_000
 
 
-def test_what_is_wrong_is_said_of_its_field(films: httpx.Client) -> None:
+def test_errors_are_reported_for_their_field(films: httpx.Client) -> None:
     asked = {"users": [1, 1.5], "n": 0, "explore": "all", "more": 1, "candidates": [1, "a"]}
     assert films.post("/recommend", json=asked).json()["errors"] == {
         "users.1": "an id must be a string or a whole number",
@@ -76,7 +74,7 @@ def test_what_is_wrong_is_said_of_its_field(films: httpx.Client) -> None:
     }
 
 
-def test_a_body_over_the_limit_is_refused() -> None:
+def test_body_over_the_limit_is_refused() -> None:
     with client_of(demo.MODEL, Limits(body=500)) as client:
         for content in (b" " * 501, iter([b" " * 400, b" " * 400])):  # of stated length, and not
             answer = client.post("/recommend", content=content, headers=JSON)
@@ -85,7 +83,7 @@ def test_a_body_over_the_limit_is_refused() -> None:
         assert client.post("/recommend", json={"users": [1]}).status_code == 200
 
 
-def test_a_batch_over_the_limit_is_refused() -> None:
+def test_batch_over_the_limit_is_refused() -> None:
     many: list[Any] = list(range(6))
     rated = [{"item": item, "rating": 3} for item in many]
     asked: list[tuple[str, dict[str, Any]]] = [
@@ -109,7 +107,7 @@ def test_a_batch_over_the_limit_is_refused() -> None:
         assert list(answer.json()["errors"]) == ["n"]
 
 
-def test_what_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_requests_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
     usual, end = ServedModel.recommend, threading.Event()
 
     def slow(served: ServedModel, asked: Any) -> Any:
@@ -132,16 +130,16 @@ def test_what_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
         wait_for(lambda: client.get("/health").status_code == 200)
 
 
-def test_when_too_much_is_waiting_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_queue_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "WAITING", 0)
     with client_of(demo.MODEL) as client:
         answer = client.post("/recommend", json={"users": [1, 2]})
         assert answer.status_code == 503
-        assert "too much is waiting" in answer.json()["errors"]["request"]
+        assert "too many requests are waiting" in answer.json()["errors"]["request"]
         assert client.post("/recommend", json={"users": [1]}).status_code == 200
 
 
-def test_with_a_token_only_who_has_it_is_answered() -> None:
+def test_requests_without_the_token_are_refused() -> None:
     with client_of(demo.MODEL, token="sésame") as client:
         for path in ("/", "/page/main.js", "/page/base.css", "/health"):
             assert client.get(path).status_code == 200
@@ -165,7 +163,7 @@ def test_with_a_token_only_who_has_it_is_answered() -> None:
             assert client.get("/model", headers=headers).status_code == 200
 
 
-def test_the_description_declares_the_token() -> None:
+def test_openapi_schema_declares_the_token() -> None:
     headers = {"Authorization": "Bearer sesame"}
     with client_of(demo.MODEL, token="sesame") as client:
         schema = client.get("/openapi.json", headers=headers).json()
@@ -184,7 +182,7 @@ def test_the_description_declares_the_token() -> None:
         )
 
 
-def test_on_this_machine_another_name_is_refused() -> None:
+def test_other_host_names_are_refused_on_localhost() -> None:
     with client_of(demo.MODEL, port=80) as client:
         for host in OWN:
             assert client.get("/health", headers={"Host": host}).status_code == 200
@@ -205,7 +203,7 @@ def test_on_this_machine_another_name_is_refused() -> None:
         assert client.get("/health", headers={"Host": "evil.example"}).status_code == 200
 
 
-def test_what_is_not_there_is_said_in_the_same_form(films: httpx.Client) -> None:
+def test_unknown_paths_have_the_same_error_format(films: httpx.Client) -> None:
     asked = [("GET", "/nowhere", 404), ("GET", "/recommend", 405), ("DELETE", "/items", 405)]
     asked += [("GET", "/page/../app.py", 404), ("GET", "/page/%2e%2e/app.py", 404)]
     asked += [("GET", "/items?n=0", 422), ("GET", "/items?q=" + "x" * 201, 422)]
@@ -216,7 +214,7 @@ def test_what_is_not_there_is_said_in_the_same_form(films: httpx.Client) -> None
 
 
 @pytest.mark.parametrize("path", ["/", "/page/main.js", "/items", "/nowhere"])
-def test_every_answer_keeps_the_page_to_itself(films: httpx.Client, path: str) -> None:
+def test_every_response_has_security_headers(films: httpx.Client, path: str) -> None:
     answer = films.get(path)
     policy = answer.headers["content-security-policy"]
     assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'; ")
@@ -226,7 +224,7 @@ def test_every_answer_keeps_the_page_to_itself(films: httpx.Client, path: str) -
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
-def test_the_page_loads_nothing_from_elsewhere() -> None:
+def test_page_loads_nothing_from_other_hosts() -> None:
     for file in (Path(demo.__file__).parent / "page").iterdir():
         text = file.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
         assert "http" not in text.lower(), file.name

@@ -1,4 +1,4 @@
-"""The page in a browser: rate, and the list moves, with reasons; events, keyboard, looks."""
+"""The page in a browser: ratings change the list and its explanations; keyboard, layout."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def taken(folder: Path) -> Iterator[str]:
 
 
 def search(page: Any, expect: Any, words: str, first: str) -> Any:
-    """StepContext for something; return the first that is found."""
+    """Search for a text; return the first result."""
     page.get_by_role("searchbox", name="Find something you know").fill(words)
     found = page.locator("#found .item").first
     expect(found).to_contain_text(first)
@@ -47,7 +47,7 @@ def star(where: Any, stars: int) -> Any:
 
 
 def settled(page: Any, expect: Any) -> None:
-    """Wait until the list and its reasons are those of what is rated."""
+    """Wait until the list and its explanations are up to date with the ratings."""
     expect(page.locator("#top")).to_have_attribute("aria-busy", "false")
 
 
@@ -56,13 +56,13 @@ def tops(page: Any) -> list[str]:
 
 
 def width(page: Any, row: int = 0) -> float:
-    """How wide the uncertainty of a recommendation is, from 0 to 1."""
+    """Return the width of the interval of a recommendation, from 0 to 1."""
     script = """plot => Number(plot.style.getPropertyValue('--right'))
                  - Number(plot.style.getPropertyValue('--left'))"""
     return float(page.locator("#top .plot").nth(row).evaluate(script))
 
 
-def test_rating_two_comedies_moves_comedies_up_and_says_why(
+def test_rating_two_comedies_recommends_comedies_with_explanations(
     page: Any, url: str, expect: Any
 ) -> None:
     page.goto(url)
@@ -101,7 +101,7 @@ def test_rating_two_comedies_moves_comedies_up_and_says_why(
     assert tops(page) == before
 
 
-def test_the_intervals_are_the_services(page: Any, films: httpx.Client, expect: Any) -> None:
+def test_intervals_equal_those_of_the_service(page: Any, films: httpx.Client, expect: Any) -> None:
     page.goto(str(films.base_url))
     star(search(page, expect, "moss", "Moss"), 2).check()
     expect(page.locator("#rated-title")).to_have_text("You rated 1")
@@ -121,7 +121,7 @@ def test_the_intervals_are_the_services(page: Any, films: httpx.Client, expect: 
         assert values == pytest.approx([(value - 1) / 4 for value in wanted], abs=1e-5)
 
 
-def test_a_model_of_events_is_asked_by_what_is_taken(page: Any, taken: str, expect: Any) -> None:
+def test_page_for_a_model_of_events(page: Any, taken: str, expect: Any) -> None:
     page.goto(taken)
     expect(page.locator("#top .row")).to_have_count(10)
     search(page, expect, "it2", "it2")
@@ -133,13 +133,13 @@ def test_a_model_of_events_is_asked_by_what_is_taken(page: Any, taken: str, expe
     expect(page.locator("#rated-title")).to_have_text("You took 3")
     settled(page, expect)
     expect(page.locator("#top .because").first).to_contain_text("for item it2")
-    assert all(int(title.split("it")[-1]) >= 15 for title in tops(page)[:5])  # the same circle
+    assert all(int(title.split("it")[-1]) >= 15 for title in tops(page)[:5])  # the same group
     expect(page.locator("#top .mean b").first).to_have_text(re.compile(r"\d+%"))
     page.locator("#rated .taken").first.click()  # not, after all
     expect(page.locator("#rated-title")).to_have_text("You took 2")
 
 
-def test_with_a_token_the_page_asks_for_it(new_page: Callable[..., Any], expect: Any) -> None:
+def test_page_asks_for_the_token(new_page: Callable[..., Any], expect: Any) -> None:
     with client_of(demo.MODEL, token="secret") as client:
         page = new_page(allow="status of 401")
         page.goto(str(client.base_url))
@@ -156,7 +156,7 @@ def test_with_a_token_the_page_asks_for_it(new_page: Callable[..., Any], expect:
         expect(page.locator("#top .row")).to_have_count(10)
 
 
-def test_that_the_service_is_gone_is_said(
+def test_page_reports_that_the_service_is_gone(
     new_page: Callable[..., Any], url: str, expect: Any
 ) -> None:
     page = new_page(allow="ERR_FAILED")
@@ -170,7 +170,7 @@ def test_that_the_service_is_gone_is_said(
     expect(page.get_by_role("alert")).to_be_empty()
 
 
-def test_it_can_be_used_by_keyboard_alone(page: Any, url: str, expect: Any) -> None:
+def test_page_can_be_used_by_keyboard(page: Any, url: str, expect: Any) -> None:
     page.goto(url)
     expect(page.locator("#found .item")).not_to_have_count(0)
     page.keyboard.press("Tab")
@@ -180,7 +180,7 @@ def test_it_can_be_used_by_keyboard_alone(page: Any, url: str, expect: Any) -> N
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
     expect(page.locator("#rated-title")).to_have_text("You rated 1")
-    for count in (2, 3):  # the focus stays where it was, though the list is drawn anew
+    for count in (2, 3):  # the focus stays where it was, though the list is redrawn
         page.keyboard.press("ArrowRight")
         given = page.locator("#rated .item input:checked")
         expect(given).to_have_value(str(count))
@@ -192,8 +192,8 @@ def test_it_can_be_used_by_keyboard_alone(page: Any, url: str, expect: Any) -> N
     expect(page.locator("#top .why").first).to_contain_text("Anybody")
 
 
-def test_it_looks_well_on_every_screen(new_page: Callable[..., Any], url: str, expect: Any) -> None:
-    """As wide as the window, text with a contrast of 4.5, and a name for all that acts."""
+def test_page_layout_on_all_screens(new_page: Callable[..., Any], url: str, expect: Any) -> None:
+    """The page fits the window, text has a contrast of 4.5, and controls have names."""
     for looks in ({}, {"color_scheme": "dark"}, PHONE):
         page = new_page(**looks)
         page.goto(url)

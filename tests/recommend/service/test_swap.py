@@ -1,4 +1,4 @@
-"""A new model is taken over as a whole; a damaged one is refused, and the one before goes on."""
+"""A new model replaces the old one as a whole; a damaged one is refused, and the old one stays."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ def current_of(path: Path) -> CurrentModel:
 
 
 def other() -> RatingModel:
-    """The demo with other items: each is worth a star less."""
+    """The demo with other items, each rated one star less."""
     model = RatingModel.load(demo.MODEL)
     model.offset_ -= 1
     return model
 
 
 def cut(path: Path) -> None:
-    """As if the disk had been full: in place, under the model in use."""
+    """Truncate the files in place, as if the disk were full, under the model in use."""
     with (path / ARRAYS).open("r+b") as file:
         file.truncate(5_000)
 
 
 def spoil(path: Path) -> None:
-    """Put in a factor that is not finite, in place."""
+    """Write a factor that is not finite, in place."""
     with (path / ARRAYS).open("r+b") as file:
         file.seek(-4, 2)
         file.write(np.array([np.nan], np.float32).tobytes())
@@ -79,7 +79,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_model_is_refused_and_the_one_before_goes_on(
+def test_damaged_model_is_refused_and_the_old_one_stays(
     path: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     current = current_of(path)
@@ -105,7 +105,7 @@ def test_a_damaged_model_is_refused_and_the_one_before_goes_on(
     assert current.refused is None
 
 
-def test_a_new_model_is_taken_over_once(path: Path) -> None:
+def test_new_model_is_loaded_once(path: Path) -> None:
     current = current_of(path)
     before = current.served
     current.look()
@@ -126,7 +126,7 @@ def test_a_new_model_is_taken_over_once(path: Path) -> None:
     assert current.swaps == 2
 
 
-def test_a_model_that_changes_while_it_is_read_is_read_again(
+def test_model_that_changes_while_loading_is_loaded_again(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     current = current_of(path)
@@ -147,7 +147,7 @@ def test_a_model_that_changes_while_it_is_read_is_read_again(
     assert current.served is not before
 
 
-def test_a_panic_of_a_library_is_a_refusal(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_library_panic_is_a_refusal(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     current = current_of(path)
     before = current.served
     other().save(path)
@@ -162,10 +162,10 @@ def test_a_panic_of_a_library_is_a_refusal(path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("failing", ["_load", "look"])
-def test_nothing_ends_the_look_for_new_models(
+def test_watch_survives_any_exception(
     failing: str, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever a look raises, /health says so, and the next sound model is taken over."""
+    """Whatever a check raises, /health reports it, and the next valid model is loaded."""
     monkeypatch.setattr(swapping, "PAUSE", 0.01)
     with client_of(path) as client:
         with monkeypatch.context() as broken:
@@ -178,14 +178,14 @@ def test_nothing_ends_the_look_for_new_models(
         assert client.get("/health").json()["refused"] is None
 
 
-def test_a_first_model_that_is_damaged_is_refused_at_once(path: Path) -> None:
+def test_damaged_first_model_is_refused_at_start(path: Path) -> None:
     cut(path)
     with pytest.raises(FileError, match="cut short"):
         current_of(path)
 
 
 def test_no_request_is_dropped_while_models_change(path: Path) -> None:
-    """Ask without pause, from several connections, while the model is replaced three times."""
+    """Send requests on several connections while the model is replaced three times."""
     low, high = load(demo.MODEL), other()
     bodies: list[tuple[str, Any]] = [
         ("/recommend", {"users": [3]}),

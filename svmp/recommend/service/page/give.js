@@ -1,8 +1,8 @@
-// Something to rate with: stars as radio buttons, or one button for what is taken or not.
+// Controls to rate an item: stars as radio buttons, or one button for events.
 
 let count = 0;
 
-/** A title, and what stands in brackets at its end. */
+/** Split a title from the text in brackets at its end. */
 function split(item) {
   const whole = nameOf(item);
   return whole.match(/^(.+?)\s*\(([^()]*)\)$/)?.slice(1) ?? [whole, ""];
@@ -18,7 +18,7 @@ export function writeTitle(node, item) {
   node.replaceChildren(`${name} `, ...(rest ? [small] : []));
 }
 
-/** Fill a place with what rates an item; `give` is called with a number, or null for none. */
+/** Add the controls of an item; `give` is called with a rating, or null to remove it. */
 export function showGive(place, item, scale, value, give) {
   place.replaceChildren(scale.events ? taken(item, value, give) : stars(item, scale, value, give));
 }
@@ -49,7 +49,7 @@ function stars(item, scale, value, give) {
     input.checked = choice === value;
     input.setAttribute("aria-label", `${choice} stars`);
     input.addEventListener("change", () => give(choice));
-    input.addEventListener("click", () => choice === value && give(null)); // again: take it back
+    input.addEventListener("click", () => choice === value && give(null)); // a second click removes the rating
     label.title = `${choice} stars`;
     label.append(input, "★");
     group.append(label);

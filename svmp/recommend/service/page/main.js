@@ -1,4 +1,4 @@
-// The page: what is rated here is sent as a history, and what comes back is shown.
+// The page: sends the ratings as a history, and shows the response.
 
 import { nameOf, showGive, writeTitle } from "./give.js";
 import { scaleOf } from "./scale.js";
@@ -8,15 +8,15 @@ import { showReasons, showScale, showTop } from "./top.js";
 const SHOWN = 10;
 const FOUND = matchMedia("(max-width: 40rem)").matches ? 5 : 9;
 const LEVEL = 0.9;
-const MOST_REASONS = 1000; // items times ratings, which the service allows
+const MOST_REASONS = 1000; // limit of the service: items times ratings
 const at = (id) => document.getElementById(id);
 const rated = new Map(); // by item: { item, title, value }
 let scale;
 let found = [];
-let alone; // the average spread before anything is rated
+let alone; // average deviation before any rating
 let turn = 0;
 
-/** Do something with the service, and say so if it fails. */
+/** Call the service, and show an error if it fails. */
 async function trying(work) {
   try {
     await work();
@@ -36,7 +36,7 @@ function give(item, value) {
   trying(refresh);
 }
 
-/** Ask anew; until all of it is shown, the list says that it is busy. */
+/** Refresh the list, which is marked as busy until everything is shown. */
 async function refresh() {
   turn += 1;
   const mine = turn;
@@ -48,7 +48,7 @@ async function refresh() {
   }
 }
 
-/** Ask for recommendations and their reasons, and show them unless something newer was asked. */
+/** Request recommendations and explanations, and show them unless there is a newer request. */
 async function recommend(mine) {
   const history = [...rated.values()].map(({ item, value }) => ({ item, rating: value }));
   const { items } = await server.foldIn(history, SHOWN, LEVEL);
@@ -77,7 +77,7 @@ function showSure(items) {
   at("sure").textContent = `unsure by ${scale.spread(now)}${was}`;
 }
 
-/** Keep the focus on what was pressed, though it is drawn anew. */
+/** Keep the focus on the pressed control when the list is redrawn. */
 function holding(work) {
   const active = document.activeElement;
   const place = active?.closest?.(".item");

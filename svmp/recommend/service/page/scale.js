@@ -1,6 +1,6 @@
-// What the model's numbers are: stars within a range, or the probability that something is taken.
+// The scale of the model's predictions: stars within a range, or the probability of an event.
 
-/** Return the numbers that somebody may give, at most ten. */
+/** Return the ratings to choose from, at most ten. */
 function choices([low, high]) {
   const first = Math.max(Math.ceil(low), 1);
   const whole = Math.floor(high) - first + 1;
@@ -21,16 +21,16 @@ export function scaleOf(about) {
     given: events ? "taken" : "rated",
     choices: events ? [1] : choices(about.range),
     ticks: events ? [0, 0.25, 0.5, 0.75, 1] : stars,
-    /** Where a value is, from 0 to 1. */
+    /** Position of a value on the scale, from 0 to 1. */
     place: (value) => Math.min(1, Math.max(0, (value - low) / (high - low))),
     tick: (value) => (events ? `${100 * value}%` : `${value} ★`),
     show: (value) => (events ? `${digits(100 * value, 0)}%` : digits(value, 2)),
     say: (value) => (events ? `${digits(100 * value, 0)} percent` : `${digits(value, 1)} stars`),
-    /** What one rating adds; of events, to the logit. */
+    /** Contribution of one rating; for events, to the logit. */
     part: (value) => signed(value, 2),
     change: (value) => (events ? `${signed(100 * value, 0)} points` : signed(value, 2)),
     spread: (value) => (events ? `±${digits(100 * value, 0)} points` : `±${digits(value, 2)} stars`),
-    /** The part of an interval that more ratings would shrink: 90% of q of the mean. */
+    /** The part of an interval that shrinks with more ratings: 90% of q of the mean. */
     unsure: ({ mean, std, low: from, high: to }) =>
       events ? [from, to] : [mean - 1.645 * std, mean + 1.645 * std],
     legend: events

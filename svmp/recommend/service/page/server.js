@@ -1,8 +1,8 @@
-// What the page asks of the service.
+// Requests to the service.
 
 const KEY = "svmp-token";
 
-/** An answer that is no answer: a status and a sentence. */
+/** An error response: a status and a sentence. */
 export class Refused extends Error {
   constructor(status, sentence) {
     super(sentence);

@@ -1,12 +1,12 @@
-// The list of recommendations: each with its interval on one scale, its change, and its reasons.
+// The list of recommendations: each with its interval, its change, and its explanation.
 
 import { nameOf, shortName, showGive, writeTitle } from "./give.js";
 
-const SMALL = 0.005; // moves that are not shown
+const SMALL = 0.005; // smaller changes are not shown
 const list = document.getElementById("top");
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 const shown = new Map(); // rows on the page, by item
-let before = new Map(); // means of the list before
+let before = new Map(); // means of the previous list
 
 export function showScale(scale) {
   const ticks = scale.ticks.map((value) => {
@@ -19,7 +19,7 @@ export function showScale(scale) {
   document.getElementById("legend-text").textContent = scale.legend;
 }
 
-/** Show a new list; rows that stay glide to their new places. */
+/** Show a new list; rows that stay move to their new places. */
 export function showTop(items, scale, give) {
   const from = new Map([...shown].map(([id, row]) => [id, row.getBoundingClientRect().top]));
   const rows = items.map((item) => {
@@ -75,7 +75,7 @@ function glide(row, from) {
   row.animate(steps, { duration: 450, easing: "cubic-bezier(0.2, 0.8, 0.2, 1)" });
 }
 
-/** Say why, in each row. */
+/** Show the explanation in each row. */
 export function showReasons(explanations, scale) {
   for (const reason of explanations) {
     const row = shown.get(reason.item);
