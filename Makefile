@@ -56,10 +56,11 @@ gallery: $(STAMP) ## run every script of docs/gallery
 	    echo "== $$script"; MPLBACKEND=Agg $(BIN)/python "$$script"; \
 	done
 
-lint: $(STAMP) ## check formatting, lint and types, changing nothing
+lint: $(STAMP) ## check formatting, lint, types and layers, changing nothing
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo --no-cache
 
 format: $(STAMP) ## format the code and apply the safe lint fixes
 	$(BIN)/ruff check --fix-only --quiet .

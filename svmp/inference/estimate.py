@@ -33,7 +33,7 @@ FEWEST, MOST = 1_000, 20_000
 """Limits to the rows drawn from a table."""
 
 
-class Population(NamedTuple):
+class SampledTable(NamedTuple):
     """The rows of a variable that are drawn from: how many, and which, or None for all."""
 
     length: int
@@ -55,7 +55,7 @@ class Estimator:
     """
 
     network: Network
-    tables: Mapping[str, Population]
+    tables: Mapping[str, SampledTable]
 
     @classmethod
     def of(cls, network: Network) -> Estimator | None:
@@ -118,11 +118,11 @@ class Estimator:
         return total, max(float(np.sqrt(variance)), rounding)
 
 
-def tables(network: Network) -> dict[str, Population]:
+def tables(network: Network) -> dict[str, SampledTable]:
     """Return the rows that the bound is a sum over, by variable; a local's go with their rows."""
     variables = (*network.hidden.values(), *network.observed.values())
     return {
-        v.name: Population(len(network.rows(v)), network.present[v.name])
+        v.name: SampledTable(len(network.rows(v)), network.present[v.name])
         for v in variables
         if v.name not in network.locals and len(network.rows(v))
     }

@@ -20,8 +20,8 @@ from safetensors.numpy import save_file
 from svmp import families
 from svmp.errors import FileError
 from svmp.families.family import Family
-from svmp.inference.outcome import Outcome, Status
 from svmp.inference.posterior import Posterior
+from svmp.inference.run_record import RunRecord, Status
 from svmp.inference.schema import (
     LARGEST,
     Tensor,
@@ -71,7 +71,7 @@ ABOUT = record(
 )
 
 
-def write(fit: Outcome, path: str | os.PathLike[str]) -> None:
+def write(fit: RunRecord, path: str | os.PathLike[str]) -> None:
     """Write a fit to a file, whole or not at all; only a fit that was saved is replaced."""
     target = as_path(path)
     check_place(target, is_fit, WHAT, draft=is_draft)

@@ -17,11 +17,11 @@ from svmp.inference.checkpoint import Checkpoints
 from svmp.inference.default import choose
 from svmp.inference.diagnosis import diagnose, safe_first_step
 from svmp.inference.estimate import Estimator
-from svmp.inference.explanation import Explanation
 from svmp.inference.held_out import HeldOut
 from svmp.inference.methods import Method
 from svmp.inference.methods.method import check_order
 from svmp.inference.program import Program
+from svmp.inference.program_summary import ProgramSummary
 from svmp.inference.progress import report_to
 from svmp.inference.recording import Recorder, Watch
 from svmp.inference.result import Fit
@@ -203,7 +203,7 @@ def explain(
     *,
     steps: Steps | None = None,
     kernels: bool = True,
-) -> Explanation:
+) -> ProgramSummary:
     """Say which updater `fit` would use for each hidden variable, without fitting.
 
     Parameters
@@ -213,7 +213,7 @@ def explain(
 
     Returns
     -------
-    Explanation
+    ProgramSummary
         To be printed: for each variable its updater and, if it is not compiled, why not.
 
     >>> import svmp

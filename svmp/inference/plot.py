@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svmp.errors import SvmpError
-from svmp.inference.outcome import Outcome
+from svmp.inference.run_record import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def plot(fit: Outcome, ax: Axes | None = None, **options: Any) -> Axes:
+def plot(fit: RunRecord, ax: Axes | None = None, **options: Any) -> Axes:
     """Draw the bound against the accesses; the start has none, and so no place on a log axis.
 
     Where it was estimated, a band shows two standard errors either way.

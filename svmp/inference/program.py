@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from svmp.inference.domain import check_domain
-from svmp.inference.explanation import Explanation, Served
 from svmp.inference.methods import Method
 from svmp.inference.methods.draw import AllRows, Draw
 from svmp.inference.methods.groups import DrawnGroups
 from svmp.inference.methods.method import check_order
+from svmp.inference.program_summary import ProgramSummary, Served
 from svmp.inference.steps import Constant, Policy
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.categorical import ImplicitUpdater, TopicUpdater
@@ -285,9 +285,9 @@ class Program:
         terms |= {name: term(q) for name, term in self.likelihoods.items()}
         return {name: terms[name] for name in (*self.network.hidden, *self.network.observed)}
 
-    def explain(self) -> Explanation:
+    def explain(self) -> ProgramSummary:
         """Return which updater serves each variable, and why no compiled one does."""
-        return Explanation(type(self.method).__name__, tuple(self._served()))
+        return ProgramSummary(type(self.method).__name__, tuple(self._served()))
 
     def _served(self) -> Iterator[Served]:
         of = {name: updater for updater in self.updaters for name in updater.names}

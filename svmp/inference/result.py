@@ -12,12 +12,12 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.inference import files
 from svmp.inference.diagnosis import Diagnosis
-from svmp.inference.explanation import Explanation
 from svmp.inference.held_out import score
-from svmp.inference.outcome import Outcome
 from svmp.inference.plot import plot
 from svmp.inference.posterior import Posterior, Posteriors
+from svmp.inference.program_summary import ProgramSummary
 from svmp.inference.run import Run
+from svmp.inference.run_record import RunRecord
 from svmp.inference.summary import summarise
 from svmp.network.model import Model
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Fit(Outcome):
+class Fit(RunRecord):
     """The approximate posterior, and an honest word on how it came about.
 
     Attributes
@@ -52,7 +52,7 @@ class Fit(Outcome):
     """
 
     diagnosis: Diagnosis | None = None
-    program: Explanation | None = None
+    program: ProgramSummary | None = None
 
     @classmethod
     def of(cls, run: Run, status: str, diagnosis: Diagnosis | None = None) -> Fit:

@@ -12,9 +12,9 @@ from svmp.inference.engine import step
 from svmp.inference.guard import Alarm, Guard, fell
 from svmp.inference.info import Info
 from svmp.inference.methods import Method
-from svmp.inference.outcome import Status
 from svmp.inference.program import Program
 from svmp.inference.recording import Recorder
+from svmp.inference.run_record import Status
 from svmp.inference.state import State
 from svmp.inference.state_schema import MOST_ROLLBACKS
 from svmp.inference.stopping import Budget, Interrupt

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from svmp.inference.outcome import Outcome
 from svmp.inference.posterior import Posterior
+from svmp.inference.run_record import RunRecord
 
 HEADS = ("variable", "family", "dims", "posterior means")
 
 
-def summarise(fit: Outcome) -> str:
+def summarise(fit: RunRecord) -> str:
     """Return the end of a run in a line, and a line for each hidden variable."""
     end = (
         f"{fit.status}: bound {fit.bound:,.6g} after {fit.iterations:,} iterations, "

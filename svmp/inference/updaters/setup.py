@@ -14,7 +14,7 @@ from svmp.inference.updaters.plain import Messages, PlainUpdater, RowMessages
 from svmp.inference.updaters.updater import Term
 from svmp.kernels.categorical.mixture_updater import Mixtures
 from svmp.kernels.categorical.topics_updater import Topics
-from svmp.kernels.multilinear.prior import NormalPrior
+from svmp.kernels.multilinear.prior import HiddenNormals
 from svmp.kernels.multilinear.updater import Multilinear
 from svmp.kernels.vectors.updater import Vectors
 from svmp.network.edge import Edge
@@ -93,7 +93,7 @@ class Setup:
             if loops.noise is not None:
                 return loops.bound_term
         elif self.kernels:
-            prior = NormalPrior.of(variable.conditional, network.present[name])
+            prior = HiddenNormals.of(variable.conditional, network.present[name])
             if prior is not None:
                 return prior.bound_term
         return lambda q: network.bound_term(q, name)

@@ -16,14 +16,14 @@ from svmp.network.grid import Ints, complement
 
 
 @dataclass(frozen=True, eq=False)
-class NormalPrior:
+class HiddenNormals:
     """A density of hidden Normals. The plain twin is `Network.bound_term`."""
 
     conditional: Conditional
     present: Ints | None
 
     @classmethod
-    def of(cls, conditional: Conditional, present: Ints | None) -> NormalPrior | None:
+    def of(cls, conditional: Conditional, present: Ints | None) -> HiddenNormals | None:
         """Return the prior of a variable, or None where it is not of this kind."""
         mixture = conditional.selector is not None
         plain = mixture or not isinstance(conditional.factor, factors.Normal)

@@ -76,7 +76,7 @@ class Mean(NamedTuple):
     Attributes
     ----------
     packed
-        Operand f of term t at key i has K means, then K second moments, beginning at
+        LoopOperand f of term t at key i has K means, then K second moments, beginning at
         `start[f] + size[t] i`.
     start, column
         By operand: where it begins in `packed`, and the column of the rows that holds its key.

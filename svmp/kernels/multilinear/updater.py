@@ -52,7 +52,7 @@ REMEMBERED = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Operand:
+class LoopOperand:
     """A variable in a term: element key * width + k belongs to slot k of a key."""
 
     reader: Reader
@@ -84,7 +84,7 @@ class Multilinear:
     present: Ints | None
     linear: Linear
     terms: tuple[LinearTerm, ...]
-    operands: tuple[Operand, ...]
+    operands: tuple[LoopOperand, ...]
     columns: tuple[Column, ...]
     intercept: float
 
@@ -122,7 +122,7 @@ class Multilinear:
             for reader in term.readers:
                 width = term.scope.inner.size if reader.carried else 1
                 column = place_of(Column.of(reader, width), columns)
-                operands.append(Operand(reader, number, width, column))
+                operands.append(LoopOperand(reader, number, width, column))
         intercept = sum((t.scale for t in linear.terms if is_number(t)), 0.0)
         found = (linear, terms, tuple(operands), tuple(columns), intercept)
         return cls(conditional, present, *found)
@@ -154,7 +154,7 @@ class Multilinear:
         """Whether the rows are Bernoullis, and the mean is their logit."""
         return isinstance(self.conditional.factor, factors.BernoulliLogit)
 
-    def operand(self, name: str) -> Operand:
+    def operand(self, name: str) -> LoopOperand:
         """Return the operand of that name."""
         return next(o for o in self.operands if o.name == name)
 
@@ -179,7 +179,7 @@ class Multilinear:
         """Return how many numbers they read of each key of a term's operands."""
         return 2 * self.packed_width(term)
 
-    def pack(self, moments: Array, operand: Operand, out: Numbers) -> None:
+    def pack(self, moments: Array, operand: LoopOperand, out: Numbers) -> None:
         """Write K means and then K second moments of each key of an operand."""
         padded = self.packed_width(self.terms[operand.term])
         with threads_for(out.size // (4 * STREAM)):  # eight at a time
@@ -402,7 +402,7 @@ class Multilinear:
         message = stack(-0.5 * squares, 0.5 * (keyed.end - keyed.begin))
         return message if self.conditional.slots["tau"].varies else message.sum(axis=0)[None]
 
-    def accesses(self, operand: Operand, work: Work) -> int:
+    def accesses(self, operand: LoopOperand, work: Work) -> int:
         """Return about how many an update takes, in the time of one to just any row.
 
         All of a key's elements read a row that they do not draw, once, with its other operands.

@@ -17,7 +17,7 @@ from svmp.kernels.machine.simd import EIGHT
 from svmp.kernels.machine.threads import STREAM, share, threads_for
 from svmp.kernels.multilinear.table import Numbers, plain
 from svmp.kernels.multilinear.terms import LoopRows, Mean, Receiver
-from svmp.kernels.multilinear.updater import NO_PRIOR, Multilinear, Operand
+from svmp.kernels.multilinear.updater import NO_PRIOR, LoopOperand, Multilinear
 from svmp.kernels.multilinear.work import Work
 from svmp.kernels.vectors import terms
 from svmp.kernels.vectors import update as loops
@@ -48,7 +48,7 @@ class Vectors(Multilinear):
         width = term.scope.inner.size
         return super().packed_size(term) + -(-width * (width - 1) // 2 // EIGHT) * EIGHT
 
-    def pack(self, moments: Array, operand: Operand, out: Numbers) -> None:
+    def pack(self, moments: Array, operand: LoopOperand, out: Numbers) -> None:
         padded = self.packed_width(self.terms[operand.term])
         with threads_for(out.size // STREAM):
             width = dimension(operand.reader.variable)

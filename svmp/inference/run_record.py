@@ -13,7 +13,7 @@ Status = Literal["converged", "budget", "diverged", "interrupted"]
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class RunRecord:
     """The approximate posterior, its bound, and how the run ended.
 
     Attributes

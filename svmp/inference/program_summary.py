@@ -15,7 +15,7 @@ class Served(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Explanation:
+class ProgramSummary:
     """Which updater serves each hidden variable under a method.
 
     Attributes
