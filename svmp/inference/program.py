@@ -71,9 +71,13 @@ def linear_block(setup: Setup, name: str) -> Offer:
 
 def implicit(setup: Setup, name: str) -> Offer:
     """Do not store a local Categorical."""
-    if name not in setup.implicit:
-        return "it is not a Categorical of topics or of a mixture of Normals"
-    return setup.implicit[name]
+    if name in setup.implicit:
+        return setup.implicit[name]
+    if name in setup.stored:
+        return "it starts at given values, and so is stored"
+    if not setup.method.shares_rows:
+        return "elements draw rows of their own, so that its q is stored"
+    return "no loops for what it chooses among: only topics and mixtures of Normals have them"
 
 
 def topics(setup: Setup, name: str) -> Offer:
@@ -97,12 +101,14 @@ def multilinear(setup: Setup, name: str) -> Offer:
         return "groups are drawn"
     if len(edges) != 1:
         return f"it has {len(edges)} tables of children, and the loops serve one"
-    table = edges[0].conditional.variable.name
+    conditional = edges[0].conditional
+    table = conditional.variable.name
+    known = conditional.selector is None and isinstance(conditional.factor, Multilinear.FACTORS)
+    if known and edges[0].slot is not conditional.linear:
+        return f"it is not a term of the mean of '{table}'"
     loops = setup.loops.get(table)
     if loops is None:
-        return f"no loops for the rows of '{table}': {Multilinear.why_not(edges[0].conditional)}"
-    if edges[0].slot is not loops.linear:
-        return f"it is not in the mean of '{table}'"
+        return f"no loops for the rows of '{table}': {Multilinear.why_not(conditional)}"
     if local and not method.shares_rows:
         return "each of its elements belongs to a row, and elements draw rows of their own"
     joint = method.joint and not local
@@ -134,7 +140,6 @@ UPDATERS: tuple[Callable[[Setup, str], Offer], ...] = (
 )
 """The updaters, in order of preference: the first that serves a variable is used."""
 UNIT = Constant(1.0)
-COMPILED = (documents, implicit, topics, multilinear)
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,10 +299,10 @@ class Program:
         for name in self.network.hidden:
             label, reason = of[name].label, ""
             if not label.startswith("compiled"):
-                reason = "compiled loops are turned off"
-                if self.kernels:
-                    offers = [offer(self.setup, name) for offer in COMPILED]
-                    reason = next((str(o) for o in reversed(offers) if isinstance(o, str)), "")
+                chooses = any(edge.choosing for edge in self.network.edges[name])
+                offer = implicit if chooses else multilinear
+                found = offer(self.setup, name) if self.kernels else "compiled loops are turned off"
+                reason = found if isinstance(found, str) else ""
             yield Served(name, label, reason)
 
 

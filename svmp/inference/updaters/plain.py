@@ -77,13 +77,18 @@ class PlainUpdater(SummingUpdater):
     name: str
     messages: tuple[Messages, ...]
     term: Term
-    label = "plain"
 
     @classmethod
     def of(cls, network: Network, name: str) -> PlainUpdater:
         """Return the updater that reads every message row by row."""
         edges = tuple(RowMessages(edge) for edge in network.edges[name])
         return cls(network, name, edges, lambda q: network.bound_term(q, name))
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        """What it is, in a few words."""
+        rows = any(isinstance(messages, RowMessages) for messages in self.messages)
+        return "plain" if rows or not self.messages else "compiled sums over rows"
 
     @property
     def names(self) -> tuple[str, ...]:

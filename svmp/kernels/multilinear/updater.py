@@ -80,6 +80,7 @@ class Multilinear:
     """
 
     draws: ClassVar[bool] = True  # its loops draw rows for each element
+    FACTORS: ClassVar[tuple[type, ...]] = (factors.Normal, factors.BernoulliLogit)
     conditional: Conditional
     present: Ints | None
     linear: Linear
@@ -93,7 +94,7 @@ class Multilinear:
         """Return why the loops do not serve a density, or None where they do."""
         if conditional.selector is not None:
             return "they are a mixture"
-        if not isinstance(conditional.factor, factors.Normal | factors.BernoulliLogit):
+        if not isinstance(conditional.factor, cls.FACTORS):
             return "they are not Normal, nor Bernoulli with a logit"
         if conditional.linear is None:
             return "their mean is not a sum of products"

@@ -1,0 +1,83 @@
+"""A program says which updater serves each variable, and the engine runs just that."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import svmp
+from svmp.inference.program import Program
+from svmp.network.network import Network
+from tests.network.tools import anywhere
+from tests.stochastic.tools import GALLERY, gallery
+
+METHODS = [svmp.FullVB(), svmp.Children(3), svmp.Batch(5, "b"), svmp.Growing(0.5)]
+
+
+@pytest.mark.parametrize("kernels", [True, False])
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+@pytest.mark.parametrize("name", GALLERY)
+def test_every_variable_has_one_updater(name: str, method: svmp.FullVB, kernels: bool) -> None:
+    network = Network(gallery()[name])
+    program = Program.of(network, method, kernels)
+    served = [variable for updater in program.updaters for variable in updater.names]
+    assert sorted(served) == sorted(network.hidden)
+    summary = program.explain()
+    assert [entry.variable for entry in summary.variables] == list(network.hidden)
+    for entry in summary.variables:
+        compiled = entry.updater.startswith("compiled")
+        assert not (compiled and entry.reason)
+        assert kernels or entry.reason == "compiled loops are turned off"
+
+
+@pytest.mark.parametrize("name", GALLERY)
+def test_bound_of_a_program_is_that_of_the_network(name: str) -> None:
+    """The terms that updaters have are those of plain code."""
+    network = Network(gallery()[name])
+    q = anywhere(network, 2)
+    plain = network.bound(q)
+    program = Program.of(network, svmp.FullVB(), stored=list(network.hidden))
+    found = program.bound(program.attach(q))
+    assert list(found) == list(plain)
+    assert list(found.values()) == pytest.approx(list(plain.values()), rel=1e-9)
+
+
+def test_the_papers_model_is_compiled() -> None:
+    text = str(svmp.explain(gallery()["04 paper"]))
+    assert "u  compiled (multilinear, joint), rows of 'r'" in text
+    assert "not compiled" not in text
+
+
+def test_reasons_name_the_table() -> None:
+    with svmp.Model(coords={"g": 3}) as model:
+        rate = svmp.Gamma("rate", alpha=1, beta=1, dims="g")
+        svmp.Poisson("y", mu=rate[[0, 1, 2, 0]], observed=[1, 2, 3, 4])
+        tau = svmp.Gamma("tau", alpha=1, beta=1)
+        svmp.Normal("x", mu=0, tau=tau, observed=[0.5, 1.5])
+    reasons = {s.variable: s.reason for s in svmp.explain(model).variables}
+    assert reasons == {
+        "rate": "no loops for the rows of 'y': they are not Normal, nor Bernoulli with a logit",
+        "tau": "it is not a term of the mean of 'x'",
+    }
+
+
+def test_a_fit_knows_its_program() -> None:
+    fit = svmp.fit(gallery()["04 paper"], svmp.Children(2), max_sweeps=1)
+    assert str(fit.program).startswith("Children")
+    assert "u  compiled (multilinear)" in str(fit.program)
+
+
+def test_statistics_of_the_gradient_need_plain_updates() -> None:
+    class Careful:
+        statistics = True
+
+        def __call__(self, context: svmp.StepContext) -> float:
+            assert context.gradient is not None
+            return 0.1
+
+    summary = svmp.explain(gallery()["04 paper"], svmp.Children(2), steps=Careful())
+    assert {s.reason for s in summary.variables} == {
+        "the step policy asks for statistics of the gradient"
+    }
+    fit = svmp.fit(gallery()["04 paper"], svmp.Children(2), steps=Careful(), max_sweeps=1)
+    assert np.isfinite(fit.bound)
