@@ -25,7 +25,7 @@ class Example(NamedTuple):
 
 
 def example(counts: list[int], weigher: str, dtype: Any = np.float64) -> Example:
-    """Return rows of keys with so many each."""
+    """Return random rows, given their number for each key."""
     rng = np.random.default_rng(len(counts))
     key, total = np.repeat(np.arange(len(counts)), counts), sum(counts)
     item = rng.integers(ITEMS, size=total)

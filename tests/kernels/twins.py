@@ -1,4 +1,4 @@
-"""Compiled and plain code on the same network, step by step: what the tests of loops share."""
+"""Compiled and plain code on the same network, step by step: shared by the tests of loops."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ TINY = 1e-30
 
 
 class Optimised(NamedTuple):
-    """What is written for documents besides their concentrations.
+    """Results of `optimise_documents` besides the concentrations.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ def optimise_documents(
     cuts, starts, word, times = pairs
     passes, exponential, pair_weight = found
     topics = prior.shape[1]
-    theta, said = np.empty((2, topics), dtype=np.float32)
+    theta, message = np.empty((2, topics), dtype=np.float32)
     own, before = np.empty((2, topics))
     block = claim(taken, 1)
     while block < len(cuts) - 1:
@@ -154,14 +154,14 @@ def optimise_documents(
                 for k in range(topics):
                     theta[k] = own[k] / top
                 lost = weigh_pairs(tile, theta, count, weight)
-                sum_pairs(tile, weight, said)
+                sum_pairs(tile, weight, message)
                 extra = np.zeros(topics if lost else 0)
                 if lost:
                     here = word[first:last], times[first:last]
                     add_pairs_in_logs(a, *here, phi.logs, weight, extra)
                 moved, top = 0.0, 0.0
                 for k in range(topics):
-                    new = prior[d, k] + theta[k] * said[k]
+                    new = prior[d, k] + theta[k] * message[k]
                     if lost:
                         new += extra[k]
                     now = exp_digamma(new)

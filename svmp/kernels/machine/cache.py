@@ -3,7 +3,7 @@
 Numba's own cache checks only the file that a function is defined in. Our loops inline functions
 from many files, so an edit of one of those would leave the machine code of the others stale. Here
 the key is a hash of every source file that a loop may be made of, and of the versions of Python,
-NumPy, Numba and llvmlite; each compiled signature is keyed by the processor besides.
+NumPy, Numba and llvmlite. The name of each file also depends on the processor and its features.
 
 One hash is one folder, `svmp-<hash>`, inside the folder that Numba would use: NUMBA_CACHE_DIR,
 `__pycache__` beside the source file, or the user's cache folder where that is read-only. One
@@ -90,7 +90,7 @@ FINGERPRINT = fingerprint()
 
 @cache
 def mark_used(folder: str) -> None:
-    """Set the time by which the oldest folders are removed, once in a process."""
+    """Set the modification time of a folder to now, once in a process."""
     with suppress(OSError):
         os.utime(folder)
 

@@ -14,7 +14,7 @@ from svmp.kernels.machine.uninterrupted import defer_interrupts
 
 defer_interrupts()
 CHUNK = 16
-"""Keys that a thread takes at a time. Keys differ in length: whoever is done first takes more."""
+"""Keys that a thread claims at a time: few, because keys differ in length."""
 
 
 def compiler(**options: Any) -> Callable[[Callable[..., Any]], Any]:

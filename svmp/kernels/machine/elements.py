@@ -4,7 +4,7 @@ Each block has a sum of its own, and blocks are added in order, so the bits are 
 number of threads. The plain versions are in families/ and factors/.
 
 The loops over blocks differ in the function that they call for each. It is not an argument, because
-a loop that takes a function cannot be cached: its key would hold the address of that function.
+a loop that takes a function cannot be cached: the type of that argument holds its address.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def sums_for(width: int) -> Array:
 
 @jit
 def scratch_for(mean: Mean, width: int, tile: int) -> Scratch:
-    """Return scratch arrays for keys with K = `width`, and a tile of so many numbers."""
+    """Return scratch arrays for keys with K = `width`, and a tile of `tile` numbers."""
     dtype, padded = mean.packed.dtype, padded_width(width)
     return Scratch(
         np.zeros(TILE * padded, dtype),

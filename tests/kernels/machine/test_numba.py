@@ -1,7 +1,7 @@
-"""What the loops use of Numba and LLVM beyond the documented interface, each by itself.
+"""Undocumented features of Numba and LLVM that the loops use, one test each.
 
-If a new version of Numba fails here, the test says which of it has changed. The upper bound of
-Numba in pyproject.toml is raised when all of these pass.
+A new version of Numba that fails here has changed the feature that the test names. The upper bound
+of Numba in pyproject.toml is raised when all of these pass.
 """
 
 from __future__ import annotations

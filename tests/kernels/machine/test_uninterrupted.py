@@ -13,12 +13,12 @@ from svmp.kernels.machine.compiling import njit
 def test_interrupts_are_raised_after_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
     from numba.core.codegen import CPUCodeLibrary
 
-    usual, said = CPUCodeLibrary.finalize, []
+    usual, done = CPUCodeLibrary.finalize, []
 
     def finalize(self: Any) -> None:
         signal.raise_signal(signal.SIGINT)
         usual(self)
-        said.append("done")
+        done.append(True)
 
     def twice(x):  # type: ignore[no-untyped-def]
         return 2 * x
@@ -26,7 +26,7 @@ def test_interrupts_are_raised_after_compilation(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(CPUCodeLibrary, "finalize", finalize)
     with pytest.raises(KeyboardInterrupt):
         njit(twice)(1)
-    assert said
+    assert done
     monkeypatch.undo()
     assert njit(twice)(1) == 2
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
