@@ -212,8 +212,8 @@ def test_estimates_have_a_score_too(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ([1, 0], "held_out must be values by variable"),
         ({}, "held_out must be values by variable"),
-        ({"p": 0.5}, "no observed variable; there are"),
-        ({3: [1.0]}, "no observed variable"),
+        ({"p": 0.5}, "not an observed variable; there are"),
+        ({3: [1.0]}, "not an observed variable"),
         ({"x": [1, 0]}, r"held_out: .* shape \(2,\) instead of \(6,\)"),
         ({"x": None}, "held_out: "),
         ({"x": ["a"] * 6}, "held_out: .* are not numbers"),
