@@ -214,7 +214,7 @@ class Conditional:
         return np.broadcast_to(log_density, subrows.shape).reshape(len(rows), self.components)
 
     def pooled_density(self, q: Beliefs, absent: Ints | None) -> float:
-        """Sum of E[log p(x_r | pa_r)] over all rows but some, from the mean moments of each kind."""
+        """Sum of E[log p(x_r | pa_r)] over all rows but some, from mean moments by kind."""
         one = self.kinds.one_of_each(np.arange(self.kinds.grid.size))
         count, child = self.pooled(q, absent)
         density = self.factor.log_density(child, self.given(q, one))
