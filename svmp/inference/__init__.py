@@ -1,1 +1,1 @@
-"""Fitting networks: selection, the engine, starting values, stopping, results."""
+"""Fitting networks: methods, step policies, updaters, the engine, stopping and results."""

@@ -1,4 +1,4 @@
-"""The arguments of `fit`: what is out of range, or of another kind, is refused in one sentence."""
+"""Check the arguments of `fit`: values of a wrong type or out of range raise a ModelError."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from svmp.network.validation import array, shown
 
 
 def check_model_and_method(model: Any, method: Any, steps: Any, watch: Any = None) -> None:
-    """Refuse what is not a model, an algorithm or a step policy, or is a class and not one of it.
+    """Refuse anything but a model, an algorithm and a step policy; classes are refused too.
 
     >>> from svmp import FullVB
     >>> check_model_and_method(Model(), FullVB, None)
@@ -39,7 +39,7 @@ def check_numbers(
     max_accesses: Any,
     max_seconds: Any,
 ) -> None:
-    """Refuse numbers that are out of range, or are none."""
+    """Refuse values that are not numbers or are out of range."""
     if seed is None:
         raise ModelError("seed must be a whole number or a numpy.random.Generator, not None")
     if not _real(tol) or not float(tol) >= 0:
@@ -57,7 +57,7 @@ def check_numbers(
 
 
 def given_values(init: Any) -> set[str]:
-    """Return the variables whose start the user gave as values, and not as a posterior."""
+    """Return the variables for which the user gave starting values, and not a posterior."""
     if not isinstance(init, Mapping) or isinstance(init, Posteriors):
         return set()
     return {name for name, value in init.items() if not isinstance(value, Posterior | None)}
@@ -69,5 +69,5 @@ def _real(value: Any) -> bool:
 
 
 def _made(value: Any) -> bool:
-    """Return whether a value is an object, and not the class that makes it."""
+    """Return whether a value is an instance, and not a class."""
     return not isinstance(value, type)

@@ -1,9 +1,9 @@
-"""Runs that can be stopped at any moment and go on to the same bits: what is written.
+"""Writing checkpoints, from which an interrupted run resumes to the same bits.
 
 A checkpoint is one safetensors file: the `State` of a run (state_schema.py), and a description of
-the model, the data and the settings, by which a checkpoint of another run is told apart. It is
-written beside the old one and then takes its name, so that a run killed while writing loses
-nothing; the one before stays as `path.before`. `resuming.py` reads it.
+the model, the data and the settings, by which the checkpoint of another run is recognised. It is
+written to a new file, which then replaces the old one, so that a run killed while writing loses
+nothing; the previous checkpoint stays as `path.before`. `resuming.py` reads checkpoints.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ KEY, WHAT = "svmp-run", "a checkpoint"
 
 @dataclass
 class Checkpoints:
-    """Writes a checkpoint of a run from time to time.
+    """Writes a checkpoint of a run at regular intervals.
 
     Attributes
     ----------
     every
         "30s", "5m", "2h", or a number of iterations.
     spoilt
-        Whether the file that is there is damaged, so that the one before is not given up for it.
+        Whether the existing file is damaged, so that it must not replace the previous checkpoint.
     """
 
     path: Path
@@ -53,7 +53,7 @@ class Checkpoints:
         refuse_other(before(self.path), is_checkpoint, WHAT)
 
     def __call__(self, run: Run) -> None:
-        """Write the run if it is time to."""
+        """Write the run if a checkpoint is due."""
         due = (
             run.state.iteration % self.iterations == 0
             if self.iterations
@@ -84,7 +84,7 @@ class Checkpoints:
 
 
 def parse_every(every: str | int) -> tuple[float, int]:
-    """Return the seconds or the iterations between two checkpoints.
+    """Return the interval between two checkpoints, in seconds or in iterations; the other is 0.
 
     >>> parse_every("5m"), parse_every(10)
     ((300.0, 0), (0.0, 10))
@@ -100,7 +100,7 @@ def parse_every(every: str | int) -> tuple[float, int]:
 
 
 def before(path: Path) -> Path:
-    """Return the name of the checkpoint before."""
+    """Return the path of the previous checkpoint."""
     return path.with_name(path.name + ".before")
 
 
@@ -110,7 +110,7 @@ def is_checkpoint(path: Path) -> bool:
 
 
 def settings(run: Run) -> dict[str, Any]:
-    """Return what a run was asked to do, as JSON."""
+    """Return the settings of a run, as JSON."""
     program, held_out = run.program, run.recorder.held_out
     return {
         "method": recipe(program.method),

@@ -1,9 +1,10 @@
-"""What `fit` does when it is not told: the algorithm and the steps that suit a network.
+"""The algorithm and the steps that `fit` uses by default, chosen from the child counts.
 
-Reading a part of the rows pays where children are many: then a small sample says most of what all
-rows say, at a fraction of the cost. Where a typical element has a handful of children, a sample
-leaves most elements without any, and all rows from the start are best. So they are for topics:
-what a document's topics seem to be by a few of its words, they stay. docs/steps.md has the figures.
+Sampling rows pays where elements have many children: a small sample then has most of the
+information, at a fraction of the cost. Where a typical element has a handful of children, a sample
+leaves most elements without any, and reading all rows from the start is best. The same holds for
+topic models: the topics of a document hardly change once they were fitted to a few of its words.
+docs/steps.md has the measurements.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from svmp.inference.steps import Constant, Nodewise, Policy
 from svmp.network.network import Network
 
 CHILDREN = 2
-"""How many children half of the elements should have in the first sample, at least."""
+"""Smallest median number of children of an element in the first sample."""
 ROWS = 10_000
-"""How many rows the first sample has at least: on fewer, full VB is as quick."""
+"""Smallest number of rows in the first sample: on fewer, full VB is as fast."""
 CHOICES = 100
-"""How many children half of those with children of the rows' own should have (a document's shares
-of topics, whose children are its tokens' topics)."""
+"""Smallest median number of local children in the first sample, for variables that have some (a
+document's shares of topics, whose children are its tokens' topics)."""
 LARGEST = 0.25
-"""A first sample with more than this share of the rows is not worth the detour."""
+"""Largest first sample, as a share of the rows: a larger one costs more than it saves."""
 
 
 def choose(
     network: Network, method: Method | None, policy: Policy | None
 ) -> tuple[Method, Policy, bool]:
-    """Return the algorithm, the steps, and whether to persist after a divergence."""
+    """Return the algorithm, the steps, and whether to go on after a divergence."""
     if policy is None:
         if method is None:
             first = first_sample(network)
@@ -40,7 +41,7 @@ def choose(
 
 
 def first_sample(network: Network) -> float:
-    """Return the share of the observations to begin with, from the child counts."""
+    """Return the share of the observations in the first sample, from the child counts."""
     rows = sum(v.count for v in network.observed.values())
     typical = typical_count(network, network.observed)
     if rows <= ROWS or typical <= CHILDREN:
@@ -50,7 +51,7 @@ def first_sample(network: Network) -> float:
 
 
 def typical_count(network: Network, children: Collection[str]) -> float:
-    """Return the median child count of variables with some of these children; 0 if none has."""
+    """Return the median child count of the variables with such children; 0 if there are none."""
     counts = [
         network.child_counts[name]
         for name, edges in network.edges.items()

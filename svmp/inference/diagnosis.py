@@ -1,4 +1,4 @@
-"""What went wrong when a fixed schedule diverged, and which first step would have been safe."""
+"""The diagnosis of a run that diverged under fixed steps: where, and which first step is safe."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from svmp.inference.stopping import Budget
 from svmp.network.beliefs import Beliefs
 
 SMALLEST = 10
-"""The probe halves the first step at most so often: down to 1/1024."""
+"""Most times that the probe halves the first step: down to 1/1024."""
 MOST_ITERATIONS = 200
 
 
@@ -27,11 +27,11 @@ class Diagnosis:
     Attributes
     ----------
     variable, index
-        The element that left its domain, or that had moved most when the run ran away.
+        The element that left its domain, or that had moved most when the run diverged.
     iteration, accesses, step
-        When it was found, and the largest step of that iteration.
+        When the divergence was detected, and the largest step of that iteration.
     reason
-        What was seen.
+        How the divergence showed.
     """
 
     variable: str
@@ -44,16 +44,16 @@ class Diagnosis:
 
     @cached_property
     def safe_rho1(self) -> float | None:
-        """The largest of 1/2, 1/4, ..., 1/1024 from which a short run stays sound.
+        """The largest of 1/2, 1/4, ..., 1/1024 as rho1 with which a short run does not diverge.
 
-        It is of the same algorithm, under `RobbinsMonro`; None if none does. That is tried out
-        when it is first asked for, which can take longer than the run that diverged.
+        The short runs use the same algorithm with `RobbinsMonro` steps; None if all of them
+        diverge. They are made on first access, which can take longer than the run that diverged.
         """
         return self._probe()
 
     @property
     def event(self) -> str:
-        """What happened, in words."""
+        """Description of the divergence."""
         return (
             f"diverged in iteration {self.iteration} after {self.accesses:,} accesses at "
             f"'{self.variable}' {self.index} with step {self.step:.3g}: {self.reason}"
@@ -61,7 +61,7 @@ class Diagnosis:
 
     @property
     def advice(self) -> str:
-        """What would have been safe, in words."""
+        """Description of the safe first step."""
         if self.safe_rho1 is None:
             return "no first step down to 1/1024 was safe"
         return f"a short probe was sound from rho1 = 1/{round(1 / self.safe_rho1)}"
@@ -70,13 +70,13 @@ class Diagnosis:
         return f"{self.event}; {self.advice}"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is kept of it elsewhere: the answer of the probe, not the run."""
+        """Return the fields to pickle: the result of the probe instead of the run."""
         safe = self.safe_rho1
         return {**vars(self), "_probe": None, "safe_rho1": safe}
 
 
 def diagnose(run: Run, probe: Callable[[], float | None]) -> Diagnosis:
-    """Describe the divergence of a run; `probe` finds out which first step is safe."""
+    """Describe the divergence of a run; `probe` returns a safe first step."""
     alarm = run.alarm
     assert alarm is not None
     when = run.state.iteration, run.state.accesses, run.info.largest_step
@@ -84,7 +84,7 @@ def diagnose(run: Run, probe: Callable[[], float | None]) -> Diagnosis:
 
 
 def safe_first_step(run: Run, begin: Callable[[Program], Beliefs]) -> float | None:
-    """Look for a first step from which a run stays sound; `begin` makes its start anew."""
+    """Return the largest first step with which a run does not diverge; `begin` makes its start."""
     length = min(max(20, 3 * run.state.iteration), MOST_ITERATIONS)
     for halvings in range(1, SMALLEST + 1):
         policy = RobbinsMonro(run.program.policy.decay, rho1=0.5**halvings, force=True)
@@ -95,7 +95,7 @@ def safe_first_step(run: Run, begin: Callable[[Program], Beliefs]) -> float | No
 
 
 def is_sound(program: Program, q: Beliefs, length: int) -> bool:
-    """Return whether a run of some length gives no alarm."""
+    """Return whether a run of `length` iterations does not diverge."""
     budget = Budget()
     probe = Run(program, State(q), budget, tol=0.0, persistent=False, recorder=Recorder(budget))
     for _ in range(length):

@@ -1,4 +1,4 @@
-"""A natural parameter outside its domain is refused where it arises."""
+"""Check that natural parameters are in their domain."""
 
 from __future__ import annotations
 

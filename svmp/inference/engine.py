@@ -1,13 +1,13 @@
 """Stochastic variational message passing: the paper's Algorithms 1 and 2, and full VB.
 
-For each hidden x_i, with rows_i those that the method draws among its N_i children,
+For each hidden x_i, with rows_i drawn by the method among the N_i children of x_i,
 
     lambda_i_temp = eta_i + (N_i / |rows_i|) * sum over e in rows_i of eta_(e -> i)
     lambda_i     <- (1 - rho_i) lambda_i + rho_i lambda_i_temp
 
-in option (a) at once, in option (b) at the end of the iteration. Full VB reads all rows with unit
-steps, which is equation (5). Updaters compute the new lambda_i (updaters/), methods draw the rows
-(methods/), policies give the steps (steps/). Nothing else runs an iteration.
+in option (a) at once, in option (b) at the end of the iteration. Full VB reads all rows and takes
+unit steps, which is equation (5). Updaters compute the new lambda_i (updaters/), methods draw the
+rows (methods/), policies give the steps (steps/). All iterations are run here.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from svmp.inference.steps.rule import StepRule
 
 
 def step(program: Program, state: State) -> tuple[State, Info]:
-    """Update every hidden variable once; return the next state, and what was done.
+    """Update every hidden variable once; return the next state and a record of the iteration.
 
-    q is changed in place: the next state has the arrays of the last.
+    q is changed in place: the next state shares its arrays with the last.
     """
     q, t = state.q, state.iteration + 1
     rows = program.draw(t)

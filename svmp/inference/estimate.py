@@ -5,9 +5,9 @@ terms have mean m and standard deviation s,
 
     N m    and    N (s / sqrt(n)) sqrt(1 - n / N)
 
-are the estimate of their sum and its standard error. A row counts with its local variables,
-optimised for it: one draw serves both, and what they have in common cancels. Tables are drawn from
-independently, so that their variances add up; a small table is read whole.
+are the estimate of their sum and its standard error. The term of a row includes those of its local
+variables, which are optimised first: one draw serves both, and their common part cancels. Tables
+are sampled independently, so that their variances add up; a small table is read in full.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from svmp.network.grid import Ints
 from svmp.network.network import Network
 
 LARGE = 100_000
-"""The bound is estimated where there are more observed rows than this; else it is cheap."""
+"""Most observed rows for which no estimates are made: there the exact bound is cheap."""
 PART = 100
-"""One of so many rows is drawn, and one of so many accesses is spent on it."""
+"""One row in this many is drawn, and one access in this many is spent on estimates."""
 FEWEST, MOST = 1_000, 20_000
-"""Limits to the rows drawn from a table."""
+"""Least and most rows drawn from a table."""
 
 
 class SampledTable(NamedTuple):
-    """The rows of a variable that are drawn from: how many, and which, or None for all."""
+    """The rows of a variable to draw from: their number, and their indices or None for all."""
 
     length: int
     rows: Ints | None
 
     def at(self, places: Ints) -> Ints:
-        """Return some of the rows, by place."""
+        """Return the rows at some positions."""
         return places if self.rows is None else self.rows[places]
 
 
@@ -51,7 +51,7 @@ class Estimator:
     Attributes
     ----------
     tables
-        By variable, the rows that are drawn from. Those of local variables go with their rows.
+        By variable, the rows to draw from. Local variables are counted with their rows.
     """
 
     network: Network
@@ -59,17 +59,17 @@ class Estimator:
 
     @classmethod
     def of(cls, network: Network) -> Estimator | None:
-        """Return an estimator where the rows are many."""
+        """Return an estimator if there are many rows, else None."""
         if sum(v.count for v in network.observed.values()) <= LARGE:
             return None
         return cls(network, tables(network))
 
     def accesses(self, more: int = 0) -> int:
-        """Return how many accesses pay for an estimate, and for some more rows read beside it."""
+        """Return the number of accesses between estimates, if each reads `more` rows besides."""
         return PART * (more + sum(size(table.length) for table in self.tables.values()))
 
     def draw(self, seed: int, iteration: int) -> dict[str, Ints]:
-        """Draw rows of each table without replacement; the same for the same two numbers."""
+        """Draw rows of each table without replacement; the same for the same seed and iteration."""
         sample = {}
         for number, (name, table) in enumerate(self.tables.items()):
             rng = np.random.default_rng([seed, iteration, number, 5])
@@ -85,7 +85,7 @@ class Estimator:
         Parameters
         ----------
         q
-            It is left as it is.
+            The approximate posterior, which is not changed.
         sample
             Some rows of each table, ascending.
         optimise
@@ -119,7 +119,7 @@ class Estimator:
 
 
 def tables(network: Network) -> dict[str, SampledTable]:
-    """Return the rows that the bound is a sum over, by variable; a local's go with their rows."""
+    """Return the rows that the bound is a sum over, by variable; locals count with their rows."""
     variables = (*network.hidden.values(), *network.observed.values())
     return {
         v.name: SampledTable(len(network.rows(v)), network.present[v.name])
@@ -129,7 +129,7 @@ def tables(network: Network) -> dict[str, SampledTable]:
 
 
 def size(count: int) -> int:
-    """Return how many of a table's rows are drawn.
+    """Return the number of rows to draw from a table.
 
     >>> size(500), size(150_000), size(10**9)
     (500, 1500, 20000)
@@ -138,7 +138,7 @@ def size(count: int) -> int:
 
 
 def expand(terms: Array, count: int) -> tuple[float, float]:
-    """Return the estimated sum of `count` terms, of which some are known, and its variance.
+    """Return the estimated sum of `count` terms from a sample of them, and its variance.
 
     >>> expand(np.array([1.0, 3.0]), 2), expand(np.array([1.0, 3.0]), 4)
     ((4.0, 0.0), (8.0, 8.0))

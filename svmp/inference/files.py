@@ -1,7 +1,7 @@
-"""A fit in a file and back: one safetensors file, arrays beside a description in JSON.
+"""Saving and loading fits: one safetensors file, with arrays and a description in JSON.
 
-What is read may have been damaged or made by another program, so that nothing of it is believed:
-`ABOUT` declares the description, and `declared` the arrays, whose shapes must agree with it.
+A file may be damaged or written by another program, so all of it is checked before use: `ABOUT`
+declares the description, and `declared` the arrays, whose shapes must agree with it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FORMAT = 1
 KEY, WHAT, SUFFIX = "svmp", "a fit", ".svmp"
 MOST_DIMS = 32
 MOST_EMPTY = 2**24
-"""Size of q for one element of a plate that has none, at most: no array bears witness to it."""
+"""Largest size of q for an empty plate, whose arrays cannot confirm the declared sizes."""
 VARIABLE = record(
     {
         "family": one_of(*families.__all__),
@@ -72,7 +72,7 @@ ABOUT = record(
 
 
 def write(fit: RunRecord, path: str | os.PathLike[str]) -> None:
-    """Write a fit to a file, whole or not at all; only a fit that was saved is replaced."""
+    """Write a fit to a file atomically; an existing file is replaced only if it is a fit."""
     target = as_path(path)
     check_place(target, is_fit, WHAT, draft=is_draft)
     tensors: Tensors = {f"trace/{c}": array for c, array in fit.trace.to_dict().items()}
@@ -101,17 +101,17 @@ def write(fit: RunRecord, path: str | os.PathLike[str]) -> None:
 
 
 def is_fit(path: Path) -> bool:
-    """Return whether a file is a fit by its name or its first bytes, whole or damaged."""
+    """Return whether a file is a fit by its suffix or its first bytes; it may be damaged."""
     return path.suffix == SUFFIX or is_draft(path)
 
 
 def is_draft(path: Path) -> bool:
-    """Return whether a file begins as a fit."""
+    """Return whether a file begins like a fit."""
     return begins_as(path, KEY)
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the fields of a fit that was saved."""
+    """Return the fields of a saved fit."""
     try:
         about, tensors = read_tensors(as_path(path), KEY, "one that svmp saved")
         check_format(about, FORMAT, "a file that svmp saved")
@@ -136,7 +136,7 @@ def _fields(about: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
 
 
 def _family(name: str, about: dict[str, Any], tensors: Tensors) -> Family:
-    """Return the family of a variable, of a size that the dims bear out."""
+    """Return the family of a variable, whose size must agree with the dims."""
     dims, plate = about["dims"], about["plate"]
     family: Any = getattr(families, about["family"]).sized(about["length"])
     sound = about["length"] > 0 and len(dims) == len(plate) + family.event_ndim
@@ -149,7 +149,7 @@ def _family(name: str, about: dict[str, Any], tensors: Tensors) -> Family:
 
 
 def declared(name: str, count: int, family: Any) -> dict[str, Tensor]:
-    """Return what the arrays of a variable must be."""
+    """Declare the arrays of a variable."""
     found = {}
     if hasattr(family, "trials"):
         found[f"trials/{name}"] = Tensor((count,), trials_trouble)
@@ -158,7 +158,7 @@ def declared(name: str, count: int, family: Any) -> dict[str, Tensor]:
 
 
 def trials_trouble(trials: np.ndarray) -> str | None:
-    """Refuse what is no number of trials."""
+    """Refuse values that are not numbers of trials."""
     sound = (trials >= 0) & (trials <= LARGEST) & (trials == np.floor(trials))
     return None if sound.all() else "is not a number of trials"
 

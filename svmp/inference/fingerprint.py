@@ -1,4 +1,4 @@
-"""What a model is, in short: by it a checkpoint of another model or of other data is told apart."""
+"""Fingerprints of a model and its data, by which the checkpoint of another model is recognised."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from svmp.network.variable import Variable
 
 
 def describe(network: Network) -> dict[str, dict[str, str]]:
-    """Return for each variable what it is, and a fingerprint of its data."""
+    """Return a description and a data fingerprint of each variable."""
     variables = (*network.hidden.values(), *network.observed.values())
     return {v.name: describe_variable(v) for v in variables}
 

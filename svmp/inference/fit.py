@@ -40,7 +40,7 @@ from svmp.network.network import Network
 from svmp.writing import as_path
 
 MAX_SWEEPS = 1000
-"""What a run may spend where it is not told."""
+"""Default limit of sweeps."""
 
 
 def fit(
@@ -69,8 +69,8 @@ def fit(
     Parameters
     ----------
     model
-        The declared network. A `Network` may stand for it, to be fitted again: what one run has
-        sorted, the next does not.
+        The declared network. A `Network` can be given instead, to be fitted several times: rows are
+        then sorted once.
     method
         The algorithm: `FullVB()`, `Children(...)`, `Batch(...)`, `Batch(..., over="doc")` for
         minibatches of documents or other groups, or `Growing(...)`. By default it is chosen from
@@ -80,8 +80,8 @@ def fit(
         `StepContext` to steps. By default unit steps under `FullVB` and `Growing`, and
         `Nodewise()` elsewhere.
     seed
-        Decides the start and the rows that are drawn: a whole number, which gives the same bits
-        each time, or a `numpy.random.Generator`, from which one is drawn.
+        Seed of the start and of the draws of rows: a whole number, which gives the same bits each
+        time, or a `numpy.random.Generator`, from which one is drawn.
     init
         Starting values by variable: an array of means (or probabilities), standard parameters by
         name, as `{"tau": {"alpha": 1, "beta": 2}}`, or the posterior of an earlier fit; or a whole
@@ -90,48 +90,47 @@ def fit(
         The run has converged when a sweep changes the bound by at most `tol` of its size, and q
         by a symmetrised KL of at most `tol` nats an element.
     max_sweeps, max_accesses, max_seconds
-        What the run may spend; None means without limit. An access is one row read for one hidden
-        element. An iteration that has begun is finished, even if it goes over the budget. A run
-        that ends at the default limit of sweeps gives a `ConvergenceWarning`; one that ends at a
-        limit of the caller's own choice has its status only.
+        Limits of the run; None means no limit. An access is one row read for one hidden
+        element. An iteration that has begun is finished, even if it exceeds a limit. A run that
+        ends at the default limit of sweeps gives a `ConvergenceWarning`; one that ends at a limit
+        that the caller gave does not.
     bound_every
-        How often the exact bound is computed, in iterations; or a function that says of the number
-        of an iteration whether it is. By default at every sweep of full VB, and else so that it
-        costs about a tenth of the accesses. Where there are more than 100,000 observed rows, the
-        trace has estimates in between, with their standard errors in `bound_se`; they cost a
-        hundredth, and decide nothing.
+        Number of iterations between exact bounds; or a function from the number of an iteration to
+        whether the bound is computed. By default it is computed at every sweep of full VB, and
+        otherwise so often that it costs about a tenth of the accesses. Where there are more than
+        100,000 observed rows, the trace has estimates in between, with their standard errors in
+        `bound_se`; they cost a hundredth of the accesses, and are not used for stopping.
     held_out
         By observed variable the true values of rows that are missing in training: an array of the
         same shape, NaN or masked where nothing is held out. The trace then has a column `held_out`,
         the mean over these rows of what each would add to the bound, its own local variables
-        optimised: a lower bound on the log density that q predicts. It decides nothing. Under
+        optimised: a lower bound on the predictive log density. It is not used for stopping. With
         `resume` the same values must be given again.
     progress
         Whether to show a line of progress; by default on a terminal only.
     watch
-        A function that is called with each new row of the trace while the run goes on, as a dict
-        from column to number. What it raises ends the run.
+        A function that is called with each new row of the trace during the run, as a dict from
+        column to number. An exception that it raises ends the run.
     kernels
-        Whether compiled loops may do the updates that they know; the result is the same up to
-        rounding.
+        Whether to use compiled loops for the updates that they support; the result is the same up
+        to rounding. See `svmp.explain`.
     threads
-        On how many threads they run; by default as the environment variable `SVMP_THREADS` says, or
-        as many as there are cores. The bits are the same.
-
+        Number of threads of the compiled loops; by default the environment variable `SVMP_THREADS`,
+        or the number of cores. It does not change the bits.
     checkpoint, every
-        A file to which the run is written from time to time: "30s", "5m", "2h", or a number of
-        iterations. It is replaced as a whole; the one before is kept beside it, as `path.before`.
-        What is there must be a checkpoint: anything else is refused before the run begins.
+        A file to which the run is written, and how often: "30s", "5m", "2h", or a number of
+        iterations. The file is replaced atomically, and the previous one is kept as `path.before`.
+        An existing file that is not a checkpoint is refused before the run begins.
     resume
-        A checkpoint from which to go on, to the same bits as a run that was never stopped. Its
-        algorithm, steps, seed and tolerance are those of the run, and the model and the data must
-        be the same.
+        A checkpoint from which to continue, to the same bits as a run without interruption. The
+        algorithm, steps, seed and tolerance are taken from it, and the model and the data must be
+        the same.
 
     Returns
     -------
     Fit
         q, its exact bound, and how the run ended: "converged"; "budget" if a limit was reached
-        first; "diverged" if q ran away under the steps that were given, with the last sound q; or
+        first; "diverged" if q diverged under the given steps, with the last sound q; or
         "interrupted" after Ctrl-C.
 
     >>> import svmp
@@ -204,7 +203,7 @@ def explain(
     steps: Steps | None = None,
     kernels: bool = True,
 ) -> ProgramSummary:
-    """Say which updater `fit` would use for each hidden variable, without fitting.
+    """Return which updater `fit` would use for each hidden variable, without fitting.
 
     Parameters
     ----------
@@ -214,7 +213,7 @@ def explain(
     Returns
     -------
     ProgramSummary
-        To be printed: for each variable its updater and, if it is not compiled, why not.
+        A table to print: the updater of each variable and, if it is not compiled, the reason.
 
     >>> import svmp
     >>> with svmp.Model() as model:
@@ -234,7 +233,7 @@ def explain(
 
 
 def unconverged(run: Run) -> str:
-    """Say that a run is not done at the default limit, and what to do about it."""
+    """Return the warning for a run that ends at the default limit before it converged."""
     alone = not run.program.method.joint and find_blocks(run.program.network)
     return (
         f"the fit stopped at max_sweeps={MAX_SWEEPS} before it converged, so its means may be far "
@@ -248,7 +247,7 @@ def unconverged(run: Run) -> str:
 
 @contextmanager
 def _computing(threads: int | None, tell: bool) -> Iterator[None]:
-    """Use so many threads, quietly: numbers that overflow are refused by name, soon enough."""
+    """Use a number of threads, and no NumPy warnings: overflows are detected and reported."""
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     with quiet, use_threads(threads, tell=tell):
         yield

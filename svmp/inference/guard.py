@@ -1,10 +1,10 @@
-"""Never a broken posterior: divergence is found in the iteration in which it happens.
+"""The guard: detects divergence in the iteration in which it happens.
 
-A natural parameter outside its domain is refused where it arises. A run can also run away inside
-the domain: means grow until the arithmetic ends. Its sign is the expected log density of a few
-rows, watched at every iteration: one that falls far below where it started does not come back.
-Most of these rows are any; some have the values farthest from the others, where few elements can
-run away by themselves. The exact bound, whenever it is computed, is held to the same.
+A natural parameter outside its domain is refused where it is computed. A run can also diverge
+inside the domain: means grow until they overflow. This shows in the expected log density of a few
+rows, which is computed at every iteration: once it falls far below its value at the start, it does
+not recover. Most of these rows are drawn at random; some have the values farthest from the others,
+and show when only a few elements diverge. Exact bounds, when they are computed, are checked too.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from svmp.network.network import Network
 from svmp.network.variable import Variable
 
 PROBE, FARTHEST = 512, 64
-"""Rows of each observed table that are watched: any, and those with the farthest values."""
+"""Numbers of rows watched in each observed table: at random, and with the farthest values."""
 FAR = 100.0
-"""How many times worse than the start a row may be expected to be before it counts as lost."""
+"""Largest fall of the mean log density of rows, in units of 1 plus its size at the start."""
 
 
 @dataclass(frozen=True)
 class Alarm:
-    """A divergence: where it showed first, if it can be told."""
+    """A divergence, and the element where it showed first."""
 
     variable: str
     index: tuple[int, ...]
@@ -41,12 +41,12 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Guard:
-    """Watches a run.
+    """Watches a run for divergence.
 
     Attributes
     ----------
     rows
-        By table the rows that are watched: any, and then those with the farthest values.
+        By table the rows that are watched: random ones, then those with the farthest values.
     """
 
     network: Network
@@ -54,7 +54,7 @@ class Guard:
 
     @classmethod
     def of(cls, network: Network, farthest: bool = True) -> Guard:
-        """Choose the rows to watch, with or without those that have the farthest values."""
+        """Choose the rows to watch, with or without those of the farthest values."""
         rows = {}
         for index, (name, variable) in enumerate(network.observed.items()):
             rng = np.random.default_rng([index, variable.count])
@@ -65,16 +65,16 @@ class Guard:
         return cls(network, rows)
 
     def begin(self, q: Beliefs) -> Safety:
-        """Begin to watch a run at its start."""
+        """Return the record of a run at its start."""
         safety = Safety()
         safety.start = self.probe(q, safety)
         return safety
 
     def probe(self, q: Beliefs, safety: Safety, fresh: Mapping[str, Ints] | None = None) -> Array:
-        """Return the mean expected log density of the watched rows: of any, and of the farthest.
+        """Return the mean expected log density of the random rows, and of the farthest.
 
         Where groups are drawn, those of `fresh` are watched instead: the variables of other groups
-        may be far from what the global ones have come to say, though nothing ran away.
+        may not yet agree with the global ones, though nothing has diverged.
         """
         total, count = np.zeros(2), np.zeros(2)
         few = {n: rows[:: 1 + len(rows) // (PROBE + 1)] for n, rows in (fresh or {}).items()}
@@ -87,28 +87,28 @@ class Guard:
         return np.where(count > 0, total / np.maximum(count, 1), safety.start)
 
     def keep(self, q: Beliefs, safety: Safety) -> None:
-        """Remember q as sound, unless it is worse than the start and so perhaps on its way out."""
+        """Keep q as sound, unless it is worse than the start and so perhaps about to diverge."""
         if safety.sound is None or (self.probe(q, safety) >= safety.start).all():
             safety.sound = q.copy()
 
     def check(
         self, q: Beliefs, safety: Safety, fresh: Mapping[str, Ints] | None = None
     ) -> Alarm | None:
-        """Return an alarm if the run has run away."""
+        """Return an alarm if the run has diverged."""
         with np.errstate(all="ignore"):
             now = self.probe(q, safety, fresh)
         return self.lost(q, safety) if fell(now, safety.start) else None
 
     def lost(self, q: Beliefs, safety: Safety) -> Alarm:
-        """Return the alarm of a run that has run away."""
+        """Return the alarm of a run that has diverged."""
         return Alarm(*self.farthest(q, safety), "the rows became ever less likely")
 
     def alarm(self, error: ImproperError) -> Alarm:
-        """Turn the refusal of a natural parameter into an alarm."""
+        """Return the alarm for a natural parameter outside its domain."""
         return Alarm(error.variable, error.index, "a natural parameter left its domain")
 
     def farthest(self, q: Beliefs, safety: Safety) -> tuple[str, tuple[int, ...]]:
-        """Return the element that moved most since q was sound, by its moments."""
+        """Return the element whose moments changed most since q was last sound."""
         assert safety.sound is not None
         worst, where = -1.0, (next(iter(q.natural)), 0)
         with np.errstate(all="ignore"):
@@ -123,12 +123,12 @@ class Guard:
 
 
 def fell(now: Any, start: Any) -> bool:
-    """Return whether some figure fell so far below its start that it does not come back."""
+    """Return whether a value fell so far below its start that the run has diverged."""
     return not np.all(np.isfinite(now) & (now > start - FAR * (np.abs(start) + 1)))
 
 
 def outliers(variable: Variable) -> Ints:
-    """Return the places of the observed numbers that are farthest from their mean."""
+    """Return the positions of the observed values that are farthest from their mean."""
     if variable.event_dims or variable.count <= PROBE or isinstance(variable.family, Categorical):
         return np.zeros(0, dtype=np.int64)
     values = variable.values.ravel().astype(np.float32, copy=False)

@@ -1,12 +1,11 @@
 """The score of values that were left out of training.
 
-What held-out rows would add to the bound, with q of all other variables as it is and the rows' own
-local variables optimised: for a row without any, E[log p(y | parents)]; for one with a Categorical
-z of its own, log sum_z exp(E[log p(z)] + E[log p(y | z)]). By Jensen's inequality neither is more
-than the log density that q predicts, log E[p(y | parents)]. A convex bound in the place of a
-density is below it too.
+The score is what the held-out rows would add to the bound, with their local variables optimised
+and q of all other variables fixed: for a row without local variables, E[log p(y | parents)]; for
+one with a local Categorical z, log sum_z exp(E[log p(z)] + E[log p(y | z)]). By Jensen's inequality
+both are at most the predictive log density, log E[p(y | parents)]; so is the bound of a logit.
 
-The rows are a network of their own: the same hidden variables, with other rows observed.
+The held-out rows are a network of their own: the same hidden variables, with other rows observed.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ from svmp.network.validation import shown
 from svmp.network.variable import Variable
 
 PASSES = 100
-"""How often local variables are optimised, at most, where once does not bring them to rest."""
+"""Most passes over the local variables, where one is not enough for them to converge."""
 REST = 1e-10
-"""A score that changes by no more than this, or this share of its size, is at rest."""
+"""A score has converged when it changes by at most this, or this share of its size."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class HeldOut:
     rows
         The hidden variables of training, observed through the held-out rows only.
     elements, own
-        By local variable: those of the held-out rows; of them, those that have no row in training.
+        By local variable: its elements in the held-out rows; those of them with no row in training.
     """
 
     rows: Network
@@ -55,7 +54,7 @@ class HeldOut:
 
     @classmethod
     def of(cls, network: Network, values: Any) -> HeldOut:
-        """Take in held-out values by variable, NaN or masked where nothing is held out."""
+        """Check held-out values by variable, NaN or masked where nothing is held out."""
         if not isinstance(values, Mapping) or not values:
             raise ModelError(f"held_out must be values by variable, not {shown(values)}")
         held = {name: held_out_of(network, name, given) for name, given in values.items()}
@@ -72,7 +71,7 @@ class HeldOut:
 
     @property
     def count(self) -> int:
-        """How many rows are held out."""
+        """Number of held-out rows."""
         return sum(v.count for v in self.rows.observed.values())
 
     @property
@@ -106,10 +105,10 @@ class HeldOut:
 
 
 def held_out_of(network: Network, name: str, values: Any) -> Variable:
-    """Return an observed variable with the held-out values in place of those of training."""
+    """Return an observed variable with the held-out values instead of those of training."""
     if name not in network.observed:
         raise ModelError(
-            f"held_out names {shown(name)}, which is no observed variable; there are "
+            f"held_out names {shown(name)}, which is not an observed variable; there are "
             f"{list(network.observed)}"
         )
     variable = network.observed[name]

@@ -1,4 +1,4 @@
-"""What one iteration did."""
+"""The record of one iteration: rows read and steps taken."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from svmp.network.grid import Ints
 
 @dataclass
 class Info:
-    """What one iteration did.
+    """The record of one iteration.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Info:
     fresh: dict[str, Ints] = field(default_factory=dict)
 
     def add(self, change: Change) -> None:
-        """Take in a change."""
+        """Add a change to the record."""
         self.accesses += change.accesses
         if change.rho is not None and change.read is not None and len(change.read):
             self.steps.append((change.rho, len(change.read)))

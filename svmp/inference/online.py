@@ -1,11 +1,11 @@
 """Online inference: the same q updated on a sequence of networks that share their hidden variables.
 
-The rows of each network may be drawn anew, or be some of all. Each element reads all that are its
-children, and moves by a step towards what they say:
+The rows of each network may be new or a sample. Each element reads all of its children among them
+and takes a step:
 
     lambda_i <- (1 - rho_t) lambda_i + rho_t (eta_i + sum over its rows e of eta_(e -> i)).
 
-No bound is computed and nothing is watched: the caller decides how to go on.
+No bound is computed, and divergence is not detected: the caller decides when to stop.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Online:
     Attributes
     ----------
     steps
-        How far each iteration moves.
+        The step policy.
     seed, init
         For the start, as in `svmp.fit`.
     threads, tell
-        Number of threads, and whether to say so when loops must be compiled first.
+        Number of threads, and whether to print a notice when loops must be compiled first.
     state
-        How far it is; None before the first network.
+        State of the run; None before the first network.
     """
 
     steps: Steps
@@ -58,7 +58,7 @@ class Online:
         return 0 if self.state is None else self.state.iteration
 
     def advance(self, model: Model | Network) -> None:
-        """Take one iteration on the rows of a network with the hidden variables of the last."""
+        """Run one iteration on a network with the same hidden variables as the last."""
         network = model if isinstance(model, Network) else Network(model)
         network.check()
         program = Program.of(network, FullVB(), policy=as_policy(self.steps), seed=self.seed)
@@ -70,14 +70,14 @@ class Online:
         self._hidden = network.hidden
 
     def copy(self) -> Online:
-        """Return another that goes its own way from here."""
+        """Return an independent copy."""
         if self.state is None:
             return replace(self)
         return replace(self, state=replace(self.state, q=self.state.q.copy()))
 
     @property
     def posteriors(self) -> dict[str, Posterior]:
-        """Q of every hidden variable, as `svmp.fit` returns it, until the next iteration."""
+        """Posterior of every hidden variable; valid until the next iteration."""
         assert self.state is not None
         natural = self.state.q.natural
         return {

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def plot(fit: RunRecord, ax: Axes | None = None, **options: Any) -> Axes:
-    """Draw the bound against the accesses; the start has none, and so no place on a log axis.
+    """Draw the bound against the accesses, without the start, which has no place on a log axis.
 
-    Where it was estimated, a band shows two standard errors either way.
+    Estimates are drawn as a band of two standard errors either way.
     """
     if ax is None:
         try:

@@ -1,4 +1,4 @@
-"""q of one variable, as a person reads it: arrays with the model's dims."""
+"""The posterior of one variable as users read it: arrays with the model's dims."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Posterior:
         Natural parameters, (elements, size).
 
     Its standard parameters are attributes too: `fit["tau"].alpha`. The natural parameters are
-    read-only; every other array is made when it is asked for, and is the caller's to change.
+    read-only; every other array is a new one, which the caller may change.
     """
 
     name: str
@@ -102,16 +102,16 @@ class Posterior:
 
 @dataclass(frozen=True, eq=False)
 class Posteriors(Mapping[str, Posterior]):
-    """q by variable, some of it worked out when it is first asked for.
+    """Posteriors by variable, some of which are computed on first access.
 
     Attributes
     ----------
     names
         The hidden variables, as declared.
     stored
-        q of those that are there.
+        The posteriors of stored variables.
     make
-        Works out that of any other.
+        Computes the posterior of any other variable.
     """
 
     names: list[str]

@@ -1,7 +1,7 @@
-"""A program: which updater serves each hidden variable, decided once, before the run.
+"""A program: the updater of each hidden variable, chosen once, before the run.
 
-`UPDATERS` is the only place that says which comes first. The engine then runs the program, whatever
-the method, the network and the caller.
+`UPDATERS` lists the updaters in order of preference, for all methods and networks. The engine runs
+the program.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
 
 Offer = Updater | str
-"""An updater, or the reason why there is none."""
+"""An updater, or the reason why it does not serve the variable."""
 
 
 def documents(setup: Setup, name: str) -> Offer:
-    """Optimise the topics of drawn documents, compiled."""
+    """Offer the compiled updater of the topics of drawn documents."""
     over = setup.method.over
     grouping = None if over is None else setup.network.grouped(over)
     if grouping is None or name not in grouping.group:
@@ -50,7 +50,7 @@ def documents(setup: Setup, name: str) -> Offer:
 
 
 def groups(setup: Setup, name: str) -> Offer:
-    """Optimise the variables of drawn groups."""
+    """Offer the updater of the variables of drawn groups."""
     over = setup.method.over
     grouping = None if over is None else setup.network.grouped(over)
     if grouping is None or name not in grouping.group:
@@ -60,7 +60,7 @@ def groups(setup: Setup, name: str) -> Offer:
 
 
 def linear_block(setup: Setup, name: str) -> Offer:
-    """Solve intercepts, slopes and group effects together."""
+    """Offer the joint solution of intercepts, slopes and group effects."""
     if not (setup.method.joint and setup.method.unit_steps):
         return "the method updates one variable after the other"
     block = find_blocks(setup.network).get(name)
@@ -70,7 +70,7 @@ def linear_block(setup: Setup, name: str) -> Offer:
 
 
 def implicit(setup: Setup, name: str) -> Offer:
-    """Do not store a local Categorical."""
+    """Offer the compiled updater of a local Categorical that is not stored."""
     if name in setup.implicit:
         return setup.implicit[name]
     if name in setup.stored:
@@ -81,7 +81,7 @@ def implicit(setup: Setup, name: str) -> Offer:
 
 
 def topics(setup: Setup, name: str) -> Offer:
-    """Update all topics from the sums of the words' choices."""
+    """Offer the compiled updater of topics, from sums over the words."""
     edges = setup.network.edges[name]
     words = setup.implicit_of(edges[0].conditional.variable.name) if edges else None
     if words is None or not isinstance(words.loops, Topics):
@@ -92,7 +92,7 @@ def topics(setup: Setup, name: str) -> Offer:
 
 
 def multilinear(setup: Setup, name: str) -> Offer:
-    """Update a variable in a mean or a logit by compiled loops over rows."""
+    """Offer compiled loops over rows for a variable in a mean or a logit."""
     network, method = setup.network, setup.method
     edges, local = network.edges[name], name in network.locals
     if setup.policy.statistics:
@@ -116,7 +116,7 @@ def multilinear(setup: Setup, name: str) -> Offer:
 
 
 def joint(setup: Setup, name: str) -> Offer:
-    """Solve elements that stand in one sum of a mean together."""
+    """Offer the joint solution of the elements in one sum of a mean."""
     if not setup.method.joint:
         return "the method updates one element after the other"
     updater = JointUpdater.of(setup.network, setup.plain(name))
@@ -124,7 +124,7 @@ def joint(setup: Setup, name: str) -> Offer:
 
 
 def plain(setup: Setup, name: str) -> Offer:
-    """Add up messages: this serves every variable."""
+    """Offer the plain updater, which serves every variable."""
     return setup.plain(name)
 
 
@@ -144,20 +144,20 @@ UNIT = Constant(1.0)
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """One updater for each hidden variable, in the order of their turns.
+    """The updaters of all hidden variables, in the order of the updates.
 
     Attributes
     ----------
     network, method, policy, seed
-        What a run is about: the rows that it draws and the steps that it takes.
+        The network, the algorithm, its steps, and the seed of its draws.
     kernels
         Whether compiled loops are used.
     updaters
-        In the order of their turns. One may serve several variables.
+        In the order of the updates. One may serve several variables.
     likelihoods
-        By observed variable, its term in the bound, unless an updater has it.
+        By observed variable, its term in the bound, unless an updater computes it.
     setup
-        What the updaters were chosen for.
+        The inputs of the choice of updaters.
     """
 
     setup: Setup
@@ -187,7 +187,7 @@ class Program:
         policy, seed
             The steps, and the seed of the rows that are drawn.
         stored
-            Variables whose q must be stored, as they start at values of the user's.
+            Variables whose q must be stored, because the user gave their starting values.
         """
         setup = Setup(network, method, policy, kernels, stored)
         chosen: dict[str, Updater] = {}
@@ -229,11 +229,11 @@ class Program:
 
     @property
     def implicit(self) -> dict[str, ImplicitUpdater]:
-        """The variables that are not stored."""
+        """The updaters of variables that are not stored."""
         return self.setup.implicit
 
     def attach(self, q: Beliefs) -> Beliefs:
-        """Let q compute what this program does not store; return it."""
+        """Let q compute the variables that this program does not store; return q."""
         q.implicit = {name: updater.loops for name, updater in self.implicit.items()}
         q.row_moments = {table: loops.moments for table, loops in self.setup.loops.items()}
         return q
@@ -244,9 +244,9 @@ class Program:
         return method.draw(self.network, self.seed, iteration)
 
     def begin(self, q: Beliefs, rows: Draw) -> None:
-        """Begin an iteration: variables that are not stored follow the others.
+        """Begin an iteration: refresh the variables that are not stored.
 
-        E[mu] of every row is kept where all rows are going to be read one by one.
+        E[mu] of every row is computed once where all rows will be read.
         """
         for updater in self.implicit.values():
             updater.refresh(q)
@@ -256,11 +256,11 @@ class Program:
 
     @cached_property
     def _summed(self) -> set[str]:
-        """Tables whose messages come from sums, so that no row's mean is read."""
+        """Tables whose messages are computed from sums, without the mean of any row."""
         return {table for u in self.implicit.values() for table in u.loops.tables}
 
     def apply(self, q: Beliefs, change: Change) -> None:
-        """Give elements their new q, which must be proper."""
+        """Write the new natural parameters of elements to q; they must be in their domain."""
         if change.applied:
             q.version += 1
             return
@@ -268,9 +268,9 @@ class Program:
         self.network.move(q, change.name, change.elements, change.natural)
 
     def optimise_locals(self, q: Beliefs) -> int:
-        """Optimise the local variables of all rows, of which methods that draw leave some behind.
+        """Optimise the local variables of all rows; return the number of rows read.
 
-        Returns the number of rows read.
+        Methods that draw rows update only those of the drawn rows.
         """
         over = self.method.over
         rows = AllRows(self.network) if over is None else DrawnGroups.all(self.network, over)
@@ -291,7 +291,7 @@ class Program:
         return {name: terms[name] for name in (*self.network.hidden, *self.network.observed)}
 
     def explain(self) -> ProgramSummary:
-        """Return which updater serves each variable, and why no compiled one does."""
+        """Return the updater of each variable, and why it is not a compiled one."""
         return ProgramSummary(type(self.method).__name__, tuple(self._served()))
 
     def _served(self) -> Iterator[Served]:
@@ -307,7 +307,7 @@ class Program:
 
 
 def turns(network: Network, method: Method) -> list[str]:
-    """Return the hidden variables in the order of their turns; those of drawn groups go first."""
+    """Return the hidden variables in the order of their updates, those of drawn groups first."""
     order = check_order(network, method.order)
     own = {} if method.over is None else network.grouped(method.over).group
     return sorted(order, key=lambda name: name not in own)

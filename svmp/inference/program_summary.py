@@ -1,4 +1,4 @@
-"""Which updater serves each variable, as a table to print."""
+"""The updater of each variable, as a table to print."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Served(NamedTuple):
-    """A hidden variable, the updater that serves it, and why no compiled one does."""
+    """A hidden variable, its updater, and why it is not a compiled one."""
 
     variable: str
     updater: str
@@ -16,7 +16,7 @@ class Served(NamedTuple):
 
 @dataclass(frozen=True)
 class ProgramSummary:
-    """Which updater serves each hidden variable under a method.
+    """The updater of each hidden variable under a method.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""One line on the terminal while a run is going on."""
+"""The progress line of a run on the terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Report = Callable[[Run], None]
 
 @contextmanager
 def report_to(wanted: bool | None, budget: Budget) -> Iterator[Report]:
-    """Yield a function that shows how far a run is, or that does nothing."""
+    """Yield a function that shows the progress of a run, or that does nothing."""
     if wanted is None:
         wanted = sys.stderr.isatty()
     if not wanted:

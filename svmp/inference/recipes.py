@@ -1,4 +1,4 @@
-"""How to make an algorithm or a step policy again, as JSON: the name of a class and its fields."""
+"""Algorithms and step policies as JSON: the name of a class and its arguments."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KNOWN: dict[str, Any] = {kind.__name__: kind for kind in (*METHODS, *POLICIES)}
 
 
 def how_many(name: str, value: Any) -> Any:
-    """C of Children: a number, or one for each variable."""
+    """Check C of Children: a number, or one for each variable."""
     each = whole(1, ANY)
     return (dict_of(each) if isinstance(value, dict) else each)(name, value)
 
@@ -44,18 +44,18 @@ FIELDS: dict[str, Check] = {
     "Sequence[str] | None": optional(list_of(text)),
     "int | Mapping[str, int] | Callable[[Ints], Ints]": how_many,
 }
-"""By the type that a class declares, what a field of it may be in a file."""
+"""By declared type, the check of a field in a file."""
 
 
 def given(kind: Any) -> dict[str, Check]:
-    """Return the fields with which one of svmp's own settings is made, and the check of each."""
+    """Return the arguments of one of svmp's own classes, with the check of each."""
     return {
         f.name: FIELDS[str(f.type)] for f in fields(kind) if f.init and not f.name.startswith("_")
     }
 
 
 def recipe(thing: Method | Policy) -> Any:
-    """Return how to make one of svmp's own settings again, or its name if it is the user's."""
+    """Return the class and arguments of a method or policy, or its name if it is user-defined."""
     kind = type(thing)
     if KNOWN.get(kind.__name__) is kind:
         arguments = thing.recipe()
@@ -69,7 +69,7 @@ def recipe(thing: Method | Policy) -> Any:
 
 
 def check_recipe(name: str, value: Any) -> Any:
-    """Refuse a recipe that makes nothing; the name of something of the user's is a text."""
+    """Refuse an invalid recipe; a user-defined method or policy has only its name."""
     if isinstance(value, str):
         return value
     kind = one_of(*KNOWN)("class", value.get("class") if isinstance(value, dict) else None)
@@ -82,5 +82,5 @@ def check_recipe(name: str, value: Any) -> Any:
 
 
 def make(saved: dict[str, Any]) -> Any:
-    """Make one of svmp's own settings from a recipe that was checked."""
+    """Make a method or policy from a checked recipe."""
     return KNOWN[saved["class"]](**saved["fields"])

@@ -1,4 +1,4 @@
-"""What a run writes down: exact bounds, estimates in between, held-out scores, in the trace."""
+"""Recording the trace of a run: exact bounds, estimates in between, held-out scores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from svmp.inference.stopping import Budget
 
 Watch = Callable[[dict[str, float]], object]
 BOUND_SHARE = 10
-"""Without a cadence of its own, the bound is computed once for so many readings of all rows."""
+"""By default the exact bound is computed once for this many times its own cost in accesses."""
 
 
 @dataclass(frozen=True)
@@ -28,16 +28,16 @@ class Recorder:
     Attributes
     ----------
     budget
-        Whose clock is the trace's.
+        Provides the time for the trace.
     bound_every
-        Iterations between exact bounds, or a function that says of the number of an iteration
-        whether it has one; None for what costs about a tenth of the accesses.
+        Iterations between exact bounds, or a function from the number of an iteration to whether
+        it has one; None for so often that bounds cost about a tenth of the accesses.
     held_out
-        Values left out of training, whose score is a column of the trace.
+        Held-out values, whose score is a column of the trace.
     watch
         Called with each new row of the trace.
     estimator
-        Estimates the bound where rows are many.
+        Estimates the bound where there are many rows.
     """
 
     budget: Budget
@@ -47,7 +47,7 @@ class Recorder:
     estimator: Estimator | None = None
 
     def is_due(self, program: Program, state: State) -> bool:
-        """Return whether the exact bound can be afforded again."""
+        """Return whether the exact bound is due."""
         if callable(self.bound_every):
             return self.bound_every(state.iteration)
         if self.bound_every is not None:
@@ -58,7 +58,7 @@ class Recorder:
         return program.method.reads_all(state.iteration) or spent >= BOUND_SHARE * cost
 
     def measure(self, program: Program, state: State) -> None:
-        """Compute the exact bound; methods that draw rows leave local variables to optimise."""
+        """Compute the exact bound, after optimising local variables that the method has not."""
         local = 0
         if not program.method.reads_all(max(state.iteration, 1)):
             local = program.optimise_locals(state.q)
@@ -70,14 +70,14 @@ class Recorder:
         )
 
     def estimate(self, state: State, info: Info, seed: int) -> None:
-        """Add an estimate of the bound to the trace, if it can be afforded; q stays as it is."""
+        """Add an estimate of the bound to the trace if it is due; q is not changed."""
         if self.estimator is None:
             return
         rows = self.held_out.count if self.held_out is not None else 0
         since = state.accesses - (state.trace.last("accesses") if len(state.trace) else 0)
         if since >= self.estimator.accesses(rows):
             sample = self.estimator.draw(seed, state.iteration)
-            with suppress(ImproperError):  # of a q on its way out
+            with suppress(ImproperError):  # q is diverging
                 bound, se = self.estimator.estimate(state.q, sample, optimise=True)
                 self.note(state, info, bound, se)
 
@@ -97,7 +97,7 @@ class Recorder:
             "C": info.most,
             "rollbacks": state.safety.rollbacks,
         }
-        with suppress(ImproperError):  # of a q on its way out
+        with suppress(ImproperError):  # q is diverging
             if self.held_out is not None:
                 row["held_out"] = self.held_out.score(state.q)
             if np.isfinite(list(row.values())).all():

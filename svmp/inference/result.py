@@ -1,4 +1,4 @@
-"""What `fit` returns: q, its bound, how the run ended, and all of it in a file and back."""
+"""The result of `fit`: q, its bound and the status of the run; saving and loading it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Fit(RunRecord):
-    """The approximate posterior, and an honest word on how it came about.
+    """The approximate posterior, its bound, and how the run ended.
 
     Attributes
     ----------
@@ -39,15 +39,15 @@ class Fit(RunRecord):
         The run, with a row for each time that the bound was computed; under full VB that is every
         iteration. `bound_se` is 0 where `bound` is exact, and the standard error of an estimate.
     posteriors
-        q by variable; `fit["u"]` for short. That of a row's own variable may be worked out only
-        when it is asked for.
+        Posteriors by variable; `fit["u"]` for short. Those of local variables may be computed on
+        first access.
     iterations, accesses, seconds
-        What the run took.
+        Cost of the run.
     diagnosis
-        Where and why a run diverged, and which first step would have been safe, which is tried out
-        when it is asked for; else None. It is not saved.
+        Where and why a run diverged, and which first step would have been safe, which is determined
+        on first access; None if the run did not diverge. It is not saved.
     program
-        Which updater served each variable, and why no compiled one did; `print(fit.program)`. It is
+        The updater of each variable, and why it was not a compiled one; `print(fit.program)`. It is
         not saved.
     """
 
@@ -56,7 +56,7 @@ class Fit(RunRecord):
 
     @classmethod
     def of(cls, run: Run, status: str, diagnosis: Diagnosis | None = None) -> Fit:
-        """Gather the result of a run."""
+        """Return the result of a run."""
         hidden, state, q = run.program.network.hidden, run.state, run.state.q
 
         def posterior(name: str, natural: Array) -> Posterior:
@@ -100,7 +100,7 @@ class Fit(RunRecord):
         Parameters
         ----------
         model
-            The model of this fit, which a fit does not keep.
+            The model of this fit; a fit does not store its model.
         values
             By observed variable, an array with NaN or a mask where nothing is held out.
 
@@ -112,31 +112,31 @@ class Fit(RunRecord):
         return score(self.posteriors, model, values)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one safetensors file, whole or not at all."""
+        """Write the fit to one safetensors file, atomically."""
         files.write(self, path)
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw the bound against the accesses, on a logarithmic axis as in the paper.
 
-        Estimates are a band of two standard errors either way around the line of exact bounds.
-        Needs matplotlib, which `pip install "svmp[plot]"` brings.
+        Estimates are drawn as a band of two standard errors around the line of exact bounds. Needs
+        matplotlib, which `pip install "svmp[plot]"` installs.
 
         Parameters
         ----------
         ax
-            Where to draw; by default on a new figure. Several fits can share it.
+            Axes to draw on; by default those of a new figure. Several fits can share them.
         options
-            For matplotlib's `plot`, as `label="full VB"`.
+            Passed to matplotlib's `plot`, as `label="full VB"`.
 
         Returns
         -------
         Axes
-            Where it was drawn.
+            The axes.
         """
         return plot(self, ax, **options)
 
     def summary(self) -> str:
-        """Return how the run ended, and a line for each hidden variable; `print(fit)` shows it."""
+        """Return how the run ended and a line for each hidden variable; `print(fit)` prints it."""
         return summarise(self)
 
     def __str__(self) -> str:
@@ -150,7 +150,7 @@ class Fit(RunRecord):
 
 
 def load(path: str | os.PathLike[str]) -> Fit:
-    """Read a fit that was saved.
+    """Read a saved fit.
 
     >>> import svmp, tempfile, os
     >>> with svmp.Model() as model:

@@ -1,7 +1,7 @@
-"""A checkpoint that is read: what it may contain is declared here, and all of it is checked.
+"""Reading checkpoints: their contents are declared here, and all of them are checked.
 
-`ABOUT` declares its description, `Saved.declared` its arrays, whose shapes and domains follow from
-the network. A file that is damaged gives way to the one before; one of another run is refused.
+`ABOUT` declares the description, `Saved.declared` the arrays, whose shapes and domains follow from
+the network. If a file is damaged, the previous one is read; one of another run is refused.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ ABOUT = record(
 
 
 class MismatchError(FileError):
-    """A checkpoint that is sound, but not of this run."""
+    """A valid checkpoint, but not of this run."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,11 @@ class Saved:
     Attributes
     ----------
     path
-        The file: the one asked for, or the one before.
+        The file that was read: the one asked for, or the previous one.
     about, arrays
-        What it says.
+        Its description and its arrays.
     method, policy
-        The algorithm and the step policy, made anew unless they were given.
+        The algorithm and the step policy, from the file unless they were given.
     """
 
     path: Path
@@ -94,7 +94,7 @@ class Saved:
         method: Method | None = None,
         policy: Policy | None = None,
     ) -> Saved:
-        """Read a checkpoint of a network; where it is damaged, the one before."""
+        """Read a checkpoint of a network or, if it is damaged, the previous one."""
         target, troubles = as_path(path, "resume"), []
         older = [before(target)] if os.path.lexists(before(target)) else []
         for candidate in (target, *older):
@@ -129,7 +129,7 @@ class Saved:
         return saved
 
     def declared(self, network: Network) -> dict[str, Tensor]:
-        """Return what each array of the file must be."""
+        """Declare the arrays of the file."""
         hidden = network.hidden
         families = {n: (v.size, v.family) for n, v in hidden.items() if n in self.stored}
         names, safe = global_names(network, self.method, families), self.method.unit_steps
@@ -138,7 +138,7 @@ class Saved:
 
     @property
     def stored(self) -> list[str]:
-        """The variables whose q the file keeps."""
+        """The variables whose q is in the file."""
         return [k.removeprefix("natural/") for k in self.arrays if k.startswith("natural/")]
 
     @property
@@ -158,7 +158,7 @@ class Saved:
 
     @property
     def kernels(self) -> bool:
-        """Whether the run used the compiled loops, whose last bits differ from the plain way's."""
+        """Whether the run used compiled loops, which round differently from plain code."""
         return bool(self.about["settings"]["kernels"])
 
     def check_held_out(self, held: HeldOut | None) -> None:
@@ -171,7 +171,7 @@ class Saved:
             raise FileError(f"{self.path}: made {made}; {advice}")
 
     def restore(self, state: State) -> None:
-        """Put a state where the checkpoint was made."""
+        """Restore a state from the checkpoint."""
         missing = [name for name in state.q.natural if name not in self.stored]
         need(not missing, f"{self.path}: damaged: there is no q of {missing}")
         restore_state(state, self.about, self.arrays)

@@ -1,4 +1,4 @@
-"""A run of a program: a loop over steps, with observers, until it ends somehow."""
+"""A run of a program: a loop over iterations until it converges, diverges or must stop."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from svmp.network.network import Network
 
 @dataclass
 class Run:
-    """A loop over steps, and what observes it.
+    """A loop over iterations, with observers.
 
     Attributes
     ----------
     program, state
-        What is run, and how far it is.
+        The program, and the state of the run.
     budget, tol
-        What the run may spend, and when it has converged.
+        Limits of the run, and the tolerance of convergence.
     persistent
         Whether to roll back and reduce the steps on divergence, instead of stopping.
     recorder, guard
@@ -39,7 +39,7 @@ class Run:
     observers
         Called after each iteration: progress, checkpoints.
     alarm, info
-        The divergence that was found, if any, and what the last iteration did.
+        The divergence that was detected, if any, and the record of the last iteration.
     """
 
     program: Program
@@ -63,13 +63,13 @@ class Run:
             self.state.window = self.window()
 
     def window(self) -> Window:
-        """Return a stopping rule that begins at the current q."""
+        """Return the window of the convergence criterion, starting at the current q."""
         program, q = self.program, self.state.q
         return Window.at(q, global_names(program.network, program.method, q.natural))
 
     @property
     def safe(self) -> bool:
-        """Whether the method cannot diverge, so that nothing is kept to go back to."""
+        """Whether the method cannot diverge, so that no q is kept for a rollback."""
         return self.program.method.unit_steps
 
     @property
@@ -81,7 +81,7 @@ class Run:
     def go(self, interrupt: Interrupt) -> Status:
         """Iterate until the run converges, runs out of budget, diverges or is interrupted."""
         if self.state.measured.iteration < 0 and not self.program.method.reads_all(1):
-            if not self.safe:  # short steps would keep barren elements off their prior for long
+            if not self.safe:  # short steps would take barren elements to their prior slowly
                 self.follow_parents()
             self.measure(Info())
         while self.budget.used(self.sweeps, self.state.accesses) < 1:
@@ -102,7 +102,7 @@ class Run:
         return "budget"
 
     def advance(self) -> None:
-        """Take one iteration, and watch for divergence."""
+        """Run one iteration, and check for divergence."""
         try:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 self.state, self.info = step(self.program, self.state)
@@ -116,7 +116,7 @@ class Run:
             self.alarm = self.guard.check(self.state.q, self.state.safety, self.info.fresh)
 
     def roll_back(self) -> None:
-        """Return to the last q that was sound, and go on with steps half as long."""
+        """Return to the last sound q, and halve the steps."""
         state, safety = self.state, self.state.safety
         assert safety.sound is not None
         state.q = safety.sound.copy()
@@ -128,14 +128,14 @@ class Run:
         state.window.moved = moved
 
     def observe(self) -> bool:
-        """Note the iteration; return whether q and the bound have come to rest."""
+        """Record the iteration; return whether q and the bound have converged."""
         program, state, info = self.program, self.state, self.info
         full = program.method.reads_all(state.iteration)
-        moved = state.window.pass_by(state.q, info.smallest_median, program.network.hidden)
+        moved = state.window.add(state.q, info.smallest_median, program.network.hidden)
         quiet = moved is not None and moved <= self.tol and (full or not self.safe)
         before = state.measured
         if not (quiet or self.recorder.is_due(program, state)):
-            if not full:  # a sweep's exact bound is cheap beside it: who wants one asks for it
+            if not full:  # beside a full sweep an exact bound is cheap: no need for estimates
                 self.recorder.estimate(state, info, program.seed)
             return False
         self.measure(info)
@@ -146,7 +146,7 @@ class Run:
         return quiet and bool(before.terms) and near
 
     def measure(self, info: Info) -> None:
-        """Compute the exact bound, add it to the trace, and keep a q that is sound."""
+        """Compute the exact bound, add it to the trace, and keep q if it is sound."""
         self.recorder.measure(self.program, self.state)
         bound = self.state.measured.bound
         if not self.safe and bound >= self.first_bound:
@@ -163,15 +163,15 @@ class Run:
         return float(self.state.trace["bound"][0]) if len(self.state.trace) else -np.inf
 
     def note_divergence(self) -> None:
-        """Add a row for an iteration that ran away, where its bound is still a number."""
+        """Add a row for an iteration that diverged, if its bound is finite."""
         with np.errstate(all="ignore"):
             bound = sum(self.program.bound(self.state.q).values())
             self.recorder.note(self.state, self.info, bound)
 
     def finish(self, status: Status) -> Status:
-        """Make sure that q is sound and the bound is that of this q; return how the run ended.
+        """Make sure that q is sound and the bound is that of this q; return the status.
 
-        A run that does not give up ends no lower than it began.
+        A persistent run ends with a bound no lower than at its start.
         """
         state = self.state
         state.q.means.clear()
@@ -187,13 +187,13 @@ class Run:
             state.q = state.safety.sound.copy()
             self.follow_parents()
             self.recorder.measure(self.program, state)
-        self.follow_parents()  # again: to measure is to optimise the variables of all groups
+        self.follow_parents()  # again: measuring optimised the variables of all groups
         return status
 
     def follow_parents(self) -> None:
-        """Give the variables that the data say nothing about the q that their parents' says.
+        """Set elements without observed descendants to the prior given their parents' q.
 
-        With unit steps those without hidden parents have it already.
+        With unit steps those without hidden parents are there already.
         """
         network = self.program.network
         names = [n for n in network.hidden if not self.safe or network.present[n] is not None]
@@ -201,6 +201,6 @@ class Run:
 
 
 def global_names(network: Network, method: Method, names: Iterable[str]) -> list[str]:
-    """Return those variables that belong neither to a row nor to a group that is drawn."""
+    """Return the variables that belong neither to a row nor to a group that is drawn."""
     groups = {} if method.over is None else network.grouped(method.over).group
     return [name for name in names if name not in {*network.locals, *groups}]

@@ -1,4 +1,4 @@
-"""The data that a run leaves: what is saved, printed and drawn."""
+"""The data of a finished run: what is saved, printed and plotted."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class RunRecord:
         The run, with a row for each time that the bound was computed; under full VB that is every
         iteration. `bound_se` is 0 where `bound` is exact, and the standard error of an estimate.
     posteriors
-        q by variable; `fit["u"]` for short. That of a row's own variable may be worked out only
-        when it is asked for.
+        Posteriors by variable; `fit["u"]` for short. Those of local variables may be computed on
+        first access.
     iterations, accesses, seconds
-        What the run took.
+        Cost of the run.
     """
 
     status: str

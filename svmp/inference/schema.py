@@ -1,9 +1,8 @@
-"""What a file may say: one declared form for saved fits and checkpoints, checked before use.
+"""Schemas of saved fits and checkpoints, by which files are checked before use.
 
-A file of svmp's is a safetensors file: arrays, and a description in JSON in its metadata. Neither
-is believed. A description is checked by a `Check`, entry by entry; arrays by a `Tensor` each, and
-there must be no others. Compiled loops check no bounds, so nothing reaches them that was not
-declared here.
+A file is a safetensors file: arrays, and a description in JSON in its metadata. Both are checked:
+each entry of the description by a `Check`, each array by a `Tensor`; others are refused. Compiled
+loops do not check array bounds, so all that they read must be checked here.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from svmp.inference.trace import COLUMNS, HELD_OUT
 
 Tensors = dict[str, np.ndarray]
 Check = Callable[[str, Any], Any]
-"""Returns an entry of a description if it is sound, by its name for the message."""
+"""Takes the name and the value of an entry of a description; returns the value if it is valid."""
 
 ANY = 2**4096
 """A limit for whole numbers that may be of any size."""
 LARGEST = 2**53
 """Whole numbers up to here are exact as floats."""
 NEAR = 1e-3
-"""Moments that compiled loops worked out differ from the plain ones by rounding; damage by more."""
+"""Largest relative error of stored moments: compiled loops differ from plain code by rounding."""
 
 
 def need(holds: Any, otherwise: str) -> None:
-    """Refuse a file."""
+    """Refuse a file unless a condition holds."""
     if not holds:
         raise FileError(otherwise)
 
@@ -45,7 +44,7 @@ def need(holds: Any, otherwise: str) -> None:
 
 
 def read_tensors(path: Path, key: str, what: str) -> tuple[Any, Tensors]:
-    """Return the description under a key of the metadata, and the arrays, as they are in the file.
+    """Return the description under a key of the metadata, and the arrays, unchecked.
 
     Parameters
     ----------
@@ -77,7 +76,7 @@ NO_TYPE = (TypeError, AttributeError)
 
 
 def read_json(text: str) -> Any:
-    """Parse JSON in which no name stands twice.
+    """Parse JSON without duplicate names.
 
     >>> read_json('{"a": 1, "a": 2}')
     Traceback (most recent call last):
@@ -128,7 +127,7 @@ def number(
 
 
 def text(name: str, value: Any) -> str:
-    """A text."""
+    """A string."""
     need(type(value) is str, f"damaged: its {name!r:.60} is not a text")
     return str(value)
 
@@ -140,7 +139,7 @@ def truth(name: str, value: Any) -> bool:
 
 
 def one_of(*choices: str) -> Check:
-    """One of some texts."""
+    """One of some strings."""
 
     def check(name: str, value: Any) -> str:
         need(type(value) is str and value in choices, f"damaged: its {name!r:.60} is unknown")
@@ -150,12 +149,12 @@ def one_of(*choices: str) -> Check:
 
 
 def optional(check: Check) -> Check:
-    """Nothing, or what another check says."""
+    """None, or a value that passes another check."""
     return lambda name, value: None if value is None else check(name, value)
 
 
 def list_of(check: Check, most: int = LARGEST) -> Check:
-    """A list of at most so many entries, all alike."""
+    """A list of at most `most` entries that all pass one check."""
 
     def each(name: str, value: Any) -> list[Any]:
         need(type(value) is list, f"damaged: its {name!r:.60} is not a list")
@@ -177,7 +176,7 @@ def entries(*checks: Check) -> Check:
 
 
 def dict_of(check: Check) -> Check:
-    """Entries of any names, all alike."""
+    """A dict with any names whose values all pass one check."""
 
     def each(name: str, value: Any) -> dict[str, Any]:
         need(type(value) is dict, f"damaged: its {name!r:.60} is not a table by name")
@@ -187,7 +186,7 @@ def dict_of(check: Check) -> Check:
 
 
 def record(checks: Mapping[str, Check]) -> Check:
-    """Entries of these names, and no others."""
+    """A dict with exactly these names."""
 
     def each(name: str, value: Any) -> dict[str, Any]:
         need(type(value) is dict, f"damaged: its {name!r:.60} is not a table by name")
@@ -200,7 +199,7 @@ def record(checks: Mapping[str, Check]) -> Check:
 
 
 def check_format(about: Any, newest: int, what: str) -> None:
-    """Refuse a description that is none, or that a newer version wrote."""
+    """Refuse a description without a format, or of a newer version."""
     version: Any = about.get("format") if isinstance(about, dict) else None
     need(type(version) is int and version > 0, f"damaged, or not {what}")
     need(version <= newest, f"format {version!s:.20}, made by a newer version of svmp")
@@ -211,16 +210,16 @@ def check_format(about: Any, newest: int, what: str) -> None:
 
 @dataclass(frozen=True)
 class Tensor:
-    """An array of a file: its shape, its type, and what must hold of it.
+    """The declaration of an array in a file.
 
     Attributes
     ----------
     shape
         Its shape.
     trouble
-        Returns what is wrong with it, or None.
+        Returns what is wrong with an array, or None.
     types
-        The types of number that it may have.
+        The dtypes that it may have.
     """
 
     shape: tuple[int, ...]
@@ -243,12 +242,12 @@ def check_tensors(tensors: Tensors, declared: Mapping[str, Tensor]) -> None:
 
 
 def finite(array: np.ndarray) -> str | None:
-    """Refuse numbers that are none."""
+    """Refuse numbers that are not finite."""
     return None if np.isfinite(array).all() else "has numbers that are not finite"
 
 
 def anything(array: np.ndarray) -> str | None:
-    """Refuse nothing."""
+    """Accept any array."""
     return None
 
 
@@ -264,7 +263,7 @@ def proper(family: Family, count: int = 1) -> Callable[[np.ndarray], str | None]
 
 
 def moments_of(family: Family, tensors: Tensors, natural: str) -> Callable[[Array], str | None]:
-    """Refuse moments that are not those of an array of natural parameters, but for rounding."""
+    """Refuse moments that do not belong to an array of natural parameters, up to rounding."""
 
     def trouble(array: Array) -> str | None:
         if not np.isfinite(array).all():
@@ -280,7 +279,7 @@ def moments_of(family: Family, tensors: Tensors, natural: str) -> Callable[[Arra
 
 
 def trace_names(name: str, value: Any) -> list[str]:
-    """Names of the columns of a trace: none while it is empty, else those that a run writes."""
+    """Column names of a trace: none if it is empty, else those that a run writes."""
     found = [str(column) for column in list_of(text)(name, value)]
     known = not found or found in ([*COLUMNS], [*COLUMNS, HELD_OUT])
     need(known, "damaged: the trace has other columns")
@@ -288,7 +287,7 @@ def trace_names(name: str, value: Any) -> list[str]:
 
 
 def trace_tensors(columns: list[str], tensors: Tensors) -> dict[str, Tensor]:
-    """Return what the columns of a trace must be: numbers, as many in each."""
+    """Declare the columns of a trace: finite numbers, the same count in each."""
     first = tensors.get(f"trace/{columns[0]}") if columns else None
     rows = 0 if first is None else first.size
     column = Tensor((rows,), finite, ("int64", "float64"))

@@ -1,4 +1,4 @@
-"""The local variables of some rows, optimised in a scratch copy: q itself stays as it is."""
+"""Optimise the local variables of some rows in a scratch copy of q."""
 
 from __future__ import annotations
 
@@ -43,9 +43,10 @@ def locals_of(network: Network, local: str, table: str, rows: Ints) -> tuple[Int
 
 
 def scratch_copy(network: Network, q: Beliefs, elements: Mapping[str, Ints]) -> Beliefs:
-    """Return a q of its own for some elements of local variables, that shares all the others.
+    """Return a q with its own arrays for local variables, of which only some elements are copied.
 
-    Elements that are not named have zeros, which take no memory until they are written.
+    The other elements are zeros, which take no memory until they are written. All other variables
+    share their arrays with q.
     """
     natural, moments = dict(q.natural), dict(q.moments)
     for name, some in elements.items():

@@ -1,4 +1,4 @@
-"""Where the components of a mixture, and topics, start: at the data, each at another place."""
+"""Starting values of mixture components and topics: each sees different rows of the data."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ def seed_components(
     init: Mapping[str, Any],
     rng: np.random.Generator,
 ) -> None:
-    """Let each component of a mixture see some rows: those that the user chose for it, if any."""
+    """Initialise each component of a mixture with some rows, chosen by the user or at random."""
     (selected,) = conditional.selector.variables  # type: ignore[union-attr]
     if not selected.hidden:
         return
     chooser = network.hidden[selected.name]
     if chooser.name in init:
-        follow_choices(network, q, conditional, chooser, init)
+        seed_from_choices(network, q, conditional, chooser, init)
     elif isinstance(conditional, Lookup) and chooser.name in network.locals:
-        deal_out(network, q, conditional, chooser, init, rng)
+        seed_topics(network, q, conditional, chooser, init, rng)
     else:
-        show_one(network, q, conditional, chooser, init, rng)
+        seed_from_elements(network, q, conditional, chooser, init, rng)
 
 
-def follow_choices(
+def seed_from_choices(
     network: Network,
     q: Beliefs,
     conditional: Conditional,
     chooser: Variable,
     init: Mapping[str, Any],
 ) -> None:
-    """Let the components and their weights see all rows by the choices that the user gave.
+    """Initialise the components and their weights with all rows, by the choices in `init`.
 
-    Choices are updated first, and would else be forgotten before any component has seen them.
+    Choices are updated first, and would otherwise be lost before the components are updated.
     """
     for table in (conditional, chooser.conditional):
         for parent in (p for slot in table.slots.values() for p in slot.variables):
@@ -59,7 +59,7 @@ def follow_choices(
 def read_rows(
     network: Network, q: Beliefs, variable: Symbol, tables: list[Conditional] | None = None
 ) -> None:
-    """Give a variable the optimum for q of all others and the rows of some tables, or of all."""
+    """Set a variable to its optimum given q of all others and the rows of some or all tables."""
     elements = np.arange(variable.size)
     natural = np.array(network.prior(q, variable.name, elements))
     for edge in network.edges[variable.name]:
@@ -69,7 +69,7 @@ def read_rows(
     network.move(q, variable.name, elements, natural)
 
 
-def deal_out(
+def seed_topics(
     network: Network,
     q: Beliefs,
     conditional: Lookup,
@@ -77,10 +77,10 @@ def deal_out(
     init: Mapping[str, Any],
     rng: np.random.Generator,
 ) -> None:
-    """Let each topic see the documents that are dealt out to it at random, word by word.
+    """Initialise each topic with the words of random documents, each of which goes to one topic.
 
-    One word says little of a topic, but topics that begin with words as frequent as they are, and
-    with those that occur together, end far better than ones that begin nearly alike.
+    Topics that start with realistic word frequencies and co-occurrences end far better than topics
+    that start nearly alike.
     """
     weights, slot = chooser.conditional.slots["p"], conditional.slots["p"]
     if not isinstance(weights, Single) or not isinstance(slot, Single):
@@ -101,7 +101,7 @@ def deal_out(
     network.move(q, topics.name, np.arange(len(natural)), natural)
 
 
-def show_one(
+def seed_from_elements(
     network: Network,
     q: Beliefs,
     conditional: Conditional,
@@ -109,10 +109,10 @@ def show_one(
     init: Mapping[str, Any],
     rng: np.random.Generator,
 ) -> None:
-    """Let each component see the rows of one choice, drawn at random.
+    """Initialise each component with the rows of one element of the Categorical, drawn at random.
 
-    Components that start at the data, each at another place, share them out at the first update;
-    those that start at a vague prior may all be left empty but one.
+    Components that start at different rows divide the data among them at the first update; of
+    components that start at a vague prior, all but one may stay empty.
     """
     edge = next(e for e in network.edges[chooser.name] if e.conditional is conditional)
     candidates = np.flatnonzero(edge.children)
@@ -120,7 +120,7 @@ def show_one(
     chosen = rng.choice(candidates, count, replace=False)
     component, rows = edge.rows_of(chosen)
     subrows = rows * conditional.components + component
-    sure = np.zeros((chooser.size, conditional.components))  # memory is taken where it is read
+    sure = np.zeros((chooser.size, conditional.components))  # takes memory only where written
     sure[chosen, np.arange(count)] = 1.0
     certain = Beliefs(q.natural, {**q.moments, chooser.name: sure}, row_moments=q.row_moments)
     for slot in conditional.slots.values():

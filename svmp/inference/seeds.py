@@ -1,4 +1,4 @@
-"""Seeds: a whole number for the same random numbers each time, a Generator, or None for new."""
+"""Seeds: a whole number (reproducible), a Generator, or None for new random numbers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ LARGEST = 2**63
 
 
 def generator(seed: Seed, *stream: int | str) -> Generator:
-    """Return the random numbers of a seed.
+    """Return the random generator of a seed.
 
-    None gives new ones each time. A whole number gives the same each time, others for each `stream`
-    (names or whole numbers, as that of a variable). A Generator is used as it is, and moves on.
+    None gives a new one each time. A whole number gives the same one each time, and different ones
+    for different `stream` (names or whole numbers, such as that of a variable). A Generator is
+    returned as it is.
 
     >>> generator(7, "a").integers(100) == generator(7, "a").integers(100)
     np.True_
@@ -36,9 +37,9 @@ def generator(seed: Seed, *stream: int | str) -> Generator:
 
 
 def whole_seed(seed: Seed) -> int:
-    """Return a seed as a whole number below 2**63, which compiled loops can take.
+    """Return a seed as a whole number below 2**63, which fits into compiled loops.
 
-    A Generator is drawn from, and None gives a new one. A larger number is hashed.
+    It is drawn from a Generator, new for None, and hashed from a larger number.
 
     >>> whole_seed(7)
     7
@@ -50,7 +51,7 @@ def whole_seed(seed: Seed) -> int:
 
 
 def check_seed(seed: Any) -> None:
-    """Refuse what is not a seed."""
+    """Refuse an invalid seed."""
     if seed is None or isinstance(seed, Generator):
         return
     if isinstance(seed, bool) or not isinstance(seed, Integral) or int(seed) < 0:

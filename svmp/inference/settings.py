@@ -1,4 +1,4 @@
-"""Numbers that a form can ask for: what a method or a step policy declares about its parameters."""
+"""Parameters of methods and step policies that a form can ask for."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Setting:
-    """One number of a method or a step policy.
+    """One numeric parameter of a method or a step policy.
 
     Attributes
     ----------
     default
         Value that a form starts with; text may be a fraction, as "1/512".
     low, high
-        Range that a form accepts. The class itself may refuse more.
+        Range that a form accepts. The class may have narrower limits.
     label
-        What the number is, in a few words.
+        Short description.
     whole
         Whether it must be a whole number.
     """

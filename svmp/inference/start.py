@@ -1,4 +1,4 @@
-"""Where inference starts: near the prior, moved at random so that no two factors are alike."""
+"""The start of inference: near the prior, with random perturbations to break symmetries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from svmp.network.validation import shown
 from svmp.network.variable import Variable
 
 UNSURE = 1e-6
-"""Probability that a start with probabilities of 0 leaves to all categories together."""
+"""Total probability that is spread over all categories where a start has probabilities of 0."""
 Init = Mapping[str, Any]
 """By variable: its mean (or probabilities), standard parameters by name, or a Posterior."""
 
@@ -46,14 +46,14 @@ def start(
             continue
         value = init.get(name)
         if isinstance(value, Posterior):
-            natural = former(variable, value)
+            natural = from_posterior(variable, value)
         else:
             prior = np.array(variable.conditional.to_children(q))
             check_domain(variable, np.arange(variable.size), prior)
             family, rng = variable.family, np.random.default_rng([seed, index])
             whole = isinstance(value, Mapping) and set(value) == set(family.parameters)
             natural = prior if whole else family.start(prior, rng)
-            natural = given(variable, natural, value) if name in init else natural
+            natural = from_values(variable, natural, value) if name in init else natural
         q.natural[name] = natural
         q.moments[name] = moments = variable.family.moments(natural)
         if name in init:
@@ -64,26 +64,26 @@ def start(
     for index, variable in enumerate((*network.hidden.values(), *network.observed.values())):
         if variable.conditional.selector is not None:
             if variable.hidden and variable.name not in init:
-                # Near the prior its elements are all alike, and so its components would become.
+                # Near the prior its elements are all alike, and its components would become so too.
                 read_rows(network, q, variable)
             rng = np.random.default_rng([seed, index, 1])
             seed_components(network, q, variable.conditional, init, rng)
     return q
 
 
-def former(variable: Variable, value: Posterior) -> Array:
-    """Return the natural parameter of a posterior that a former fit has found."""
+def from_posterior(variable: Variable, value: Posterior) -> Array:
+    """Return the natural parameter of the posterior of an earlier fit."""
     family, name = variable.family, variable.name
     same = type(value.family) is type(family) and value.plate == variable.plate.shape
     if not same or value.natural.shape != (variable.size, family.size):
         raise ModelError(f"init of '{name}' is the posterior of another kind of variable")
     if value.natural.dtype.kind not in "iuf":
-        raise ModelError(f"init of '{name}' is a posterior whose natural parameters are no numbers")
+        raise ModelError(f"init of '{name}' is a posterior whose parameters are not real numbers")
     return value.natural.astype(np.float64, order="C")
 
 
-def given(variable: Variable, natural: Array, value: Any) -> Array:
-    """Return the natural parameter that the user gave for a start."""
+def from_values(variable: Variable, natural: Array, value: Any) -> Array:
+    """Return the natural parameter of starting values that the user gave."""
     family, name = variable.family, variable.name
     if not isinstance(value, Mapping):
         main = next((p for p in family.parameters if p in ("mu", "p")), None)
@@ -99,12 +99,12 @@ def given(variable: Variable, natural: Array, value: Any) -> Array:
         raise ModelError(f"init of '{name}' has {shown(unknown)}; expected {list(standard)}")
     for parameter, array in value.items():
         standard[parameter] = numbers(variable, parameter, array, standard[parameter].shape[1:])
-    with np.errstate(all="ignore"):  # what is no distribution is refused by its name
+    with np.errstate(all="ignore"):  # improper distributions are refused later
         return family.natural(**standard)
 
 
 def numbers(variable: Variable, parameter: str, value: Any, events: tuple[int, ...]) -> Array:
-    """Return one parameter of a start as an array, an element a row."""
+    """Return one parameter of the start as an array with a row for each element."""
     what = f"init of '{variable.name}' has {parameter}"
     try:
         array = np.asarray(value)
@@ -123,7 +123,7 @@ def numbers(variable: Variable, parameter: str, value: Any, events: tuple[int, .
     if matrix and not is_symmetric(full).all():
         raise ModelError(f"{what} that is not symmetric")
     if parameter == "p":
-        total = full.sum(axis=1) if events else full  # one of two outcomes has what is left
+        total = full.sum(axis=1) if events else full  # the other outcome has 1 - p
         apart = np.isclose(total, 1, rtol=1e-6) if events else (total > 0) & (total < 1)
         if not (np.all(full >= 0) and np.all(apart)):
             rule = "at least 0 with sum 1" if events else "between 0 and 1, both excluded"
@@ -134,7 +134,7 @@ def numbers(variable: Variable, parameter: str, value: Any, events: tuple[int, .
 
 
 def check_finite(network: Network, q: Beliefs, rows: Mapping[str, Ints]) -> None:
-    """Refuse a start at which arithmetic has ended: some expected log density is not a number."""
+    """Refuse a start at which an expected log density is not finite."""
     for name, some in rows.items():
         variable = network.observed[name]
         sound = np.isfinite(variable.conditional.log_density(q, some))

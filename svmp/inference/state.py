@@ -1,4 +1,4 @@
-"""Everything about a run that changes, and nothing else."""
+"""The state of a run: everything that changes from one iteration to the next."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Measured:
     accesses, iteration
         When it was computed; -1 before the first.
     local_accesses
-        Accesses that it took to optimise the local variables of all groups for it.
+        Accesses that optimising the local variables of all groups took.
     """
 
     terms: dict[str, float] = field(default_factory=dict)
@@ -40,16 +40,16 @@ class Measured:
 
 @dataclass
 class Safety:
-    """What the guard against divergence keeps.
+    """The state of the guard against divergence.
 
     Attributes
     ----------
     start
-        Mean expected log density of the watched rows at the start: of any, and of the farthest.
+        Mean expected log density at the start, of the random rows and of the farthest (guard.py).
     sound
         The last q that was sound, where the method can diverge.
     damping, rollbacks
-        Factor by which steps are reduced since the run was rolled back, and how often it was.
+        Factor by which rollbacks have reduced the steps, and the number of rollbacks.
     """
 
     start: Array = field(default_factory=lambda: np.zeros(2))
@@ -60,7 +60,7 @@ class Safety:
 
 @dataclass
 class State:
-    """Everything about a run that changes.
+    """The state of a run.
 
     Attributes
     ----------
@@ -69,17 +69,17 @@ class State:
     iteration, accesses
         Number of iterations, and of rows read, so far.
     statistics
-        Of the natural gradient, for step policies that ask for them.
+        Statistics of the natural gradient, for step policies that use them.
     window
-        Of the stopping rule.
+        Averages of q, by which convergence is decided.
     measured
         The last exact bound.
     safety
-        What the guard against divergence keeps.
+        The state of the guard against divergence.
     trace
-        What happened on the way.
+        The table of bounds so far.
     seconds
-        Time that was spent before the run was resumed.
+        Time spent before the run was resumed.
     """
 
     q: Beliefs

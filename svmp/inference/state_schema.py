@@ -1,7 +1,7 @@
-"""How a `State` stands in a file: one table of its numbers, one of its arrays.
+"""The schema of a `State` in a checkpoint: one table of its numbers, one of its arrays.
 
-Writing and reading both follow from these tables, so that nothing is written that is not checked
-when it is read.
+Both writing and reading use these tables, so that everything that is written is checked when it is
+read.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from svmp.inference.window import SAMPLES
 from svmp.network.beliefs import Beliefs
 
 MOST_ROLLBACKS = 50
-"""A run that diverges is rolled back at most so often."""
+"""Most rollbacks of a run that diverges."""
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """A number of a state: where it is, and what it may be in a file."""
+    """A number of a state: its attribute path, and its check in a file."""
 
     path: str
     check: Check
 
     def get(self, state: State) -> Any:
-        """Return it."""
+        """Return the number."""
         return attrgetter(self.path)(state)
 
     def set(self, state: State, value: Any) -> None:
-        """Put it back."""
+        """Set the number."""
         *owner, name = self.path.split(".")
         setattr(attrgetter(".".join(owner))(state) if owner else state, name, value)
 
@@ -59,7 +59,7 @@ COUNTERS = {
     "accesses": Scalar("accesses", whole()),
     "rollbacks": Scalar("safety.rollbacks", whole(high=MOST_ROLLBACKS)),
     "damping": Scalar("safety.damping", number(2.0**-MOST_ROLLBACKS, 1)),
-    # Not a number after a divergence that was rolled back.
+    # NaN after a rollback.
     "moved": Scalar("window.moved", number(0, infinite=True, nan=True)),
     "bound_at": Scalar("measured.accesses", whole(-1)),
     "bound_iteration": Scalar("measured.iteration", whole(-1)),
@@ -73,7 +73,7 @@ DESCRIPTION: dict[str, Check] = {
     "seconds": number(0),
     "columns": trace_names,
 }
-"""The entries of a description that belong to the state."""
+"""The entries of the description that belong to the state."""
 ARRAYS = {
     "natural": "q.natural",
     "moments": "q.moments",
@@ -85,7 +85,7 @@ ARRAYS = {
     "sound": "safety.sound.natural",
     "sound_moments": "safety.sound.moments",
 }
-"""By kind of array, where those of each variable are; natural parameters before their moments."""
+"""By kind of array, the attribute path of its dict; natural parameters before their moments."""
 
 
 def describe_state(state: State, seconds: float) -> dict[str, Any]:
@@ -119,16 +119,16 @@ def declared_tensors(
     globals_: Collection[str],
     safe: bool,
 ) -> dict[str, Tensor]:
-    """Return what each array of a file must be.
+    """Declare the arrays of a file.
 
     Parameters
     ----------
     about, arrays
-        What the file says.
+        The description and the arrays of the file.
     families
         By stored variable, its number of elements and its family.
     globals_
-        Variables whose average the stopping rule keeps.
+        Variables that the convergence criterion averages.
     safe
         Whether the method cannot diverge, so that no sound q is kept.
     """
@@ -150,14 +150,14 @@ def declared_tensors(
         size, family = families[name]
         found[f"total/{name}"] = Tensor((size, family.size), proper(family, count))
     for name, (size, family) in families.items():
-        for kind in ("gradient", "square"):  # NaN where nothing was seen yet
+        for kind in ("gradient", "square"):  # NaN where there is no gradient yet
             if f"{kind}/{name}" in arrays:
                 found[f"{kind}/{name}"] = Tensor((size, family.size), anything)
     return found
 
 
 def restore_state(state: State, about: Mapping[str, Any], arrays: Tensors) -> None:
-    """Put a state where it was written; what a file does not have stays as it is."""
+    """Restore a state; arrays that the file does not have stay as they are."""
 
     def of(kind: str) -> dict[str, np.ndarray]:
         start = len(kind) + 1

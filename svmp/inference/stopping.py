@@ -1,4 +1,4 @@
-"""When a run must stop: its budget is spent, or the user pressed Ctrl-C."""
+"""When a run must stop: a limit is reached, or the user pressed Ctrl-C."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from types import FrameType
 
 @dataclass
 class Budget:
-    """What a run may spend; None means without limit."""
+    """The limits of a run; None means no limit."""
 
     max_sweeps: float | None = None
     max_accesses: float | None = None
@@ -27,7 +27,7 @@ class Budget:
         return time.perf_counter() - self.began
 
     def used(self, sweeps: float, accesses: int) -> float:
-        """Return the share of the tightest limit that is used up; 1 when it is reached."""
+        """Return the used share of the tightest limit; 1 when it is reached."""
         used = (sweeps, accesses, self.seconds)
         limits = (self.max_sweeps, self.max_accesses, self.max_seconds)
         shares = [u / limit for u, limit in zip(used, limits, strict=True) if limit is not None]
@@ -41,13 +41,13 @@ class Interrupt:
     Attributes
     ----------
     outer
-        That of the code around, which is told of it too.
+        The enclosing one, which is notified too.
     tell
-        Whether to say on stderr that it was heard.
+        Whether to print a notice on stderr.
     pressed
-        Whether it was pressed, here or in a part that catches it on its own.
+        Whether Ctrl-C was pressed, here or in a nested context.
     waiting
-        Whether it was pressed here, and no such part has come since: the next ends at once.
+        Whether it was pressed here, and no nested context has begun since: the next ends at once.
     """
 
     outer: Interrupt | None = None
@@ -56,7 +56,7 @@ class Interrupt:
     waiting: bool = False
 
     def press(self) -> None:
-        """Note it here and outside."""
+        """Set the flag here and in the enclosing contexts."""
         first, self.pressed = not self.pressed, True
         if self.tell and first:
             os.write(2, NOTICE)
@@ -70,10 +70,10 @@ _innermost: Interrupt | None = None
 
 @contextmanager
 def catch_interrupt(tell: bool = False) -> Iterator[Interrupt]:
-    """Turn the first Ctrl-C into a flag, so that no update is cut in half; a second one raises.
+    """Turn the first Ctrl-C into a flag, so that no update is interrupted; a second one raises.
 
-    Where Ctrl-C is ignored, it stays so. Of several of these inside each other, the innermost ends
-    first, and those outside know of it.
+    Where Ctrl-C is ignored, it stays so. Of nested contexts the innermost ends first, and the
+    enclosing ones are notified.
     """
     global _innermost
     main = threading.current_thread() is threading.main_thread()

@@ -1,4 +1,4 @@
-"""`print(fit)`: how a run ended, and its hidden variables as a table."""
+"""`print(fit)`: the status of a run, and a table of its hidden variables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ HEADS = ("variable", "family", "dims", "posterior means")
 
 
 def summarise(fit: RunRecord) -> str:
-    """Return the end of a run in a line, and a line for each hidden variable."""
+    """Return a line on how the run ended, and a line for each hidden variable."""
     end = (
         f"{fit.status}: bound {fit.bound:,.6g} after {fit.iterations:,} iterations, "
         f"{fit.accesses:,} accesses, {fit.seconds:,.3g} seconds"
@@ -23,7 +23,7 @@ def summarise(fit: RunRecord) -> str:
 
 def _line(q: Posterior) -> tuple[str, ...]:
     mean = q.mean
-    # Of a Categorical the mean has an axis more than the dims: that of the categories.
+    # The mean of a Categorical has one more axis than its dims: the categories.
     dims = ", ".join(f"{d}: {n:,}" for d, n in zip(q.dims, mean.shape, strict=False))
     ends = [f"{end:.4g}" for end in (mean.min(), mean.max())] if mean.size else ["none"]
     means = " to ".join(dict.fromkeys(ends))

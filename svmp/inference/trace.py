@@ -1,4 +1,4 @@
-"""What happened on the way, whenever the bound was computed."""
+"""The trace of a run: a table with a row for each bound."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HELD_OUT = "held_out"
 
 
 class Trace:
-    """A table of numbers that grows by a row for each bound that is computed.
+    """A table of numbers with a row for each bound.
 
     >>> trace = Trace()
     >>> trace.append(iteration=1, bound=-3.5)

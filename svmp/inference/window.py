@@ -1,4 +1,4 @@
-"""Whether q is at rest: how far its averages over stretches of a run are apart."""
+"""Whether q has converged: the distance between its averages over two stretches of a run."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.variable import Variable
 
 SAMPLES = 32
-"""Iterates of a stretch that its average is made of, at most: those between are hardly others."""
+"""Most iterates in the average of a stretch: more of them would hardly differ."""
 
 
 @dataclass
 class Window:
     """Averages of q over stretches of the run, and how far apart two of them are.
 
-    A stretch ends when its steps add up to 1: that is a sweep of full VB, and many iterations
-    where steps are small, so that a run does not seem at rest because its steps are. Of those many
-    some are averaged, at even distances.
+    A stretch ends when its steps add up to 1: this is one sweep of full VB, but many iterations
+    where steps are small, so that a run with small steps does not seem converged. Of many
+    iterations some are averaged, at even distances.
 
     Attributes
     ----------
     clock
         Sum of the steps since the stretch began.
     count, total
-        Iterates taken in since then, and the sum of their natural parameters.
+        Number of iterates added since then, and the sum of their natural parameters.
     last, last_moments
-        Averages of the stretch before, as natural parameters and as moments; at first, the start.
+        Averages of the previous stretch, as natural parameters and as moments; at first, the start.
     moved
-        How far the last two stretches were apart, in nats an element.
+        Distance between the last two stretches, in nats per element.
     """
 
     clock: float = 0.0
@@ -44,14 +44,14 @@ class Window:
 
     @classmethod
     def at(cls, q: Beliefs, names: list[str]) -> Window:
-        """Begin at q, with the variables of these names."""
+        """Return a window that starts at q, for the variables of these names."""
         natural, moments = ({n: a[n].copy() for n in names} for a in (q.natural, q.moments))
         return cls(last=natural, last_moments=moments)
 
-    def pass_by(self, q: Beliefs, step: float, hidden: Mapping[str, Variable]) -> float | None:
-        """Take in an iteration; return how far a stretch that ends with it is from the last one.
+    def add(self, q: Beliefs, step: float, hidden: Mapping[str, Variable]) -> float | None:
+        """Add an iteration; if a stretch ends with it, return its distance from the last one.
 
-        That is the symmetrised KL between their averages, in nats an element:
+        This is the symmetrised KL between their averages, in nats per element:
         KL(q || q') + KL(q' || q) = (lambda - lambda') . (m - m'), summed over all factors.
         """
         before, self.clock = self.clock, self.clock + step + 1e-12

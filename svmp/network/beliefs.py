@@ -11,7 +11,7 @@ from svmp.network.grid import Ints
 
 
 class Implicit(Protocol):
-    """A variable whose q is not stored: it follows from the q of the others whenever asked for."""
+    """A variable whose q is not stored, but computed from the q of the others."""
 
     def natural(self, q: Beliefs, elements: Ints) -> Array:
         """Return the natural parameters of some elements."""
@@ -35,10 +35,10 @@ class Beliefs:
     implicit
         Variables that are not stored, by name. They are in neither `natural` nor `moments`.
     row_moments
-        By table, a function that returns E[mu] and E[mu^2] of some of its rows, where there is a
-        faster way than to add up the terms of the mean.
+        By table, a compiled function that returns E[mu] and E[mu^2] of some of its rows, if there
+        is one.
     version
-        Number of changes so far, by which a cache can tell whether it is out of date.
+        Number of changes so far, by which caches are invalidated.
     """
 
     natural: dict[str, Array] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Beliefs:
     version: int = 0
 
     def copy(self) -> Beliefs:
-        """Return a copy that shares nothing that changes."""
+        """Return a copy with its own arrays."""
         natural, moments, means = (
             {name: array.copy() for name, array in arrays.items()}
             for arrays in (self.natural, self.moments, self.means)

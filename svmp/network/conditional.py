@@ -1,7 +1,7 @@
-"""p(x | parents) over the rows of x's table: a density, and where each parameter comes from.
+"""p(x | parents) over the rows of x's table: a density, and the slots of its parameters.
 
 In a mixture every row has one sub-row per component, weighted by the probability that the row's
-Categorical chose it. Without one there is a single sub-row of weight 1, the row itself. So
+Categorical chose it. Otherwise it has a single sub-row of weight 1, the row itself. So
 
     E[log p(x_r | pa)] = sum_k E[z_r = k] E[log p(x_r | pa_rk)]
 
@@ -30,7 +30,7 @@ from svmp.network.linear import Linear
 from svmp.network.slot import Slot
 
 CHUNK = 1 << 21
-"""How many numbers an array of messages may have, so that memory stays bounded."""
+"""Most numbers in an array of messages, to bound the memory."""
 
 
 class Conditional:
@@ -133,7 +133,7 @@ class Conditional:
         return [*chosen, *self.slots.values()]
 
     def parents(self) -> list[Symbol]:
-        """Return the variables it depends on, observed ones included."""
+        """Return the variables that it depends on, including observed ones."""
         seen = {v.name: v for slot in self.all_slots() for v in slot.variables}
         return list(seen.values())
 
@@ -149,7 +149,7 @@ class Conditional:
         return next((s for s in self.slots.values() if isinstance(s, Linear)), None)
 
     def given(self, q: Beliefs, subrows: Ints, but: str | None = None) -> Given:
-        """Return what the density conditions on, at each sub-row; one slot may be left out."""
+        """Return the moments of the parameters at each sub-row; one slot may be left out."""
         given = {n: slot.moments(q, subrows) for n, slot in self.slots.items() if n != but}
         for name, array in self.constants.items():
             given[name] = self.scope.look_up(array, subrows, subrows)
@@ -163,25 +163,25 @@ class Conditional:
         return variable.family.at(rows).statistics(variable.observed[rows])
 
     def subrows(self, rows: Ints) -> Ints:
-        """Return the sub-rows of each row, one row's after another's."""
+        """Return the sub-rows of each row, in the order of the rows."""
         if self.components == 1:
             return rows
         return (rows[:, None] * self.components + np.arange(self.components)).ravel()
 
     def weights(self, q: Beliefs, rows: Ints, components: Ints) -> Array:
-        """Return the probability that each row comes from the component beside it."""
+        """Return the probability that each row comes from the component at the same position."""
         assert self.selector is not None
         return self.selector.moments(q, rows)[np.arange(len(rows)), components]
 
     def to_children(self, q: Beliefs) -> Array:
-        """Return the messages to all children, which are the same each time if all is given."""
+        """Return the messages to all children; they are cached if no parameter is random."""
         if self.pools:
             one = self.kinds.one_of_each(np.arange(self.kinds.grid.size))
             return self.kinds.everywhere(self.to_child(q, one))
         return self.to_first(q, self.variable.size)
 
     def to_first(self, q: Beliefs, count: int) -> Array:
-        """Return the messages to the first children, the same each time if all is given."""
+        """Return the messages to the first children; they are cached if no parameter is random."""
         if self.parents():
             return self.to_child(q, np.arange(count))
         if count not in self._known:
@@ -214,14 +214,14 @@ class Conditional:
         return np.broadcast_to(log_density, subrows.shape).reshape(len(rows), self.components)
 
     def pooled_density(self, q: Beliefs, absent: Ints | None) -> float:
-        """E[log p(x_r | pa_r)] of all rows but some, kind by kind: it is linear in x's moments."""
+        """Sum of E[log p(x_r | pa_r)] over all rows but some, from mean moments by kind."""
         one = self.kinds.one_of_each(np.arange(self.kinds.grid.size))
         count, child = self.pooled(q, absent)
         density = self.factor.log_density(child, self.given(q, one))
         return float(count @ np.broadcast_to(density, one.shape))
 
     def pooled(self, q: Beliefs, absent: Ints | None) -> tuple[Ints, Array]:
-        """Return how many rows there are of each kind, but for some, and their mean moments."""
+        """Return the number of rows of each kind, without some, and their mean moments."""
         moments = q.moments[self.variable.name]
         if absent is None:
             return self.kinds.count(None), self.kinds.mean(moments)
@@ -236,14 +236,14 @@ class Conditional:
 
     @cached_property
     def kinds(self) -> Kinds:
-        """Rows of one kind have the same parameters."""
+        """Kinds of rows: those of one kind have the same parameters."""
         axes = {axis for slot in self.all_slots() for axis in slot.axes}
         axes |= {str(axis) for array in self.constants.values() for axis in array.axes}
         return Kinds.along(self.variable.plate, axes)
 
     @cached_property
     def pools(self) -> bool:
-        """Whether there are rows that are alike and few kinds of them, each of them hidden."""
+        """Whether rows can be pooled: they are hidden, and of few kinds."""
         hidden = self.variable.observed is None and self.selector is None
         few = self.kinds.each > 1 and self.kinds.grid.size <= self.chunk(1)
         return hidden and few and not self.factor.convex
@@ -257,7 +257,7 @@ class Conditional:
         child: Array | None = None,
         tangents: Array | None = None,
     ) -> Array:
-        """Return the message of each row to the element of the parent beside it.
+        """Return the message of each row to the element of the parent at the same position.
 
         Parameters
         ----------
@@ -268,8 +268,8 @@ class Conditional:
         child
             Moments of the child of each row, instead of those in q.
         tangents
-            For a convex factor, the moments of its parameter where the tangents touch, by sub-row;
-            by default the current ones.
+            For a convex factor, the moments of its parameter at the points of contact, by sub-row;
+            by default the current moments.
         """
         name, slot = self.slot_of(parent)
         if slot is self.selector:
@@ -325,12 +325,12 @@ class Conditional:
         return total
 
     def chunk(self, size: int) -> int:
-        """Return how many rows at a time keep arrays of (rows, components, size) bounded."""
+        """Return the number of rows in a block, which bounds arrays of (rows, components, size)."""
         widest = max([size, self.family.size, *(p.family.size for p in self.parents())])
         return max(1, CHUNK // (widest * self.components))
 
     def slot_of(self, parent: Symbol) -> tuple[str, Slot]:
-        """Return the parameter in which a variable stands, and its name."""
+        """Return the slot that a variable is in, and its name."""
         if self.selector is not None and any(v is parent for v in self.selector.variables):
             return "z", self.selector
         return next((n, s) for n, s in self.slots.items() if any(v is parent for v in s.variables))

@@ -1,7 +1,6 @@
 """An edge of the network: from a hidden variable to a table that depends on it.
 
-Its key says which rows of the table are children of which element; all that inference asks is the
-sum of their messages.
+Its key gives the rows of the table that are children of each element, whose messages are summed.
 """
 
 from __future__ import annotations
@@ -42,26 +41,26 @@ class Edge:
 
     @property
     def slot(self) -> Slot:
-        """Return the parameter of the child in which the parent stands."""
+        """The parameter of the child that the parent is in."""
         return self.conditional.slot_of(self.parent)[1]
 
     @cached_property
     def fan(self) -> int:
-        """How many sub-rows of one child depend on an element: all of them if it is shared."""
+        """Number of sub-rows of one child that depend on an element: all if it is shared."""
         axis = self.conditional.component_axis
         if axis is None or self.choosing or axis in self.slot.labels(self.parent):
             return 1
         return self.conditional.components
 
     def _pairs(self, rows: Ints) -> tuple[Ints, Ints]:
-        """List (element, row) or (element, sub-row), some perhaps twice."""
+        """List (element, row) or (element, sub-row) pairs, perhaps with duplicates."""
         if not self.choosing:
             rows = self.conditional.subrows(rows)
         return self.slot.pairs(self.parent, rows)
 
     @property
     def _reads_once(self) -> bool:
-        """Whether no pair is listed twice."""
+        """Whether `_pairs` has no duplicates."""
         return isinstance(self.slot, Single | Product)
 
     @property
@@ -80,11 +79,11 @@ class Edge:
         )
 
     def pairs_in(self, rows: Ints) -> tuple[Ints, Ints]:
-        """List every (element, row) among these rows, by element."""
+        """List the distinct (element, row) pairs of these rows, by element."""
         return self._distinct(*self._pairs(rows))
 
     def _distinct(self, elements: Ints, rows: Ints) -> tuple[Ints, Ints]:
-        """Sort pairs, and keep one of each."""
+        """Sort and deduplicate pairs."""
         pairs = np.sort(elements * self._row_count + rows)
         if not self._reads_once:
             pairs = pairs[np.flatnonzero(np.diff(pairs, prepend=-1))]
@@ -92,7 +91,7 @@ class Edge:
 
     @cached_property
     def _bases(self) -> Ints | None:
-        """For each element the first one of its sum, which has the same rows."""
+        """For each element the first one of its sum, if all of a sum have the same rows."""
         if self.choosing or not self.slot.shares_rows(self.parent):
             return None
         return self.slot.base(self.parent, np.arange(self.parent.size))
@@ -101,14 +100,14 @@ class Edge:
         return elements if self._bases is None else self._bases[elements]
 
     def _first_pairs(self, rows: Ints) -> tuple[Ints, Ints]:
-        """List the distinct (element, row) pairs, of elements with the same rows the first's."""
+        """List the distinct (element, row) pairs, of elements with the same rows only the first."""
         if self._bases is None:
             return self.pairs_in(rows)
         return self.slot.first_pairs(self.parent, self.conditional.subrows(rows))
 
     @cached_property
     def _key(self) -> sparse.csr_array:
-        """The rows of each element, or of those that stand for others."""
+        """The rows of each element, or only of the first of elements with the same rows."""
         elements, rows = self._first_pairs(self._present)
         shape = (self.parent.size, self._row_count)
         key = sparse.csr_array((np.ones(len(rows), dtype=np.int8), (elements, rows)), shape=shape)
@@ -117,7 +116,7 @@ class Edge:
 
     @property
     def crowded(self) -> bool:
-        """Whether there are so many rows that two must depend on one element, without counting."""
+        """Whether there are more reads than elements, so that some element has two rows."""
         if self.choosing or not self.slot.shares_rows(self.parent):
             return False
         size = self.conditional.variable.size
@@ -126,7 +125,7 @@ class Edge:
 
     @cached_property
     def children(self) -> Ints:
-        """How many rows depend on each element of the parent."""
+        """Number of rows that depend on each element of the parent."""
         return self.children_in(None)
 
     def mark(self, reached: Bools) -> None:
@@ -140,12 +139,12 @@ class Edge:
         reached |= marked if self._bases is None else marked[self._bases]
 
     def children_in(self, rows: Ints | None) -> Ints:
-        """Return how many of these rows, or of all, depend on each element of the parent.
+        """Return the number of these rows, or of all, that depend on each element of the parent.
 
-        One row of every kind is looked at, so that a mixture's components, which read all rows,
-        need no list of them.
+        Only one row of every kind is listed, so that the components of a mixture, which read all
+        rows, need no list of them.
         """
-        if self._kinds.each == 1:  # each row is of a kind of its own
+        if self._kinds.each == 1:  # all rows are of different kinds
             elements = self._firsts() if rows is None else None
             if elements is None:
                 rows = self._present if rows is None else rows
@@ -161,27 +160,27 @@ class Edge:
         return count[self._base(np.arange(self.parent.size))].astype(np.int64) // self.fan
 
     def _firsts(self) -> Ints | None:
-        """Return the element of every row, where none is missing and each reads one, or its sum."""
+        """Return the first element read by every row, if no row is missing and all read one sum."""
         whole = self.present is None and self.conditional.components == 1
         return self.slot.firsts(self.parent) if whole and not self.choosing else None
 
     def _times(self, rows: Ints | None) -> Ints:
-        """Return how many of these rows, or of all, are of each kind."""
+        """Return the number of these rows, or of all, of each kind."""
         return self._kinds.count(self.present if rows is None else rows)
 
     @cached_property
     def _kinds(self) -> Kinds:
-        """Rows of one kind depend on the same elements."""
+        """Kinds of rows: those of one kind depend on the same elements."""
         return Kinds.along(self.conditional.variable.plate, self.slot.labels(self.parent))
 
     def children_at(self, elements: Ints, owner: Ints, place: Ints) -> tuple[Ints, Ints]:
-        """Return some children by their place among an element's: whose, and their rows."""
+        """Return children by their position among those of an element: the owners, and the rows."""
         starts = self._key.indptr[self._base(elements)[owner]] + place * self.fan
         which, place = ragged(starts, np.full(len(starts), self.fan))
         return owner[which], self._key.indices[place].astype(np.int64)
 
     def colours(self) -> Ints | None:
-        """Number the parent's elements so that no two of one number meet in a sub-row."""
+        """Colour the parent's elements so that no two of one colour share a sub-row."""
         if self.choosing:
             return None
 
@@ -192,7 +191,7 @@ class Edge:
         return self.slot.colours(self.parent, rows)
 
     def rows_of(self, elements: Ints) -> tuple[Ints, Ints]:
-        """Return every row of these elements, and whose it is by position."""
+        """Return the rows of these elements, and the position of the element that owns each."""
         elements = self._base(elements)
         starts = self._key.indptr[elements].astype(np.int64)
         owner, place = ragged(starts, self._key.indptr[elements + 1] - starts)
@@ -210,10 +209,10 @@ class Edge:
         return self.conditional.message_sum(q, self.parent, elements, owner, rows, tangents)
 
     def pooled_message(self, q: Beliefs, elements: Ints) -> Array:
-        """Return the same for elements that read all of their rows, kind by kind.
+        """Return `message` for elements that read all of their rows, computed kind by kind.
 
-        A message is linear in the moments of the child. So rows that have the same parameters send
-        together as many times the message of their mean.
+        A message is linear in the moments of the child, so the sum over rows with the same
+        parameters is their number times the message of their mean moments.
         """
         kinds = self.conditional.kinds
         owner, rows = self.pairs_in(kinds.one_of_each(np.arange(kinds.grid.size)))

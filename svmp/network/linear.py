@@ -1,12 +1,12 @@
 """A mean that is linear in each Gaussian variable: biases, regressions, (bi-, tri-)linear models.
 
 The mean of a row is a sum of entries, mu = sum_e c_e prod_f x_f(e). An entry reads one element of
-each of its operands. Seen from one element x it is mu = a . x + b, where a and b are random and
-made of the other variables, so that a message (m_1, m_2) to (mu, mu^2) is to (x, x x^T)
+each of its operands. As a function of one element x it is mu = a . x + b, where a and b are random
+and depend on the other variables. So a message (m_1, m_2) to (mu, mu^2) becomes, to (x, x x^T),
 
     (m_1 E[a] + 2 m_2 E[a b],  m_2 E[a a^T]).
 
-For the paper's matrix factorization this is equation (6). All expectations are exact, also where
+For the paper's matrix factorization this is equation (6). All expectations are exact, even where
 two entries of a row share a variable (x y + y) or read entries of one vector.
 """
 
@@ -44,7 +44,7 @@ class Entries:
 
 @dataclass(frozen=True, eq=False)
 class LinearTerm:
-    """One term of the normal form, bound to the rows of a table."""
+    """One term of a mean in normal form, bound to the rows of a table."""
 
     scale: float
     constants: tuple[Labelled, ...]
@@ -54,7 +54,7 @@ class LinearTerm:
 
     @property
     def separable(self) -> bool:
-        """Whether two entries of one row never share an element, nor read entries of one vector."""
+        """Whether no two entries of a row share an element or read entries of one vector."""
         inner = set(self.scope.inner.labels)
         return all(dimension(r.variable) == 1 and r.carried == inner for r in self.readers)
 
@@ -69,7 +69,7 @@ class LinearTerm:
             )
             return self._entries(owner, rows[owner], inner, 1.0)
         line = np.zeros(len(rows), dtype=np.int64)
-        if len(self.design.axes) == 2:  # otherwise one line serves every row
+        if len(self.design.axes) == 2:  # otherwise all rows have the same line of the matrix
             line = self.scope.rows.coordinate(str(self.design.axes[0]), rows)
         matrix: Any = self.design.values
         starts = matrix.indptr[line].astype(np.int64)
@@ -84,7 +84,7 @@ class LinearTerm:
         return Entries(owner, rows, inner, coefficient)
 
     def touching(self, reader: Reader, elements: Ints, rows: Ints) -> Entries:
-        """List the entries of each row that read the element beside it."""
+        """List the entries of each row that read the element at the same position."""
         if self.design is None and reader.carried == set(self.scope.inner.labels):
             inner = reader.inner_of(elements)
             found = self._entries(np.arange(len(rows)), rows, inner, 1.0)
@@ -123,7 +123,7 @@ class Linear(Slot):
         return tuple(c for t in self.terms for c in (*t.constants, t.design) if c is not None)
 
     def mean(self, q: Beliefs, rows: Ints) -> Array:
-        """E[mu] of each row: remembered by q, or added up."""
+        """E[mu] of each row: stored in q, or computed."""
         if self.name in q.means:
             return q.means[self.name][rows]
         if self.name in q.row_moments:
@@ -141,7 +141,7 @@ class Linear(Slot):
         return stack(mean, mean**2 + self.variance(q, rows))
 
     def variance(self, q: Beliefs, rows: Ints) -> Array:
-        """Var[mu] of each row: the covariances of those of its entries that share a variable."""
+        """Var[mu] of each row: the sum of the covariances of entries that share a variable."""
         total = np.zeros(len(rows))
         for i, left in enumerate(self.terms):
             for right in self.terms[i:]:
@@ -241,7 +241,7 @@ class Linear(Slot):
         for term in self.terms:
             reader = term.reader(variable)
             if reader is not None:
-                design = () if term.design is None else term.design.axes  # it says who is read
+                design = () if term.design is None else term.design.axes  # of elements read
                 found |= reader.labels | {str(axis) for axis in design}
         return found
 
@@ -275,7 +275,7 @@ class Linear(Slot):
         return reads[0].base_of(elements) if len(reads) == 1 else elements
 
     def colours(self, variable: Symbol, rows: Callable[[], Ints]) -> Ints | None:
-        """Elements that stand in one sum are co-parents and must not be updated together."""
+        """Elements in one sum are co-parents and must not be updated together."""
         reads = [(t, r) for t in self.terms if (r := t.reader(variable)) is not None]
         if len(reads) == 1:
             ((term, reader),) = reads
@@ -287,7 +287,7 @@ class Linear(Slot):
     def shift(
         self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, change: Array
     ) -> Array:
-        """Return by how much E[mu] of each row moves when the element's mean moves by `change`."""
+        """Return the change of E[mu] of each row when the element's mean changes by `change`."""
         total = np.zeros(len(rows))
         for _, reader, at, a in self._touched(q, variable, elements, rows):
             component = reader.component(at.rows, at.inner)
@@ -304,7 +304,7 @@ def dimension(variable: Symbol) -> int:
 
 
 def scatter(values: Array, row: Ints, column: Ints, shape: tuple[int, ...]) -> Array:
-    """Add values up at (row, column) of a new array."""
+    """Sum values into a new array at (row, column)."""
     rows, columns = shape
     flat = np.bincount(row * columns + column, values, rows * columns)
     return flat.reshape(shape).astype(np.float64, copy=False)
@@ -317,7 +317,7 @@ def first(q: Beliefs, reader: Reader, at: Entries) -> Array:
 
 
 def shares(left: LinearTerm, right: LinearTerm, skip: Symbol | None = None) -> bool:
-    """Whether two terms have a variable in common, apart from one."""
+    """Whether two terms have a variable in common, other than `skip`."""
     return any(right.reader(r.variable) is not None for r in left.readers if r.variable is not skip)
 
 

@@ -1,7 +1,7 @@
-"""The network that a model declares, ready for inference: edges, child counts, blankets, bound.
+"""The network of a model as inference needs it: edges, child counts, Markov blankets, the bound.
 
-An edge leads from a hidden variable to a table that depends on it. Its key says which rows of the
-table are children of which element; all that inference asks is the sum of their messages.
+An edge leads from a hidden variable to a table that depends on it. Its key gives the rows of the
+table that are children of each element, whose messages are summed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def by_value(numbers: Ints) -> list[Ints]:
 
 
 class LazyDict(dict[str, Any]):
-    """What is worked out for a variable the first time that it is asked for."""
+    """Values by variable, computed on first access."""
 
     def __init__(self, make: Callable[[str], Any]) -> None:
         super().__init__()
@@ -58,12 +58,12 @@ class Network:
     edges
         For each hidden variable, the tables that depend on it.
     present
-        By variable, the rows of its table that count, or None for all. Missing rows do not. Nor do
-        those of barren elements, hidden ones without observed descendants, on which the evidence
-        does not depend: they send no messages to their parents and have no part in the bound.
+        By variable, the rows of its table that count, or None for all. Missing rows do not count,
+        nor do barren elements (hidden ones without observed descendants), on which the evidence
+        does not depend: they send no messages to their parents and are not in the bound.
     derived
-        What others derive from this network once and keep for the next run on it, such as sorted
-        rows. The network itself reads none of it.
+        Cache for what inference derives from this network, such as sorted rows, for the next run on
+        it. The network itself does not use it.
     """
 
     def __init__(self, model: Declaration) -> None:
@@ -95,7 +95,7 @@ class Network:
     def _reached(self, variable: Variable) -> Ints | None:
         """Return the elements with observed descendants, or None if all have some.
 
-        Without hidden parents it makes no difference, so that nothing is counted.
+        For variables without hidden parents it makes no difference, and None is returned.
         """
         if not any(parent.hidden for parent in variable.conditional.parents()):
             return None
@@ -111,14 +111,14 @@ class Network:
         return np.flatnonzero(self.child_counts[name] == 0)
 
     def follow_parents(self, q: Beliefs, names: Collection[str]) -> None:
-        """Give barren elements the q that their parents' q says, parents first."""
+        """Set barren elements to the prior given their parents' q, parents first."""
         for name in (n for n in self.hidden if n in names and n not in q.implicit):
             elements = self.barren(name)
             if len(elements):
                 self.move(q, name, elements, np.array(self.prior(q, name, elements)))
 
     def check(self) -> None:
-        """Refuse a model that leaves nothing to infer, or nothing to infer it from."""
+        """Refuse a model without hidden or without observed variables."""
         if not self.hidden:
             raise ModelError("the model has nothing hidden, so there is nothing to infer")
         if not self.observed:
@@ -129,13 +129,13 @@ class Network:
         return self.hidden[name] if name in self.hidden else self.observed[name]
 
     def rows(self, variable: Symbol) -> Ints:
-        """Return the rows of a table that count."""
+        """Return the rows of a table that count, see `present`."""
         present = self.present[variable.name]
         return np.arange(variable.size) if present is None else present
 
     @cached_property
     def child_counts(self) -> Mapping[str, Ints]:
-        """N_i of the paper: how many children each element of each hidden variable has."""
+        """N_i of the paper: the number of children of each element of each hidden variable."""
         return LazyDict(self._child_counts)
 
     def _child_counts(self, name: str) -> Ints:
@@ -144,14 +144,14 @@ class Network:
 
     @cached_property
     def sweep_accesses(self) -> int:
-        """How many accesses a sweep of full VB takes."""
+        """Number of accesses of a sweep of full VB."""
         return sum(int(self.child_counts[name].sum()) for name in self.hidden)
 
     @cached_property
     def colours(self) -> Mapping[str, Ints]:
-        """For each variable a number for each element: those of one number never meet in a row.
+        """For each variable a colour for each element: elements of one colour share no row.
 
-        They are in none of each other's Markov blankets, so they can be updated together.
+        They are not in each other's Markov blankets, so they can be updated together.
         """
         return LazyDict(self._colours)
 
@@ -170,14 +170,14 @@ class Network:
 
     @cached_property
     def coupling(self) -> dict[str, int]:
-        """For each variable, how many other elements stand with one of its own in a row, at most.
+        """For each variable, the largest number of other elements in a row with one of its own.
 
-        Variables of the rows themselves do not count: they are optimised before all others.
+        Local variables do not count: they are optimised before all others.
         """
         return self.coupling_beside(self.locals)
 
-    def coupling_beside(self, settled: Collection[str]) -> dict[str, int]:
-        """Return the coupling of each variable where some are optimised before all others."""
+    def coupling_beside(self, optimised: Collection[str]) -> dict[str, int]:
+        """Return the coupling of each variable where some are optimised before the others."""
         coupling = {}
         for name, edges in self.edges.items():
             widths = [
@@ -185,7 +185,7 @@ class Network:
                     s.width(p)
                     for s in e.conditional.slots.values()
                     for p in s.variables
-                    if p.hidden and p.name not in settled
+                    if p.hidden and p.name not in optimised
                 )
                 for e in edges
                 if not e.choosing
@@ -194,7 +194,7 @@ class Network:
         return coupling
 
     def grouped(self, dim: str) -> Grouping:
-        """Return what belongs to each element of a dim."""
+        """Return the grouping of rows and variables by the elements of a dim."""
         if dim not in self._groupings:
             group = group_by(self.model, self.edges, self.locals, dim)
             own = [name for name in self.default_order if name in group]
@@ -205,9 +205,9 @@ class Network:
         return self._groupings[dim]
 
     def draw_keys(self, name: str) -> Ints:
-        """Return for each element the first one that has the same children by its place in a sum.
+        """Return for each element the first one in its sum, which has the same children.
 
-        The factors of one user differ only in the slot at which the user's rows read them.
+        All factors of one user are read by the user's rows.
         """
         keys = np.arange(self.hidden[name].size)
         for edge in self.edges[name]:
@@ -216,7 +216,7 @@ class Network:
 
     @cached_property
     def locals(self) -> list[str]:
-        """Hidden variables of the rows themselves: each element is a parent of one row at most."""
+        """Local variables: each element is a parent of at most one row."""
         observed = [v.conditional for v in self.observed.values()]
         return [
             name
@@ -229,11 +229,11 @@ class Network:
 
     @cached_property
     def default_order(self) -> list[str]:
-        """The hidden variables as they were declared, but for two cases.
+        """The hidden variables in the order of declaration, with two exceptions.
 
-        Choices among components come before the components, which would else forget how they
-        differ. Precisions come after what they are the precisions of, which a poor start would
-        else smother.
+        Choices among components come first: updating the components before them would lose their
+        different starts. Precisions come last: estimated from a poor start they could
+        suppress the other variables.
         """
         first = dict.fromkeys(self.locals)
         first |= {n: None for n, edges in self.edges.items() if any(e.choosing for e in edges)}
@@ -259,9 +259,9 @@ class Network:
         return self.hidden[name].conditional.to_child(q, elements)
 
     def remember_means(self, q: Beliefs, but: Collection[str] = ()) -> None:
-        """Compute E[mu] of every row once, for a method that is going to read all rows.
+        """Compute E[mu] of every row once, for an iteration that reads all rows.
 
-        Some tables may be left out, and those with a faster way are.
+        The tables in `but` and those with compiled row moments are left out.
         """
         for variable in (*self.hidden.values(), *self.observed.values()):
             given, name = variable.conditional, variable.name
@@ -277,7 +277,7 @@ class Network:
                 q.means[name] = means
 
     def move(self, q: Beliefs, name: str, elements: Ints, natural: Array) -> None:
-        """Give elements a new natural parameter, and let all that q remembers follow."""
+        """Set the natural parameters of elements; update their moments and the means of rows."""
         variable = self.hidden[name]
         before = q.moments[name][elements]
         after = variable.family.at(elements).moments(natural)
@@ -306,19 +306,19 @@ class Network:
         return float(sum(p.sum() for p in self._parts(q, variable, self.rows(variable))))
 
     def terms(self, q: Beliefs, name: str, rows: Ints) -> Array:
-        """Return what each of some rows of a variable adds to the bound."""
+        """Return the terms of some rows of a variable in the bound."""
         variable = self.variable(name)
         return np.concatenate([np.zeros(0), *self._parts(q, variable, rows)])
 
     def _entropies(self, q: Beliefs, variable: Variable) -> Iterator[Array]:
-        """Yield what the elements of a hidden variable add to the bound for being uncertain."""
+        """Yield the entropy terms of the elements of a hidden variable, in blocks."""
         step, rows = variable.conditional.chunk(variable.family.size), self.rows(variable)
         for start in range(0, len(rows), step):
             some = rows[start : start + step]
             yield variable.family.at(some).free_entropy(q.natural[variable.name][some])
 
     def _parts(self, q: Beliefs, variable: Variable, rows: Ints) -> Iterator[Array]:
-        """Yield the terms of rows, so many at a time that memory stays bounded."""
+        """Yield the terms of rows in blocks, to bound the memory."""
         step = variable.conditional.chunk(variable.family.size)
         for start in range(0, len(rows), step):
             part = rows[start : start + step]

@@ -163,9 +163,9 @@ class MaskedSteps:
     users: NDArray[np.bool_]
     items: NDArray[np.bool_]
 
-    def __call__(self, look: StepContext) -> Any:
-        learns = self.users if look.variable == "u" else self.items
-        return np.where(learns, self.steps(look), STILL)
+    def __call__(self, context: StepContext) -> Any:
+        learns = self.users if context.variable == "u" else self.items
+        return np.where(learns, self.steps(context), STILL)
 
 
 def _start(users: Side, items: Side) -> dict[str, dict[str, Any]]:

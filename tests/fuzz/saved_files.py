@@ -111,8 +111,8 @@ class Statistics:
 
     statistics = True
 
-    def __call__(self, look: svmp.StepContext) -> Any:
-        signal = np.abs(look.gradient).max(axis=1) / np.sqrt(look.square.max(axis=1) + 1e-12)
+    def __call__(self, context: svmp.StepContext) -> Any:
+        signal = np.abs(context.gradient).max(axis=1) / np.sqrt(context.square.max(axis=1) + 1e-12)
         return np.where(np.isfinite(signal), np.clip(signal, 0.01, 1), 0.5)
 
 

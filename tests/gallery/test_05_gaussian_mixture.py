@@ -33,7 +33,7 @@ def begin(script):
     }
 
 
-def by_hand(x, init, sweeps, settled):
+def by_hand(x, init, sweeps, optimised):
     a, mean = init["weight"]["a"].copy(), init["mu"]["mu"].copy()
     k = len(a)
     cov = np.broadcast_to(np.linalg.inv(init["mu"]["tau"]), (k, 2, 2)).copy()
@@ -65,7 +65,7 @@ def by_hand(x, init, sweeps, settled):
             scatter += PRIOR["beta"] * (np.outer(mean[j], mean[j]) + cov[j])
             nu[j] = PRIOR["nu"] + size[j] + 1
             scale[j] = np.linalg.inv(np.linalg.inv(PRIOR["V"]) + scatter)
-    if settled:
+    if optimised:
         z = softmax(dirichlet_mean_log(a) + log_density())
     bound = (z * (dirichlet_mean_log(a) + log_density())).sum() + categorical_entropy(z)
     bound += dirichlet_term(PRIOR["a"], a) + mvnormal_entropy(cov)
@@ -88,7 +88,7 @@ def test_sweeps_and_bound_match_the_formulas(script, sweeps, kernels):
     """The compiled loops do not store z: theirs is the optimal one at the end of the sweep."""
     x = script.standardised(script.data())
     init = begin(script)
-    z, a, mean, cov, nu, scale, bound = by_hand(x, init, sweeps, settled=kernels)
+    z, a, mean, cov, nu, scale, bound = by_hand(x, init, sweeps, optimised=kernels)
     options = {"max_sweeps": sweeps, "tol": 0, "kernels": kernels}
     fit = svmp.fit(script.model(x), METHOD, init=init, **options)
     np.testing.assert_allclose(fit.mean("z"), z, atol=1e-9)

@@ -27,7 +27,7 @@ def corpus(script):
     return document[here], word[here], 20, len(vocabulary)
 
 
-def by_hand(document, word, documents, words, gamma, lam, sweeps, settled):
+def by_hand(document, word, documents, words, gamma, lam, sweeps, optimised):
     def shares():
         theta, phi = dirichlet_mean_log(gamma), dirichlet_mean_log(lam)
         return np.array(
@@ -41,7 +41,7 @@ def by_hand(document, word, documents, words, gamma, lam, sweeps, settled):
         for d, w, share in zip(document, word, z, strict=True):
             gamma[d] += share
             lam[:, w] += share
-    z = shares() if settled else z
+    z = shares() if optimised else z
     theta, phi = dirichlet_mean_log(gamma), dirichlet_mean_log(lam)
     bound = (z * (theta[document] + phi[:, word].T)).sum() + categorical_entropy(z)
     return z, gamma, lam, bound + dirichlet_term(0.2, gamma) + dirichlet_term(0.1, lam)

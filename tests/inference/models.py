@@ -42,7 +42,7 @@ def mixture() -> svmp.Model:
 
 
 def rates() -> svmp.Model:
-    """A chain of Gammas; no fused loop knows it."""
+    """A chain of Gammas, for which there are no compiled loops."""
     with svmp.Model(coords={"a": 3}) as model:
         b = svmp.Gamma("b", alpha=1, beta=1)
         g = svmp.Gamma("g", alpha=2, beta=b, dims="a")

@@ -1,4 +1,4 @@
-"""What a person can get wrong in a call of fit: refused before any work, by one sentence."""
+"""Invalid arguments of fit are refused before the run, in one sentence."""
 
 from __future__ import annotations
 
@@ -25,40 +25,40 @@ def refused(model: Any, *says: str, method: Any = None, **options: Any) -> None:
         assert part in text
 
 
-def test_nothing_hidden() -> None:
+def test_model_without_hidden_variables() -> None:
     with svmp.Model() as model:
         svmp.Normal("x", mu=0, tau=1, observed=[1.0])
     refused(model, "nothing hidden")
 
 
-def test_nothing_observed() -> None:
+def test_model_without_observed_variables() -> None:
     with svmp.Model() as model:
         svmp.Normal("x", mu=0, tau=1)
     refused(model, "nothing observed")
 
 
-def test_an_empty_model() -> None:
+def test_empty_model() -> None:
     with svmp.Model() as model:
         pass
     refused(model, "nothing")
 
 
 @pytest.mark.parametrize("model", [None, "model", svmp.Model], ids=repr)
-def test_not_a_model(model: Any) -> None:
+def test_model_must_be_a_model(model: Any) -> None:
     refused(model, "model")
 
 
 @pytest.mark.parametrize("method", ["full", svmp.FullVB, svmp.Model(), svmp.Nodewise()], ids=repr)
-def test_not_a_method(method: Any) -> None:
+def test_method_must_be_a_method(method: Any) -> None:
     refused(rates(), "method", method=method)
 
 
-def test_not_a_watch() -> None:
+def test_watch_must_be_callable() -> None:
     refused(rates(), "watch must be a function", watch=True)
 
 
 @pytest.mark.parametrize("steps", [0.5, "small", svmp.RobbinsMonro, svmp.FullVB()], ids=repr)
-def test_not_steps(steps: Any) -> None:
+def test_steps_must_be_a_policy(steps: Any) -> None:
     refused(rates(), "steps", steps=steps)
 
 
@@ -175,7 +175,7 @@ def test_init_of_normals(init: Any, says: str) -> None:
     ],
     ids=["negative", "zeros", "sum", "NaN", "rows", "categories"],
 )
-def test_init_of_a_choice(p: np.ndarray) -> None:
+def test_init_of_a_categorical(p: np.ndarray) -> None:
     refused(mixture(), "init", "'z'", init={"z": p})
 
 
@@ -192,7 +192,7 @@ def test_init_of_a_matrix() -> None:
 
 
 def test_init_of_trials() -> None:
-    """n is a part of the model, and not for a start to say."""
+    """n is part of the model and cannot be given in init."""
     with svmp.Model() as model:
         p = svmp.Beta("p", alpha=1, beta=1)
         svmp.Binomial("b", n=5, p=p)
@@ -202,7 +202,7 @@ def test_init_of_trials() -> None:
         refused(model, "init", "'b'", init={"b": {"p": wrong}})
 
 
-def test_init_by_the_posterior_of_something_else() -> None:
+def test_init_by_the_posterior_of_another_kind_of_variable() -> None:
     other = svmp.fit(rates(), svmp.FullVB())
     refused(ratings(), "init", "'u'", init={"u": other["g"]})
     refused(rates(), "init", "'b'", init={"b": other["g"]})
@@ -225,8 +225,8 @@ def test_init_by_a_posterior_with_its_axes_swapped() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e160, 1e200, 1e300])
-def test_numbers_that_cannot_be_squared(scale: float) -> None:
-    """Never a broken posterior: an error of svmp's own names the variable, and nothing warns."""
+def test_parameters_whose_squares_overflow(scale: float) -> None:
+    """An error of svmp names the variable, without NumPy warnings."""
 
     def declare_and_fit() -> None:
         with svmp.Model() as model:
@@ -239,7 +239,7 @@ def test_numbers_that_cannot_be_squared(scale: float) -> None:
 
 
 @pytest.mark.parametrize("scale", [1e160, 1e300])
-def test_data_that_cannot_be_squared(scale: float) -> None:
+def test_data_whose_squares_overflow(scale: float) -> None:
     def declare_and_fit() -> None:
         with svmp.Model() as model:
             u = svmp.Normal("u", mu=0, tau=1)
@@ -251,7 +251,7 @@ def test_data_that_cannot_be_squared(scale: float) -> None:
         declare_and_fit()
 
 
-def test_rates_that_cannot_be_multiplied() -> None:
+def test_rates_whose_product_overflows() -> None:
     with svmp.Model() as model:
         g = svmp.Gamma("g", alpha=1e200, beta=1)
         h = svmp.Gamma("h", alpha=1e200, beta=1)
@@ -260,7 +260,7 @@ def test_rates_that_cannot_be_multiplied() -> None:
         svmp.fit(model, svmp.FullVB())
 
 
-def test_a_step_too_long_is_caught() -> None:
-    """A step above 1 overshoots; what leaves its domain is named and never returned."""
+def test_steps_above_one_are_detected() -> None:
+    """Steps above 1 overshoot; the variable that leaves its domain is named."""
     with pytest.raises(svmp.ImproperError, match=r"'u' at .* Normal"):
-        svmp.fit(ratings(), svmp.FullVB(), steps=lambda look: 50.0, max_sweeps=20, tol=0)
+        svmp.fit(ratings(), svmp.FullVB(), steps=lambda context: 50.0, max_sweeps=20, tol=0)

@@ -1,4 +1,4 @@
-"""A run that is stopped, killed or damaged goes on to the same bits, or says why it cannot."""
+"""Interrupted and killed runs resume to the same bits; damaged checkpoints are refused."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def same_bits(a: svmp.Fit, b: svmp.Fit) -> bool:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("model", [ratings_model, topics_model], ids=["ratings", "topics"])
-def test_a_stopped_run_goes_on_to_the_same_bits(model, way, tmp_path):
+def test_resumed_run_gives_the_same_bits(model, way, tmp_path):
     method, steps = WAYS[way]
     network, path = model(), tmp_path / "run"
     whole = svmp.fit(network, method, steps=steps, max_sweeps=5, tol=0)
@@ -78,7 +78,7 @@ fit.save(sys.argv[2])
 
 
 def killed_and_resumed(folder: Path, moment: float) -> svmp.Fit:
-    """Kill a run after some seconds, again and again, until it gets to its end."""
+    """Kill and resume a run repeatedly until it ends."""
     script, path, end = folder / "run.py", folder / "run", folder / "end"
     script.write_text(RUN.format(tests=str(Path(__file__).parents[2])))
     for attempt in range(20):
@@ -100,7 +100,7 @@ def never_killed() -> svmp.Fit:
     return svmp.fit(ratings_model(), method, steps=steps, max_sweeps=4, tol=0)
 
 
-def test_a_killed_run_goes_on_to_the_same_bits(never_killed, tmp_path):
+def test_killed_run_resumes_to_the_same_bits(never_killed, tmp_path):
     assert same_bits(never_killed, killed_and_resumed(tmp_path, 1.5))
 
 
@@ -111,7 +111,7 @@ def test_killed_at_twenty_moments(never_killed, trial, tmp_path):
     assert same_bits(never_killed, killed_and_resumed(tmp_path, moment))
 
 
-def test_the_one_before_serves_when_the_last_is_damaged(tmp_path):
+def test_previous_checkpoint_is_read_if_the_last_is_damaged(tmp_path):
     model, path = ratings_model(), tmp_path / "run"
     whole = svmp.fit(model, svmp.FullVB(), max_sweeps=6, tol=0)
     svmp.fit(model, svmp.FullVB(), max_sweeps=3, tol=0, checkpoint=path, every=1)
@@ -121,19 +121,19 @@ def test_the_one_before_serves_when_the_last_is_damaged(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"\x00" * 100])
-def test_a_damaged_checkpoint_is_refused(content, tmp_path):
+def test_damaged_checkpoint_is_refused(content, tmp_path):
     path = tmp_path / "run"
     path.write_bytes(content)
     with pytest.raises(svmp.FileError, match="run: damaged"):
         svmp.fit(ratings_model(), resume=path)
 
 
-def test_a_checkpoint_that_is_not_there(tmp_path):
+def test_missing_checkpoint_is_refused(tmp_path):
     with pytest.raises(svmp.FileError, match="no such file"):
         svmp.fit(ratings_model(), resume=tmp_path / "none")
 
 
-def test_a_saved_fit_is_no_checkpoint(tmp_path):
+def test_saved_fit_is_refused_as_a_checkpoint(tmp_path):
     path = tmp_path / "fit"
     svmp.fit(ratings_model(), max_sweeps=1).save(path)
     with pytest.raises(svmp.FileError, match="not a checkpoint"):
@@ -145,15 +145,15 @@ def test_a_saved_fit_is_no_checkpoint(tmp_path):
     [(lambda: ratings_model(seed=1), "of 'r' differs"), (topics_model, "only the checkpoint has")],
     ids=["other data", "another model"],
 )
-def test_another_run_is_refused_with_the_difference(other, difference, tmp_path):
+def test_checkpoint_of_another_run_is_refused_with_the_difference(other, difference, tmp_path):
     path = tmp_path / "run"
     svmp.fit(ratings_model(), max_sweeps=1, checkpoint=path)
     with pytest.raises(svmp.FileError, match=difference):
         svmp.fit(other(), resume=path)
 
 
-def test_steps_of_ones_own_must_be_given_again(tmp_path):
-    def half(look):
+def test_user_defined_steps_must_be_given_again(tmp_path):
+    def half(context):
         return 0.5
 
     model, path = ratings_model(), tmp_path / "run"
@@ -170,14 +170,14 @@ def test_every_must_be_a_time_or_a_number(every, tmp_path):
         svmp.fit(ratings_model(), checkpoint=tmp_path / "run", every=every)
 
 
-def test_by_time(tmp_path):
+def test_checkpoints_by_time(tmp_path):
     path = tmp_path / "run"
     began = time.time()
     svmp.fit(ratings_model(), svmp.FullVB(), max_sweeps=30, tol=0, checkpoint=path, every="0.01s")
     assert path.stat().st_mtime >= began - 1
 
 
-def test_a_divergence_is_diagnosed():
+def test_divergence_is_diagnosed():
     model = ratings_model()
     fit = svmp.fit(model, svmp.Children(1), steps=svmp.RobbinsMonro(kappa=0.6))
     assert fit.status == "diverged"
@@ -197,5 +197,5 @@ def test_a_divergence_is_diagnosed():
     assert all(np.isfinite(fit.trace[c]).all() for c in fit.trace.columns)
 
 
-def test_a_sound_run_has_no_diagnosis():
+def test_run_without_divergence_has_no_diagnosis():
     assert svmp.fit(ratings_model(), max_sweeps=1).diagnosis is None

@@ -1,4 +1,4 @@
-"""A fit that ends at the default limit says so, and what to do; one with a limit of its own not."""
+"""The warning of a fit that ends at the default limit of sweeps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from svmp.inference import fit as fitting
 
 @pytest.fixture(autouse=True)
 def _few_sweeps(monkeypatch):
-    """Let the default limit be 20 sweeps, so that it is soon reached."""
+    """Set the default limit to 20 sweeps."""
     monkeypatch.setattr(fitting, "MAX_SWEEPS", 20)
     monkeypatch.setitem(svmp.fit.__kwdefaults__, "max_sweeps", 20)
 
@@ -34,7 +34,7 @@ def coin() -> svmp.Model:
     return model
 
 
-def test_the_default_limit_warns():
+def test_default_limit_warns():
     with pytest.warns(svmp.ConvergenceWarning) as caught:
         fit = svmp.fit(years(), svmp.FullVB())
     assert fit.status == "budget"
@@ -44,7 +44,7 @@ def test_the_default_limit_warns():
     assert caught[0].filename == __file__
 
 
-def test_the_default_method_is_not_told_to_use_the_default():
+def test_warning_recommends_the_default_method_only_for_others():
     with pytest.warns(svmp.ConvergenceWarning, match="centre") as caught:
         svmp.fit(years(), tol=0)
     assert "leave out" not in str(caught[0].message)
@@ -53,17 +53,17 @@ def test_the_default_method_is_not_told_to_use_the_default():
 @pytest.mark.parametrize(
     "limit", [{"max_sweeps": 5}, {"max_accesses": 300}, {"max_sweeps": None, "max_accesses": 10**4}]
 )
-def test_a_limit_of_ones_own_does_not(limit):
+def test_user_defined_limit_does_not_warn(limit):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert svmp.fit(years(), svmp.FullVB(), **limit).status == "budget"
 
 
-def test_a_fit_that_converged_does_not():
+def test_converged_fit_does_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert svmp.fit(coin()).status == "converged"
 
 
-def test_it_is_a_warning_for_users():
+def test_warning_is_a_user_warning():
     assert issubclass(svmp.ConvergenceWarning, UserWarning)

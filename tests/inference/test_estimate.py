@@ -1,4 +1,4 @@
-"""The estimate of the bound: unbiased, with the right standard error, and without effect."""
+"""Estimates of the bound are unbiased, with correct standard errors, and do not change the run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .test_checkpoint import ratings_model, same_bits, topics_model
 
 
 def gaps() -> svmp.Model:
-    """A mixture with missing rows, whose choices are left without a child."""
+    """A mixture with missing rows, whose Categoricals have no child."""
     x = np.array([-3.0, np.nan, 2.5, 4.0, np.nan, -2.0, np.nan, 0.5, np.nan])
     with svmp.Model(coords={"k": 2, "row": 9}) as model:
         w = svmp.Dirichlet("w", a=1, dims="k")
@@ -32,7 +32,7 @@ def gaps() -> svmp.Model:
 
 
 def two_tables() -> svmp.Model:
-    """Local scores of two entries a row; a row is in one table or the other."""
+    """Local scores with two entries per row; each row is in one of two tables."""
     rng = np.random.default_rng(3)
     y, n = rng.normal(size=7), rng.normal(size=7)
     y[[1, 4]], n[[0, 2, 3, 5, 6]] = np.nan, np.nan
@@ -45,7 +45,7 @@ def two_tables() -> svmp.Model:
 
 
 def clusters() -> svmp.Model:
-    """A local scale of a mixture's row, which all of the row's components share."""
+    """A mixture with a local scale for each row, shared by all components."""
     rng = np.random.default_rng(4)
     with svmp.Model(coords={"k": 3, "row": 6}) as model:
         w = svmp.Dirichlet("w", a=1, dims="k")
@@ -72,10 +72,10 @@ def exact(network: Network, q, optimise: bool) -> float:
 
 @pytest.mark.parametrize("optimise", [True, False], ids=["optimal", "as in q"])
 @pytest.mark.parametrize("build", SMALL, ids=lambda f: f.__name__)
-def test_over_all_samples_the_mean_and_the_variance_are_right(
+def test_mean_and_variance_over_all_samples_are_unbiased(
     build: Callable[[], svmp.Model], optimise: bool
 ) -> None:
-    """Also the squared standard error is unbiased, for the variance over all samples."""
+    """The squared standard error is an unbiased estimate of the variance over all samples."""
     network = Network(build())
     q, whole = anywhere(network, seed=1), every_row(network)
     before = q.copy()
@@ -100,7 +100,7 @@ def test_over_all_samples_the_mean_and_the_variance_are_right(
 
 
 @pytest.mark.parametrize("build", SMALL, ids=lambda f: f.__name__)
-def test_a_sample_of_all_rows_is_the_bound(build: Callable[[], svmp.Model]) -> None:
+def test_sample_of_all_rows_gives_the_exact_bound(build: Callable[[], svmp.Model]) -> None:
     network = Network(build())
     q, whole = anywhere(network, seed=2), every_row(network)
     found, se = Estimator(network, tables(network)).estimate(q, whole, optimise=True)
@@ -110,7 +110,7 @@ def test_a_sample_of_all_rows_is_the_bound(build: Callable[[], svmp.Model]) -> N
 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Let everything count as large, or nothing."""
+    """Set the number of rows from which estimates are made."""
 
     def set_size(rows: int) -> None:
         monkeypatch.setattr(estimate, "LARGE", rows)
@@ -121,7 +121,7 @@ def large(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
 
 @pytest.mark.parametrize("build", [ratings_model, topics_model], ids=["ratings", "topics"])
-def test_the_standard_error_is_that_of_the_draws(
+def test_standard_error_matches_the_spread_of_draws(
     build: Callable[[], svmp.Model], large: Callable[[int], None]
 ) -> None:
     """Of 400 estimates, the distances from the bound in standard errors have mean 0 and sd 1."""
@@ -138,7 +138,7 @@ def test_the_standard_error_is_that_of_the_draws(
     assert 0.85 < distance.std() < 1.2
 
 
-def test_draws_are_those_of_the_seed_and_the_iteration(large: Callable[[int], None]) -> None:
+def test_draws_depend_on_the_seed_and_the_iteration_only(large: Callable[[int], None]) -> None:
     large(0)
     estimator = Estimator.of(Network(topics_model()))
     assert estimator is not None
@@ -161,7 +161,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("build", [ratings_model, topics_model], ids=["ratings", "topics"])
-def test_a_run_is_the_same_with_and_without_estimates(
+def test_estimates_do_not_change_the_run(
     build: Callable[[], svmp.Model], way: str, large: Callable[[int], None]
 ) -> None:
     method, steps = WAYS[way]
@@ -192,8 +192,8 @@ def test_estimates_cost_little(large: Callable[[int], None]) -> None:
     assert (np.diff(fit.trace["accesses"])[estimated[1:]] >= estimator.accesses()).all()
 
 
-def test_more_than_a_hundred_thousand_rows() -> None:
-    """The constants as they are: ten estimates at most for an exact bound, near it at rest."""
+def test_estimates_with_more_than_100_000_rows() -> None:
+    """With the default constants: at most ten estimates per exact bound, close to it at the end."""
     heads = np.arange(120_000) % 3 == 0
     with svmp.Model() as model:
         p = svmp.Beta("p", alpha=1, beta=1)
@@ -212,7 +212,7 @@ def test_small_data_are_not_estimated() -> None:
     assert Estimator.of(Network(ratings_model())) is None
 
 
-def test_an_estimate_from_rows_that_are_all_alike_is_no_exact_bound(
+def test_estimate_from_identical_rows_has_a_positive_standard_error(
     large: Callable[[int], None],
 ) -> None:
     large(0)
@@ -233,13 +233,13 @@ class Stops:
     def __init__(self, last: int | None = None) -> None:
         self.last = last
 
-    def __call__(self, look: svmp.StepContext) -> float:
-        if look.iteration == self.last:
+    def __call__(self, context: svmp.StepContext) -> float:
+        if context.iteration == self.last:
             raise ZeroDivisionError
         return 0.5
 
 
-def test_a_killed_run_goes_on_to_the_same_trace(large: Callable[[int], None], tmp_path) -> None:
+def test_killed_run_resumes_to_the_same_trace(large: Callable[[int], None], tmp_path) -> None:
     large(0)
     model, method, path = topics_model(), svmp.Batch(20), tmp_path / "run"
     whole = svmp.fit(model, method, steps=Stops(), max_sweeps=20, tol=0)
@@ -253,7 +253,7 @@ def test_a_killed_run_goes_on_to_the_same_trace(large: Callable[[int], None], tm
         np.testing.assert_array_equal(whole.trace[column], resumed.trace[column])
 
 
-def test_a_band_around_estimates(large: Callable[[int], None]) -> None:
+def test_plot_has_a_band_around_estimates(large: Callable[[int], None]) -> None:
     large(0)
     fit = svmp.fit(ratings_model(), svmp.Batch(200), max_sweeps=8, tol=0)
     ax = fit.plot()
@@ -265,7 +265,7 @@ def test_a_band_around_estimates(large: Callable[[int], None]) -> None:
     ax.figure.canvas.draw()
 
 
-def test_estimates_in_the_line_of_progress(
+def test_progress_line_shows_estimates(
     large: Callable[[int], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     large(0)

@@ -1,4 +1,4 @@
-"""A fit in a file and back; and every file that is not one is refused with the reason."""
+"""Saving and loading fits; other files are refused with the reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def path(fit: svmp.Fit, tmp_path: Path) -> Path:
     return path
 
 
-def test_everything_comes_back(fit: svmp.Fit, path: Path) -> None:
+def test_all_fields_are_loaded(fit: svmp.Fit, path: Path) -> None:
     again = svmp.load(path)
     assert again.status == fit.status
     assert again.bound_terms == fit.bound_terms
@@ -54,13 +54,13 @@ def test_everything_comes_back(fit: svmp.Fit, path: Path) -> None:
         assert back.parameters.keys() == q.parameters.keys()
 
 
-def test_a_saved_fit_starts_another(path: Path) -> None:
+def test_loaded_fit_can_be_the_start_of_another(path: Path) -> None:
     again = svmp.load(path)
     more = svmp.fit(every_family(), svmp.FullVB(), init=again.posteriors, max_sweeps=1)
     assert again.bound <= more.bound <= again.bound + 1e-4
 
 
-def test_saving_what_was_loaded_gives_the_same_file(path: Path, tmp_path: Path) -> None:
+def test_saving_a_loaded_fit_gives_the_same_file(path: Path, tmp_path: Path) -> None:
     svmp.load(path).save(tmp_path / "again.svmp")
     assert (tmp_path / "again.svmp").read_bytes() == path.read_bytes()
 
@@ -71,7 +71,7 @@ def test_paths_are_strings_or_paths(fit: svmp.Fit, tmp_path: Path) -> None:
     assert svmp.load(tmp_path / "a").bound == fit.bound
 
 
-def test_nothing_is_left_beside_the_file(path: Path) -> None:
+def test_saving_leaves_no_other_files(path: Path) -> None:
     assert [p.name for p in path.parent.iterdir()] == ["fit.svmp"]
 
 
@@ -116,36 +116,36 @@ def refused(path: Path) -> str:
     return text
 
 
-def test_no_file(tmp_path: Path) -> None:
+def test_missing_file(tmp_path: Path) -> None:
     assert "no such file" in refused(tmp_path / "nowhere")
 
 
-def test_a_folder(tmp_path: Path) -> None:
+def test_folder(tmp_path: Path) -> None:
     refused(tmp_path)
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"x", b"not a fit at all\n" * 20, b"\x00" * 64, b"\xff" * 64]
 )
-def test_a_file_of_another_kind(tmp_path: Path, content: bytes) -> None:
+def test_file_of_another_kind(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "f").write_bytes(content)
     refused(tmp_path / "f")
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.5, 0.9, 0.999])
-def test_a_file_cut_short(path: Path, share: float) -> None:
+def test_truncated_file(path: Path, share: float) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * share)])
     refused(path)
 
 
-def test_a_file_with_something_after_its_end(path: Path) -> None:
+def test_file_with_trailing_bytes(path: Path) -> None:
     path.write_bytes(path.read_bytes() + b"more")
     refused(path)
 
 
-def test_a_damaged_header(path: Path) -> None:
-    """Every byte of the header that is changed is noticed, or changes nothing but a name."""
+def test_damaged_header(path: Path) -> None:
+    """A changed byte of the header is detected, or changes only a name."""
     whole = path.read_bytes()
     size = int.from_bytes(whole[:8], "little")
     for place in range(0, 8 + size, max(1, size // 60)):
@@ -154,7 +154,7 @@ def test_a_damaged_header(path: Path) -> None:
             svmp.load(path)
 
 
-def test_a_foreign_safetensors_file(tmp_path: Path) -> None:
+def test_safetensors_file_of_another_program(tmp_path: Path) -> None:
     save_file({"weights": np.ones(3)}, tmp_path / "f")
     assert "not one that svmp saved" in refused(tmp_path / "f")
     save_file({"weights": np.ones(3)}, tmp_path / "f", metadata={"format": "pt"})
@@ -162,7 +162,7 @@ def test_a_foreign_safetensors_file(tmp_path: Path) -> None:
 
 
 def rewritten(path: Path, change: Any) -> Path:
-    """Write the file anew with its description or its tensors changed."""
+    """Rewrite the file with a changed description or changed tensors."""
     with safe_open(path, framework="numpy") as file:
         about = json.loads(file.metadata()["svmp"])
         tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
@@ -174,11 +174,11 @@ def rewritten(path: Path, change: Any) -> Path:
     return path
 
 
-def test_a_rewritten_file_is_sound(path: Path, fit: svmp.Fit) -> None:
+def test_rewritten_file_is_valid(path: Path, fit: svmp.Fit) -> None:
     assert svmp.load(rewritten(path, lambda about, tensors: None)).bound == fit.bound
 
 
-def test_a_newer_format(path: Path) -> None:
+def test_newer_format(path: Path) -> None:
     rewritten(path, lambda about, tensors: about.update(format=999))
     assert "newer" in refused(path)
 
@@ -237,11 +237,11 @@ WRONG = {
 
 
 @pytest.mark.parametrize("change", WRONG.values(), ids=WRONG.keys())
-def test_a_file_that_says_something_else(path: Path, change: Any) -> None:
+def test_invalid_contents_are_refused(path: Path, change: Any) -> None:
     refused(rewritten(path, change))
 
 
-def test_saving_where_one_cannot(fit: svmp.Fit, tmp_path: Path) -> None:
+def test_saving_to_an_impossible_path(fit: svmp.Fit, tmp_path: Path) -> None:
     with pytest.raises(svmp.FileError, match="nowhere"):
         fit.save(tmp_path / "nowhere" / "fit.svmp")
     folder = tmp_path / "folder"
@@ -252,7 +252,7 @@ def test_saving_where_one_cannot(fit: svmp.Fit, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_saving_where_one_may_not(fit: svmp.Fit, tmp_path: Path) -> None:
+def test_saving_without_permission(fit: svmp.Fit, tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(svmp.FileError, match="fit"):
         fit.save(tmp_path / "fit.svmp")
@@ -261,7 +261,7 @@ def test_saving_where_one_may_not(fit: svmp.Fit, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "size"), [("BF16", 4), ("F8_E4M3", 2)])
 @pytest.mark.parametrize("about", [{}, {"svmp": "{}"}], ids=["foreign", "svmp"])
-def test_numbers_that_numpy_lacks(
+def test_dtypes_that_numpy_lacks(
     tmp_path: Path, kind: str, size: int, about: dict[str, str]
 ) -> None:
     weights = {"dtype": kind, "shape": [2], "data_offsets": [0, size]}

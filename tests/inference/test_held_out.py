@@ -1,4 +1,4 @@
-"""The score of held-out values: closed forms, refusals, and no effect on the run."""
+"""The score of held-out values: closed forms and refusals; it does not change the run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def coin(observed: Any = (1, 0, 1, NAN, NAN, NAN)) -> svmp.Model:
 HELD = {"x": [NAN, NAN, NAN, 1, 0, NAN]}
 
 
-def test_a_coin() -> None:
+def test_score_of_a_coin() -> None:
     """After 2 of 3: q is Beta(3, 3), and E[log p] = E[log (1 - p)] = psi(3) - psi(6)."""
     fit = svmp.fit(coin(), held_out=HELD)
     expected = digamma(3) - digamma(6)
@@ -37,7 +37,7 @@ def test_a_coin() -> None:
     assert one < np.log(0.5)  # Jensen: the predictive probability is 3 / 6
 
 
-def test_the_base_measure_counts() -> None:
+def test_score_includes_the_base_measure() -> None:
     """Counts with a Gamma rate: E[log p(y)] = y E[log rate] - E[rate] - log y!."""
     counts = np.ma.masked_array([3, 4, 8, 0], mask=[0, 0, 0, 1])
     with svmp.Model() as model:
@@ -51,7 +51,7 @@ def test_the_base_measure_counts() -> None:
     assert expected < predictive
 
 
-def test_a_normal_with_keys() -> None:
+def test_score_of_a_normal_with_keys() -> None:
     """E[log N(y; mu, 1)] = log N(y; m, 1) - s^2 / 2, over the groups of the held-out rows."""
     group, y = np.array([0, 0, 1, 1, 1, 0]), np.array([1.0, 2.0, NAN, -1.0, NAN, NAN])
     truth = np.array([NAN, NAN, 0.3, NAN, -2.0, 1.4])
@@ -66,7 +66,7 @@ def test_a_normal_with_keys() -> None:
 
 
 @pytest.mark.parametrize("kernels", [True, False])
-def test_ratings(kernels: bool) -> None:
+def test_score_of_ratings(kernels: bool) -> None:
     """E[log N(r; u . v, 1)] has the variance of u . v, factor by factor."""
     rng = np.random.default_rng(5)
     user, item, rating = rng.integers(9, size=90), rng.integers(7, size=90), rng.normal(size=90)
@@ -113,7 +113,7 @@ def mixture_score(fit: svmp.Fit, held: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("method", [svmp.FullVB(), svmp.Batch(10), svmp.Children(5)])
-def test_a_mixture(method: Any) -> None:
+def test_score_of_a_mixture(method: Any) -> None:
     model, held = mixture()
     fit = svmp.fit(model, method, held_out={"x": held}, max_sweeps=20)
     expected = mixture_score(fit, held)
@@ -121,7 +121,7 @@ def test_a_mixture(method: Any) -> None:
     assert fit.held_out(model, {"x": held}) == pytest.approx(expected, rel=1e-10)
 
 
-def test_words_of_topics() -> None:
+def test_score_of_words() -> None:
     """The mean of log sum_k exp(E[log theta_dk] + E[log phi_kw])."""
     rng = np.random.default_rng(1)
     doc, word = rng.integers(0, 5, 200), rng.integers(0, 9, 200)
@@ -165,8 +165,8 @@ def test_locals_that_share_a_row_are_optimised_together() -> None:
     assert fit.trace["held_out"][-1] == pytest.approx(np.mean(scores), rel=1e-8)
 
 
-def test_a_local_with_a_row_in_training_stays() -> None:
-    """Two readings of one choice: the second is scored under q of the choice, given the first."""
+def test_local_variable_with_a_row_in_training_is_not_changed() -> None:
+    """Two observations of one Categorical: the second is scored under its q given the first."""
     x, y = np.array([-2.0, 2.5, 1.0, -1.5]), np.array([NAN, NAN, NAN, NAN])
     with svmp.Model(coords={"k": 2, "row": 4}) as model:
         w = svmp.Dirichlet("w", a=1, dims="k")
@@ -185,7 +185,7 @@ def test_a_local_with_a_row_in_training_stays() -> None:
     assert fit.trace["held_out"][-1] == pytest.approx(np.mean(each), rel=1e-9)
 
 
-def test_the_score_changes_nothing_else() -> None:
+def test_score_does_not_change_the_run() -> None:
     model, held = mixture()
     for method in (svmp.FullVB(), svmp.Batch(10)):
         plain = svmp.fit(model, method, max_sweeps=10)
@@ -212,8 +212,8 @@ def test_estimates_have_a_score_too(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ([1, 0], "held_out must be values by variable"),
         ({}, "held_out must be values by variable"),
-        ({"p": 0.5}, "no observed variable; there are"),
-        ({3: [1.0]}, "no observed variable"),
+        ({"p": 0.5}, "not an observed variable; there are"),
+        ({3: [1.0]}, "not an observed variable"),
         ({"x": [1, 0]}, r"held_out: .* shape \(2,\) instead of \(6,\)"),
         ({"x": None}, "held_out: "),
         ({"x": ["a"] * 6}, "held_out: .* are not numbers"),
@@ -231,8 +231,8 @@ def test_refusals(values: Any, reason: str) -> None:
         fit.held_out(coin(), values)
 
 
-def test_few_values_far_from_zero_are_held_out_like_any_others() -> None:
-    """In training such values would leave no digits for a variance; the score needs none."""
+def test_few_values_far_from_zero_can_be_held_out() -> None:
+    """In training such values are refused, as their variance would be lost in rounding."""
     y = np.array([1e6 - 50, 1e6 + 50, NAN, NAN])
     with svmp.Model() as model:
         mu = svmp.Normal("mu", mu=1e6, tau=1)
@@ -243,7 +243,7 @@ def test_few_values_far_from_zero_are_held_out_like_any_others() -> None:
     assert fit.trace["held_out"][-1] == pytest.approx(each.mean(), abs=1e-3)
 
 
-def test_the_model_must_be_that_of_the_fit() -> None:
+def test_model_must_be_that_of_the_fit() -> None:
     fit = svmp.fit(coin())
     model, held = mixture()
     with pytest.raises(svmp.ModelError, match="the fit has q of"):
@@ -252,7 +252,7 @@ def test_the_model_must_be_that_of_the_fit() -> None:
         fit.held_out(HELD, HELD)
 
 
-def test_a_resumed_run_has_the_same_column(tmp_path: Any) -> None:
+def test_resumed_run_has_the_same_column(tmp_path: Any) -> None:
     model, held = mixture()
     path, method = tmp_path / "run", svmp.Batch(10)
     options: dict[str, Any] = {"tol": 0, "held_out": {"x": held}}
@@ -271,7 +271,7 @@ def test_a_resumed_run_has_the_same_column(tmp_path: Any) -> None:
         np.testing.assert_array_equal(whole.trace[column], resumed.trace[column])
 
 
-def test_held_out_from_the_middle_of_a_run_is_refused(tmp_path: Any) -> None:
+def test_adding_held_out_values_on_resume_is_refused(tmp_path: Any) -> None:
     model, held = mixture()
     path = tmp_path / "run"
     svmp.fit(model, max_sweeps=2, checkpoint=path)
@@ -279,7 +279,7 @@ def test_held_out_from_the_middle_of_a_run_is_refused(tmp_path: Any) -> None:
         svmp.fit(model, resume=path, held_out={"x": held})
 
 
-def test_it_is_kept_in_a_saved_fit(tmp_path: Any) -> None:
+def test_score_is_saved_with_the_fit(tmp_path: Any) -> None:
     fit = svmp.fit(coin(), held_out=HELD)
     fit.save(tmp_path / "fit")
     again = svmp.load(tmp_path / "fit")

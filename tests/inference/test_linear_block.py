@@ -1,4 +1,4 @@
-"""Linear terms that share rows are solved together: against least squares and exact posteriors."""
+"""Joint updates of linear terms, compared with least squares and exact posteriors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def years(seed: int, count: int = 1) -> tuple[np.ndarray, np.ndarray]:
 
 @with_and_without
 @pytest.mark.parametrize("tau", [None, 0.25], ids=["noise learned", "noise known"])
-def test_an_uncentred_year_has_the_slope_of_least_squares(kernels, tau):
+def test_slope_of_an_uncentred_year_is_that_of_least_squares(kernels, tau):
     x, y = years(0)
     fit = svmp.fit(trend([x], y, tau), kernels=kernels)
     expected = np.linalg.lstsq(np.stack([np.ones_like(x), x], 1), y, rcond=None)[0]
@@ -70,7 +70,7 @@ def test_several_uncentred_covariates(kernels):
 
 
 @with_and_without
-def test_a_polynomial_of_the_year(kernels):
+def test_polynomial_of_an_uncentred_year(kernels):
     x, y = years(2)
     y = y + 0.01 * (x - 1985) ** 2
     fit = svmp.fit(trend([x, x**2], y, weak=1e-14), kernels=kernels)
@@ -82,7 +82,7 @@ def test_a_polynomial_of_the_year(kernels):
 
 
 @with_and_without
-def test_an_intercept_for_each_group(kernels):
+def test_intercept_for_each_group(kernels):
     rng = np.random.default_rng(3)
     group = rng.integers(0, 25, 400)
     x = rng.uniform(1950, 2020, 400)
@@ -140,7 +140,7 @@ def logistic() -> svmp.Model:
 
 
 def vectors() -> svmp.Model:
-    """Vectors of each group, a number, a sparse design, and factors that are no part of it."""
+    """Vectors by group, a scalar, a sparse design, and factors that are not in the block."""
     rng = np.random.default_rng(7)
     group, x = rng.integers(0, 4, 120), rng.normal(2, 1, (120, 3))
     design = sparse.random_array((120, 5), density=0.4, rng=rng)
@@ -189,14 +189,14 @@ def solve(network: Network, q: Any) -> Info:
 
 
 @every_network
-def test_who_is_in_the_block(name):
+def test_variables_in_the_block(name):
     declare, members = NETWORKS[name]
     assert find_blocks(Network(declare())).keys() == members
 
 
 @every_network
 @pytest.mark.parametrize("seed", range(3))
-def test_from_anywhere_the_bound_rises(name, seed):
+def test_bound_rises_from_random_starts(name, seed):
     network = Network(NETWORKS[name][0]())
     q = anywhere(network, seed)
     before = bound(network, q)
@@ -208,8 +208,8 @@ def test_from_anywhere_the_bound_rises(name, seed):
 
 
 @pytest.mark.parametrize("name", ["hierarchy", "vectors", "pairs"])
-def test_none_of_the_block_would_move_any_more(name):
-    """Every element is at its own optimum given all others: coordinate ascent has come to rest."""
+def test_solution_is_a_fixed_point_of_coordinate_ascent(name):
+    """Every element is at its optimum given all others: coordinate ascent has converged."""
     network = Network(NETWORKS[name][0]())
     q = anywhere(network, 1)
     done = solve(network, q)
@@ -222,7 +222,7 @@ def test_none_of_the_block_would_move_any_more(name):
 
 @with_and_without
 @every_network
-def test_the_fixed_point_is_that_of_full_vb(name, kernels):
+def test_fixed_point_is_that_of_full_vb(name, kernels):
     model = NETWORKS[name][0]()
     options: dict[str, Any] = {"kernels": kernels, "max_sweeps": 20_000, "tol": 1e-11}
     joint = svmp.fit(model, **options)
@@ -235,7 +235,7 @@ def test_the_fixed_point_is_that_of_full_vb(name, kernels):
 
 
 @with_and_without
-def test_the_bound_never_falls_on_the_way(kernels):
+def test_bound_never_falls(kernels):
     x, y = years(9, count=3)
     network = Network(trend([x, np.sin(x)], y))
     fit = svmp.fit(network, kernels=kernels)
@@ -243,7 +243,7 @@ def test_the_bound_never_falls_on_the_way(kernels):
     assert np.diff(fit.trace["bound"]).min() >= -1e-9 * abs(fit.bound)
 
 
-def test_rows_with_many_coefficients_are_read_a_few_at_a_time():
+def test_rows_with_many_coefficients_are_read_in_blocks():
     network = Network(vectors())
     block = find_blocks(network)["w"]
     table = network.observed["y"].conditional
@@ -251,7 +251,7 @@ def test_rows_with_many_coefficients_are_read_a_few_at_a_time():
     assert width >= 1 + 1 + 3 + 1  # the child, a, w of one group, a word
 
 
-def test_full_vb_keeps_to_one_variable_after_the_other():
+def test_full_vb_does_not_solve_jointly():
     x, y = years(10)
     fit = svmp.fit(trend([x], y), svmp.FullVB(), max_sweeps=50)
     assert fit.status == "budget"
@@ -298,7 +298,7 @@ def test_variables_with_fewer_elements_have_precedence():
     assert find_blocks(Network(model)).keys() == {"a", "b"}
 
 
-def test_coefficients_that_are_not_kept_give_the_same(monkeypatch):
+def test_recomputed_coefficients_give_the_same_result(monkeypatch):
     x, y = years(11)
     kept = svmp.fit(trend([x], y), kernels=False)
     monkeypatch.setattr(linear_block, "KEPT", 0)
@@ -309,7 +309,7 @@ def test_coefficients_that_are_not_kept_give_the_same(monkeypatch):
 
 @with_and_without
 def test_timestamps_in_seconds(kernels):
-    """An intercept of ten million standard deviations, in rows of which each says little."""
+    """An intercept of ten million standard deviations, with little information in each row."""
     rng = np.random.default_rng(16)
     x = 1.6e9 + rng.uniform(0, 1e6, 20_000)
     y = 2e-5 * (x - 1.6e9) + rng.normal(size=20_000)
@@ -321,14 +321,14 @@ def test_timestamps_in_seconds(kernels):
     assert fit.mean("a") + 1.6e9 * fit.mean("b0") == pytest.approx(level, abs=1e-4)
 
 
-def test_means_too_far_from_zero_for_q_do_not_end_the_run():
+def test_means_too_far_from_zero_do_not_stop_the_run():
     x, y = years(12)
     fit = svmp.fit(trend([x**j for j in range(1, 5)], y, weak=1e-14), max_sweeps=50)
     assert np.isfinite(fit.bound)
 
 
 @with_and_without
-def test_a_growing_sample_ends_at_least_squares(kernels):
+def test_growing_sample_ends_at_least_squares(kernels):
     x, y = years(13, count=300)
     fit = svmp.fit(trend([x], y), svmp.Growing(0.05), kernels=kernels)
     expected = np.linalg.lstsq(np.stack([np.ones_like(x), x], 1), y, rcond=None)[0]
@@ -336,11 +336,11 @@ def test_a_growing_sample_ends_at_least_squares(kernels):
     np.testing.assert_allclose(coefficients(fit), expected, rtol=1e-5)
 
 
-def test_a_policy_that_asks_for_statistics_is_given_them():
+def test_policy_with_statistics_gets_gradients():
     seen = []
 
-    def half(look: svmp.StepContext) -> float:
-        seen.append(look.gradient)
+    def half(context: svmp.StepContext) -> float:
+        seen.append(context.gradient)
         return 0.5
 
     half.statistics = True  # type: ignore[attr-defined]
@@ -349,7 +349,7 @@ def test_a_policy_that_asks_for_statistics_is_given_them():
     assert all(gradient is not None and gradient.shape == (1, 2) for gradient in seen)
 
 
-def test_the_bits_are_the_same_on_any_number_of_threads_and_resumed(tmp_path):
+def test_bits_do_not_depend_on_threads_or_resuming(tmp_path):
     x, y = years(15)
     model = trend([x, np.cos(x)], y)
     whole = svmp.fit(model, threads=1, tol=0, max_sweeps=8)
@@ -362,7 +362,7 @@ def test_the_bits_are_the_same_on_any_number_of_threads_and_resumed(tmp_path):
             np.testing.assert_array_equal(other[name].natural, whole[name].natural)
 
 
-def test_a_block_has_its_turn_once_in_any_order():
+def test_block_is_updated_once_in_any_order():
     network = Network(hierarchy())
     order = ["b", "tau", "u", "between", "top"]
     q = anywhere(network, 2)

@@ -1,4 +1,4 @@
-"""The bound against accesses: what is drawn is what the trace says."""
+"""The plot of the bound against accesses shows the trace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _no_window(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(mpl.rcParams, "backend", "agg")
 
 
-def test_the_bound_against_accesses() -> None:
+def test_plot_of_the_bound_against_accesses() -> None:
     fit = svmp.fit(ratings(), svmp.FullVB(), max_sweeps=5, tol=0)
     ax = fit.plot()
     (line,) = ax.lines
@@ -31,7 +31,7 @@ def test_the_bound_against_accesses() -> None:
     assert ax.get_title()
 
 
-def test_the_start_has_no_place_on_a_log_axis() -> None:
+def test_start_is_not_plotted() -> None:
     fit = svmp.fit(ratings(), svmp.Children(2), max_sweeps=30, tol=0)
     assert fit.trace["accesses"][0] == 0
     (line,) = fit.plot().lines
@@ -45,13 +45,13 @@ def test_several_fits_share_axes() -> None:
     assert [line.get_label() for line in ax.lines] == ["full", "sampled"]
 
 
-def test_a_run_without_a_sweep_is_an_empty_plot() -> None:
+def test_run_without_a_sweep_gives_an_empty_plot() -> None:
     ax = svmp.fit(ratings(), svmp.FullVB(), max_seconds=1e-12).plot()
     ax.figure.canvas.draw()
     assert not len(ax.lines)
 
 
-def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     fit = svmp.fit(ratings(), svmp.FullVB(), max_sweeps=1)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(svmp.SvmpError, match=r"svmp\[plot\]"):

@@ -1,4 +1,4 @@
-"""q as a person reads it: arrays with the model's dims, and parameters by their names."""
+"""Posteriors: arrays with the model's dims, and parameters by name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHAPES = {
     "exponential": (2,),
     "scalar": (),
 }
-"""Of the mean; that of a category is its probabilities, one axis more than its dims."""
+"""Shapes of the mean; that of a Categorical has one more axis, its probabilities."""
 
 PARAMETERS = {
     "normal": {"mu": (2, 3), "tau": (2, 3)},
@@ -103,7 +103,7 @@ def test_draws_without_a_seed_differ_each_time() -> None:
     assert not np.array_equal(q.draw(10), q.draw(10))
 
 
-def test_a_generator_is_drawn_from_in_turn() -> None:
+def test_generator_is_used_as_it_is() -> None:
     fit, rng = two_normals(), np.random.default_rng(3)
     draws = [fit["a"].draw(5, seed=rng), fit["a"].draw(5, seed=rng)]
     assert not np.array_equal(*draws)
@@ -114,12 +114,12 @@ def test_a_generator_is_drawn_from_in_turn() -> None:
 
 
 @pytest.mark.parametrize("size", [-1, 2.5, "many", True, None])
-def test_sizes_that_are_no_counts_are_refused(size: Any) -> None:
+def test_invalid_sizes_are_refused(size: Any) -> None:
     with pytest.raises(svmp.ModelError, match="size must be a whole number"):
         two_normals()["a"].draw(size)
 
 
-def test_a_fit_takes_a_generator_as_its_seed() -> None:
+def test_seed_of_a_fit_can_be_a_generator() -> None:
     x = np.random.default_rng(2).normal(size=200)
     with svmp.Model(coords={"k": 2, "row": 200}) as model:
         mu = svmp.Normal("mu", mu=0, tau=0.01, dims="k")
@@ -130,7 +130,7 @@ def test_a_fit_takes_a_generator_as_its_seed() -> None:
 
 
 @pytest.mark.parametrize("kernels", [True, False])
-def test_seeds_beyond_64_bits_reach_no_compiled_loop(kernels: bool) -> None:
+def test_seeds_beyond_64_bits(kernels: bool) -> None:
     with svmp.Model() as model:
         svmp.Normal("x", mu=svmp.Normal("a", mu=0, tau=1), tau=1, observed=np.arange(9.0))
     fit = svmp.fit(model, svmp.Children(2), seed=2**80, max_sweeps=3, kernels=kernels)
@@ -138,7 +138,7 @@ def test_seeds_beyond_64_bits_reach_no_compiled_loop(kernels: bool) -> None:
 
 
 def test_parameters_are_those_of_conjugate_updates() -> None:
-    """Closed forms, with the rows of each element told apart by a key."""
+    """Closed forms, with rows assigned to elements by a key."""
     key = np.array([0, 1, 1, 0, 1])
     x = np.array([0.5, 1.0, 2.0, -1.0, 0.3])
     with svmp.Model(coords={"a": 2}) as model:
@@ -177,7 +177,7 @@ def test_entropy_is_scipys(fit: svmp.Fit) -> None:
         np.testing.assert_allclose(fit[name].entropy(), [f.entropy() for f in frozen])
 
 
-def test_a_name_that_is_not_there(fit: svmp.Fit) -> None:
+def test_unknown_variable(fit: svmp.Fit) -> None:
     for wrong in ("nope", "x"):
         for ask in (fit.__getitem__, fit.mean, fit.var):
             with pytest.raises(KeyError) as caught:
@@ -186,7 +186,7 @@ def test_a_name_that_is_not_there(fit: svmp.Fit) -> None:
             assert "gamma" in str(caught.value)
 
 
-def test_an_attribute_that_is_not_there(fit: svmp.Fit) -> None:
+def test_unknown_attribute(fit: svmp.Fit) -> None:
     with pytest.raises(AttributeError, match="alpha"):
         _ = fit["normal"].alpha
     assert not hasattr(fit["normal"], "_private")
@@ -197,13 +197,13 @@ def test_reprs(fit: svmp.Fit) -> None:
     assert repr(fit).startswith("<Fit: converged after")
 
 
-def test_the_bound_is_the_sum_of_its_terms(fit: svmp.Fit) -> None:
+def test_bound_is_the_sum_of_its_terms(fit: svmp.Fit) -> None:
     assert set(fit.bound_terms) == set(SHAPES) | {"x"}
     assert fit.bound == sum(fit.bound_terms.values())
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_changing_what_was_read_changes_nothing(fit: svmp.Fit, name: str) -> None:
+def test_changing_returned_arrays_does_not_change_the_fit(fit: svmp.Fit, name: str) -> None:
     q = fit[name]
 
     def read() -> list[np.ndarray]:
@@ -218,7 +218,7 @@ def test_changing_what_was_read_changes_nothing(fit: svmp.Fit, name: str) -> Non
         q.natural[...] = 99
 
 
-def test_the_fit_keeps_nothing_of_the_users_arrays() -> None:
+def test_fit_does_not_share_arrays_with_the_user() -> None:
     x, key = np.array([1.0, 2.0, 3.0]), np.array([0, 1, 0])
     with svmp.Model(coords={"a": 2}) as model:
         u = svmp.Normal("u", mu=0, tau=1, dims="a")

@@ -1,4 +1,4 @@
-"""A checkpoint that is not as declared is refused before any of it is used."""
+"""Checkpoints that do not match their schema are refused before they are used."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def with_about(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     path.write_bytes(assembled(header, body))
 
 
-def test_an_unchanged_file_is_resumed(path: Path) -> None:
+def test_unchanged_file_is_resumed(path: Path) -> None:
     with_arrays(path, lambda arrays: None)
     with_about(path, lambda about: None)
     assert np.isfinite(svmp.fit(factorization(), resume=path, max_sweeps=3).bound)
@@ -82,7 +82,7 @@ ARRAYS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 @pytest.mark.parametrize("change", ARRAYS.values(), ids=ARRAYS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_arrays_that_are_not_as_declared(
+def test_invalid_arrays_are_refused(
     kind: str, change: Callable[[np.ndarray], np.ndarray], path: Path
 ) -> None:
     with_arrays(path, lambda arrays: arrays.update({f"{kind}/A": change(arrays[f"{kind}/A"])}))
@@ -90,13 +90,13 @@ def test_arrays_that_are_not_as_declared(
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "trace"])
-def test_arrays_that_are_missing(kind: str, path: Path) -> None:
+def test_missing_arrays_are_refused(kind: str, path: Path) -> None:
     with_arrays(path, lambda arrays: arrays.pop(f"{kind}/{'bound' if kind == 'trace' else 'A'}"))
     assert "damaged" in refused(path)
 
 
 @pytest.mark.parametrize("name", ["x", "natural/x", "natural/r", "gradient/x", "trace/x"])
-def test_arrays_that_nobody_asked_for(name: str, path: Path) -> None:
+def test_unknown_arrays_are_refused(name: str, path: Path) -> None:
     with_arrays(path, lambda arrays: arrays.update({name: np.zeros((2, 2))}))
     assert "unknown array" in refused(path)
 
@@ -137,7 +137,7 @@ WRONG: dict[str, Callable[[dict[str, Any]], object]] = {
 
 
 @pytest.mark.parametrize("change", WRONG.values(), ids=WRONG)
-def test_descriptions_that_are_not_as_declared(
+def test_invalid_descriptions_are_refused(
     change: Callable[[dict[str, Any]], object], path: Path
 ) -> None:
     with_about(path, change)
@@ -145,22 +145,22 @@ def test_descriptions_that_are_not_as_declared(
     assert "damaged" in text or "newer" in text
 
 
-def test_names_that_stand_twice() -> None:
+def test_duplicate_names_are_refused() -> None:
     with pytest.raises(svmp.FileError, match="twice"):
         read_json('{"seed": 1, "seed": 2}')
 
 
-def test_the_one_before_serves_for_one_that_is_not_as_declared(tmp_path: Path) -> None:
+def test_previous_checkpoint_is_read_if_the_last_is_invalid(tmp_path: Path) -> None:
     model, path = factorization(), tmp_path / "run"
     whole = svmp.fit(model, svmp.FullVB(), max_sweeps=6, tol=0)
     svmp.fit(model, svmp.FullVB(), max_sweeps=3, tol=0, checkpoint=path, every=1)
     kept = before(path).read_bytes()
     with_arrays(path, lambda arrays: arrays.update({"natural/A": arrays["natural/A"][:1]}))
     assert same_bits(whole, svmp.fit(model, resume=path, max_sweeps=6, every=1000))
-    assert before(path).read_bytes() == kept  # not given up for the damaged one
+    assert before(path).read_bytes() == kept  # not replaced by the damaged one
 
 
-def test_one_of_another_run_does_not_give_way_to_the_one_before(tmp_path: Path) -> None:
+def test_previous_checkpoint_is_not_read_if_the_last_is_of_another_run(tmp_path: Path) -> None:
     path = tmp_path / "run"
     svmp.fit(factorization(), svmp.FullVB(), checkpoint=path, **RUN)
     svmp.fit(mixture(), svmp.FullVB(), checkpoint=path, **RUN)
@@ -178,10 +178,10 @@ def test_another_algorithm_is_refused(path: Path) -> None:
 
 @pytest.mark.parametrize("kernels", [True, False])
 @pytest.mark.parametrize("model", [mixture, topics])
-def test_a_start_of_ones_own_is_resumed(
+def test_run_with_init_is_resumed(
     model: Callable[[], svmp.Model], kernels: bool, tmp_path: Path
 ) -> None:
-    """A choice among components is stored where it was given, and else is not."""
+    """The Categorical of a mixture is stored only if it was given in init."""
     size = 40 if model is mixture else 160
     init = {"z": np.tile([0.2, 0.8], (size, 1))}
     how: dict[str, Any] = {"init": init, "tol": 0, "kernels": kernels}
@@ -195,7 +195,7 @@ def test_a_start_of_ones_own_is_resumed(
         assert same_bits(whole, resumed)
 
 
-def test_what_is_declared_is_what_is_written() -> None:
+def test_declared_entries_are_those_written() -> None:
     counters = tuple(state_schema.COUNTERS)
     assert tuple(state_schema.describe_state(State(Beliefs()), 0.0)["counters"]) == counters
     assert set(state_schema.DESCRIPTION) == set(state_schema.describe_state(State(Beliefs()), 0.0))
@@ -204,7 +204,7 @@ def test_what_is_declared_is_what_is_written() -> None:
 
 
 @pytest.mark.parametrize("kind", KNOWN.values())
-def test_every_field_of_a_setting_has_a_check(kind: Any) -> None:
+def test_every_argument_has_a_check(kind: Any) -> None:
     assert all(str(f.type) in FIELDS for f in fields(kind) if f.init)
 
 
@@ -224,7 +224,7 @@ def test_every_field_of_a_setting_has_a_check(kind: Any) -> None:
         svmp.Grow(10),
     ],
 )
-def test_settings_come_back_from_their_recipes(thing: Any) -> None:
+def test_methods_and_policies_are_restored_from_their_recipes(thing: Any) -> None:
     assert make(check_recipe("x", json.loads(json.dumps(recipe(thing))))) == thing
 
 
@@ -251,8 +251,8 @@ def test_seeds_of_any_size(seed: int, method: Any, tmp_path: Path) -> None:
     ],
     ids=repr,
 )
-def test_more_than_all_rows_is_all_of_them(method: Any) -> None:
-    """With steps of one that is full VB, but for the sample at the start."""
+def test_batches_larger_than_the_data_read_all_rows(method: Any) -> None:
+    """With unit steps this is full VB, apart from the first sample."""
     steps = svmp.Constant(1.0)
     found = svmp.fit(factorization(), method, steps=steps, tol=0, max_sweeps=50)
     whole = svmp.fit(factorization(), svmp.FullVB(), tol=0, max_sweeps=50)
@@ -265,7 +265,7 @@ def test_steps_that_overflow_are_refused() -> None:
             svmp.fit(factorization(), svmp.Children(3), steps=steps)
 
 
-def test_a_start_of_whole_numbers_is_one_of_floats() -> None:
+def test_integer_init_is_converted_to_floats() -> None:
     model = factorization()
     q = svmp.fit(model, max_sweeps=2)["A"]
     natural = np.stack([np.arange(12), np.full(12, -2)], axis=1)
@@ -280,7 +280,7 @@ def test_a_start_of_whole_numbers_is_one_of_floats() -> None:
 
 
 @pytest.mark.parametrize("n", [2.0**54, 1e300])
-def test_more_trials_than_floats_count_are_refused(n: float) -> None:
+def test_too_many_trials_are_refused(n: float) -> None:
     with svmp.Model(coords={"k": 2}):
         with pytest.raises(svmp.ModelError, match="at most 2"):
             svmp.Binomial("x", n=n, p=0.5)

@@ -17,7 +17,7 @@ TOKENS = np.repeat(np.arange(DOCUMENTS), LENGTHS)
 
 
 def topics(document: Any = TOKENS, missing: Any = False) -> svmp.Model:
-    """Every document has a word of its own, so that topics tell which documents they were shown."""
+    """Every document has its own word, which shows the topic that it was assigned to."""
     sizes = {"doc": max(document) + 1, "topic": TOPICS, "word": DOCUMENTS, "token": len(TOKENS)}
     with svmp.Model(coords=sizes) as model:
         theta = svmp.Dirichlet("theta", a=0.5, dims=("doc", "topic"))
@@ -29,23 +29,23 @@ def topics(document: Any = TOKENS, missing: Any = False) -> svmp.Model:
 
 
 def shown(model: svmp.Model, seed: int = 0, **init: Any) -> Any:
-    """How often a topic has been shown a word: what is left without counts of about one."""
+    """Return the counts of words in each topic at the start, without the prior's part."""
     return np.rint(start(Network(model), seed, init).natural["phi"]).astype(int)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_each_document_is_shown_to_one_topic(seed: int) -> None:
+def test_each_document_is_assigned_to_one_topic(seed: int) -> None:
     counts = shown(topics(), seed)
     assert np.array_equal(counts.sum(axis=0), LENGTHS)
     assert np.array_equal((counts > 0).sum(axis=0), np.ones(DOCUMENTS))
     assert np.array_equal((counts > 0).sum(axis=1), np.full(TOPICS, DOCUMENTS // TOPICS))
 
 
-def test_which_topic_is_left_to_chance() -> None:
+def test_assignment_of_documents_is_random() -> None:
     assert not np.array_equal(shown(topics(), 0), shown(topics(), 1))
 
 
-def test_missing_words_are_not_shown() -> None:
+def test_missing_words_are_not_counted() -> None:
     missing = np.zeros(len(TOKENS), dtype=bool)
     missing[TOKENS == 5] = True
     expected = np.where(np.arange(DOCUMENTS) == 5, 0, LENGTHS)
@@ -53,19 +53,19 @@ def test_missing_words_are_not_shown() -> None:
 
 
 @pytest.mark.parametrize("documents", [1, TOPICS - 1])
-def test_fewer_documents_than_topics_are_shown_to_none(documents: int) -> None:
-    """One topic would begin with all the words."""
+def test_fewer_documents_than_topics_are_not_assigned(documents: int) -> None:
+    """One topic would start with all words."""
     assert not shown(topics(TOKENS % documents)).any()
 
 
-def test_topics_that_the_user_gives_stay_as_they_are() -> None:
+def test_topics_in_init_are_kept() -> None:
     given = np.full((TOPICS, DOCUMENTS), 4.0)
     q = start(Network(topics()), 0, {"phi": {"a": given}})
     np.testing.assert_array_equal(q.natural["phi"] + 1, given)
 
 
-def test_topics_that_begin_at_the_data_end_better() -> None:
-    """The bound after as many sweeps, on words that were drawn from topics."""
+def test_topics_that_start_at_the_data_end_better() -> None:
+    """Compares bounds after the same number of sweeps, on words drawn from topics."""
     rng = np.random.default_rng(0)
     truth, shares = rng.dirichlet(np.full(200, 0.05), 20), rng.dirichlet(np.full(20, 0.1), 300)
     document = np.repeat(np.arange(300), 50)
@@ -113,9 +113,7 @@ def test_components_of_a_hidden_mixture_start_apart(seed: int) -> None:
 @pytest.mark.parametrize(
     "method", [None, svmp.FullVB(), svmp.Children(20), svmp.Batch(100)], ids=str
 )
-def test_components_start_with_the_rows_that_were_chosen_for_them(
-    method: Any, kernels: bool
-) -> None:
+def test_components_start_at_the_rows_assigned_in_init(method: Any, kernels: bool) -> None:
     rng = np.random.default_rng(0)
     kind = rng.integers(0, 3, 300)
     x = rng.normal(np.array([-4.0, 0.0, 4.0])[kind], 1)

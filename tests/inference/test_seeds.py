@@ -11,13 +11,13 @@ from svmp import ModelError
 from svmp.inference.seeds import generator, whole_seed
 
 
-def test_without_a_seed_random_numbers_are_new_each_time() -> None:
+def test_no_seed_gives_new_random_numbers() -> None:
     assert generator(None).random(4).tolist() != generator(None).random(4).tolist()
     assert generator(None, "a").random(4).tolist() != generator(None, "a").random(4).tolist()
     assert whole_seed(None) != whole_seed(None)
 
 
-def test_a_whole_number_gives_the_same_random_numbers_each_time() -> None:
+def test_whole_number_gives_the_same_random_numbers() -> None:
     seeds: list[Any] = [0, 7, 2**80, np.int64(7), np.uint64(2**64 - 1)]
     for seed in seeds:
         assert (
@@ -27,7 +27,7 @@ def test_a_whole_number_gives_the_same_random_numbers_each_time() -> None:
     assert [whole_seed(seed) for seed in (0, 7, 2**63 - 1)] == [0, 7, 2**63 - 1]
 
 
-def test_without_a_stream_a_seed_is_that_of_numpy() -> None:
+def test_seed_without_a_stream_is_that_of_numpy() -> None:
     assert generator(7).random(4).tolist() == np.random.default_rng(7).random(4).tolist()
 
 
@@ -39,14 +39,14 @@ def test_streams_of_one_seed_are_independent() -> None:
     assert np.abs(correlations).max() < 5 * 0.0071
 
 
-def test_streams_do_not_differ_from_process_to_process() -> None:
+def test_streams_are_the_same_in_every_process() -> None:
     # Python's own hash of a string does; CRC-32 of "123456789" is the check value of its standard.
     sequence = np.random.SeedSequence(5, spawn_key=(0xCBF43926,))
     expected = np.random.default_rng(sequence).random(4)
     assert generator(5, "123456789").random(4).tolist() == expected.tolist()
 
 
-def test_a_generator_is_used_and_moves_on() -> None:
+def test_generator_is_used_as_it_is() -> None:
     rng = np.random.default_rng(3)
     assert generator(rng, "a") is rng
     assert whole_seed(rng) != whole_seed(rng)

@@ -1,4 +1,4 @@
-"""Where a run starts: by its seed, or where the user says."""
+"""The start of a run: by its seed, or by init."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def assert_same_bits(one: svmp.Fit, other: svmp.Fit) -> None:
 
 
 @every_model
-def test_the_same_seed_gives_the_same_bits(build: Callable[[], svmp.Model]) -> None:
+def test_same_seed_gives_the_same_bits(build: Callable[[], svmp.Model]) -> None:
     assert_same_bits(one_sweep(build(), seed=7), one_sweep(build(), seed=7))
 
 
 @pytest.mark.parametrize("build", [ratings, mixture], ids=lambda f: f.__name__)
-def test_the_number_of_threads_does_not_matter(build: Callable[[], svmp.Model]) -> None:
+def test_number_of_threads_does_not_change_the_bits(build: Callable[[], svmp.Model]) -> None:
     assert_same_bits(one_sweep(build(), threads=1), one_sweep(build(), threads=CORES))
 
 
@@ -49,11 +49,11 @@ def test_seeds_of_any_size(seed: int) -> None:
     assert one_sweep(rates(), seed=seed).status == "budget"
 
 
-def test_numpys_integers_are_seeds() -> None:
+def test_numpy_integers_are_valid_seeds() -> None:
     assert_same_bits(one_sweep(rates(), seed=np.int64(5)), one_sweep(rates(), seed=5))
 
 
-def test_fitting_leaves_the_model_and_numpys_own_generator_alone() -> None:
+def test_fit_does_not_change_the_model_or_the_global_random_state() -> None:
     model = ratings()
     np.random.seed(3)  # noqa: NPY002
     first = one_sweep(model)
@@ -64,8 +64,8 @@ def test_fitting_leaves_the_model_and_numpys_own_generator_alone() -> None:
 # --- init -----------------------------------------------------------------------------------
 
 
-def test_means_of_a_normal() -> None:
-    """u is updated first, from v; so the run depends on v's start and not on u's."""
+def test_init_by_means() -> None:
+    """u is updated first, so the run depends on the start of v only."""
     model, rng = ratings(), np.random.default_rng(0)
     u, v = rng.normal(size=(8, 2)), rng.normal(size=(6, 2))
     one = one_sweep(model, init={"u": u, "v": v})
@@ -75,14 +75,14 @@ def test_means_of_a_normal() -> None:
     assert other.trace["bound"][0] != one.trace["bound"][0]
 
 
-def test_one_number_for_all() -> None:
+def test_init_by_one_number_for_all() -> None:
     model = ratings()
     one = one_sweep(model, init={"u": 0.5, "v": [0.25, 0.75]})
     other = one_sweep(model, init={"u": np.full((8, 2), 0.5), "v": np.tile([0.25, 0.75], (6, 1))})
     assert_same_bits(one, other)
 
 
-def test_standard_parameters_by_name() -> None:
+def test_init_by_standard_parameters() -> None:
     """After b is updated from a known g, by hand: alpha = 1 + 3 * 2, beta = 1 + sum E[g]."""
     start = {"b": {"alpha": 3.0, "beta": 2.0}, "g": {"alpha": [1.0, 2.0, 3.0], "beta": 4.0}}
     fit = svmp.fit(rates(), svmp.FullVB(order=["b", "g"]), init=start, max_sweeps=1)
@@ -92,13 +92,13 @@ def test_standard_parameters_by_name() -> None:
     np.testing.assert_allclose(fit["g"].beta, 7 / 2.5 + np.array([2, 1, 2]))
 
 
-def test_some_parameters_only() -> None:
-    """What is not named keeps its value from the default start."""
+def test_init_by_some_parameters() -> None:
+    """Other parameters keep the values of the default start."""
     one = one_sweep(rates(), init={"b": {"alpha": 1.0}})
     assert one.bound != one_sweep(rates(), init={"b": {"alpha": 9.0}}, max_sweeps=1).bound
 
 
-def test_probabilities_of_a_choice() -> None:
+def test_init_by_probabilities() -> None:
     p = np.random.default_rng(0).dirichlet([1, 1], 30)
     order = svmp.FullVB(order=["w", "m", "z"])
     fit = svmp.fit(mixture(), order, init={"z": p}, max_sweeps=1)
@@ -106,8 +106,8 @@ def test_probabilities_of_a_choice() -> None:
     np.testing.assert_allclose(fit["m"].tau, 0.1 + p.sum(axis=0))
 
 
-def test_the_posterior_of_an_earlier_fit() -> None:
-    """Two runs of three sweeps, one after the other, are one of six."""
+def test_init_by_posteriors_of_an_earlier_fit() -> None:
+    """Two consecutive runs of three sweeps equal one of six."""
     for build in (ratings, rates, regression):
         first = one_sweep(build())
         second = one_sweep(build(), init=first.posteriors)
@@ -115,13 +115,13 @@ def test_the_posterior_of_an_earlier_fit() -> None:
         np.testing.assert_allclose(second.trace["bound"], whole.trace["bound"][3:], rtol=1e-9)
 
 
-def test_a_whole_fit() -> None:
+def test_init_by_a_fit() -> None:
     first = one_sweep(ratings())
     assert_same_bits(one_sweep(ratings(), init=first), one_sweep(ratings(), init=first.posteriors))
 
 
-def test_a_network_that_is_fitted_again() -> None:
-    """What it keeps for the next fit changes no bit."""
+def test_network_can_be_fitted_again() -> None:
+    """What a network caches does not change the bits."""
     for build in (ratings, rates, regression):
         network = Network(build())
         first = one_sweep(network)
@@ -129,7 +129,7 @@ def test_a_network_that_is_fitted_again() -> None:
         assert_same_bits(one_sweep(network, init=first), one_sweep(build(), init=first))
 
 
-def test_starting_at_the_optimum_stays_there() -> None:
+def test_run_from_the_optimum_stays_there() -> None:
     best = svmp.fit(rates(), svmp.FullVB(), tol=1e-14)
     again = svmp.fit(rates(), svmp.FullVB(), init=best.posteriors)
     assert again.status == "converged"
@@ -137,7 +137,7 @@ def test_starting_at_the_optimum_stays_there() -> None:
     assert again.bound == pytest.approx(best.bound, rel=1e-12)
 
 
-def test_the_start_does_not_change_what_was_given() -> None:
+def test_init_is_not_changed() -> None:
     first = one_sweep(ratings())
     before = {name: q.natural.copy() for name, q in first.posteriors.items()}
     u = np.ones((8, 2))
@@ -148,7 +148,7 @@ def test_the_start_does_not_change_what_was_given() -> None:
 
 
 @every_model
-def test_the_default_start_is_proper_and_breaks_ties(build: Callable[[], svmp.Model]) -> None:
+def test_default_start_is_proper_and_breaks_symmetries(build: Callable[[], svmp.Model]) -> None:
     model = build()
     fit = svmp.fit(model, svmp.FullVB(), max_seconds=1e-12)
     for q in fit.posteriors.values():
@@ -158,7 +158,7 @@ def test_the_default_start_is_proper_and_breaks_ties(build: Callable[[], svmp.Mo
 
 
 def test_mixtures_find_their_components() -> None:
-    """Components start apart, so that none is left empty where the clusters are plain."""
+    """Components start apart, so that none stays empty where clusters are well separated."""
     for seed in range(5):
         fit = svmp.fit(mixture(), svmp.FullVB(), seed=seed)
         np.testing.assert_allclose(np.sort(fit.mean("m")), [-3, 3], atol=0.7)

@@ -1,4 +1,4 @@
-"""When a run stops, and what it says about it: budgets, tolerance, the trace, Ctrl-C."""
+"""When a run stops: limits, tolerance, Ctrl-C; the trace."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_max_sweeps(build: Callable[[], svmp.Model], sweeps: int) -> None:
     assert fit.trace["iteration"].tolist() == list(range(1, sweeps + 1))
 
 
-def test_an_access_is_a_row_read_for_an_element() -> None:
+def test_access_is_one_row_read_for_one_element() -> None:
     """A sweep of the paper's model costs 2 K |R|."""
     fit = full(ratings(), max_sweeps=3, tol=0)
     assert fit.trace["accesses"].tolist() == [160, 320, 480]
@@ -46,7 +46,7 @@ def test_an_access_is_a_row_read_for_an_element() -> None:
 
 @every_model
 def test_max_accesses(build: Callable[[], svmp.Model]) -> None:
-    """A run stops with the first sweep at which the limit is reached."""
+    """A run stops after the first sweep that reaches the limit."""
     cost = int(full(build(), max_sweeps=1).trace["accesses"][0])
     for limit, sweeps in [(1, 1), (cost, 1), (cost + 1, 2), (3 * cost, 3)]:
         fit = full(build(), max_accesses=limit, tol=0)
@@ -65,7 +65,7 @@ def test_max_seconds() -> None:
 @pytest.mark.parametrize(
     "limit", [{"max_seconds": 1e-12}, {"max_accesses": 0.5}, {"max_sweeps": 0.1}]
 )
-def test_however_small_the_budget_q_is_sound(limit: dict[str, float]) -> None:
+def test_q_is_sound_with_the_smallest_budget(limit: dict[str, float]) -> None:
     fit = full(regression(), **limit)
     assert fit.status == "budget"
     assert np.isfinite(fit.bound)
@@ -73,12 +73,12 @@ def test_however_small_the_budget_q_is_sound(limit: dict[str, float]) -> None:
     assert len(fit.trace) <= 1
 
 
-def test_the_tightest_limit_counts() -> None:
+def test_tightest_limit_applies() -> None:
     fit = full(ratings(), max_sweeps=5, max_accesses=320, max_seconds=60, tol=0)
     assert len(fit.trace) == 2
 
 
-def test_no_limit_but_convergence() -> None:
+def test_run_without_limits_converges() -> None:
     limits = {"max_sweeps": None, "max_accesses": None, "max_seconds": None}
     assert full(regression(), **limits).status == "converged"
 
@@ -87,7 +87,7 @@ def test_no_limit_but_convergence() -> None:
 
 
 def symmetrised_kl(one: svmp.Fit, other: svmp.Fit) -> float:
-    """KL(q || q') + KL(q' || q), in nats an element, by the families' own closed forms."""
+    """KL(q || q') + KL(q' || q), in nats per element, by the closed forms of the families."""
     total, count = 0.0, 0
     for name, a in one.posteriors.items():
         b = other[name]
@@ -98,7 +98,7 @@ def symmetrised_kl(one: svmp.Fit, other: svmp.Fit) -> float:
     return total / count
 
 
-def at_rest(fits: tuple[svmp.Fit, svmp.Fit], tol: float) -> bool:
+def has_converged(fits: tuple[svmp.Fit, svmp.Fit], tol: float) -> bool:
     before, now = fits
     still = abs(now.bound - before.bound) <= tol * max(1.0, abs(now.bound))
     return still and symmetrised_kl(before, now) <= tol
@@ -106,7 +106,7 @@ def at_rest(fits: tuple[svmp.Fit, svmp.Fit], tol: float) -> bool:
 
 @pytest.mark.parametrize("build", [regression, ratings, rates], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6])
-def test_a_run_stops_at_the_first_sweep_that_moves_little(
+def test_run_stops_at_the_first_sweep_within_tolerance(
     build: Callable[[], svmp.Model], tol: float
 ) -> None:
     model = build()
@@ -116,13 +116,13 @@ def test_a_run_stops_at_the_first_sweep_that_moves_little(
     runs = [full(model, max_sweeps=n, tol=0) for n in range(max(1, last - 3), last + 1)]
     pairs = list(pairwise(runs))
     assert runs[-1].bound == fit.bound
-    assert at_rest(pairs[-1], tol)
+    assert has_converged(pairs[-1], tol)
     for pair in pairs[:-1]:
-        assert not at_rest(pair, tol)
+        assert not has_converged(pair, tol)
 
 
 @every_model
-def test_a_smaller_tolerance_takes_longer_and_gets_further(build: Callable[[], svmp.Model]) -> None:
+def test_smaller_tolerance_takes_longer_and_ends_higher(build: Callable[[], svmp.Model]) -> None:
     model = build()
     fits = [full(model, tol=tol, max_sweeps=3000) for tol in (1e-1, 1e-4, 1e-8)]
     assert [f.status for f in fits] == ["converged"] * 3
@@ -132,7 +132,7 @@ def test_a_smaller_tolerance_takes_longer_and_gets_further(build: Callable[[], s
     assert fits[0].bound <= fits[1].bound + 1e-9 <= fits[2].bound + 2e-9
 
 
-def test_without_tolerance_a_run_goes_on_until_nothing_moves() -> None:
+def test_run_with_zero_tolerance_goes_on_until_nothing_moves() -> None:
     fit = full(rates(), tol=0, max_sweeps=500)
     if fit.status == "converged":
         assert fit.trace["bound"][-1] == fit.trace["bound"][-2]
@@ -141,8 +141,8 @@ def test_without_tolerance_a_run_goes_on_until_nothing_moves() -> None:
 
 
 @pytest.mark.parametrize("kind", ["effect", "choice"])
-def test_a_model_of_the_rows_own_variables_converges(kind: str) -> None:
-    """Nothing hidden is shared between rows, so one sweep is all there is to do."""
+def test_model_of_local_variables_converges(kind: str) -> None:
+    """Rows share no hidden variable, so one sweep is exact."""
     with svmp.Model(coords={"row": 3, "k": 2}) as model:
         if kind == "effect":
             u = svmp.Normal("u", mu=0, tau=1, dims="row")
@@ -156,7 +156,7 @@ def test_a_model_of_the_rows_own_variables_converges(kind: str) -> None:
     assert len(fit.trace) <= 3
 
 
-def test_a_conjugate_model_is_done_at_once() -> None:
+def test_conjugate_model_converges_at_once() -> None:
     with svmp.Model() as model:
         g = svmp.Gamma("g", alpha=1, beta=1)
         svmp.Poisson("x", mu=g, observed=[3, 4, 5])
@@ -170,7 +170,7 @@ def test_a_conjugate_model_is_done_at_once() -> None:
 
 
 @every_model
-def test_the_trace(build: Callable[[], svmp.Model]) -> None:
+def test_trace(build: Callable[[], svmp.Model]) -> None:
     fit = full(build(), max_sweeps=6, tol=0)
     trace = fit.trace
     assert {"iteration", "accesses", "seconds", "bound"} <= set(trace.columns)
@@ -186,7 +186,7 @@ def test_the_trace(build: Callable[[], svmp.Model]) -> None:
     assert len(lines) == 6
 
 
-def test_a_long_trace_is_shown_in_part() -> None:
+def test_long_trace_is_abbreviated() -> None:
     fit = full(ratings(), max_sweeps=40, tol=0)
     lines = repr(fit.trace).splitlines()
     assert lines[6] == "... 30 more"
@@ -202,8 +202,8 @@ class Presses:
     def __init__(self, *iterations: int) -> None:
         self.iterations = list(iterations)
 
-    def __call__(self, look: svmp.StepContext) -> float:
-        while self.iterations and look.iteration == self.iterations[0]:
+    def __call__(self, context: svmp.StepContext) -> float:
+        while self.iterations and context.iteration == self.iterations[0]:
             self.iterations.pop(0)
             signal.raise_signal(signal.SIGINT)
         return 1.0
@@ -221,17 +221,17 @@ def test_ctrl_c_returns_the_q_of_a_whole_sweep() -> None:
     assert signal.getsignal(signal.SIGINT) is handler
 
 
-def test_a_second_ctrl_c_ends_the_run_at_once() -> None:
+def test_second_ctrl_c_ends_the_run_at_once() -> None:
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         full(rates(), steps=Presses(3, 3), tol=0, max_sweeps=50)
     assert signal.getsignal(signal.SIGINT) is handler
 
 
-def test_an_error_gives_ctrl_c_back() -> None:
+def test_signal_handler_is_restored_after_an_error() -> None:
     handler = signal.getsignal(signal.SIGINT)
 
-    def fail(look: svmp.StepContext) -> float:
+    def fail(context: svmp.StepContext) -> float:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -239,8 +239,8 @@ def test_an_error_gives_ctrl_c_back() -> None:
     assert signal.getsignal(signal.SIGINT) is handler
 
 
-def test_a_fit_in_a_thread() -> None:
-    """Only the main thread may handle signals; elsewhere a fit does without."""
+def test_fit_in_a_thread() -> None:
+    """Only the main thread can handle signals; in others Ctrl-C is not caught."""
     found: list[svmp.Fit] = []
     thread = threading.Thread(target=lambda: found.append(full(rates())))
     thread.start()
@@ -260,8 +260,8 @@ svmp.fit(model, svmp.FullVB(), max_sweeps=1)
 class Slow:
     said = False
 
-    def __call__(self, look):
-        if look.iteration == 2 and not self.said:
+    def __call__(self, context):
+        if context.iteration == 2 and not self.said:
             self.said = True
             print("running", flush=True)
         return 0.5
@@ -273,7 +273,7 @@ print(fit.status, np.isfinite(fit.bound), np.isfinite(fit.mean("g")).all())
 """
 
 
-def test_a_real_ctrl_c() -> None:
+def test_real_ctrl_c() -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -288,7 +288,7 @@ def test_a_real_ctrl_c() -> None:
 # --- progress -------------------------------------------------------------------------------
 
 
-def test_progress_goes_to_the_terminal_and_changes_nothing(
+def test_progress_goes_to_stderr_and_does_not_change_the_run(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     shown = full(rates(), progress=True, max_sweeps=3, tol=0)

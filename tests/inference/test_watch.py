@@ -1,4 +1,4 @@
-"""A run can be watched: each row of the trace is told when it is made."""
+"""`watch` is called with each new row of the trace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_every_row_of_the_trace_is_told(way: str) -> None:
+def test_watch_is_called_with_every_row(way: str) -> None:
     rows: list[dict[str, float]] = []
     fit = svmp.fit(ratings(), max_sweeps=20, watch=rows.append, **WAYS[way])
     assert (fit.status == "diverged") == (way == "diverged")
@@ -28,8 +28,8 @@ def test_every_row_of_the_trace_is_told(way: str) -> None:
     }
 
 
-def test_a_row_is_told_when_it_is_made() -> None:
-    """The watcher hears of the second sweep before the third is made."""
+def test_watch_is_called_during_the_run() -> None:
+    """It is called for the second sweep before the third."""
 
     def leave(row: dict[str, float]) -> None:
         if row["iteration"] == 2:
@@ -39,14 +39,14 @@ def test_a_row_is_told_when_it_is_made() -> None:
         svmp.fit(ratings(), svmp.FullVB(), max_seconds=60, max_sweeps=None, tol=0, watch=leave)
 
 
-def test_watching_changes_nothing() -> None:
+def test_watch_does_not_change_the_run() -> None:
     alone = svmp.fit(ratings(), svmp.Children(2), max_sweeps=20)
     watched = svmp.fit(ratings(), svmp.Children(2), max_sweeps=20, watch=lambda row: row.clear())
     assert watched.bound == alone.bound
     assert watched.trace["bound"].tolist() == alone.trace["bound"].tolist()
 
 
-def test_a_run_that_goes_on_tells_only_new_rows(tmp_path: Any) -> None:
+def test_resumed_run_reports_only_new_rows(tmp_path: Any) -> None:
     path = tmp_path / "run.svmp"
     first = svmp.fit(ratings(), svmp.FullVB(), max_sweeps=3, tol=0, checkpoint=path)
     rows: list[dict[str, float]] = []

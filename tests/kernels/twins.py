@@ -35,12 +35,12 @@ def both(model: svmp.Model, seed: int, method: Any, steps: Any, iterations: int 
     """Check that compiled and plain code get the same q and the same bound."""
     network = Network(model)
     plain = anywhere(network, seed)
-    fused = compile_means(network, copy(plain))
-    assert fused.row_moments
+    compiled = compile_means(network, copy(plain))
+    assert compiled.row_moments
     advance(network, plain, method, iterations, steps)
-    advance(network, fused, method, iterations, steps)
-    assert_same(fused, plain, 1e-9)
-    assert bound(network, fused) == pytest.approx(bound(network, plain), rel=1e-9)
+    advance(network, compiled, method, iterations, steps)
+    assert_same(compiled, plain, 1e-9)
+    assert bound(network, compiled) == pytest.approx(bound(network, plain), rel=1e-9)
 
 
 def declare_rows(

@@ -227,7 +227,7 @@ FITTED: dict[str, list[Any]] = {
                svmp.Batch(1, over="huh"), svmp.FullVB(order=["u"]), svmp.FullVB(order="u"),
                svmp.Growing()],
     "steps": [svmp.Constant(0.5), svmp.Nodewise(), svmp.RobbinsMonro(), svmp.Grow(),
-              lambda look: "a", lambda look: None, lambda look: NAN, lambda look: np.ones(99)],
+              lambda at: "a", lambda at: None, lambda at: NAN, lambda at: np.ones(99)],
     "init": [{"u": 1.0}, {"u": [1.0, 2.0, 3.0]}, {"g": {"alpha": 1, "beta": 2}}, {"huh": 1.0},
              {3: 1.0}, {"u": {"mu": NAN}}, {"u": {"huh": 1}}, {"u": "a"}, {"u": None}, {"g": 3.0},
              {"u": [[1.0]]}],

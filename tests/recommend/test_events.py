@@ -61,7 +61,7 @@ def coin(values: Any) -> svmp.Model:
 def test_natural_parameters_are_the_average_over_networks() -> None:
     """With steps 1/t, q is the mean over draws of the posterior's natural parameters."""
     rows = np.random.default_rng(0).normal(size=(6, 4))
-    run = Online(lambda look: 1 / look.iteration, tell=False)
+    run = Online(lambda context: 1 / context.iteration, tell=False)
     for values in rows:
         run.advance(coin(values))
     q = run.posteriors["mu"]

@@ -1,4 +1,4 @@
-"""Networks in which what is drawn is awkward: nothing around it, co-parents in it, or no row."""
+"""Special cases of sampling: only local variables, co-parents in a row, elements without rows."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def test_one_row_with_two_parents(method, kernels):
 
 
 @every_method
-def test_a_choice_among_known_components(method):
-    """Nothing but local variables: each row's own posterior, in closed form."""
+def test_categorical_with_known_components(method):
+    """All variables are local: the posterior of each row has a closed form."""
     x = np.array([-1.0, 0.2, 1.5])
     with svmp.Model(coords={"k": 2, "row": 3}) as model:
         z = svmp.Categorical("z", p=svmp.data([0.5, 0.5], dims="k"), dims="row")
@@ -51,14 +51,14 @@ def co_parents() -> svmp.Model:
 
 @every_method
 @pytest.mark.parametrize("kernels", [True, False])
-def test_local_variables_that_share_a_row_do_not_move_together(method, kernels):
-    """Each is in the others' Markov blanket: with all at once the bound would fall."""
+def test_local_variables_of_one_row_are_not_updated_together(method, kernels):
+    """Each is in the others' Markov blanket: updated together they would lower the bound."""
     fit = svmp.fit(co_parents(), method, kernels=kernels, tol=0, max_sweeps=20, bound_every=10**6)
     assert fit.status == "budget"
     assert fit.bound > -3000  # full VB: about -290 after 20 sweeps
 
 
-def test_local_variables_that_share_a_row_never_lower_the_bound():
+def test_local_variables_of_one_row_never_lower_the_bound():
     network = Network(co_parents())
     q = begin(network)
     bounds = [bound(network, q)]
@@ -69,7 +69,7 @@ def test_local_variables_that_share_a_row_never_lower_the_bound():
 
 
 @every_method
-def test_an_element_without_children_ends_at_its_prior(method):
+def test_element_without_children_ends_at_its_prior(method):
     with svmp.Model(coords={"item": 3}) as model:
         v = svmp.Normal("v", mu=0.5, tau=4, dims="item")
         svmp.Normal("r", mu=v[[0, 0, 1, 1]], tau=1, observed=[1.0, 2, 3, 4])
@@ -87,8 +87,8 @@ def test_hidden_tables_above_the_observed_one(method, kernels):
     assert np.isfinite(fit.bound)
 
 
-def test_a_choice_whose_row_is_missing_counts_in_its_parent():
-    """A batch of all there is gives the weights what full VB gives them."""
+def test_categorical_of_a_missing_row_does_not_change_the_optimum():
+    """Batches of all observations converge to the weights of full VB."""
     with svmp.Model(coords={"k": 2, "row": 6}) as model:
         w = svmp.Dirichlet("w", a=1, dims="k")
         z = svmp.Categorical("z", p=w, dims="row")

@@ -1,4 +1,4 @@
-"""What fit does when it is not told: a growing sample, or all rows from the start."""
+"""The default of fit: a growing sample, or all rows from the start."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def topics(documents: int, length: int) -> svmp.Model:
         (regression(20_000, 100_000), 1.0),  # five children each: two are more than a quarter
         (mixture(50_000), 0.2),
         (topics(100, 600), 1 / 6),  # a hundred tokens of each document
-        (topics(800, 60), 1.0),  # they have no hundred
+        (topics(800, 60), 1.0),  # fewer than a hundred
     ],
 )
-def test_the_first_sample_has_rows_and_children_enough(model, share):
+def test_first_sample_has_enough_rows_and_children(model, share):
     assert first(model) == pytest.approx(share)

@@ -1,4 +1,4 @@
-"""With every child read and unit steps the algorithms are full VB; in option (b), Jacobi's."""
+"""With all children and unit steps the algorithms are full VB; in option (b), Jacobi updates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ on_gallery = pytest.mark.parametrize("name", GALLERY)
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-def test_the_list_is_the_whole_gallery():
+def test_list_has_the_whole_gallery():
     assert sorted(GALLERY) == sorted(gallery())
 
 
@@ -30,7 +30,7 @@ def observations(network: Network) -> int:
 
 
 def everything(network: Network) -> dict[str, object]:
-    """The algorithms, told to read all there is."""
+    """The algorithms, with settings that read all rows."""
     return {
         "Children": svmp.Children(ALL),
         "Children, one draw for all factors": svmp.Children(ALL, share_draw=True),
@@ -52,7 +52,7 @@ def test_reading_everything_is_full_vb_on_the_gallery(name, kernels):
 
 
 @pytest.mark.parametrize("name", ["04 paper", "04 biases", "09", "factors"])
-def test_reading_everything_is_full_vb_by_fit(name):
+def test_fit_that_reads_everything_is_full_vb(name):
     model = factors() if name == "factors" else gallery()[name]
     full = svmp.fit(model, svmp.FullVB(), max_sweeps=3, tol=0)
     for method in everything(Network(model)).values():
@@ -66,7 +66,7 @@ def test_reading_everything_is_full_vb_by_fit(name):
 
 
 def assert_equal(network: Network, q, other) -> None:
-    """Compare two q; the rows' own variables, of which some may not have been read, as they end."""
+    """Compare two q after optimising all local variables, some of which were perhaps not read."""
     q, other = copy(q), copy(other)
     for each in (q, other):
         optimise_locals(network, each)
@@ -95,7 +95,7 @@ def test_reading_every_child_is_full_vb_on_random_networks(kind):
 
 
 @every_kind
-def test_a_batch_of_all_observations_is_full_vb_on_random_networks(kind):
+def test_batch_of_all_observations_is_full_vb_on_random_networks(kind):
     def check(network: Network, seed: int) -> None:
         q = anywhere(network, seed)
         full = advance(network, copy(q), svmp.FullVB(), 2)
@@ -109,7 +109,7 @@ def test_a_batch_of_all_observations_is_full_vb_on_random_networks(kind):
 
 
 def jacobi(network: Network, q, steps: float = 1.0):
-    """Every global variable at its optimum for the old q; the rows' own variables come first."""
+    """Move every global variable towards its optimum for the old q; local variables come first."""
     q = copy(q)
     optimise_locals(network, q)
     new = {n: optimum(network, q, n) for n in network.hidden if n not in network.locals}

@@ -1,4 +1,4 @@
-"""Runs over batches of groups: where they get to, what they return, and that they resume."""
+"""Runs over batches of groups: convergence, results, resuming."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def documents() -> svmp.Model:
     return topics(documents=120, k=4, words=40, length=25)
 
 
-def test_one_pass_over_the_documents_is_ahead_of_as_many_accesses_of_full_vb(documents):
+def test_one_pass_over_documents_beats_full_vb_at_equal_accesses(documents):
     full = svmp.fit(documents, svmp.FullVB(), max_sweeps=8, tol=0)
     method = svmp.Batch(10, over="doc")
     fit = svmp.fit(documents, method, steps=HOFFMAN, bound_every=12, max_sweeps=8, tol=0)
@@ -44,8 +44,8 @@ def test_node_wise_steps_do_not_diverge(name, option):
     assert all(np.isfinite(q.natural).all() for q in fit.posteriors.values())
 
 
-def test_what_is_returned_is_settled_in_every_group(documents):
-    """The bound is that of q, and settling once more neither moves q nor the bound."""
+def test_returned_q_is_optimised_in_every_group(documents):
+    """The bound is that of q, and optimising the groups again does not change q."""
     method = svmp.Batch(10, over="doc")
     fit = svmp.fit(documents, method, steps=HOFFMAN, max_sweeps=2, kernels=False)
     network = Network(documents)
@@ -59,8 +59,8 @@ def test_what_is_returned_is_settled_in_every_group(documents):
 
 
 @options
-def test_a_run_over_groups_converges_to_where_full_vb_rests(option):
-    """With all groups in the batch it is coordinate ascent by another order of updates."""
+def test_batch_of_all_groups_converges_to_the_optimum_of_full_vb(option):
+    """With all groups in the batch it is coordinate ascent in another order of updates."""
     model = NETWORKS["regression"][0]()
     full = svmp.fit(model, svmp.FullVB(), tol=1e-10)
     method = svmp.Batch(5, option, over="group")
@@ -72,7 +72,7 @@ def test_a_run_over_groups_converges_to_where_full_vb_rests(option):
 
 @options
 @pytest.mark.parametrize("name", ["topics", "ratings by user", "regression"])
-def test_a_stopped_run_goes_on_to_the_same_bits(name, option, tmp_path):
+def test_resumed_run_gives_the_same_bits(name, option, tmp_path):
     model, over, _ = NETWORKS[name]
     network, path = model(), tmp_path / "run"
     method = svmp.Batch(2, option, over=over)
@@ -85,7 +85,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(name, option, tmp_path):
         assert np.array_equal(whole[variable].natural, resumed[variable].natural)
 
 
-def test_the_bound_can_be_computed_at_any_time_without_changing_the_run(documents):
+def test_computing_the_bound_does_not_change_the_run(documents):
     method = svmp.Batch(10, over="doc")
     often, never = (
         svmp.fit(documents, method, steps=HOFFMAN, max_sweeps=2, tol=0, bound_every=n)
@@ -96,7 +96,7 @@ def test_the_bound_can_be_computed_at_any_time_without_changing_the_run(document
 
 
 @pytest.mark.parametrize("model", [topics, ratings], ids=["topics", "ratings"])
-def test_steps_that_are_too_long_are_called_so(model):
+def test_steps_that_are_too_long_are_diagnosed(model):
     over = "doc" if model is topics else "user"
     steps = svmp.Constant(4.0, force=True)
     fit = svmp.fit(model(), svmp.Batch(1, over=over), steps=steps, max_sweeps=100)
@@ -109,7 +109,7 @@ def test_steps_that_are_too_long_are_called_so(model):
 
 
 def test_groups_that_were_not_drawn_raise_no_alarm():
-    """Their own variables may be far from the rest; those of the groups drawn may not."""
+    """Only the variables of drawn groups must agree with the global ones."""
     network = Network(NETWORKS["regression"][0]())
     q = begin(network)
     guard = Guard.of(network)
@@ -127,7 +127,7 @@ def test_groups_that_were_not_drawn_raise_no_alarm():
     assert guard.check(q, safety, done.fresh) is not None
 
 
-def test_where_all_is_local_one_iteration_is_exact():
+def test_one_iteration_is_exact_if_all_variables_are_local():
     heads, coin = np.array([1, 0, 1, 1, 0, 1]), np.array([0, 0, 1, 1, 1, 3])
     with svmp.Model(coords={"coin": 4, "toss": 6}) as model:  # the third coin was never tossed
         p = svmp.Beta("p", alpha=2, beta=3, dims="coin")
@@ -158,6 +158,6 @@ def test_documents_without_words():
     assert np.all(np.diff(fit.trace["bound"]) != 0)
 
 
-def test_grow_does_not_go_with_batches():
+def test_grow_with_batches_is_refused():
     with pytest.raises(svmp.ModelError, match="goes with Children"):
         svmp.fit(topics(), svmp.Batch(2, over="doc"), steps=svmp.Grow())

@@ -1,4 +1,4 @@
-"""Batches of groups: all of a document, a user or a school is read, or nothing of it."""
+"""Batches of groups: documents, users or schools are drawn with all of their rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ D, K, V = 6, 3, 8
 
 
 def corpus(documents: int, topics: int, words: int, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw documents of about so many tokens from sharp topics."""
+    """Draw documents of about `length` tokens from sharp topics."""
     rng = np.random.default_rng(8)
     phi = rng.dirichlet(np.full(words, 0.1), topics)
     lengths = rng.integers(length // 2, 2 * length, documents)
@@ -76,7 +76,7 @@ def regression() -> svmp.Model:
 
 
 def ratings(prices: bool = False) -> svmp.Model:
-    """The paper's network; perhaps with a table of the items that belongs to no user."""
+    """The paper's network; with `prices`, also a table of items that belongs to no user."""
     rng = np.random.default_rng(4)
     user, item = rng.integers(0, 7, 50), rng.integers(0, 5, 50)
     with svmp.Model(coords={"user": 7, "item": 6, "factor": 2}) as model:  # one item has no rating
@@ -105,13 +105,13 @@ options = pytest.mark.parametrize("option", ["a", "b"])
 
 @pytest.fixture
 def exact(monkeypatch):
-    """Groups that are settled to many digits."""
+    """Optimise groups to many digits."""
     monkeypatch.setattr(engine_groups, "REST", 1e-16)
     monkeypatch.setattr(engine_groups, "MOST_PASSES", 2000)
 
 
 def updated(network: Network, q, over: str, option: str):
-    """Settle all groups, then update every global as full VB does, or Jacobi."""
+    """Optimise all groups, then update global variables as in full VB, or Jacobi in option (b)."""
     q = copy(q)
     optimise_locals(network, q, over)
     seen = q if option == "a" else copy(q)
@@ -124,11 +124,11 @@ def updated(network: Network, q, over: str, option: str):
     return q
 
 
-# --- what belongs to whom -------------------------------------------------------------------
+# --- groupings ------------------------------------------------------------------------------
 
 
 @on_networks
-def test_the_locals_are_what_belongs_to_the_groups_alone(name):
+def test_locals_of_a_grouping(name):
     model, over, own = NETWORKS[name]
     assert Network(model()).grouped(over).locals == own
 
@@ -144,7 +144,7 @@ def test_every_row_belongs_to_the_document_of_its_key():
         assert grouping.sizes[group] == 1 + len(tokens)
 
 
-def test_what_belongs_by_two_levels_of_keys_and_by_a_row():
+def test_grouping_by_two_levels_of_keys_and_by_rows():
     """Pupils in schools in districts; the pupils' own weights follow their marks."""
     rng = np.random.default_rng(1)
     district, school = np.array([0, 0, 1, 1, 1]), rng.integers(0, 5, 30)
@@ -170,12 +170,12 @@ def test_what_belongs_by_two_levels_of_keys_and_by_a_row():
         ("topic", r"'w' at \(0,\) belongs to two elements of 'topic', 0 and \d"),
     ],
 )
-def test_dims_that_do_not_divide_the_rows_are_refused(over, trouble):
+def test_dims_that_do_not_group_the_rows_are_refused(over, trouble):
     with pytest.raises(svmp.ModelError, match=trouble):
         svmp.fit(topics(), svmp.Batch(2, over=over))
 
 
-def test_a_match_of_two_teams_is_refused():
+def test_row_in_two_groups_is_refused():
     home, away = np.array([0, 1, 2, 1]), np.array([1, 2, 0, 0])
     with svmp.Model(coords={"team": 3, "match": 4}) as model:
         skill = svmp.Normal("skill", dims="team")
@@ -186,7 +186,7 @@ def test_a_match_of_two_teams_is_refused():
         svmp.fit(model, svmp.Batch(1, over="team"))
 
 
-def test_a_row_that_belongs_to_none_is_refused():
+def test_row_in_no_group_is_refused():
     design = sparse.csr_array(np.array([[1.0, 0], [0, 0]]))
     with svmp.Model(coords={"a": 2, "row": 2}) as model:
         x = svmp.Normal("x", dims="a")
@@ -196,7 +196,7 @@ def test_a_row_that_belongs_to_none_is_refused():
 
 
 @pytest.mark.parametrize("over", [3, "", ["doc"]])
-def test_over_is_a_name(over):
+def test_over_must_be_a_name(over):
     with pytest.raises(svmp.ModelError, match="over must be text"):
         svmp.Batch(2, over=over)
 
@@ -206,7 +206,7 @@ def test_over_is_a_name(over):
 
 @on_networks
 @options
-def test_a_batch_of_all_groups_settles_them_and_is_full_vb_of_the_globals(name, option):
+def test_batch_of_all_groups_optimises_them_and_is_full_vb_of_the_globals(name, option):
     model, over, _ = NETWORKS[name]
     network = Network(model())
     q = begin(network)
@@ -214,7 +214,7 @@ def test_a_batch_of_all_groups_settles_them_and_is_full_vb_of_the_globals(name, 
     assert_same(found, updated(network, q, over, option), 1e-10)
 
 
-def test_so_it_is_on_the_gallery_by_every_dim_that_divides_it():
+def test_batch_of_all_groups_on_the_gallery_by_every_grouping_dim():
     divided = 0
     for model in gallery().values():
         for over in model.sizes:
@@ -232,7 +232,7 @@ def test_so_it_is_on_the_gallery_by_every_dim_that_divides_it():
 
 @on_networks
 @pytest.mark.parametrize("size", [1, 2, 4])
-def test_the_mean_over_all_draws_of_groups_is_the_optimum(name, size):
+def test_mean_target_over_all_draws_of_groups_is_the_optimum(name, size):
     model, over, _ = NETWORKS[name]
     if over == "token":
         return  # too many to enumerate
@@ -255,8 +255,8 @@ def test_the_mean_over_all_draws_of_groups_is_the_optimum(name, size):
 
 
 @options
-def test_the_mean_over_all_draws_of_whole_iterations_is_the_optimum(option, exact, monkeypatch):
-    """With unit steps the new value is the target; documents do not see who is drawn with them."""
+def test_mean_update_over_all_draws_of_groups_is_the_optimum(option, exact, monkeypatch):
+    """With unit steps the new value is the target; drawn documents do not affect each other."""
     network = Network(topics())
     q = anywhere(network, 3)
     subsets = [np.array(s) for s in combinations(range(D), 2)]
@@ -270,7 +270,7 @@ def test_the_mean_over_all_draws_of_whole_iterations_is_the_optimum(option, exac
 
 
 def hoffman(model: svmp.Model, start: np.ndarray, steps, iterations: int, size: int) -> np.ndarray:
-    """Hoffman et al.'s algorithm for topic models, written out; lambda of each topic and word."""
+    """Return lambda of each topic and word by Hoffman et al.'s algorithm, written out."""
     network = Network(model)
     doc = network.grouped("doc").group["w"]
     word = model["w"].observed.astype(int)
@@ -298,7 +298,7 @@ def hoffman(model: svmp.Model, start: np.ndarray, steps, iterations: int, size: 
 
 
 @options
-def test_it_is_hoffmans_algorithm_on_topics(option, exact):
+def test_batch_over_documents_is_the_algorithm_of_hoffman_et_al(option, exact):
     model = topics(documents=30, words=12, length=10)
     network, steps = Network(model), svmp.RobbinsMonro(kappa=0.7, tau=1)
     q = begin(network)
@@ -308,8 +308,8 @@ def test_it_is_hoffmans_algorithm_on_topics(option, exact):
 
 
 @on_networks
-def test_the_groups_variables_are_found_anew(name):
-    """Whatever they were before, in the groups that are drawn and in the others."""
+def test_group_variables_do_not_depend_on_their_previous_q(name):
+    """Neither those of the groups drawn nor those of the others matter for the global variables."""
     model, over, own = NETWORKS[name]
     network = Network(model())
     one = begin(network)
@@ -326,7 +326,7 @@ def test_the_groups_variables_are_found_anew(name):
 
 
 def test_every_pass_counts_its_accesses(monkeypatch):
-    """A pass reads each token twice, for z and for theta; then it is read for each topic."""
+    """Each pass reads a token twice, for z and for theta; then each topic reads it once."""
     monkeypatch.setattr(engine_groups, "REST", 0.0)
     monkeypatch.setattr(engine_groups, "MOST_PASSES", 3)
     network = Network(topics())
@@ -336,7 +336,7 @@ def test_every_pass_counts_its_accesses(monkeypatch):
     assert done.accesses == (3 * 2 + K) * tokens
 
 
-def test_groups_at_rest_are_read_no_more(monkeypatch):
+def test_converged_groups_are_not_read_again(monkeypatch):
     network = Network(topics())
     read = {}
     for rest in (1e-1, 1e-3, 1e-6):
@@ -345,7 +345,7 @@ def test_groups_at_rest_are_read_no_more(monkeypatch):
     assert read[1e-1] < read[1e-3] < read[1e-6]
 
 
-def test_a_policy_is_told_of_groups():
+def test_step_context_has_the_numbers_of_groups():
     seen = {}
 
     def steps(context):

@@ -1,4 +1,4 @@
-"""Elements of one sum solved together: where coordinate ascent over them comes to rest."""
+"""Joint updates of the elements of one sum: the solution is the limit of coordinate ascent."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def ratings(noise: str = "known") -> svmp.Model:
 
 @pytest.mark.parametrize("noise", ["known", "by item"])
 @pytest.mark.parametrize("name", ["u", "v"])
-def test_it_is_where_coordinate_ascent_over_the_factors_rests(name, noise):
+def test_joint_solution_is_the_limit_of_coordinate_ascent(name, noise):
     network = Network(ratings(noise))
     q = anywhere(network, 1)
     rows, plain = AllRows(network), PlainUpdater.of(network, name)
@@ -52,7 +52,7 @@ def test_it_is_where_coordinate_ascent_over_the_factors_rests(name, noise):
 
 @with_and_without
 @pytest.mark.parametrize("name", GALLERY)
-def test_the_bound_never_falls(name, kernels):
+def test_bound_never_falls(name, kernels):
     network = Network(gallery()[name])
     q = begin(network, kernels)
     before = -np.inf
@@ -63,7 +63,7 @@ def test_the_bound_never_falls(name, kernels):
         before = now
 
 
-def test_a_variable_in_two_tables_takes_its_elements_one_after_the_other():
+def test_variable_in_two_tables_is_not_solved_jointly():
     rng = np.random.default_rng(0)
     user = rng.integers(5, size=30)
     with svmp.Model(coords={"user": 5, "factor": 3}) as model:

@@ -1,4 +1,4 @@
-"""Algorithms and policies that cannot be followed are refused; none remembers another run."""
+"""Invalid algorithms and policies are refused; methods can be reused."""
 
 from __future__ import annotations
 
@@ -19,21 +19,27 @@ def model() -> svmp.Model:
     "rule",
     [lambda n: 0 * n, lambda n: -1, lambda n: 1.5, lambda n: "two", lambda n: np.ones(3, int)],
 )
-def test_a_function_for_c_must_give_whole_numbers(model, rule):
+def test_function_for_c_must_return_whole_numbers(model, rule):
     with pytest.raises(svmp.ModelError, match="C must give each element of 'u' a whole number"):
         svmp.fit(model, svmp.Children(rule), max_sweeps=1)
 
 
 @pytest.mark.parametrize(
     "steps",
-    [lambda look: -1.0, lambda look: np.nan, lambda look: None, lambda look: 0.0, lambda look: "x"],
+    [
+        lambda context: -1.0,
+        lambda context: np.nan,
+        lambda context: None,
+        lambda context: 0.0,
+        lambda context: "x",
+    ],
 )
 def test_steps_must_be_positive_numbers(model, steps):
     with pytest.raises(svmp.ModelError, match="the steps for 'u'"):
         svmp.fit(model, svmp.Children(2), steps=steps, max_sweeps=1)
 
 
-def test_growing_serves_another_seed_and_another_model(model):
+def test_growing_can_be_reused_with_another_seed_and_model(model):
     growing = svmp.Growing(0.1)
     svmp.fit(model, growing, seed=0, max_sweeps=0.5)
     again = svmp.fit(model, growing, seed=1, max_sweeps=0.5)
@@ -44,7 +50,7 @@ def test_growing_serves_another_seed_and_another_model(model):
     assert np.array_equal(again["u"].natural, fresh["u"].natural)
 
 
-def test_an_array_on_the_right_of_a_product_is_refused():
+def test_array_on_the_right_of_a_product_is_refused():
     with svmp.Model(coords={"f": 2}):
         w = svmp.Normal("w", dims="f")
         with pytest.raises(svmp.ModelError, match="left of @"):

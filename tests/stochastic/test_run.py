@@ -1,4 +1,4 @@
-"""Runs: what they cost, how they end, and that what they return is sound and reproducible."""
+"""Runs: their cost, how they end, and that results are sound and reproducible."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def accesses(method, **options) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kernels", [True, False])
-def test_a_sweep_of_full_vb_is_2_K_R_accesses(kernels):
+def test_sweep_of_full_vb_is_2_K_R_accesses(kernels):
     fit = svmp.fit(model(), svmp.FullVB(), max_sweeps=2, tol=0, kernels=kernels)
     assert fit.trace["accesses"].tolist() == [2 * K * len(ratings().rating) * n for n in (1, 2)]
 
@@ -63,7 +63,7 @@ def test_a_sweep_of_full_vb_is_2_K_R_accesses(kernels):
 @pytest.mark.parametrize("kernels", [True, False])
 @pytest.mark.parametrize("C", [1, 5, 20])
 @pytest.mark.parametrize("share_draw", [True, False])
-def test_an_iteration_of_algorithm_1_reads_at_most_C_children(C, share_draw, kernels):
+def test_iteration_of_algorithm_1_reads_at_most_C_children(C, share_draw, kernels):
     counts = [np.bincount(x) for x in (ratings().user, ratings().item)]
     expected = K * sum(int(np.minimum(C, n).sum()) for n in counts)
     method = svmp.Children(C, share_draw=share_draw)
@@ -74,7 +74,7 @@ def test_an_iteration_of_algorithm_1_reads_at_most_C_children(C, share_draw, ker
 @pytest.mark.parametrize("kernels", [True, False])
 @pytest.mark.parametrize("option", ["a", "b"])
 @pytest.mark.parametrize("size", [1, 100, 1000])
-def test_an_iteration_of_algorithm_2_reads_2_K_C_global(size, option, kernels):
+def test_iteration_of_algorithm_2_reads_2_K_C_global(size, option, kernels):
     found = accesses(
         svmp.Batch(size, option=option), max_accesses=5 * K * size, max_sweeps=None, kernels=kernels
     )
@@ -86,20 +86,20 @@ def test_an_iteration_of_algorithm_2_reads_2_K_C_global(size, option, kernels):
 
 @pytest.mark.parametrize("option", ["a", "b"])
 @pytest.mark.parametrize("kernels", [True, False])
-def test_a_diverging_schedule_is_called_so_and_returns_a_sound_q(option, kernels):
+def test_diverging_schedule_is_detected_and_a_sound_q_returned(option, kernels):
     fit = svmp.fit(
         model(), svmp.Children(1, option=option), steps=PLAIN, max_sweeps=10, kernels=kernels
     )
     assert fit.status == "diverged"
     assert sound(fit)
     assert fit.bound >= fit.trace["bound"][0] - 1e-6 * abs(fit.bound)
-    again = svmp.fit(model(), svmp.FullVB(), init=fit, max_sweeps=2, tol=0)  # of any use
+    again = svmp.fit(model(), svmp.FullVB(), init=fit, max_sweeps=2, tol=0)  # it is a useful start
     assert again.bound > fit.bound
 
 
 @pytest.mark.parametrize("option", ["a", "b"])
 @pytest.mark.parametrize("C", [1, 2, 3, 5])
-def test_nodewise_steps_do_not_diverge_there(C, option):
+def test_nodewise_steps_do_not_diverge(C, option):
     method = svmp.Children(C, option=option)
     fit = svmp.fit(model(), method, steps=svmp.Nodewise(), max_sweeps=6, tol=0)
     assert fit.status == "budget"
@@ -109,7 +109,7 @@ def test_nodewise_steps_do_not_diverge_there(C, option):
 
 
 def with_outliers(seed: int) -> svmp.Model:
-    """Declare a factorization of which three of 4,000 ratings are hundreds of times the others."""
+    """Declare a factorization with three outliers among 4,000 ratings."""
     rng = np.random.default_rng(seed)
     user, item = rng.integers(0, 400, 4000), rng.integers(0, 300, 4000)
     rating = 3 * rng.standard_t(2, 4000)
@@ -123,8 +123,8 @@ def with_outliers(seed: int) -> svmp.Model:
 
 @pytest.mark.parametrize("option", "ab")
 @pytest.mark.parametrize("C", [1, 3])
-def test_a_few_elements_do_not_run_away_unseen(C, option):
-    """Three rows make a few elements run away; a sample of all rows would hardly have them."""
+def test_divergence_of_a_few_elements_is_detected(C, option):
+    """Three rows make a few elements diverge; a random sample of rows would hardly have them."""
     model, method = with_outliers(C), svmp.Children(C, option=option)
     limits = {"max_sweeps": 3, "tol": 0, "bound_every": 10**9}
     fixed = svmp.fit(model, method, steps=svmp.Constant(0.3), **limits)
@@ -145,7 +145,7 @@ def test_nodewise_steps_do_not_diverge_in_batches(option):
 
 
 @pytest.mark.parametrize("name", ["04 paper", "04 biases", "05", "07", "09", "10", "11"])
-def test_the_default_is_never_behind_its_start(name):
+def test_default_never_ends_below_its_start(name):
     fit = svmp.fit(gallery()[name], max_sweeps=3)
     start = svmp.fit(gallery()[name], svmp.Children(1), max_accesses=1, bound_every=10**9)
     assert sound(fit)
@@ -153,7 +153,7 @@ def test_the_default_is_never_behind_its_start(name):
     assert fit.bound >= start.trace["bound"][0]
 
 
-def test_the_default_is_never_behind_its_start_on_many_ratings():
+def test_default_never_ends_below_its_start_on_many_ratings():
     whole = matrix_factorization(netflix_shaped(0.05), K)
     start = svmp.fit(whole, svmp.Children(1), max_accesses=1).trace["bound"][0]
     for sweeps in (0.05, 0.2, 1, 3):
@@ -165,8 +165,8 @@ def test_the_default_is_never_behind_its_start_on_many_ratings():
 # --- convergence ----------------------------------------------------------------------------
 
 
-def test_tiny_steps_do_not_look_like_rest():
-    """A run that full VB would still move is not called converged because its steps are small."""
+def test_tiny_steps_are_not_taken_for_convergence():
+    """A run with small steps has not converged while full VB would still move q."""
     network = gallery()["04 paper"]
     fit = svmp.fit(
         network, svmp.Children(10**6), steps=svmp.Constant(1e-4), tol=1e-4, max_sweeps=200
@@ -176,7 +176,7 @@ def test_tiny_steps_do_not_look_like_rest():
     assert moved.bound > fit.bound + 1e-4 * abs(fit.bound)
 
 
-def test_when_full_vb_is_at_rest_so_is_algorithm_1_with_small_steps():
+def test_algorithm_1_with_small_steps_stays_at_the_optimum_of_full_vb():
     network = gallery()["02"]
     best = svmp.fit(network, svmp.FullVB(), tol=1e-12)
     fit = svmp.fit(
@@ -196,7 +196,7 @@ def test_when_full_vb_is_at_rest_so_is_algorithm_1_with_small_steps():
     ids=repr,
 )  # fmt: skip
 @pytest.mark.skipif(CORES < 2, reason="one core")
-def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads(method):
+def test_same_seed_gives_the_same_bits_on_any_number_of_threads(method):
     found = []
     for threads in (1, 2, 1):
         fit = svmp.fit(model(), method, seed=4, max_sweeps=1.2, tol=0, threads=threads)
@@ -206,7 +206,7 @@ def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads(method):
     assert other["u"].natural.tobytes() != found[0][1]
 
 
-# --- the rows' own variables ----------------------------------------------------------------
+# --- local variables ------------------------------------------------------------------------
 
 METHODS = [svmp.Children(4), svmp.Children(4, "b"), svmp.Batch(20), svmp.Batch(20, "b"),
            svmp.Growing(0.2)]  # fmt: skip
@@ -215,7 +215,7 @@ on_locals = pytest.mark.parametrize("name", ["05", "06 pictures", "06 counts", "
 
 @on_locals
 @pytest.mark.parametrize("method", METHODS, ids=repr)
-def test_networks_with_local_variables_end_well(name, method):
+def test_networks_with_local_variables_end_with_a_sound_q(name, method):
     assert Network(gallery()[name]).locals or name == "06 pictures"
     fit = svmp.fit(gallery()[name], method, max_sweeps=2, tol=0)
     assert fit.status == "budget"
@@ -224,8 +224,8 @@ def test_networks_with_local_variables_end_well(name, method):
 
 @pytest.mark.parametrize("name", ["05", "06 counts", "07"])
 @pytest.mark.parametrize("method", METHODS, ids=repr)
-def test_local_variables_of_rows_that_are_not_drawn_do_not_matter(name, method):
-    """Whatever they were before, the globals get the same bits: locals are found anew."""
+def test_globals_do_not_depend_on_the_previous_q_of_local_variables(name, method):
+    """Local variables are optimised before the global ones, whatever their q was."""
     network = Network(gallery()[name])
     (local,) = network.locals
     one, other = begin(network), begin(network)

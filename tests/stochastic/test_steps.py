@@ -1,4 +1,4 @@
-"""Step policies: the formulas of docs and paper, refusals, and policies of one's own."""
+"""Step policies: the formulas of docs and paper, refusals, and user-defined policies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from svmp.network.network import Network
 from .tools import gallery
 
 
-def look(iteration=1, children=(100,), read=(5,), coupling=0, together=False) -> svmp.StepContext:
+def context(
+    iteration=1, children=(100,), read=(5,), coupling=0, together=False
+) -> svmp.StepContext:
     return svmp.StepContext("u", iteration, np.array(children), np.array(read), coupling, together)
 
 
@@ -25,15 +27,15 @@ def look(iteration=1, children=(100,), read=(5,), coupling=0, together=False) ->
 
 def test_robbins_monro_is_the_papers_schedule():
     steps = svmp.RobbinsMonro(kappa=0.7, tau=3)
-    assert [steps(look(t)) for t in (1, 2, 13)] == pytest.approx([4**-0.7, 5**-0.7, 16**-0.7])
-    assert svmp.RobbinsMonro(kappa=1.0, tau=0)(look(4)) == 0.25
+    assert [steps(context(t)) for t in (1, 2, 13)] == pytest.approx([4**-0.7, 5**-0.7, 16**-0.7])
+    assert svmp.RobbinsMonro(kappa=1.0, tau=0)(context(4)) == 0.25
 
 
 @pytest.mark.parametrize(("rho1", "tau"), [(1 / 512, 32767), (1 / 64, 1023), (1 / 8, 31), (1, 0)])
-def test_the_delay_follows_from_the_first_step(rho1, tau):
+def test_delay_follows_from_the_first_step(rho1, tau):
     steps = svmp.RobbinsMonro(kappa=0.6, rho1=rho1)
     assert steps.tau == pytest.approx(tau, rel=1e-12, abs=1e-12)
-    assert steps(look(1)) == pytest.approx(rho1, rel=1e-12)
+    assert steps(context(1)) == pytest.approx(rho1, rel=1e-12)
 
 
 def test_one_thirty_second_is_a_delay_of_about_321():
@@ -43,7 +45,7 @@ def test_one_thirty_second_is_a_delay_of_about_321():
 @given(st.floats(0.501, 1.0), st.floats(1e-4, 1.0))
 def test_steps_start_at_rho1_and_fall(kappa, rho1):
     steps = svmp.RobbinsMonro(kappa=kappa, rho1=rho1)
-    values = [steps(look(t)) for t in range(1, 20)]
+    values = [steps(context(t)) for t in range(1, 20)]
     assert values[0] == pytest.approx(rho1)
     assert all(0 < b < a <= 1 + 1e-9 for a, b in pairwise(values))
 
@@ -64,9 +66,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("policy", "options", "reason"), BAD)
-def test_what_is_outside_the_theory_is_refused_with_the_reason_unless_forced(
-    policy, options, reason
-):
+def test_parameters_outside_the_theory_are_refused_unless_forced(policy, options, reason):
     with pytest.raises(svmp.ModelError, match=reason) as refusal:
         policy(**options)
     assert "force=True" in str(refusal.value)
@@ -74,7 +74,7 @@ def test_what_is_outside_the_theory_is_refused_with_the_reason_unless_forced(
 
 
 @pytest.mark.parametrize("rho1", [0.0, -0.5])
-def test_a_first_step_that_is_not_positive_is_refused(rho1):
+def test_first_step_that_is_not_positive_is_refused(rho1):
     with pytest.raises(svmp.ModelError, match=r"a step must be in \(0, 1\]"):
         svmp.RobbinsMonro(rho1=rho1)
 
@@ -94,32 +94,32 @@ def test_other_refusals():
 
 def test_hold_then_decay_holds_then_decays():
     steps = svmp.HoldThenDecay(hold=10, kappa=0.6)
-    assert [steps(look(t)) for t in range(1, 11)] == [1.0] * 10
-    assert [steps(look(t)) for t in (11, 12, 42)] == pytest.approx([1, 2**-0.6, 1 / 8])
+    assert [steps(context(t)) for t in range(1, 11)] == [1.0] * 10
+    assert [steps(context(t)) for t in (11, 12, 42)] == pytest.approx([1, 2**-0.6, 1 / 8])
 
 
 def test_constant_is_constant():
-    assert {svmp.Constant(0.2)(look(t)) for t in (1, 10, 1000)} == {0.2}
+    assert {svmp.Constant(0.2)(context(t)) for t in (1, 10, 1000)} == {0.2}
 
 
 # --- each element its own step --------------------------------------------------------------
 
 
 @given(st.integers(1, 10**6), st.integers(1, 50), st.sampled_from([0.25, 0.5, 1.0]))
-def test_the_first_nodewise_step_is_that_of_a_wiener_filter(N, C, c):
+def test_first_nodewise_step_is_a_wiener_filter(N, C, c):
     """rho_i1 = c C / (c C + N_i - C), and 1 where C >= N_i."""
     C = min(C, N)
     exact = Fraction(c) * C / (Fraction(c) * C + N - C)
     for steps in (svmp.Nodewise(c=c), svmp.Grow(c=c)):
-        assert steps(look(1, [N], [C]))[0] == pytest.approx(float(exact), rel=1e-9)
+        assert steps(context(1, [N], [C]))[0] == pytest.approx(float(exact), rel=1e-9)
 
 
 @given(st.integers(2, 10**5), st.integers(1, 20), st.integers(1, 500))
 def test_nodewise_steps_decay_from_their_own_delay(N, C, t):
-    """With c = 1 from the first; with a smaller one that has grown to 1 after two readings."""
+    """With c = 1 from the start; with a smaller c, which grows to 1, after two readings."""
     C = min(C, N - 1)
     tau = (C / N) ** (-1 / 0.6) - 1
-    steps, at = svmp.Nodewise(c=1), look(t, [N], [C])
+    steps, at = svmp.Nodewise(c=1), context(t, [N], [C])
     assert steps(at)[0] == pytest.approx((t + tau) ** -0.6, rel=1e-9)
     if (t - 1) * C >= 2 * N:
         assert svmp.Nodewise(c=0.1)(at)[0] == pytest.approx(steps(at)[0], rel=1e-9)
@@ -128,9 +128,9 @@ def test_nodewise_steps_decay_from_their_own_delay(N, C, t):
     assert svmp.Grow(c=1)(at)[0] == pytest.approx(C / N, rel=1e-9)
 
 
-def test_readings_are_counted_by_element_or_by_what_a_batch_is_of_all():
-    """Of 100 observations ten are drawn: an element has been read a tenth as often as iterated."""
-    assert look(21, [10, 40], [1, 4]).readings.tolist() == [2, 2]
+def test_readings_are_counted_by_element_or_by_the_share_of_a_batch():
+    """If a tenth of the observations is drawn, t iterations are t / 10 readings."""
+    assert context(21, [10, 40], [1, 4]).readings.tolist() == [2, 2]
     seen = []
     network = gallery()["04 paper"]
     count = Network(network).observed["r"].count
@@ -144,17 +144,17 @@ def test_readings_are_counted_by_element_or_by_what_a_batch_is_of_all():
         np.testing.assert_allclose(found, (t - 1) * (count // 10) / count)
 
 
-def test_the_c_of_nodewise_steps_grows_evenly_over_two_readings():
-    """One of ten children a time: after ten iterations halfway from c to 1."""
+def test_c_of_nodewise_steps_grows_linearly_over_two_readings():
+    """With one of ten children per iteration c is halfway to 1 after ten iterations."""
     c = 0.25 + 0.75 / 2
     first = c / (c + 9)
-    found = svmp.Nodewise(c=0.25)(look(11, [10], [1]))[0]
+    found = svmp.Nodewise(c=0.25)(context(11, [10], [1]))[0]
     assert found == pytest.approx((11 + first ** (-1 / 0.6) - 1) ** -0.6, rel=1e-9)
 
 
 @pytest.mark.parametrize("steps", [svmp.Nodewise(), svmp.Grow()])
-def test_where_every_child_is_read_the_step_is_one(steps):
-    rho = steps(look(99, [1, 5, 20, 0], [1, 5, 20, 0]))
+def test_step_is_one_where_every_child_is_read(steps):
+    rho = steps(context(99, [1, 5, 20, 0], [1, 5, 20, 0]))
     assert rho.tolist() == [1, 1, 1, 1]
 
 
@@ -162,21 +162,21 @@ def test_where_every_child_is_read_the_step_is_one(steps):
 @given(N=st.integers(0, 1000), C=st.integers(1, 1000), K=st.integers(1, 40), t=st.integers(1, 99))
 def test_option_b_bounds_the_step_by_the_coupling(steps, N, C, K, t):
     """K factors of two co-parents, 2 K elements in a row: at most 1 / K each."""
-    at = look(t, [N], [min(C, N)], coupling=2 * K - 1, together=True)
-    apart = look(t, [N], [min(C, N)], coupling=2 * K - 1)
+    at = context(t, [N], [min(C, N)], coupling=2 * K - 1, together=True)
+    apart = context(t, [N], [min(C, N)], coupling=2 * K - 1)
     assert steps(at)[0] == pytest.approx(min(steps(apart)[0], 1 / K))
 
 
 @given(st.integers(1, 10**6), st.integers(1, 50), st.integers(1, 100))
-def test_c_is_divided_where_a_row_is_crowded(N, C, K):
+def test_c_is_reduced_in_crowded_rows(N, C, K):
     """2 K elements in a row: c for K = 5 and fewer, c * 5 / K for more."""
-    C, at = min(C, N), look(1, [N], [min(C, N)], coupling=2 * K - 1)
+    C, at = min(C, N), context(1, [N], [min(C, N)], coupling=2 * K - 1)
     c = 0.5 * min(1, 5 / K)
     for steps in (svmp.Nodewise(c=0.5), svmp.Grow(c=0.5)):
         assert steps(at)[0] == pytest.approx(c * C / (c * C + N - C), rel=1e-9)
 
 
-def test_the_engine_tells_the_coupling_and_whether_all_move_together():
+def test_step_context_has_coupling_and_option():
     network = gallery()["04 paper"]
     seen = {}
     for option in "ab":
@@ -189,7 +189,7 @@ def test_the_engine_tells_the_coupling_and_whether_all_move_together():
     assert seen == {"a": {(2 * 5 - 1, False)}, "b": {(2 * 5 - 1, True)}}
 
 
-def test_grow_reads_more_each_time_and_ends_as_full_vb():
+def test_grow_reads_more_each_iteration_and_ends_as_full_vb():
     steps = svmp.Grow(start=5, rate=1.15)
     method = svmp.Children(1, share_draw=True)
     sizes = [steps.method_at(method, t).C for t in range(1, 200)]
@@ -211,7 +211,7 @@ def test_grow_does_not_overflow_in_a_long_run():
     assert svmp.Grow(start=5, rate=1.15).method_at(svmp.Children(1), 10**6).C >= 2**40
 
 
-# --- a policy of one's own ------------------------------------------------------------------
+# --- user-defined policies ------------------------------------------------------------------
 
 
 def cautious(at: svmp.StepContext) -> np.ndarray:
@@ -233,7 +233,7 @@ class Adaptive:
 
 
 @pytest.mark.parametrize("kernels", [True, False])
-def test_a_policy_of_ones_own_is_a_function(kernels):
+def test_user_defined_policy_is_a_function(kernels):
     fit = svmp.fit(
         gallery()["04 paper"], svmp.Children(3), steps=cautious, max_sweeps=4, kernels=kernels
     )
@@ -242,7 +242,7 @@ def test_a_policy_of_ones_own_is_a_function(kernels):
 
 
 @pytest.mark.parametrize("name", ["04 paper", "07", "11"])
-def test_a_policy_may_read_the_gradients_statistics(name):
+def test_policy_can_use_statistics_of_the_gradient(name):
     steps = Adaptive()
     fit = svmp.fit(gallery()[name], svmp.Children(5), steps=steps, max_sweeps=1.0, tol=0)
     assert fit.status == "budget"
@@ -254,7 +254,7 @@ def test_a_policy_may_read_the_gradients_statistics(name):
         assert (at.square >= at.gradient**2 * (1 - 1e-9)).all()  # Jensen
 
 
-def test_the_statistics_are_running_means_of_the_natural_gradient():
+def test_statistics_are_running_means_of_the_natural_gradient():
     """On a network of one element that reads every child, the gradient is lambda* - lambda."""
     steps = Adaptive()
     model = gallery()["01 Gamma-Poisson"]
@@ -262,13 +262,13 @@ def test_the_statistics_are_running_means_of_the_natural_gradient():
     svmp.fit(model, svmp.Children(10**6), steps=steps, max_sweeps=3, tol=0)
     first, second, _ = (at.gradient[0] for at in steps.seen)
     rho = float(np.clip(1.0, 0.001, 0.2))
-    new = (1 - rho) * first  # what is left after the first step
+    new = (1 - rho) * first  # the gradient after the first step
     assert second == pytest.approx(0.9 * first + 0.1 * new, rel=1e-9)
     assert steps.seen[1].square[0] == pytest.approx(0.9 * first**2 + 0.1 * new**2, rel=1e-9)
     assert network.child_counts["theta"].tolist() == steps.seen[0].read.tolist()
 
 
-def test_without_statistics_none_are_kept():
+def test_statistics_are_not_computed_unless_used():
     def spy(at: svmp.StepContext) -> float:
         assert at.gradient is None
         assert at.square is None

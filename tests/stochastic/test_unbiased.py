@@ -21,11 +21,11 @@ from .tools import factors, gallery
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
 MOST = 60
-"""Subsets that an enumeration may have."""
+"""Most subsets in an enumeration."""
 
 
-class Dealt:
-    """Takes the place of the generator: deals the subset that it is told."""
+class FixedSubset:
+    """Replaces the random generator: returns a given subset."""
 
     subset: tuple[int, ...] = ()
 
@@ -37,7 +37,7 @@ class Dealt:
 
 @pytest.fixture
 def dealt(monkeypatch):
-    dealer = Dealt()
+    dealer = FixedSubset()
     monkeypatch.setattr(children, "sample_each", dealer)
     monkeypatch.setattr(batch, "sample_each", dealer)
     return dealer
@@ -50,7 +50,7 @@ def close(found: np.ndarray, expected: np.ndarray) -> None:
 
 @every_kind
 @pytest.mark.parametrize("share_draw", [False, True])
-def test_the_mean_over_all_subsets_of_children_is_the_optimum(kind, share_draw, dealt):
+def test_mean_over_all_subsets_of_children_is_the_optimum(kind, share_draw, dealt):
     @settings(max_examples=6)
     @given(of_kind(kind), st.integers(0, 2**16))
     def check(model, seed):
@@ -76,7 +76,7 @@ def test_the_mean_over_all_subsets_of_children_is_the_optimum(kind, share_draw, 
 
 
 @every_kind
-def test_a_batch_is_unbiased_given_how_many_children_are_in_it(kind, dealt):
+def test_batch_is_unbiased_given_the_number_of_drawn_children(kind, dealt):
     """Over all batches in which an element has n children, for each n."""
 
     @settings(max_examples=8)
@@ -106,8 +106,8 @@ def test_a_batch_is_unbiased_given_how_many_children_are_in_it(kind, dealt):
 def every_child_can_be_drawn(network: Network, name: str, element: int) -> bool:
     """Whether each child is one observation, or the local variable of one.
 
-    A local variable of which several tables tell, or whose row is missing, is drawn more or less
-    often than others, and so are its messages.
+    A local variable with rows in several tables, or whose row is missing, is drawn more or less
+    often than others.
     """
     for edge in network.edges[name]:
         table = edge.conditional.variable
@@ -152,7 +152,7 @@ def test_many_draws_average_to_the_optimum(name, share_draw):
         assert (error > 0).any(), "nothing was drawn"
 
 
-def test_factors_share_their_draw_only_if_told():
+def test_factors_share_a_draw_only_with_share_draw():
     network = Network(gallery()["04 paper"])
     (edge,) = network.edges["u"]
     elements = np.arange(5)  # the factors of the first user

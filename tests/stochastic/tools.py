@@ -1,4 +1,4 @@
-"""What the tests of sampled inference share: networks, iterations, comparisons."""
+"""Shared tools of the tests of sampled inference: networks, iterations, comparisons."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.gallery.conftest import load
 from tests.programs import compile_means, iterate
 
 ALL = 10**9
-"""More than any element has children."""
+"""More children than any element has."""
 
 
 def factors() -> svmp.Model:
@@ -110,7 +110,7 @@ def advance(
     steps: Any = None,
     seed: int = 0,
 ) -> Beliefs:
-    """Take some iterations, in place, as a fit does; unit steps unless told."""
+    """Run some iterations in place, as a fit does; with unit steps by default."""
     for iteration in range(1, iterations + 1):
         iterate(network, q, method, steps or svmp.Constant(1.0), seed, iteration)
     q.means.clear()
@@ -118,14 +118,14 @@ def advance(
 
 
 def assert_same(q: Beliefs, other: Beliefs, rtol: float, names: Any = None) -> None:
-    """Compare two q: each entry, against the largest of its kind in the same element's family."""
+    """Compare two q, with errors relative to the largest entry of each element."""
     for name in names or q.natural:
         for a, b in (
             (q.natural[name], other.natural[name]),
             (q.moments[name], other.moments[name]),
         ):
             scale = np.maximum(np.abs(a), np.abs(b))
-            # an entry near 0 is a difference of larger ones: those of its element
+            # entries near 0 are differences of larger ones
             scale = np.maximum(scale, scale.max(axis=1, keepdims=True))
             worst = np.max(np.abs(a - b) / np.maximum(scale, 1e-300), initial=0.0)
             assert worst <= rtol, f"{name} differs by {worst:.2g}"

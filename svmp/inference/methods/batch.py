@@ -1,4 +1,4 @@
-"""Algorithm 2 of the paper: one draw of observations, or of groups of them, for all."""
+"""Algorithm 2 of the paper: one draw of observations, or of groups of them, for all elements."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from svmp.network.validation import text
 
 @dataclass(frozen=True)
 class Batch(Method):
-    """Algorithm 2: one draw of `size` observations; only what has a child among them is updated.
+    """Algorithm 2: one draw of `size` observations; elements with a child among them are updated.
 
-    Variables that have no observed children, such as hyper-parameters, read all their children.
+    Variables without observed children, such as hyper-parameters, read all their children.
 
-    With `over`, the name of a dim, it is `size` elements of that dim that are drawn, each with all
-    of its rows: documents, say, as Hoffman, Blei, Wang & Paisley (2013) do. The variables that
+    With `over`, the name of a dim, `size` elements of that dim are drawn, each with all of its
+    rows: for example documents, as in Hoffman, Blei, Wang & Paisley (2013). The variables that
     belong to them alone (a document's shares of topics, its tokens' topics) are optimised first,
-    by coordinate ascent until they rest. Then every global variable is updated, with the messages
-    of the drawn rows scaled by the number of groups over that of groups drawn.
+    by coordinate ascent until they converge. Then every global variable is updated, with the
+    messages of the drawn rows scaled by the number of groups over the number of groups drawn.
 
     Parameters
     ----------
     size
-        How many observations are drawn; with `over`, how many elements of that dim.
+        Number of observations to draw; with `over`, number of elements of that dim.
     option
-        "a": a new value is seen at once; "b": at the end of the iteration, all together.
+        "a": a new value is used at once; "b": all new values are used from the next iteration.
     order
         Names of the hidden variables in the order of their updates.
     over
-        The dim whose elements are drawn, instead of observations.
+        The dim whose elements are drawn instead of observations.
     """
 
     title: ClassVar[str] = "Algorithm 2: one batch"
@@ -70,7 +70,7 @@ class Batch(Method):
             return DrawnGroups(network, grouping, drawn)
         total = np.array([sum(v.count for v in network.observed.values())])
         take = np.minimum(min(self.size, MOST), total)
-        number = len(network.hidden)  # a stream of its own, after the variables'
+        number = len(network.hidden)  # the random stream after those of the variables
         chosen = sample_each(seed, iteration, number, np.zeros(1, dtype=np.int64), total, take)
         return DrawnBatch(network, np.sort(chosen))
 
@@ -81,13 +81,13 @@ class Batch(Method):
 
 @dataclass(frozen=True)
 class DrawnBatch(Draw):
-    """The observations of one batch, and the variables of those rows themselves.
+    """The observations of one batch, and the local variables of their rows.
 
     Attributes
     ----------
     chosen
-        Places of the observations that are drawn, ascending, counted over all observed tables in
-        the order of their declaration.
+        Numbers of the drawn observations, ascending, counted over all observed tables in the
+        order of their declaration.
     """
 
     chosen: Ints
@@ -98,7 +98,7 @@ class DrawnBatch(Draw):
 
     @cached_property
     def tables(self) -> dict[str, Ints]:
-        """Drawn rows of every table that is observed, or hidden but tied to observed rows."""
+        """Drawn rows of every observed table, and of local variables."""
         observed = list(self.network.observed.values())
         ends = np.cumsum([v.count for v in observed])
         cuts = np.searchsorted(self.chosen, ends)
@@ -127,7 +127,7 @@ class DrawnBatch(Draw):
         return by_colour(self.network, name, np.union1d(touched, self._childless(name)))
 
     def _childless(self, name: str) -> Ints:
-        """Return the elements that have no child in any table that is drawn from."""
+        """Return the elements without a child in any sampled table."""
         children = sum(e.children for e in self._drawn_edges(name))
         return np.flatnonzero(children == 0)
 
@@ -144,7 +144,7 @@ class DrawnBatch(Draw):
         return children / np.maximum(drawn, 1)
 
     def _counts(self, name: str, elements: Ints) -> tuple[Ints, Ints]:
-        """Return |D_i| and N_i over the tables that are drawn from."""
+        """Return |D_i| and N_i over the sampled tables."""
         drawn = np.zeros(len(elements), dtype=np.int64)
         children = np.zeros(len(elements), dtype=np.int64)
         for edge in self._drawn_edges(name):

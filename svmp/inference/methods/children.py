@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper: every element draws some of its children, by itself."""
+"""Algorithm 1 of the paper: every element draws some of its own children."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Children(Method):
     Parameters
     ----------
     C
-        How many; one number, one for each variable by name, or a function from the child counts
-        of a variable's elements to how many each reads.
+        Most children to read: one number, one for each variable by name, or a function from the
+        child counts of a variable's elements to the number that each reads.
     option
-        "a": a new value is seen at once; "b": at the end of the iteration, all together.
+        "a": a new value is used at once; "b": all new values are used from the next iteration.
     share_draw
-        Let the elements of one variable that have the same children (a user's factors) read the
-        same ones in an iteration, which costs less than a draw for each.
+        Whether the elements of one variable that have the same children (a user's factors) read the
+        same draw in an iteration, which costs less than a draw for each.
     order
         Names of the hidden variables in the order of their updates.
 
@@ -62,7 +62,7 @@ class Children(Method):
                 check_count("C", number)
 
     def most(self, name: str, children: Ints) -> Ints:
-        """Return how many children each element may read."""
+        """Return the largest number of children that each element reads."""
         most = self.C(children) if callable(self.C) else self.C
         if isinstance(most, Mapping):
             if name not in most:
@@ -92,7 +92,7 @@ class Children(Method):
 
 @dataclass(frozen=True)
 class DrawnChildren(Draw):
-    """At most C children of each element, from all the tables that depend on it."""
+    """At most C children of each element, from all tables that depend on it."""
 
     most: Callable[[str, Ints], Ints]
     share_draw: bool
@@ -109,7 +109,7 @@ class DrawnChildren(Draw):
         return by_colour(self.network, name, touched)
 
     def _tied(self, local: str, edge: Edge) -> Ints:
-        """Return the elements of a local variable whose rows will be read along an edge."""
+        """Return the elements of a local variable whose rows are read along an edge."""
         elements = np.arange(edge.parent.size)
         rows = self.rows(edge, elements).rows
         rows = rows if edge.choosing else rows // edge.conditional.components
@@ -127,7 +127,7 @@ class DrawnChildren(Draw):
         number = list(self.network.hidden).index(name)
         chosen = sample_each(self.seed, self.iteration, number, stream, children, take)
         owner = np.repeat(np.arange(len(elements)), take)
-        before = np.zeros(len(elements), dtype=np.int64)  # children are counted table by table
+        before = np.zeros(len(elements), dtype=np.int64)  # children in earlier tables
         for other in self.network.edges[name]:
             if other is edge:
                 break
@@ -150,7 +150,7 @@ class DrawnChildren(Draw):
         if loops.draws and not self.share_draw:
             drawn = Drawn(self.seed, self.iteration, number, take)
             return Work(every, every.keys, ONE, take, every.counts, drawn)
-        first = every.keys * operand.width  # the element whose stream all of a key share
+        first = every.keys * operand.width  # whose random stream all elements of a key share
         chosen = sample_each(self.seed, self.iteration, number, first, every.counts, take)
         some = every.at(every.begin.repeat(take) + chosen, take)
         return Work(some, every.keys, every.counts / np.maximum(take, 1), take, every.counts)

@@ -1,6 +1,6 @@
 """The rows of one iteration: which elements are updated, and which rows each of them reads.
 
-Updaters ask a `Draw` for both. What the rows mean it does not know.
+Updaters ask a `Draw` for both.
 """
 
 from __future__ import annotations
@@ -25,9 +25,14 @@ NO_GROUPS = np.zeros(0, dtype=np.int64)
 
 
 class Reading(NamedTuple):
-    """The rows that some elements read: whose each is, by position, and its number.
+    """The rows that some elements read.
 
-    `scale` is N_i / |rows_i| of each element, by which its messages count.
+    Attributes
+    ----------
+    owner, rows
+        For each row read, the position of the element that reads it, and the number of the row.
+    scale
+        N_i / |rows_i| of each element, the factor of its messages.
     """
 
     owner: Ints
@@ -42,8 +47,8 @@ class Draw(ABC):
     Attributes
     ----------
     memory
-        What updaters derive from these rows, such as their order by a key. It lasts as long as the
-        draw: a sample that is read in several iterations is sorted once.
+        Cache for what updaters derive from these rows, such as their order by a key: a sample that
+        is read in several iterations is sorted once.
     """
 
     network: Network
@@ -51,25 +56,25 @@ class Draw(ABC):
 
     @property
     def locals(self) -> Collection[str]:
-        """Variables that are optimised outright, before all others."""
+        """Variables that are optimised with unit steps, before all others."""
         return self.network.locals
 
     @property
     def coupling(self) -> dict[str, int]:
-        """For each variable, how many other elements share a row with one and are not local."""
+        """For each variable, the largest number of other, not local elements in a row with one."""
         return self.network.coupling
 
     @property
     def batch_share(self) -> float | None:
-        """The part of all observations that is drawn, where only elements with a child in it move.
+        """Share of the observations that is drawn, where only elements with a child in it move.
 
-        None where each element reads rows of its own, or all of them move.
+        None where each element draws its own rows, or all elements move.
         """
         return None
 
     @property
     def fresh(self) -> dict[str, Ints]:
-        """By table, rows whose groups' own variables are up to date, where others' are not."""
+        """By table, the rows of drawn groups, whose variables are up to date."""
         return {}
 
     @property
@@ -79,23 +84,23 @@ class Draw(ABC):
 
     @property
     def groups_drawn(self) -> Ints:
-        """The groups that are drawn, where groups are."""
+        """The groups that are drawn; empty if rows are drawn."""
         return NO_GROUPS
 
     def children(self, name: str, elements: Ints) -> Ints:
-        """Return N_i of each element: among how many children it draws."""
+        """Return N_i of each element, the number of children that it draws from."""
         return self.network.child_counts[name][elements]
 
     @abstractmethod
     def groups(self, name: str) -> list[Ints]:
-        """Return the elements of a variable to update, those that can go together at a time."""
+        """Return the elements of a variable to update, in sets that can be updated together."""
 
     @abstractmethod
     def rows(self, edge: Edge, elements: Ints) -> Reading:
         """Return the rows of one table that the elements read."""
 
     def drawn_rows(self, table: str) -> Ints | None:
-        """Return the rows of a table that were drawn for all, or None where that is every row."""
+        """Return the rows of a table that were drawn for all elements; None if all rows were."""
         return None
 
     def reads_all(self, table: str) -> bool:
@@ -103,16 +108,16 @@ class Draw(ABC):
         return self.drawn_rows(table) is None
 
     def scale(self, name: str, elements: Ints) -> Array:
-        """Return N_i / |rows_i| of each element, for rows that were drawn for all."""
+        """Return N_i / |rows_i| of each element, for rows that were drawn for all elements."""
         return np.ones(len(elements))
 
     def children_drawn(self, edge: Edge) -> Ints:
-        """Return how many rows of a table each element of a parent reads."""
+        """Return the number of rows of a table that each element of a parent reads."""
         return edge.children
 
     @abstractmethod
     def read(self, name: str, elements: Ints) -> Ints:
-        """Return how many children each element reads."""
+        """Return the number of children that each element reads."""
 
     def work(self, loops: Multilinear, name: str) -> Work:
         """Return the keys that compiled loops update, with their rows."""
@@ -126,9 +131,9 @@ class Draw(ABC):
         return self.share_out(self.memory[loops, column], every, name)
 
     def share_out(self, drawn: Keyed, every: Keyed, name: str) -> Work:
-        """Return the keys to update from drawn rows, whose messages count as they are."""
+        """Return the keys to update from drawn rows, with messages that are not scaled."""
         keys, counts = every.keys, every.counts
-        if name in self.locals:  # of the rows that were not drawn, they stay as they are
+        if name in self.locals:  # only those of drawn rows are updated
             keys = np.flatnonzero(drawn.counts)
             return Work(drawn, keys, ONE, drawn.counts[keys], counts[keys])
         return Work(drawn, keys, ONE, drawn.counts, counts)
@@ -153,7 +158,7 @@ class AllRows(Draw):
 
 
 def by_colour(network: Network, name: str, elements: Ints) -> list[Ints]:
-    """Split elements into sets that can be updated together."""
+    """Split elements into sets that can be updated together, by their colour."""
     return [elements[part] for part in by_value(network.colours[name][elements])]
 
 
@@ -167,7 +172,7 @@ def with_locals(network: Network, tables: dict[str, Ints]) -> dict[str, Ints]:
 
 
 class Pairs(dict[Edge, tuple[Ints, Ints]]):
-    """For each edge to a drawn table its (element, row) pairs, by element, listed when asked."""
+    """For each edge to a drawn table its (element, row) pairs, by element, computed on access."""
 
     def __init__(self, tables: dict[str, Ints]) -> None:
         super().__init__()
@@ -182,7 +187,7 @@ class Pairs(dict[Edge, tuple[Ints, Ints]]):
         return self[edge]
 
     def children(self, edge: Edge) -> Ints:
-        """Return how many of the drawn rows depend on each element."""
+        """Return the number of drawn rows that depend on each element."""
         if edge not in self._children:
             rows = self.tables[edge.conditional.variable.name]
             self._children[edge] = edge.children_in(rows)
@@ -190,7 +195,7 @@ class Pairs(dict[Edge, tuple[Ints, Ints]]):
 
 
 def among(pairs: tuple[Ints, Ints], elements: Ints) -> tuple[Ints, Ints]:
-    """Return the rows of these elements among pairs sorted by element, and whose each is."""
+    """Return the rows of some elements among pairs sorted by element, and the owner of each."""
     everyone, rows = pairs
     starts = np.searchsorted(everyone, elements, side="left")
     counts = np.searchsorted(everyone, elements, side="right") - starts

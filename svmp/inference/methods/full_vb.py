@@ -13,7 +13,7 @@ from svmp.network.network import Network
 
 @dataclass(frozen=True)
 class FullVB(Method):
-    """Full variational Bayes: every element reads all of its rows, and steps have unit length.
+    """Full variational Bayes: every element reads all of its rows and takes a unit step.
 
     Parameters
     ----------

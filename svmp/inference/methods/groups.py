@@ -1,7 +1,7 @@
 """A batch of groups: documents, users, schools, each with all of its rows.
 
-The variables of the groups that are drawn read all of their rows. What S of D groups say of a
-global variable counts D / S times, and so is right on average over the draws.
+The variables of the drawn groups read all of their rows. The messages of S of D groups to a global
+variable are scaled by D / S, so that their mean over all draws is the message of all groups.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from svmp.network.network import Network
 
 
 def draw_groups(count: int, size: int, seed: int, iteration: int) -> Ints:
-    """Return `size` of so many groups in ascending order, every set of them equally likely.
+    """Return `size` of `count` groups in ascending order, every set of them equally likely.
 
-    They take turns: none is drawn again before the others were, but for the few that are left over
-    where `size` does not divide their number.
+    The groups are shuffled once per epoch: none is drawn again before all others were, except for
+    the few that are left over where `size` does not divide `count`.
     """
     turns = max(1, count // size)
     epoch, turn = divmod(iteration - 1, turns)
@@ -33,15 +33,16 @@ def draw_groups(count: int, size: int, seed: int, iteration: int) -> Ints:
 
 @lru_cache(maxsize=1)
 def shuffled(count: int, seed: int, epoch: int) -> Ints:
-    """Return all groups in the order of their turns."""
+    """Return all groups in the order in which an epoch draws them."""
     return np.random.default_rng([seed, epoch, 6]).permutation(count)
 
 
 @dataclass(frozen=True)
 class DrawnGroups(Draw):
-    """Some groups with all that belongs to them; tables that belong to none are read in full.
+    """Some groups with all of their rows; tables that belong to no group are read in full.
 
-    `groups` has the elements that are left to update once the groups' own variables are settled.
+    `groups` returns the global elements, which are updated after the variables of the groups have
+    been optimised.
     """
 
     grouping: Grouping
@@ -75,13 +76,13 @@ class DrawnGroups(Draw):
 
     @cached_property
     def _pairs(self) -> Pairs:
-        """For each edge from a global variable to a divided table, its (element, row) pairs."""
+        """For each edge from a global variable to a grouped table, its (element, row) pairs."""
         return Pairs(
             {table: self.grouping.rows(table, self.drawn) for table in self.grouping.group}
         )
 
     def _is_drawn(self, edge: Edge) -> bool:
-        """Whether an edge leads from a global variable to a divided table."""
+        """Whether an edge leads from a global variable to a grouped table."""
         group = self.grouping.group
         return edge.parent.name not in group and edge.conditional.variable.name in group
 
@@ -98,7 +99,7 @@ class DrawnGroups(Draw):
         return np.full(len(elements), self.grouping.count / len(self.drawn))
 
     def children(self, name: str, elements: Ints) -> Ints:
-        """Return how many groups there are, for elements with a child in any: those are drawn."""
+        """Return the number of groups, for elements with children in groups, which are drawn."""
         return self._counts(name, elements, self.grouping.count)
 
     def read(self, name: str, elements: Ints) -> Ints:

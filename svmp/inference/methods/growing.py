@@ -27,7 +27,7 @@ from svmp.network.network import Network
 from svmp.network.validation import check_real, shown
 
 DOUBLINGS = 1000
-"""More than bring any share of the rows up to all of them, and no overflow."""
+"""Enough doublings for any first sample to grow to all rows, without overflow."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Growing(Method):
     """Full VB on a sample of the observations that grows until it is all of them.
 
     Every iteration is coordinate ascent on the exact bound of a smaller data set, so steps have
-    unit length and nothing can diverge. While few rows are read a sweep costs little, and what it
-    finds is where the next, larger sample starts from. The sample doubles each time that `pace`
-    sweeps' worth of accesses have been spent, and all samples together cost one sweep at most.
+    unit length and nothing can diverge. Sweeps over a small sample are cheap, and their result is
+    the start of the next, larger sample. The sample doubles each time that `pace` sweeps' worth of
+    accesses have been spent, and all samples together cost one sweep at most.
     With `first=1` it is full VB from the start.
 
     Parameters
@@ -47,12 +47,12 @@ class Growing(Method):
     pace
         Accesses between doublings, as a share of a sweep over all of them.
     joint
-        Solve elements that stand in one sum of a mean together: the factors of a user; intercepts,
-        slopes and group effects, up to 512 of them. Their q is where updating one after the other
-        would come to rest, given all else. Otherwise they are updated one after the other.
+        Whether to solve for elements in one sum of a mean together: the factors of a user;
+        intercepts, slopes and group effects, up to 512 of them. The solution is the limit of
+        updating them one after the other, given all else.
     order
         Names of the hidden variables in the order of their updates. Variables that are solved
-        together have the turn of the first of them.
+        together are updated in place of the first of them.
     """
 
     title: ClassVar[str] = "Full VB on a growing sample"
@@ -102,14 +102,14 @@ class Growing(Method):
 
 @dataclass(frozen=True)
 class Sampled(Draw):
-    """A part of the observations as if they were all; samples of one seed contain each other."""
+    """A sample of the observations, used as if it were all; samples of one seed are nested."""
 
     share: float
     seed: int
 
     @cached_property
     def tables(self) -> dict[str, Ints]:
-        """Sampled rows of every table that is observed, or hidden but tied to observed rows."""
+        """Sampled rows of every observed table, and of local variables."""
         tables = {}
         for index, (name, variable) in enumerate(self.network.observed.items()):
             rng = np.random.default_rng([self.seed, index, 3])

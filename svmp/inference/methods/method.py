@@ -1,7 +1,7 @@
-"""What a method declares: which rows it reads, and when the others see a new value.
+"""The interface of methods: which rows are read, and when a new value is used.
 
-(a) at once; (b) at the end of the iteration, all together. The methods have a file each, with what
-they draw.
+In option (a) of the paper new values are used at once; in option (b) at the end of the iteration.
+Each method has a file, with the class of its draws.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ class Method(ABC):
     Attributes
     ----------
     option
-        When a new value is seen: "a" at once, "b" at the end of the iteration.
+        When a new value is used: "a" at once, "b" from the next iteration.
     order
         Names of the hidden variables in the order of their updates; None for the default.
     joint
-        Whether elements that stand in one sum of a mean, as the factors of a user, or an intercept
-        and a slope, are solved together from the same rows; otherwise one after the other.
+        Whether elements in one sum of a mean, such as the factors of a user, or an intercept and a
+        slope, are solved together from the same rows; otherwise they are updated in turn.
     over
-        The dim whose groups are drawn, if groups are.
+        The dim whose groups are drawn; None if rows are drawn.
     unit_steps
-        Whether every iteration is coordinate ascent, on all rows or as if the sample were all.
-        Steps have unit length by default, and nothing can diverge.
+        Whether every iteration is coordinate ascent, on all rows or on a sample as if it were all.
+        Steps then have unit length by default, and nothing can diverge.
     shares_rows
         Whether one draw of rows serves all elements. Otherwise each draws its own.
     title
-        Name of the method in a form; that of the class if empty.
+        Name of the method in a form; the name of the class if empty.
     settings
-        The numbers that a form asks for, by parameter.
+        The parameters that a form asks for.
     """
 
     option: Option
@@ -72,16 +72,16 @@ class Method(ABC):
 
     @property
     def label(self) -> str:
-        """The method in a few words, for the legend of a figure."""
+        """Short description for the legend of a figure."""
         return type(self).__name__
 
     def recipe(self) -> dict[str, Any]:
-        """Return the arguments that make this method again."""
+        """Return the arguments of this method, as a dict."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
 
 
 def check_method(method: object) -> None:
-    """Refuse what is not an algorithm, or is a class and not one of its instances.
+    """Refuse anything but an instance of `Method`.
 
     >>> from svmp import FullVB
     >>> check_method(FullVB)
@@ -115,6 +115,6 @@ def check_option(option: object) -> None:
 
 
 def check_count(name: str, number: object) -> None:
-    """Refuse what is not a positive whole number."""
+    """Refuse anything but a positive whole number."""
     if not isinstance(number, int | np.integer) or number < 1:
         raise ModelError(f"{name} must be a whole number of at least 1, not {shown(number)}")

@@ -1,4 +1,4 @@
-"""The same step always."""
+"""Constant steps: rho_t = rho."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from svmp.network.validation import check_real, shown
 
 @dataclass(frozen=True)
 class Constant(Policy):
-    """The same step always."""
+    """The same step rho in every iteration."""
 
     title: ClassVar[str] = "Constant"
     settings: ClassVar[dict[str, Setting]] = {"rho": Setting("1/64", 0.0001, 1, "Step, ρ")}

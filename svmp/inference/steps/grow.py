@@ -1,4 +1,4 @@
-"""A number of children that grows until all are read."""
+"""Constant node-wise steps with a number of children C that grows until all are read."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from svmp.network.validation import check_real, shown
 class Grow(Policy):
     """Node-wise steps without decay, while C grows by a factor each iteration.
 
-    Early it is cheap and noisy. As C passes N_i each element's step becomes 1 and its gradient
-    exact, and the run ends as full VB.
+    Early iterations are cheap and noisy. Once C exceeds N_i, the step of an element is 1 and its
+    gradient is exact, so that the run ends as full VB.
     """
 
     title: ClassVar[str] = "Grow: C rises, steps stay"

@@ -1,4 +1,4 @@
-"""The schedule of the Xbox recommender: unit steps at first, then the paper's."""
+"""The schedule of the Xbox recommender: unit steps at first, then the paper's schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps from child counts: for each element its own delay."""
+"""Node-wise steps: each element has its own delay, which follows from its child count."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from svmp.inference.steps.robbins_monro import KAPPA, RobbinsMonro, delay
 from svmp.network.validation import check_real, shown
 
 READINGS = 2.0
-"""After how many readings of all its children an element's residuals are no larger than noise."""
+"""Passes over the children of an element after which its residuals are no larger than noise."""
 CROWD = 10
-"""Elements in a row up to which c holds as it is: K = 5 in a matrix factorization."""
+"""Most elements in a row for which c is not reduced: K = 5 in a matrix factorization."""
 TRUST = Setting(0.25, 0.0001, 1, "Share of noise, c")
 
 
 @dataclass(frozen=True)
 class Nodewise(Policy):
-    """Each element its own delay, so that the noise of sampling stays below what is not known.
+    """A delay for each element, which keeps the sampling noise below the posterior spread.
 
-    The first step is c C / (c C + N_i - C). With c = 1 that is a Wiener filter: one draw of C of
-    N_i children leaves N_i s / sqrt(C) of noise in lambda_i where the posterior's own spread is
-    sqrt(N_i) s. At first residuals are larger than that says, so steps begin with c, which grows
-    to 1 while an element reads as many rows as it has children twice over. From there they decay
-    as (t + tau_i)^-kappa. Where every child is read nothing is sampled, and the step is 1.
+    The first step is c C / (c C + N_i - C). With c = 1 this is a Wiener filter: a draw of C of N_i
+    children adds noise of size N_i s / sqrt(C) to lambda_i, where the posterior spread is
+    sqrt(N_i) s. Early residuals are larger than this model assumes, so c starts below 1 and grows
+    to 1 while an element reads twice as many rows as it has children. Then steps decay as
+    (t + tau_i)^-kappa. Where all children are read there is no sampling noise, and the step is 1.
 
-    The noise of all elements in a row adds up in its residual. So c is for ten of them, K = 5 in
-    a matrix factorization, and is divided where there are more. In option (b) steps are also
-    kept below what elements that move together can bear, 2 / (1 + coupling): 1 / K.
+    The noise of all elements in a row adds up in its residual. So c applies to up to ten elements,
+    K = 5 in a matrix factorization, and is reduced in proportion where there are more. In option
+    (b) steps are also at most 2 / (1 + coupling), here 1 / K, since elements move together.
     """
 
     title: ClassVar[str] = "Node-wise, from child counts"
@@ -64,12 +64,12 @@ class Nodewise(Policy):
 
 
 def wiener(c: float | Array, context: StepContext) -> Array:
-    """Return c C / (c C + N - C): 1 where all children are read. c falls where a row is crowded."""
+    """Return c C / (c C + N - C): 1 where all children are read; c is reduced in crowded rows."""
     unread = np.maximum(context.children - context.read, 0)
     known = c * min(1, CROWD / (1 + context.coupling)) * np.maximum(context.read, 1)
     return known / (known + unread)
 
 
 def bearable(context: StepContext) -> float:
-    """Return the largest step at which elements that move together do not overshoot together."""
+    """Return the largest step at which elements that move together do not overshoot."""
     return 2 / (1 + context.coupling) if context.together and context.coupling else 1.0

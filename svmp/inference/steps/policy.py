@@ -1,7 +1,6 @@
-"""Step policies: how far lambda_i moves towards what the rows that were read say it should be.
+"""Step policies: the step rho_i of each element.
 
-A policy is any function from a `StepContext` to the steps of some elements, between 0 and 1; one of
-your own is a few lines:
+A policy is any function from a `StepContext` to the steps of some elements, between 0 and 1:
 
 >>> def cautious(context):
 ...     return 0.5 * context.read / context.children
@@ -9,7 +8,7 @@ your own is a few lines:
 >>> cautious(StepContext("u", 1, children=np.array([100]), read=np.array([4])))
 array([0.02])
 
-svmp's own policies are classes that also declare what else is to be known about them.
+The policies of svmp are classes with further declared properties.
 """
 
 from __future__ import annotations
@@ -31,22 +30,22 @@ from svmp.network.grid import Ints
 
 @dataclass(frozen=True)
 class StepContext:
-    """What a step policy is told about some elements of one variable.
+    """The information that a step policy has about some elements of one variable.
 
     Attributes
     ----------
     variable, iteration
         The variable's name, and the number of the iteration, from 1.
     children, read
-        N_i and |rows_i|: how many children each element has, and how many it reads now. Under
-        `Batch(size, over=dim)` groups are drawn, and so it is D groups and S that are read.
+        N_i and |rows_i|: the number of children of each element, and of those that it reads. Under
+        `Batch(size, over=dim)` these are D and S, the numbers of all groups and of groups drawn.
     coupling
-        How many other elements share a row with each, at most.
+        Largest number of other elements in a row with one of these.
     together
-        Whether they move at the same time, as in option (b).
+        Whether all elements move at the same time, as in option (b).
     share
-        The part of all observations that an iteration draws, where it draws for all elements and
-        moves those that have a child in it, as `Batch(size)` does.
+        Share of the observations that an iteration draws, where one draw serves all elements and
+        those with a child in it are moved, as in `Batch(size)`.
     gradient, square
         Running means of the natural gradient and of its square, (elements, size); kept only for
         policies with an attribute `statistics` that is true.
@@ -64,7 +63,7 @@ class StepContext:
 
     @property
     def readings(self) -> Array:
-        """How many times over each element has read its children before, on average."""
+        """Mean number of times that each element has read each of its children before."""
         share = self.read / np.maximum(self.children, 1) if self.share is None else self.share
         return np.asarray((self.iteration - 1) * share)
 
@@ -78,14 +77,14 @@ class Policy(ABC):
     Attributes
     ----------
     adaptive
-        Whether steps follow from the child counts. A run that diverges under an adaptive policy
-        goes on with shorter steps; under any other it stops.
+        Whether steps depend on the child counts. A run that diverges under an adaptive policy
+        continues with shorter steps; under any other it stops.
     statistics
-        Whether the policy reads `gradient` and `square`. Compiled loops do not keep them.
+        Whether the policy uses `gradient` and `square`, which compiled loops do not compute.
     title
-        Name of the policy in a form; that of the class if empty.
+        Name of the policy in a form; the name of the class if empty.
     settings
-        The numbers that a form asks for, by parameter.
+        The parameters that a form asks for.
     """
 
     adaptive: ClassVar[bool] = False
@@ -98,31 +97,31 @@ class Policy(ABC):
         """Return the step of each element, or one for all of them."""
 
     def default_method(self) -> Method:
-        """Return the method that `fit` takes where it is given this policy alone."""
+        """Return the method that `fit` uses by default with this policy."""
         return Children(5)
 
     def method_at(self, method: Method, iteration: int) -> Method:
-        """Return the method as it is in one iteration; most policies leave it alone."""
+        """Return the method of one iteration; most policies do not change it."""
         return method
 
     @property
     def decay(self) -> float:
-        """Forgetting rate of a schedule like this one."""
+        """Forgetting rate of a comparable `RobbinsMonro` schedule."""
         return 0.6
 
     @property
     def label(self) -> str:
-        """The policy in a few words, for the legend of a figure."""
+        """Short description for the legend of a figure."""
         return type(self).__name__
 
     def recipe(self) -> dict[str, Any]:
-        """Return the arguments that make this policy again."""
+        """Return the arguments of this policy, as a dict."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
 class FunctionPolicy(Policy):
-    """A function or object of the user's, as a policy."""
+    """A user-defined function or object as a policy."""
 
     function: Steps
     statistics: bool = False
@@ -132,7 +131,7 @@ class FunctionPolicy(Policy):
 
 
 def as_policy(steps: Steps) -> Policy:
-    """Return a step policy: one of svmp's own as it is, a function of the user's wrapped."""
+    """Return a step policy; a user-defined function is wrapped."""
     if isinstance(steps, Policy):
         return steps
     return FunctionPolicy(steps, bool(getattr(steps, "statistics", False)))

@@ -86,11 +86,11 @@ class RobbinsMonro(Policy):
         return f"from ρ₁ = {first}, κ = {self.kappa:g}"
 
     def recipe(self) -> dict[str, Any]:
-        return super().recipe() | {"rho1": None}  # it is in tau already
+        return super().recipe() | {"rho1": None}  # tau follows from it
 
 
 def decayed(time: float, kappa: float) -> float:
-    """Return time^-kappa; where forced parameters make that too large, infinity."""
+    """Return time^-kappa, or infinity if it overflows with forced parameters."""
     try:
         return float(time**-kappa)
     except ArithmeticError:
@@ -98,5 +98,5 @@ def decayed(time: float, kappa: float) -> float:
 
 
 def delay(rho1: Any, kappa: float) -> Any:
-    """Return the tau from which steps start at rho1."""
+    """Return the tau for which the first step is rho1."""
     return rho1 ** (-1 / kappa) - 1

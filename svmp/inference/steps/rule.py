@@ -16,18 +16,18 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 
 MEMORY = 0.1
-"""Weight of the newest gradient in the running statistics that a policy may ask for."""
+"""Weight of the newest gradient in the running statistics."""
 
 
 @dataclass
 class GradientStatistics:
-    """Running means of the natural gradient and of its square, by variable; NaN where not seen."""
+    """Running means of the natural gradient and its square, by variable; NaN before the first."""
 
     gradient: dict[str, Array] = field(default_factory=dict)
     square: dict[str, Array] = field(default_factory=dict)
 
     def add(self, q: Beliefs, name: str, elements: Ints, target: Array) -> tuple[Array, Array]:
-        """Take in the newest natural gradient of some elements; return both means of theirs."""
+        """Add the newest natural gradient of some elements; return both of their means."""
         new = target - q.natural[name][elements]
         for mean, value in ((self.gradient, new), (self.square, new**2)):
             old = mean.setdefault(name, np.full_like(q.natural[name], np.nan))
@@ -38,14 +38,14 @@ class GradientStatistics:
 
 @dataclass(frozen=True)
 class StepRule:
-    """The steps of one iteration; local variables are optimised outright.
+    """The steps of one iteration; local variables have unit steps.
 
     Attributes
     ----------
     damping
-        Factor by which all steps of the policy are reduced.
+        Factor of all steps, below 1 after a rollback.
     statistics
-        Of the gradient, for policies that ask for them.
+        Statistics of the gradient, for policies that use them.
     """
 
     rows: Draw
@@ -57,11 +57,11 @@ class StepRule:
 
     @classmethod
     def unit(cls, rows: Draw) -> StepRule:
-        """Return unit steps that are seen at once: coordinate ascent."""
+        """Return unit steps in option (a): coordinate ascent."""
         return cls(rows, Constant(1.0))
 
     def at_once(self, name: str) -> bool:
-        """Return whether the others see a new value of a variable at once."""
+        """Return whether new values of a variable are used within the iteration."""
         return self.option == "a" or name in self.rows.locals
 
     def __call__(
@@ -73,16 +73,16 @@ class StepRule:
         target: Array | None = None,
         children: Ints | None = None,
     ) -> Array:
-        """Return the step of each element, or one number for all.
+        """Return the step of each element, or one step for all.
 
         Parameters
         ----------
         q, name, elements
             The elements of a variable.
         read, children
-            Number of children that each reads, and that each has.
+            Number of children that each element reads, and that it has.
         target
-            lambda_temp of each, for policies that ask for statistics of the gradient.
+            lambda_temp of each element, for policies that use statistics of the gradient.
         """
         if name in self.rows.locals:
             return np.ones(1)

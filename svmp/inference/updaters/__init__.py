@@ -1,1 +1,1 @@
-"""Updaters: how the elements of a hidden variable get their new q, one file for each way."""
+"""Updaters: they compute the new natural parameters of hidden variables."""

@@ -1,7 +1,7 @@
 """Local Categoricals that are not stored, and the topics that they choose among.
 
-Between two iterations such a variable has the best q given the others. Within one, the others read
-the sums that were taken at its turn, as they would read a stored q.
+Between two iterations the q of such a variable is the optimum given the others. Within an iteration
+the others read the sums that were computed when it was updated, as they would read a stored q.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from svmp.network.network import Network
 
 
 class Cached(NamedTuple):
-    """Sums over rows: of which q and when, and of which draw (None: all rows)."""
+    """Sums over rows, with the q, its version and the draw (None: all rows) they belong to."""
 
     q: Beliefs
     version: int
@@ -36,7 +36,7 @@ class Cached(NamedTuple):
 
 @dataclass(eq=False)
 class ImplicitUpdater(Updater):
-    """A Categorical of the rows that is not stored; its turn is when its sums are taken anew."""
+    """A local Categorical that is not stored: an update computes new sums over its rows."""
 
     network: Network
     loops: ImplicitCategorical
@@ -58,12 +58,12 @@ class ImplicitUpdater(Updater):
         yield Change.of_rows_read(self.name, read)
 
     def refresh(self, q: Beliefs) -> None:
-        """Forget sums that were taken before q changed."""
+        """Discard sums that were computed before q changed."""
         if self._cached is not None and self._cached.version != q.version:
             self._cached = None
 
     def sums(self, q: Beliefs, rows: Draw | None = None) -> Any:
-        """Return the sums over the rows drawn, or over all, as they were last taken."""
+        """Return the sums over the rows drawn, or over all, as they were last computed."""
         draw = None if rows is None or rows.whole else rows
         known = self._cached
         if known is None or known.q is not q or known.draw is not draw:
@@ -73,7 +73,7 @@ class ImplicitUpdater(Updater):
         return self._cached.sums
 
     def keep(self, q: Beliefs, draw: Draw | None, sums: Any) -> None:
-        """Keep sums that were taken of the current q."""
+        """Keep sums of the current q."""
         self._cached = Cached(q, q.version, draw, sums)
 
     def bound_term(self, q: Beliefs) -> dict[str, float]:
@@ -83,7 +83,7 @@ class ImplicitUpdater(Updater):
 
 @dataclass(frozen=True, eq=False)
 class ImplicitMessages:
-    """The messages of the tables that a Categorical chooses for, from its sums."""
+    """The messages of a Categorical's tables, from its sums over rows."""
 
     implicit: ImplicitUpdater
     edge: Edge
@@ -97,7 +97,7 @@ class ImplicitMessages:
 
 @dataclass(frozen=True, eq=False)
 class TopicUpdater(SummingUpdater):
-    """Updates all topics from the sums of the words' choices, in one compiled pass."""
+    """Updates all topics from sums over the words, in compiled code."""
 
     network: Network
     name: str

@@ -1,7 +1,7 @@
 """The variables of the groups that are drawn: a document's topics, a user's factors.
 
-They are optimised by coordinate ascent until each group is at rest, before the global variables
-have their turn. They start near their prior: what they were before does not matter.
+They are optimised by coordinate ascent until each group has converged, before the global variables
+are updated. They start near their prior, whatever their q was before.
 """
 
 from __future__ import annotations
@@ -25,17 +25,20 @@ from svmp.network.grouping import Grouping
 from svmp.network.network import Network
 
 REST = 1e-4
-"""A group is at rest when a pass moves its q by at most so many nats an element: for a Normal, by
-a hundredth of its standard deviation, which is little beside the noise of drawing groups."""
+"""Convergence of a group: the largest change of its q in a pass, in nats per element. For a Normal
+it is a hundredth of its standard deviation, which is little beside the noise of drawing groups."""
 MOST_PASSES = 100
-"""Passes over a group at most, so that one that is slow to rest does not hold up the others."""
+"""Most passes over a group, so that slow convergence of one does not delay the others."""
 
 
 @dataclass(frozen=True, eq=False)
 class GroupsUpdater(Updater):
     """Optimises the variables of the drawn groups by passes over their rows.
 
-    `variables` has the plain updater of each.
+    Attributes
+    ----------
+    variables
+        The plain updater of each variable.
     """
 
     network: Network
@@ -44,7 +47,7 @@ class GroupsUpdater(Updater):
 
     @property
     def label(self) -> str:  # type: ignore[override]
-        """What it is, in a few words."""
+        """Short description."""
         return f"plain, optimised for each '{self.grouping.dim}' drawn"
 
     @property
@@ -79,7 +82,7 @@ class GroupsUpdater(Updater):
 
 @dataclass(frozen=True, eq=False)
 class DocumentsUpdater(Updater):
-    """Optimises the shares of topics of the drawn documents, and their words' topics, compiled.
+    """Optimises the topics of the drawn documents and of their words, in compiled code.
 
     Attributes
     ----------
@@ -97,7 +100,7 @@ class DocumentsUpdater(Updater):
 
     @property
     def label(self) -> str:  # type: ignore[override]
-        """What it is, in a few words."""
+        """Short description."""
         return f"compiled (topics), optimised for each '{self.grouping.dim}' drawn"
 
     @property
@@ -125,7 +128,7 @@ class DocumentsUpdater(Updater):
 def restart(
     network: Network, q: Beliefs, grouping: Grouping, names: Collection[str], drawn: Ints
 ) -> None:
-    """Start the variables of some groups anew, near their prior."""
+    """Restart the variables of some groups near their prior."""
     for number, (name, variable) in enumerate(network.hidden.items()):
         if name in names:
             elements = grouping.rows(name, drawn)
@@ -135,10 +138,7 @@ def restart(
 
 
 def optimise(network: Network, q: Beliefs, name: str, elements: Ints, target: Array) -> Array:
-    """Give elements the optimum for the rows they read; return how far each moved.
-
-    That is the symmetrised KL between old and new, in nats.
-    """
+    """Set elements to `target`; return the symmetrised KL between their old and new q, in nats."""
     before, moments = q.natural[name][elements], q.moments[name][elements]
     check_domain(network.hidden[name], elements, target)
     network.move(q, name, elements, target)

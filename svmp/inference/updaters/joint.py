@@ -1,8 +1,8 @@
-"""Elements that stand in one sum of a mean, solved together.
+"""Joint updates of the elements in one sum of a mean.
 
-The factors of a user are co-parents of the same ratings. Given all else, each of their means is
-linear in the others, so where coordinate ascent over them would come to rest is the solution of one
-small linear system, and the rows that make it up are read once.
+The factors of a user are co-parents of the same ratings. Given all else, the optimal mean of each
+(equation (6) of the paper) is linear in the means of the others, so the limit of coordinate ascent
+over them is the solution of one small linear system, for which the rows are read once.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from svmp.network.network import Network
 
 @dataclass(frozen=True, eq=False)
 class JointUpdater(Updater):
-    """Updates a variable whose elements are read in sums over one axis.
+    """Updates a variable whose elements are read in sums over one axis, each sum jointly.
 
     Attributes
     ----------
     plain
-        Updates each element given the others.
+        The updater of each element given the others.
     elements
-        A line for each sum, with the elements in it.
+        The elements of each sum, (sums, elements).
     """
 
     plain: PlainUpdater
@@ -45,7 +45,7 @@ class JointUpdater(Updater):
 
     @classmethod
     def of(cls, network: Network, plain: PlainUpdater) -> JointUpdater | None:
-        """Return the updater of a variable, or None where it stands in a mean in another way."""
+        """Return the updater of a variable, or None if its elements are not in one sum."""
         name = plain.name
         variable, edges = network.hidden[name], network.edges[name]
         slot = edges[0].slot if len(edges) == 1 and not edges[0].choosing else None
@@ -92,7 +92,7 @@ class JointUpdater(Updater):
         return self.plain.bound_term(q)
 
     def _between(self, q: Beliefs, rows: Draw, part: Ints) -> Array:
-        """Return by how much the linear message to each element falls with the mean of another."""
+        """Return the decrease of the linear message to each element with the mean of another."""
         conditional, variable = self.edge.conditional, self.edge.parent
         owner, which, scale = rows.rows(self.edge, part[:, 0])
         weight = -2 * conditional.to_slot(q, conditional.slot_of(variable)[0], which)[:, 1]

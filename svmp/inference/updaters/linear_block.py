@@ -1,18 +1,18 @@
-"""Variables that stand in one sum of a mean, solved together: intercepts, slopes, group effects.
+"""Joint updates of variables in one sum of a mean: intercepts, slopes, group effects.
 
-In y ~ Normal(a + b * x, tau) the mean of `a` depends on that of `b`; where x is far from 0 so much
-that updating one after the other takes many thousands of sweeps. Given all other variables, the
-bound is a concave quadratic in the means m of such a block,
+In y ~ Normal(a + b * x, tau) the mean of `a` depends on that of `b`. Where x is far from 0,
+updating one after the other takes many thousands of sweeps. Given all other variables, the bound is
+a concave quadratic in the means m of such a block,
 
     bound(m + d) = bound(m) + g . d - d^T A d / 2,
     A = sum over rows of w x x^T,    g = sum over rows of w x (y - E[mu]),
 
 with x the coefficients of the block in a row and w = E[tau]. The rows are those of the tables whose
-mean reads the block, and of its own variables, each a Normal around its prior mean. So the best
+mean reads the block, and of its own variables, each a Normal around its prior mean. So the optimal
 means are m + d with A d = g. q stays factorised: the precisions of its elements are on the diagonal
 of A, as when each is updated alone, and the fixed points are those of coordinate ascent. The rows
-of a logit have the w of the tangent at the current q (factors/bernoulli_logit.py), which lies below
-the bound and touches it here, so that raising it raises the bound.
+of a logit have the w of the tangent at the current q (factors/bernoulli_logit.py), which is a lower
+bound that is tight at the current q, so that raising it raises the bound.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from svmp.network.variable import Variable
 LARGEST = 512
 """Most unknown means in a block: its matrix is dense."""
 KEPT = 1 << 24
-"""Most coefficients of a table that are kept between sweeps; more are computed in each."""
+"""Most coefficients of a table that are kept between sweeps; more are recomputed in each."""
 FARTHEST = 3e6
 """Largest term of a row's mean, in standard deviations of the row: with a larger one, E[mu^2] has
 too few digits for a variance."""
@@ -56,8 +56,8 @@ class LinearBlock:
     Attributes
     ----------
     variables, starts, size
-        The variables, the number of the first unknown of each, and how many unknowns there are: one
-        for each element of a Normal, and for each entry of each element of an MvNormal.
+        The variables, the number of the first unknown of each, and the number of unknowns: one for
+        each element of a Normal, and for each entry of each element of an MvNormal.
     tables
         The densities whose rows are quadratic in the unknowns.
     designs
@@ -73,7 +73,7 @@ class LinearBlock:
 
     @classmethod
     def of(cls, network: Network, variables: list[Variable]) -> LinearBlock:
-        """Number the unknowns of some variables, and find the tables that they stand in."""
+        """Number the unknowns of some variables, and find the tables that depend on them."""
         starts, size = {}, 0
         for variable in variables:
             starts[variable.name] = size
@@ -83,7 +83,7 @@ class LinearBlock:
         return cls(network, tuple(variables), starts, size, tuple(tables))
 
     def places(self, variable: Symbol) -> Ints:
-        """Return the numbers of a variable's unknowns, a line for each element."""
+        """Return the numbers of a variable's unknowns, (elements, entries)."""
         start = self.starts[variable.name]
         return start + np.arange(unknowns(variable)).reshape(-1, dimension(variable))
 
@@ -102,7 +102,10 @@ class LinearBlock:
 class LinearBlockUpdater(Updater):
     """Updates the variables of a block from one solution for all of their means.
 
-    `terms` are those of its variables in the bound.
+    Attributes
+    ----------
+    terms
+        The terms of its variables in the bound.
     """
 
     block: LinearBlock
@@ -110,7 +113,7 @@ class LinearBlockUpdater(Updater):
 
     @property
     def label(self) -> str:  # type: ignore[override]
-        """What it is, in a few words."""
+        """Short description."""
         return f"solved jointly: {', '.join(self.names)}"
 
     @property
@@ -155,7 +158,7 @@ class Design:
         return count
 
     def parts(self, q: Beliefs) -> Iterator[tuple[Ints, Any]]:
-        """Yield some rows at a time, with their coefficients as a sparse matrix."""
+        """Yield blocks of rows, with their coefficients as sparse matrices."""
         if "parts" in self.kept:
             yield from self.kept["parts"]
             return
@@ -185,9 +188,9 @@ class Design:
 
 
 def find_blocks(network: Network) -> dict[str, LinearBlock]:
-    """Return the block of each variable that is in one; the network keeps them.
+    """Return the block of each variable that is in one; blocks are cached in the network.
 
-    Where unknowns are too many for one block, variables with fewer elements have precedence.
+    Where there are too many unknowns for a block, variables with fewer elements have precedence.
     """
     blocks: dict[str, LinearBlock] | None = network.derived.get("blocks")
     if blocks is None:
@@ -205,14 +208,14 @@ def find_blocks(network: Network) -> dict[str, LinearBlock]:
 
 
 def unknowns(variable: Symbol) -> int:
-    """Return how many means a variable has."""
+    """Return the number of means of a variable."""
     return variable.size * dimension(variable)
 
 
 def fits(network: Network, variable: Variable) -> bool:
-    """Whether the bound is quadratic in a variable's means, together with any others' that fit.
+    """Whether the bound is quadratic in a variable's means, jointly with other variables that fit.
 
-    Local variables are optimised on their own, for the rows drawn.
+    Local variables are excluded: they are optimised for the rows drawn.
     """
     given, edges = variable.conditional, network.edges[variable.name]
     normal = isinstance(given.factor, factors.Normal | factors.MvNormal) and given.selector is None
@@ -221,7 +224,7 @@ def fits(network: Network, variable: Variable) -> bool:
 
 
 def adds_up(edge: Edge) -> bool:
-    """Whether a table's mean is linear in a variable, with coefficients that are known."""
+    """Whether a table's mean is linear in a variable, with known coefficients."""
     if edge.conditional.selector is not None or not isinstance(edge.slot, Linear):
         return False
     terms = [t for t in edge.slot.terms if t.reader(edge.parent) is not None]
@@ -229,7 +232,7 @@ def adds_up(edge: Edge) -> bool:
 
 
 def connected(network: Network, variables: list[Variable]) -> list[list[Variable]]:
-    """Divide variables into sets that have no table in common."""
+    """Partition variables into sets that have no table in common."""
     sets: list[tuple[set[str], list[Variable]]] = []
     for variable in variables:
         tables = {
@@ -246,7 +249,7 @@ def connected(network: Network, variables: list[Variable]) -> list[list[Variable
 
 
 def meet(network: Network, variables: list[Variable]) -> bool:
-    """Whether some row depends on two elements, so that updating each alone is not as good."""
+    """Whether some row depends on two elements; otherwise updating each alone is as good."""
     edges = [e for v in variables for e in network.edges[v.name]]
     return len(variables) > 1 or any(e.slot.width(e.parent) > 1 for e in edges)
 
@@ -258,9 +261,9 @@ def terms_of(block: LinearBlock, table: Conditional) -> list[LinearTerm]:
 
 
 def coefficients(block: LinearBlock, table: Conditional, q: Beliefs, rows: Ints) -> Any:
-    """Return by how much each row's mean rises with each unknown, as a sparse matrix.
+    """Return the coefficient of each unknown in the mean of each row, as a sparse matrix.
 
-    A child of the block counts as -1: what matters is how far it is from the mean.
+    Where the child of a row is itself in the block, it has coefficient -1 (residual y - mu).
     """
     found = []
     for term in terms_of(block, table):
@@ -300,11 +303,11 @@ def quadratic(q: Beliefs, table: Conditional, rows: Ints) -> tuple[Array, Array]
 
 
 def solve_means(block: LinearBlock, q: Beliefs, draw: Draw) -> tuple[Array, Array]:
-    """Return A and the best means, given all other variables.
+    """Return A and the optimal means, given all other variables.
 
-    How far to go along d is taken from the rows themselves. It is 1 but for rounding, which thus
-    cannot lower the bound, not even where A is all but singular. Where the best means are too far
-    from 0 for E[mu^2], it is a sweep of coordinate ascent that is taken instead.
+    The step length along d is computed from the rows. It is 1 up to rounding, and makes sure that
+    rounding does not lower the bound, even where A is almost singular. Where the optimal means are
+    too far from 0 to compute E[mu^2], a sweep of coordinate ascent is done instead.
     """
     designs = [block.design(draw, table) for table in block.tables]
     means, gradient, precision = prior_of_vectors(block, q)
@@ -320,7 +323,7 @@ def solve_means(block: LinearBlock, q: Beliefs, draw: Draw) -> tuple[Array, Arra
                 precision += weighted_gram(x, weight)
         if alike and len(design.rows):
             precision += weights[-1][0] * design.gram(q)
-    barren = precision.diagonal() == 0  # they stand in no row that counts, and stay where they are
+    barren = precision.diagonal() == 0  # in no row that counts: they do not move
     precision[barren, barren] = own[barren, barren] = 1.0
 
     def parts() -> Iterator[tuple[Any, Array]]:
@@ -338,7 +341,7 @@ def solve_means(block: LinearBlock, q: Beliefs, draw: Draw) -> tuple[Array, Arra
 
 
 def prior_of_vectors(block: LinearBlock, q: Beliefs) -> tuple[Array, Array, Array]:
-    """Return the current means, and what the priors of MvNormals add to g and to A."""
+    """Return the current means, and the contributions of the priors of MvNormals to g and A."""
     means, gradient = np.zeros(block.size), np.zeros(block.size)
     precision = np.zeros((block.size, block.size))
     for variable in block.variables:
@@ -353,7 +356,7 @@ def prior_of_vectors(block: LinearBlock, q: Beliefs) -> tuple[Array, Array, Arra
 
 
 def newton_step(precision: Array, gradient: Array) -> Array:
-    """Solve A d = g, with unknowns in units in which the diagonal of A is 1; NaN where it fails.
+    """Solve A d = g, scaled so that the diagonal of A is 1; NaN if the solution fails.
 
     >>> newton_step(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([3.0, 3.0]))
     array([1., 1.])
@@ -368,7 +371,7 @@ def newton_step(precision: Array, gradient: Array) -> Array:
 
 
 def coordinate_step(precision: Array, gradient: Array) -> Array:
-    """Return how far the means move when they are updated one after the other.
+    """Return the changes of the means when they are updated one after the other.
 
     >>> coordinate_step(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([3.0, 3.0]))
     array([1.5 , 0.75])

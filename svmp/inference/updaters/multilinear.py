@@ -1,6 +1,6 @@
-"""Hands a variable to compiled loops: multilinear means and logits, dot products of vectors.
+"""Updaters that use compiled loops: multilinear means and logits, dot products of vectors.
 
-The loops do what the plain updater does, or its joint twin, in one pass over the rows.
+They compute the same updates as `PlainUpdater` and `JointUpdater`, in one pass over the rows.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class MultilinearUpdater(SummingUpdater):
     Attributes
     ----------
     loops
-        Those of the table.
+        The loops of the table.
     joint
-        Whether elements that stand in one sum are solved together.
+        Whether the elements of one sum are solved together.
     term
         The variable's term in the bound.
     """
@@ -45,7 +45,7 @@ class MultilinearUpdater(SummingUpdater):
 
     @property
     def label(self) -> str:  # type: ignore[override]
-        """What it is, in a few words."""
+        """Short description."""
         many = self.loops.operand(self.name).width > 1 and self.joint
         kind = (
             "vectors" if not self.loops.draws else "multilinear, joint" if many else "multilinear"
@@ -82,7 +82,7 @@ class MultilinearUpdater(SummingUpdater):
         return self.loops.solve(self.name, sums, prior)
 
     def prior_of(self, q: Beliefs, first: Ints, width: int) -> Array:
-        """Return eta_i of each element of each key, or of one key if it is the same for all."""
+        """Return eta_i of each element of each key, or of one key if all keys have the same."""
         variable = self.network.hidden[self.name]
         within = set(variable.plate.labels[-1:]) if width > 1 else set()
         if set(variable.conditional.kinds.grid.labels) <= within:
@@ -97,14 +97,14 @@ class MultilinearUpdater(SummingUpdater):
 
 @dataclass(frozen=True, eq=False)
 class NoiseMessages:
-    """What rows say about their precision, from compiled sums of squared residuals."""
+    """Messages of rows to their precision, from compiled sums of squared residuals."""
 
     loops: Multilinear
     edge: Edge
 
     @classmethod
     def of(cls, loops: Multilinear | None, edge: Edge) -> NoiseMessages | None:
-        """Return the messages of a table to its precision, or None where loops do not serve it."""
+        """Return the messages of a table to its precision, or None if loops do not serve it."""
         if loops is None or loops.noise is None or not isinstance(edge.slot, Single):
             return None
         return cls(loops, edge)

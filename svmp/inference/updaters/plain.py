@@ -1,10 +1,10 @@
-"""The plain updater: the prior's message and the sum of the messages of the rows that are read.
+"""The plain updater: lambda_i_temp as the prior's message plus the sum of the messages of the rows.
 
-It serves every variable, and is the twin that each compiled updater is compared with.
+It serves every variable, and is the reference that each compiled updater is compared with.
 
-The rows of a convex bound send tangents. Where they touch is decided when the turn of a variable
-begins, and stays while its elements are updated one after the other: each raises the tangents, and
-so the bound, which is at least as high at the end of the turn as it was at its beginning.
+The rows of a convex bound send tangents. Their points of contact are chosen before a variable is
+updated, and fixed while its elements are updated one after the other. Each update raises the
+tangents, so that the bound does not fall.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from svmp.network.grid import Ints
 from svmp.network.network import Network
 
 Tangents = Mapping[str, Array]
-"""By table of a convex bound, the moments of its parameter where the tangents touch."""
+"""By table of a convex bound, the moments of its parameter at the points of contact."""
 NONE: Tangents = MappingProxyType({})
 
 
@@ -47,7 +47,7 @@ class Messages(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class RowMessages(Messages):
-    """Messages computed row by row, or kind by kind where rows have the same parameters."""
+    """Messages computed row by row, or for each kind of rows that have the same parameters."""
 
     edge: Edge
 
@@ -63,12 +63,12 @@ class RowMessages(Messages):
 
 @dataclass(frozen=True, eq=False)
 class PlainUpdater(SummingUpdater):
-    """Updates the elements of one variable, those that never meet in a row at a time.
+    """Updates the elements of one variable, in sets that have no row in common.
 
     Attributes
     ----------
     messages
-        Those of each table that depends on the variable.
+        The messages of each table that depends on the variable.
     term
         Its term in the bound.
     """
@@ -80,7 +80,7 @@ class PlainUpdater(SummingUpdater):
 
     @classmethod
     def of(cls, network: Network, name: str) -> PlainUpdater:
-        """Return the updater that reads every message row by row."""
+        """Return an updater that computes all messages row by row."""
         edges = tuple(RowMessages(edge) for edge in network.edges[name])
         return cls(network, name, edges, lambda q: network.bound_term(q, name))
 
@@ -130,7 +130,7 @@ class PlainUpdater(SummingUpdater):
         return prior + sums
 
     def tangents(self, q: Beliefs, rows: Draw, groups: list[Ints]) -> dict[str, Array]:
-        """Return where the tangents of convex bounds touch, if elements meet in their rows."""
+        """Return the points of contact of convex bounds, if some elements share rows."""
         if len(groups) < 2:
             return {}
         found = {}

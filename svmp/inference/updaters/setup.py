@@ -1,4 +1,4 @@
-"""What the choice of updaters rests on: the network, the method, and the loops that serve it."""
+"""The inputs of the choice of updaters: the network, the method, and the compiled loops."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from svmp.network.network import Network
 
 
 def find_loops(network: Network) -> dict[str, Multilinear]:
-    """Return the compiled loops of the tables that they serve; the network keeps them."""
+    """Return the compiled loops by table; they are cached in the network."""
     if "loops" not in network.derived:
         found = {}
         for variable in (*network.hidden.values(), *network.observed.values()):
@@ -37,14 +37,14 @@ def find_loops(network: Network) -> dict[str, Multilinear]:
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """What updaters are chosen for.
+    """The inputs of the choice of updaters.
 
     Attributes
     ----------
     kernels
         Whether compiled loops may be used.
     stored
-        Variables whose q must be stored, as they start at values of the user's.
+        Variables whose q must be stored, because the user gave their starting values.
     """
 
     network: Network
@@ -62,8 +62,8 @@ class Setup:
     def implicit(self) -> dict[str, ImplicitUpdater]:
         """Local Categoricals that need not be stored.
 
-        Where every element draws rows of its own, rows meet variables at different times, and the
-        q of each is stored.
+        Where every element draws its own rows, they are read at different times, so that the q of
+        every local variable is stored.
         """
         network, over = self.network, self.method.over
         if not self.kernels or not self.method.shares_rows:
@@ -71,7 +71,7 @@ class Setup:
         found = {}
         for name in network.hidden:
             loops = Topics.of(network, name) or Mixtures.of(network, name)
-            whole = name in network.locals or self.method.reads_all(1)  # its rows come together
+            whole = name in network.locals or self.method.reads_all(1)  # rows are read together
             if loops is not None and whole and name not in self.stored:
                 found[name] = ImplicitUpdater(network, loops)
         if over is not None and not all(
@@ -82,7 +82,7 @@ class Setup:
         return found
 
     def implicit_of(self, table: str) -> ImplicitUpdater | None:
-        """Return the variable whose sums have the messages of a table, if there is one."""
+        """Return the updater whose sums give the messages of a table, if there is one."""
         return next((u for u in self.implicit.values() if table in u.loops.tables), None)
 
     def term(self, name: str) -> Term:

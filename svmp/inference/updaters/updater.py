@@ -1,4 +1,4 @@
-"""What an updater is: it gives the elements of one or more hidden variables their new q.
+"""The interface of updaters, which compute the new natural parameters of hidden variables.
 
     lambda_i_temp = eta_i + (N_i / |rows_i|) * sum over e in rows_i of eta_(e -> i)
     lambda_i     <- (1 - rho_i) lambda_i + rho_i lambda_i_temp
@@ -27,18 +27,17 @@ Term = Callable[[Beliefs], float]
 
 
 class Change(NamedTuple):
-    """New natural parameters of some elements of a variable, and what they took.
+    """New natural parameters of some elements of a variable, and the cost of computing them.
 
     Attributes
     ----------
     accesses
         Rows read.
     rho, read
-        Step of each element or one for all, and number of rows that each read; None for variables
-        that are optimised outright.
+        Step of each element or one for all, and number of rows that each element read; None for
+        local variables.
     applied
-        Whether q has the new values already: compiled loops write those that are seen at once
-        where they are read.
+        Whether the new values are in q already: compiled loops write them in place in option (a).
     """
 
     name: str
@@ -51,12 +50,12 @@ class Change(NamedTuple):
 
     @classmethod
     def of_rows_read(cls, name: str, accesses: int) -> Change:
-        """Return a change that q has already, of which only the rows read are left to count."""
+        """Return a change that is in q already, and only adds to the count of rows read."""
         return cls(name, NO_ELEMENTS, NO_NATURAL, accesses, applied=True)
 
 
 def blend(old: Array, target: Array, rho: Array) -> Array:
-    """Return (1 - rho) lambda + rho lambda_temp, with a step for each line or one for all."""
+    """Return (1 - rho) lambda + rho lambda_temp, with a step for each row or one for all."""
     step = rho.reshape(-1, *[1] * (target.ndim - 1))
     return np.asarray((1 - step) * old + step * target)
 
@@ -67,7 +66,7 @@ class Updater(ABC):
     Attributes
     ----------
     label
-        What it is, in a few words, for `svmp.explain`.
+        Short description, for `svmp.explain`.
     """
 
     label: str
@@ -81,7 +80,7 @@ class Updater(ABC):
     def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
         """Yield the new natural parameters of elements that can be updated together.
 
-        A change that is seen at once is applied before the next is asked for.
+        In option (a) each change is applied before the next one is computed.
         """
 
     @abstractmethod
@@ -102,7 +101,7 @@ class SummingUpdater(Updater):
 
     @abstractmethod
     def prior(self, q: Beliefs) -> Array:
-        """Return eta_i of every element, or of those of one key if it is the same for all."""
+        """Return eta_i of every element, or of one key if all keys have the same."""
 
     @abstractmethod
     def solve(self, sums: Array, prior: Array) -> Array:

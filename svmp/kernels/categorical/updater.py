@@ -1,10 +1,10 @@
-"""Categoricals of the rows that are not stored: q(z_r) is computed where it is asked for.
+"""Local Categoricals that are not stored: q(z_r) is computed when it is read.
 
-At any moment q(z_r) is the best one given the others,
+At any time q(z_r) is the optimum given the others,
 
     q(z_r = k) = softmax over k of E[log p(z_r = k)] + E[log p(y_r | z_r = k)],
 
-and its messages are sums over rows, which compiled loops add up in one pass.
+and its messages are sums over rows, which compiled loops compute in one pass.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ImplicitCategorical(ABC):
 
     @abstractmethod
     def sums(self, q: Beliefs, elements: Ints | None) -> Any:
-        """Return the sums over the rows of some elements, or of all, that messages are made of."""
+        """Return the sums over the rows of some elements, or of all, from which messages follow."""
 
     @abstractmethod
     def message(self, q: Beliefs, sums: Any, edge: Edge, elements: Ints) -> Array:
@@ -51,11 +51,11 @@ class ImplicitCategorical(ABC):
 
     @abstractmethod
     def reads(self, sums: Any, edge: Edge, elements: Ints) -> int:
-        """Return how many rows some elements of a parent read for that."""
+        """Return the number of rows that some elements of a parent read for their message."""
 
     @abstractmethod
     def bound_terms(self, q: Beliefs, sums: Any) -> dict[str, float]:
-        """Return the terms of the bound of its tables, from the sums over all rows."""
+        """Return the bound terms of its tables, from the sums over all rows."""
 
     def natural(self, q: Beliefs, elements: Ints) -> Array:
         """Return the natural parameters of some elements."""
@@ -70,7 +70,7 @@ class ImplicitCategorical(ABC):
 
 
 def blocks(starts: Ints, most: int = 256) -> Ints:
-    """Cut lines into a fixed number of blocks with about as many entries each.
+    """Cut the lines of a sparse matrix into blocks with about the same number of entries.
 
     >>> blocks(np.array([0, 5, 6, 7, 8]), 2)
     array([0, 1, 4])

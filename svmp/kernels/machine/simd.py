@@ -95,7 +95,7 @@ def mul8(context: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def fma8(context: Any, a: Any, b: Any, c: Any) -> Any:
-    """Return a b + c, elementwise, fused where the processor can."""
+    """Return a b + c, elementwise, as a fused multiply-add where the processor has one."""
 
     def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
         product = builder.fmul(*values[:2], flags=("contract",))

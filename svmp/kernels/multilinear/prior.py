@@ -1,4 +1,4 @@
-"""The bound of hidden Normals, in one pass."""
+"""The bound term of hidden Normals, E[log p(x | parents)] plus entropy, in one compiled pass."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from svmp.network.grid import Ints, complement
 
 @dataclass(frozen=True, eq=False)
 class HiddenNormals:
-    """A density of hidden Normals. The plain twin is `Network.bound_term`."""
+    """The density of hidden Normals; `Network.bound_term` is the plain reference."""
 
     conditional: Conditional
     present: Ints | None
 
     @classmethod
     def of(cls, conditional: Conditional, present: Ints | None) -> HiddenNormals | None:
-        """Return the prior of a variable, or None where it is not of this kind."""
+        """Return the prior of a variable, or None if it is not a hidden Normal."""
         mixture = conditional.selector is not None
-        plain = mixture or not isinstance(conditional.factor, factors.Normal)
+        other = mixture or not isinstance(conditional.factor, factors.Normal)
         hidden = conditional.variable.observed is None
-        return cls(conditional, present) if hidden and not plain else None
+        return cls(conditional, present) if hidden and not other else None
 
     @cached_property
     def _absent(self) -> Ints | None:

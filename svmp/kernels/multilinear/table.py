@@ -1,4 +1,4 @@
-"""The rows of a table by one of their foreign keys, sorted once."""
+"""The rows of a table sorted by one of their foreign keys."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ Numbers = NDArray[Any]
 """Numbers of either precision."""
 Precision = type[np.float32] | type[np.float64]
 CACHE_LINE = 64
-"""Bytes that are read from memory at once."""
+"""Bytes in a cache line."""
 SOME = 2**16
-"""So many values say about as much of their mean and their spread as all of them."""
+"""Size of a sample of values that estimates their mean and spread well enough."""
 CENTRED = 100.0
-"""How many standard deviations from 0 data may lie whose rows are read in single precision."""
+"""Largest |mean| of data that are read in single precision, in standard deviations."""
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A foreign key of a table: that of every row, and how many keys there are."""
+    """A foreign key of a table: the key of every row, and the number of keys."""
 
     key: Array32
     size: int
 
     @classmethod
     def of(cls, reader: Reader, width: int) -> Column:
-        """Read the first slot of every row, of as many."""
+        """Return the keys by which rows read an operand with `width` elements for each key."""
         key = reader.key
         if key is None:
             rows = np.arange(reader.scope.rows.size)
@@ -45,20 +45,20 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Keyed:
-    """Rows of a table by one of their keys.
+    """Rows of a table, sorted by one of their keys.
 
     Attributes
     ----------
     rows
-        Their numbers, those of one key after another's; None if all stand so in the table.
+        Row numbers in the order of the key; None if the table has all rows in that order.
     begin, end
-        Where those of each key begin and end.
+        Where the rows of each key begin and end.
     columns
-        Their other keys, a line for each column.
+        Their other keys, (columns, rows).
     target
         The observed values, or None where they are hidden.
     coefficients
-        Those of the terms that have any, a line each.
+        Coefficients of the terms that have some, (terms, rows).
     """
 
     rows: Ints | None
@@ -75,16 +75,16 @@ class Keyed:
 
     @cached_property
     def counts(self) -> Ints:
-        """How many rows each of them has."""
+        """Number of rows of each key."""
         return self.end - self.begin
 
     @cached_property
     def longest(self) -> int:
-        """How many the one has that has most."""
+        """Number of rows of the longest key."""
         return int(self.counts.max(initial=0))
 
     def at(self, places: Ints, counts: Ints) -> Keyed:
-        """Return some of the rows, by place, and so many for each key."""
+        """Return the rows at some places, of which each key has `counts`."""
         end = np.cumsum(counts)
         return Keyed(
             places if self.rows is None else self.rows[places],
@@ -97,7 +97,7 @@ class Keyed:
 
 
 def place_of(column: Column, columns: list[Column]) -> int:
-    """Return the number of a column among others, a new one if it is not there."""
+    """Return the index of a column in a list, to which it is appended if it is new."""
     for number, other in enumerate(columns):
         if other.size == column.size and np.array_equal(other.key, column.key):
             return number
@@ -106,7 +106,7 @@ def place_of(column: Column, columns: list[Column]) -> int:
 
 
 def precision_of(variable: Symbol) -> Precision:
-    """Return the type in which rows are read: that of the data, if they are not far from zero."""
+    """Return the precision in which rows are read: that of the data, if these are centred."""
     if variable.observed is None or variable.observed.dtype == np.float64:
         return np.float64
     values = variable.values
@@ -115,7 +115,7 @@ def precision_of(variable: Symbol) -> Precision:
 
 
 def stride(count: int) -> int:
-    """Return the distance between values of a sample that says about as much as all of them."""
+    """Return the distance between the values of a sample of about `SOME` values."""
     return count // SOME + 1
 
 
@@ -129,14 +129,14 @@ def is_centred(values: Numbers) -> bool:
 
 
 def plain(numbers: Numbers) -> Numbers:
-    """Return an array of the one kind that loops are compiled for, as it is if it is of that."""
+    """Return a contiguous, writable array, for which the loops are compiled; copy if needed."""
     return np.require(numbers, requirements=("C", "W"))
 
 
 def side_by_side(sizes: list[int], dtype: Any) -> tuple[Numbers, Ints]:
-    """Return an array with room for parts of so many numbers, and where each begins.
+    """Return an array with space for parts of some sizes, and the start of each part.
 
-    That is with a cache line, so that what is read of a key lies in as few as it can.
+    Parts start at cache lines, so that the numbers of a key lie in as few lines as possible.
     """
     line = CACHE_LINE // np.dtype(dtype).itemsize
     ends = [*accumulate((-(-size // line) * line for size in sizes), initial=line)]

@@ -1,4 +1,4 @@
-"""The multilinear loops of one density: what they serve, and the update, sums and bound they give.
+"""The multilinear loops of one density: updates (equation (6) of the paper), sums and bounds.
 
 They serve Normals, and Bernoullis with a logit, whose mean or logit is a sum of products with each
 variable in one of them. `inference/program.py` decides where they are used.
@@ -45,15 +45,15 @@ from svmp.network.reader import Reader
 from svmp.network.slot import Single
 
 FEW = 8
-"""Where keys are so many times as many as rows, only those that the rows read are looked at."""
+"""Where there are more keys than this many times the rows, only keys of these rows are packed."""
 ONE, NO_PRIOR = np.ones(1), np.zeros((1, 2))
 REMEMBERED = 1024
-"""Rows whose keys and coefficients are kept for the next call, at most."""
+"""Most rows whose keys and coefficients are kept for the next call."""
 
 
 @dataclass(frozen=True, eq=False)
 class LoopOperand:
-    """A variable in a term: element key * width + k belongs to slot k of a key."""
+    """A variable in a term; element key * width + k is in slot k of a key."""
 
     reader: Reader
     term: int
@@ -72,7 +72,7 @@ class Multilinear:
     Attributes
     ----------
     operands
-        The variables of all terms, one term's after another's.
+        The variables of all terms, in the order of the terms.
     columns
         The different keys of the table's rows.
     present
@@ -91,7 +91,7 @@ class Multilinear:
 
     @classmethod
     def why_not(cls, conditional: Conditional) -> str | None:
-        """Return why the loops do not serve a density, or None where they do."""
+        """Return why the loops do not serve a density, or None if they do."""
         if conditional.selector is not None:
             return "they are a mixture"
         if not isinstance(conditional.factor, cls.FACTORS):
@@ -112,7 +112,7 @@ class Multilinear:
 
     @classmethod
     def of(cls, conditional: Conditional, present: Ints | None) -> Self | None:
-        """Return the loops of a density, or None where they do not serve it."""
+        """Return the loops of a density, or None if they do not serve it."""
         linear = conditional.linear
         if linear is None or cls.why_not(conditional) is not None:
             return None
@@ -130,7 +130,7 @@ class Multilinear:
 
     @classmethod
     def serves(cls, term: LinearTerm) -> bool:
-        """Whether a term is a product, perhaps with a coefficient, over one axis at most."""
+        """Whether a term is a product, perhaps with a coefficient, summed over at most one axis."""
         slots = term.scope.inner.labels
         if term.design is not None or len(slots) > 1 or not term.scope.inner.size:
             return False
@@ -141,7 +141,7 @@ class Multilinear:
 
     @staticmethod
     def reads(reader: Reader, slots: tuple[str, ...]) -> bool:
-        """Whether an operand is Normals, one for each slot."""
+        """Whether an operand has one Normal for each slot."""
         every = reader.carried == set(slots) and (not slots or reader.index[-1] == slots[0])
         return dimension(reader.variable) == 1 and every
 
@@ -161,7 +161,7 @@ class Multilinear:
 
     @cached_property
     def precision(self) -> Precision:
-        """The type in which rows are read: single precision where all of their numbers allow it."""
+        """The precision in which rows are read: single if all of their numbers allow it."""
         variable = self.conditional.variable
         found = precision_of(variable)
         if found is np.float32:
@@ -172,12 +172,12 @@ class Multilinear:
         return found
 
     def packed_width(self, term: LinearTerm) -> int:
-        """Return how many means the loops read of each key: K in whole eights, if not 1."""
+        """Return the number of means that the loops read of each key: K padded to eights, or 1."""
         width = term.scope.inner.size
         return width if width == 1 else -(-width // EIGHT) * EIGHT
 
     def packed_size(self, term: LinearTerm) -> int:
-        """Return how many numbers they read of each key of a term's operands."""
+        """Return the number of floats that they read of each key of a term's operands."""
         return 2 * self.packed_width(term)
 
     def pack(self, moments: Array, operand: LoopOperand, out: Numbers) -> None:
@@ -196,8 +196,8 @@ class Multilinear:
     ) -> Mean:
         """Return the mean as the loops read it, for rows by the key of one column.
 
-        One operand can be left out: that which is updated has no need of its own moments. And there
-        can be `only` some keys of each column, which then count from 0.
+        The moments of one operand can be left out, since its own update does not need them. With
+        `only`, the moments of some keys of each column are packed, renumbered from 0.
         """
         keys = [c.size for c in self.columns] if only is None else list(map(len, only))
         sizes = [
@@ -221,7 +221,7 @@ class Multilinear:
         return {}
 
     def layout(self, own: int | None, dtype: Precision) -> tuple[Any, ...]:
-        """Return all of a mean but the moments, for rows by the key of one column."""
+        """Return the fields of a mean other than the moments, for rows by the key of one column."""
         scaled = np.array([bool(t.constants) for t in self.terms])
         return (
             np.array([self.line(o.column, own) for o in self.operands]),
@@ -254,7 +254,7 @@ class Multilinear:
         return Keyed(rows, pointers[:-1], pointers[1:], lines, target, coefficients)
 
     def coefficients(self, rows: Ints, dtype: Precision) -> Numbers:
-        """Return what the terms that have coefficients are multiplied by, a line each."""
+        """Return the coefficients of the terms that have some, (terms, rows)."""
         terms = [t for t in self.terms if t.constants]
         lines = np.empty((len(terms), len(rows)), dtype=dtype)
         for line, term in zip(lines, terms, strict=True):
@@ -286,7 +286,7 @@ class Multilinear:
         return LoopRows(*places, keyed.columns, target, keyed.coefficients, *weights, self.logit)
 
     def weights(self, q: Beliefs, keyed: Keyed, column: int) -> tuple[Numbers, int]:
-        """Return precisions, and by what they go; the loops find those of logits."""
+        """Return precisions, and what they are indexed by; the loops compute those of logits."""
         slot = self.conditional.slots.get("tau")
         if slot is None:
             return np.ones(1, dtype=self.precision), ALL
@@ -303,13 +303,13 @@ class Multilinear:
 
     @cached_property
     def _weight(self) -> Numbers:
-        """The precision that all rows have, where it is given."""
+        """The precision of all rows, where it is a known constant."""
         tau = self.conditional.slots["tau"].moments(Beliefs(), np.zeros(1, dtype=np.int64))
         return tau[:, 0].astype(self.precision)
 
     @staticmethod
     def line(column: int, own: int | None) -> int:
-        """Return which line of keys is a column's, where rows stand by the key of one."""
+        """Return the line of a column among the keys of rows that are sorted by column `own`."""
         if column == own:
             return OWN
         return column if own is None or column < own else column - 1
@@ -321,7 +321,7 @@ class Multilinear:
             return self.row_moments(table, self.mean(q, None, np.float64, only=only))
 
     def look_up_once(self, rows: Ints) -> tuple[LoopRows, list[Ints] | None]:
-        """Look up some rows, but not again if they are the last few that were asked for.
+        """Return `look_up(rows)`, cached for the last few rows that were asked for.
 
         The guard of a run asks for the same rows in every iteration.
         """
@@ -338,7 +338,7 @@ class Multilinear:
         return {}
 
     def look_up(self, rows: Ints) -> tuple[LoopRows, list[Ints] | None]:
-        """Return some rows as the loops read them, and which keys they have, if those are few."""
+        """Return some rows as the loops read them, and their keys if these are few."""
         columns, only = np.stack([c.key[rows] for c in self.columns]), None
         if FEW * len(rows) < max(c.size for c in self.columns):
             found = [np.unique(line, return_inverse=True) for line in columns]
@@ -349,20 +349,20 @@ class Multilinear:
         return LoopRows(nobody, nobody, columns, nothing, lines, nothing, ALL, self.logit), only
 
     def row_moments(self, rows: LoopRows, mean: Mean) -> Array:
-        """Return the same of rows as the loops read them."""
+        """Return `moments` of rows in the form of the loops."""
         out = np.empty((rows.columns.shape[1], 2))
         share(residuals.row_moments, rows, mean, out)
         return out
 
     def losses(self, q: Beliefs, keyed: Keyed, column: int) -> Array:
-        """Sum over the rows of each key of E[(y - mu)^2], or of minus the log density, observed."""
+        """Sum over the rows of each key of E[(y - mu)^2], or of minus E[log p] of logits."""
         keys = np.arange(len(keyed.begin))
         rows, mean = self.rows(q, keyed, keys, column), self.mean(q, column, np.float64)
         with threads_for(rows.columns.shape[1] * len(self.operands)):
             return self.row_losses(rows, mean, keys)
 
     def row_losses(self, rows: LoopRows, mean: Mean, keys: Ints) -> Array:
-        """Return the same of rows as the loops read them."""
+        """Return `losses` of rows in the form of the loops."""
         out = np.empty(len(keys))
         share(residuals.losses, rows, mean, keys, out)
         return out
@@ -382,7 +382,7 @@ class Multilinear:
         return found if found < len(self.columns) else None
 
     def bound_term(self, q: Beliefs) -> float:
-        """E[log p(y | parents)] of all rows, where the noise is one number or goes by a key."""
+        """E[log p(y | parents)] of all rows, where the noise is constant or varies by a key."""
         assert self.noise is not None
         keyed = self.all_rows(self.noise)
         losses, counts = self.losses(q, keyed, self.noise), keyed.end - keyed.begin
@@ -397,23 +397,23 @@ class Multilinear:
         return 0.5 * float(each.sum())
 
     def noise_messages(self, q: Beliefs, keyed: Keyed) -> Array:
-        """Return what the rows say about their precision: to one number, or to each key's."""
+        """Return the messages of the rows to their precision: one, or one for each key."""
         assert self.noise is not None
         squares = self.losses(q, keyed, self.noise)
         message = stack(-0.5 * squares, 0.5 * (keyed.end - keyed.begin))
         return message if self.conditional.slots["tau"].varies else message.sum(axis=0)[None]
 
     def accesses(self, operand: LoopOperand, work: Work) -> int:
-        """Return about how many an update takes, in the time of one to just any row.
+        """Return the cost of an update, in units of one random access to a row.
 
-        All of a key's elements read a row that they do not draw, once, with its other operands.
+        Rows that are not drawn in the loop are read once for all elements of a key.
         """
         alone = work.drawn is not None
         each = operand.width if alone else len(self.operands) - 1 + operand.width // STREAM
         return int(work.read.sum()) * max(each, 1)
 
     def place(self, name: str) -> tuple[int, int, int]:
-        """Return the term of a variable, its number among all operands, and its K."""
+        """Return the term of a variable, its index among all operands, and its K."""
         operand = self.operand(name)
         return operand.term, self.operands.index(operand), operand.width
 
@@ -425,16 +425,16 @@ class Multilinear:
         return self.rows(q, work.keyed, work.keys, column), mean
 
     def receiver(self, name: str, keys: Ints, prior: Array) -> Receiver:
-        """Return who is updated outright, all elements of a key together."""
+        """Return the receiver of a unit step of all elements of a key together."""
         return Receiver(*self.place(name), keys, ONE, ONE, plain(prior), True, True)
 
     def sums(self, q: Beliefs, name: str, work: Work) -> Array:
-        """Return the sums over the rows of each key; those of disjoint parts of the rows add."""
+        """Return the sums over the rows of each key; sums of disjoint sets of rows add."""
         to = self.receiver(name, work.keys, NO_PRIOR)
         return sums_of_keys(to, *self.reading(q, name, work))
 
     def solve(self, name: str, sums: Array, prior: Array) -> Array:
-        """Return lambda_temp of all elements from the sums of all keys, each key's together."""
+        """Return lambda_temp of all elements from the sums of all keys, jointly for each key."""
         to = self.receiver(name, np.arange(len(sums)), prior)
         natural, moments = np.zeros((2, len(sums) * to.width, 2))
         solve_keys(to, sums, natural, moments)
@@ -450,9 +450,9 @@ class Multilinear:
         at_once: bool,
         joint: bool,
     ) -> tuple[Array, bool]:
-        """Blend in what the rows say; return the naturals, and whether all are sound.
+        """Update elements; return the natural parameters, and whether all are in their domain.
 
-        They are q's own if a new value is seen at once.
+        The array is q's own if `at_once`, else a copy.
         """
         operand = self.operand(name)
         natural = q.natural[name] if at_once else q.natural[name].copy()
@@ -476,5 +476,5 @@ class Multilinear:
 
 
 def is_number(term: LinearTerm) -> bool:
-    """Whether a term is the same number in every row."""
+    """Whether a term is a constant number."""
     return not term.readers and not term.constants and term.design is None

@@ -1,4 +1,4 @@
-"""What a loop is asked to do: which keys to update, from which of their rows."""
+"""The input of an update loop: the keys to update, and the rows of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from svmp.network.grid import Ints
 
 
 class Drawn(NamedTuple):
-    """Every element draws at most so many of its rows for itself."""
+    """Random draws of at most `most` rows for each element, made in the loop."""
 
     seed: int
     iteration: int
@@ -19,7 +19,7 @@ class Drawn(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Keys to update, their rows, by what those count, how many each reads, and of how many."""
+    """Keys to update, their rows, the scale of messages, and the rows read and owned by each."""
 
     keyed: Keyed
     keys: Ints

@@ -1,6 +1,6 @@
-"""The loops of one density whose mean or logit has a dot product of MvNormals in it.
+"""The loops of one density whose mean or logit has a dot product of MvNormals.
 
-All else about their rows is as for the multilinear loops.
+Their rows are like those of the multilinear loops.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Vectors(Multilinear):
 
     @staticmethod
     def reads(reader: Reader, slots: tuple[str, ...]) -> bool:
-        """Whether an operand is a vector that is read whole, or a bias."""
+        """Whether an operand is a whole vector, or a bias."""
         if not slots:
             return isinstance(reader.variable.family, Normal)
         whole = reader.index[-1] == slots[0] and not reader.carried
         return isinstance(reader.variable.family, MvNormal) and whole
 
     def packed_size(self, term: LinearTerm) -> int:
-        """Return the same with cross moments, of which there are K (K - 1) / 2, in eights."""
+        """Return `packed_size` with the K (K - 1) / 2 cross moments, padded to eights."""
         width = term.scope.inner.size
         return super().packed_size(term) + -(-width * (width - 1) // 2 // EIGHT) * EIGHT
 
@@ -88,7 +88,7 @@ class Vectors(Multilinear):
         at_once: bool,
         joint: bool,
     ) -> tuple[Array, bool]:
-        """Blend in what the rows say; the entries of a vector are solved together anyway."""
+        """Update elements; the entries of a vector are always solved together."""
         natural = q.natural[name] if at_once else q.natural[name].copy()
         rows, mean = self.reading(q, name, work)
         place = self.place(name)

@@ -131,20 +131,20 @@ def both(
 ) -> dict[str, Any]:
     network = Network(model)
     plain = anywhere(network, seed, spread)
-    fused = unstored(network, plain, method)
+    compiled = unstored(network, plain, method)
     for iteration in (1, 2, 3):
-        optimise_locals(network, plain, fused)  # read by what is updated before the locals
-        for q in (plain, fused):
+        optimise_locals(network, plain, compiled)  # read by what is updated before the locals
+        for q in (plain, compiled):
             iterate(network, q, method, steps, 0, iteration)
-    optimise_locals(network, plain, fused)
-    assert_same(fused, plain, TOLERANCE, fused.natural)
-    for name in fused.implicit:
+    optimise_locals(network, plain, compiled)
+    assert_same(compiled, plain, TOLERANCE, compiled.natural)
+    for name in compiled.implicit:
         everything = np.arange(network.hidden[name].size)
         np.testing.assert_allclose(
-            fused.at(name, everything), plain.moments[name], rtol=0, atol=TOLERANCE
+            compiled.at(name, everything), plain.moments[name], rtol=0, atol=TOLERANCE
         )
-    assert bound(network, fused) == pytest.approx(bound(network, plain), rel=TOLERANCE)
-    return fused.implicit
+    assert bound(network, compiled) == pytest.approx(bound(network, plain), rel=TOLERANCE)
+    return compiled.implicit
 
 
 @pytest.mark.parametrize("label", METHODS)
@@ -179,11 +179,11 @@ def test_documents_have_the_optimum_of_plain_code(monkeypatch, option):
         if not divided or len(model.variables["w"].rows) == 1:  # phi of one word is local too
             return
         plain = anywhere(network, seed)
-        fused = unstored(network, plain, method)
-        assert fused.implicit
-        for q in (plain, fused):
+        compiled = unstored(network, plain, method)
+        assert compiled.implicit
+        for q in (plain, compiled):
             advance(network, q, method, 2, steps)
-        assert_same(fused, plain, 1e-4, fused.natural)
+        assert_same(compiled, plain, 1e-4, compiled.natural)
 
     check()
 
@@ -203,12 +203,12 @@ def test_probabilities_that_underflow_are_computed_in_logarithms():
     for name, a in (("theta", sure), ("phi", words)):
         plain.natural[name] = a - 1
         plain.moments[name] = network.hidden[name].family.moments(a - 1)
-    fused = unstored(network, plain, svmp.FullVB())
-    for q in (plain, fused):
+    compiled = unstored(network, plain, svmp.FullVB())
+    for q in (plain, compiled):
         advance(network, q, svmp.FullVB(), 1)
-    optimise_locals(network, plain, fused)
-    assert_same(fused, plain, TOLERANCE, fused.natural)
-    assert bound(network, fused) == pytest.approx(bound(network, plain), rel=TOLERANCE)
+    optimise_locals(network, plain, compiled)
+    assert_same(compiled, plain, TOLERANCE, compiled.natural)
+    assert bound(network, compiled) == pytest.approx(bound(network, plain), rel=TOLERANCE)
 
 
 @pytest.mark.parametrize("label", METHODS)
@@ -233,18 +233,18 @@ def test_the_bits_are_the_same_for_any_number_of_threads(name, label, monkeypatc
 def test_fits_with_and_without_kernels_agree():
     """z is computed on request; with kernels=False it is stored, one update behind."""
     model = gallery()["07"]
-    fused = svmp.fit(model, svmp.FullVB(), max_sweeps=3)
+    compiled = svmp.fit(model, svmp.FullVB(), max_sweeps=3)
     plain = svmp.fit(model, svmp.FullVB(), max_sweeps=3, kernels=False)
-    assert isinstance(fused.posteriors, Posteriors)
+    assert isinstance(compiled.posteriors, Posteriors)
     assert isinstance(plain.posteriors, dict)
-    assert list(fused.posteriors) == list(plain.posteriors)
-    assert fused.mean("z").shape == plain.mean("z").shape
-    np.testing.assert_allclose(fused.mean("phi"), plain.mean("phi"), rtol=1e-9)
-    assert fused.accesses == plain.accesses
-    assert fused.bound > plain.bound
-    settled = svmp.fit(model, svmp.FullVB(order=["z", "theta", "phi"]), init=plain, max_sweeps=1)
-    assert np.all(np.diff(fused.trace["bound"]) >= 0)
-    assert settled.bound >= plain.bound
+    assert list(compiled.posteriors) == list(plain.posteriors)
+    assert compiled.mean("z").shape == plain.mean("z").shape
+    np.testing.assert_allclose(compiled.mean("phi"), plain.mean("phi"), rtol=1e-9)
+    assert compiled.accesses == plain.accesses
+    assert compiled.bound > plain.bound
+    optimised = svmp.fit(model, svmp.FullVB(order=["z", "theta", "phi"]), init=plain, max_sweeps=1)
+    assert np.all(np.diff(compiled.trace["bound"]) >= 0)
+    assert optimised.bound >= plain.bound
 
 
 @pytest.mark.parametrize("order", [["phi", "theta", "z"], ["theta", "z", "phi"]])

@@ -46,7 +46,7 @@ def star(where: Any, stars: int) -> Any:
     return where.get_by_role("radio", name=f"{stars} stars")
 
 
-def settled(page: Any, expect: Any) -> None:
+def wait_until_updated(page: Any, expect: Any) -> None:
     """Wait until the list and its explanations are up to date with the ratings."""
     expect(page.locator("#top")).to_have_attribute("aria-busy", "false")
 
@@ -75,7 +75,7 @@ def test_rating_two_comedies_recommends_comedies_with_explanations(
     expect(page.locator("#top .because").first).to_contain_text("for Uncle Otto")
     star(search(page, expect, "penguin", "Penguin"), 5).check()
     expect(page.locator("#rated-title")).to_have_text("You rated 2")
-    settled(page, expect)
+    wait_until_updated(page, expect)
     assert any(page.locator("#top .change").all_inner_texts())
     expect(page.locator("#sure")).to_contain_text("with nothing rated")
     now, less = re.findall(r"±([\d.]+)", page.locator("#sure").inner_text())
@@ -87,17 +87,17 @@ def test_rating_two_comedies_recommends_comedies_with_explanations(
     expect(why.locator(".part").first).to_contain_text(re.compile(r"\+0\.\d\d"))
     expect(why).to_contain_text("Uncle Otto Goes to Lunch")
     star(page.locator("#rated .item").last, 4).check()  # on second thoughts
-    settled(page, expect)
+    wait_until_updated(page, expect)
     expect(page.locator("#top .change.down").first).to_be_visible()
     liked = tops(page)
     star(page.locator("#rated .item").last, 1).check()  # and on third
-    settled(page, expect)
+    wait_until_updated(page, expect)
     assert tops(page) != liked
     changes = page.locator("#top .change").all_inner_texts()
     assert [text == "new" for text in changes] == [title not in liked for title in tops(page)]
     page.get_by_role("button", name="Start over").click()
     expect(page.locator("#rated-card")).to_be_hidden()
-    settled(page, expect)
+    wait_until_updated(page, expect)
     assert tops(page) == before
 
 
@@ -105,7 +105,7 @@ def test_intervals_equal_those_of_the_service(page: Any, films: httpx.Client, ex
     page.goto(str(films.base_url))
     star(search(page, expect, "moss", "Moss"), 2).check()
     expect(page.locator("#rated-title")).to_have_text("You rated 1")
-    settled(page, expect)
+    wait_until_updated(page, expect)
     [row] = films.get("/items", params={"q": "moss", "n": 1}).json()["items"]
     history = [{"item": row["item"], "rating": 2}]
     asked = {"history": history, "n": 10, "level": 0.9}
@@ -131,7 +131,7 @@ def test_page_for_a_model_of_events(page: Any, taken: str, expect: Any) -> None:
         button.click()
         expect(button).to_have_attribute("aria-pressed", "true")
     expect(page.locator("#rated-title")).to_have_text("You took 3")
-    settled(page, expect)
+    wait_until_updated(page, expect)
     expect(page.locator("#top .because").first).to_contain_text("for item it2")
     assert all(int(title.split("it")[-1]) >= 15 for title in tops(page)[:5])  # the same group
     expect(page.locator("#top .mean b").first).to_have_text(re.compile(r"\d+%"))
