@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from svmp.inference.methods.draw import Draw
 from svmp.inference.program import Program
 from svmp.inference.state import State
 from svmp.inference.steps import as_policy
-from svmp.inference.updaters.plain import MessageSum, PlainUpdater
+from svmp.inference.updaters.plain import PlainUpdater
 from svmp.inference.updaters.setup import find_loops
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
@@ -68,8 +68,15 @@ def bound_terms(network: Network, q: Beliefs) -> dict[str, float]:
     return program_for(network, q, svmp.FullVB()).bound(q)
 
 
-def message_sum(network: Network, q: Beliefs, rows: Draw, name: str, elements: Ints) -> MessageSum:
+class Target(NamedTuple):
+    """lambda_temp of some elements, and the number of rows read."""
+
+    total: Any
+    accesses: int
+
+
+def message_sum(network: Network, q: Beliefs, rows: Draw, name: str, elements: Ints) -> Target:
     """Return lambda_temp of some elements, and the number of rows read."""
     updater = PlainUpdater.of(network, name)
     sums, accesses = updater.message_sum(q, rows, elements)
-    return MessageSum(updater.solve(sums, np.array(network.prior(q, name, elements))), accesses)
+    return Target(updater.solve(sums, np.array(network.prior(q, name, elements))), accesses)

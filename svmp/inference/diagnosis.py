@@ -9,7 +9,7 @@ from typing import Any
 
 from svmp.inference.program import Program
 from svmp.inference.recording import Recorder
-from svmp.inference.run import Run
+from svmp.inference.run import Run, watch_divergence
 from svmp.inference.state import State
 from svmp.inference.steps import RobbinsMonro
 from svmp.inference.stopping import Budget
@@ -100,6 +100,6 @@ def is_sound(program: Program, q: Beliefs, length: int) -> bool:
     probe = Run(program, State(q), budget, tol=0.0, persistent=False, recorder=Recorder(budget))
     for _ in range(length):
         probe.advance()
-        if probe.alarm is not None:
+        if watch_divergence(probe) is not None:
             return False
     return True

@@ -113,7 +113,8 @@ def fit(
         column to number. An exception that it raises ends the run.
     kernels
         Whether to use compiled loops for the updates that they support; the result is the same up
-        to rounding. See `svmp.explain`.
+        to rounding. Local choices that are not stored always follow the other variables; under an
+        `order` in which they are not first, a stored q would lag behind. See `svmp.explain`.
     threads
         Number of threads of the compiled loops; by default the environment variable `SVMP_THREADS`,
         or the number of cores. It does not change the bits.
@@ -124,7 +125,7 @@ def fit(
     resume
         A checkpoint from which to continue, to the same bits as a run without interruption. The
         algorithm, steps, seed and tolerance are taken from it, and the model and the data must be
-        the same.
+        the same. An algorithm of the same class, or other steps, replace those of the run.
 
     Returns
     -------
@@ -159,7 +160,8 @@ def fit(
         method, policy, stored = saved.method, saved.policy, set(saved.stored)
         seed, tol, kernels = saved.seed, saved.tol, saved.kernels
         keep = keep or Checkpoints(Path(resume), every)
-        keep.spoilt = keep.path != saved.path and keep.path == Path(resume)
+        same = keep.path.absolute() == Path(resume).absolute()
+        keep.spoilt = same and keep.path.absolute() != saved.path.absolute()
     method, policy, persistent = choose(network, method, policy)
     persistent = persistent if saved is None else saved.persistent
     check_order(network, method.order)

@@ -61,7 +61,10 @@ class Online:
         """Run one iteration on a network with the same hidden variables as the last."""
         network = model if isinstance(model, Network) else Network(model)
         network.check()
-        program = Program.of(network, FullVB(), policy=as_policy(self.steps), seed=self.seed)
+        policy = as_policy(self.steps)
+        program = Program.of(
+            network, FullVB(), policy=policy, seed=self.seed, stored=network.hidden
+        )
         with np.errstate(all="ignore"), use_threads(self.threads, self.tell):
             if self.state is None:
                 self.state = State(start(network, self.seed, self.init))
@@ -73,7 +76,7 @@ class Online:
         """Return an independent copy."""
         if self.state is None:
             return replace(self)
-        return replace(self, state=replace(self.state, q=self.state.q.copy()))
+        return replace(self, state=self.state.copy())
 
     @property
     def posteriors(self) -> dict[str, Posterior]:

@@ -25,7 +25,7 @@ from svmp.inference.updaters.linear_block import LinearBlockUpdater, find_blocks
 from svmp.inference.updaters.multilinear import MultilinearUpdater
 from svmp.inference.updaters.setup import Setup
 from svmp.inference.updaters.updater import Change, Term, Updater
-from svmp.kernels.categorical.topics_updater import Topics
+from svmp.kernels.categorical.topics_sums import Topics
 from svmp.kernels.multilinear.updater import Multilinear
 from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
@@ -117,6 +117,8 @@ def multilinear(setup: Setup, name: str) -> Offer:
 
 def joint(setup: Setup, name: str) -> Offer:
     """Offer the joint solution of the elements in one sum of a mean."""
+    if setup.policy.statistics:
+        return "the step policy asks for statistics of the gradient"
     if not setup.method.joint:
         return "the method updates one element after the other"
     updater = JointUpdater.of(setup.network, setup.plain(name))
@@ -221,6 +223,11 @@ class Program:
     def policy(self) -> Policy:
         """The step policy."""
         return self.setup.policy
+
+    @property
+    def safe(self) -> bool:
+        """Whether no run can diverge."""
+        return self.policy.is_safe(self.method)
 
     @property
     def kernels(self) -> bool:

@@ -132,7 +132,7 @@ class Saved:
         """Declare the arrays of the file."""
         hidden = network.hidden
         families = {n: (v.size, v.family) for n, v in hidden.items() if n in self.stored}
-        names, safe = global_names(network, self.method, families), self.method.unit_steps
+        names, safe = global_names(network, self.method, families), self.policy.is_safe(self.method)
         found = declared_tensors(self.about, self.arrays, families, names, safe)
         return found | trace_tensors(self.about["columns"], self.arrays)
 

@@ -21,6 +21,9 @@ from svmp.inference.stopping import Budget, Interrupt
 from svmp.inference.window import Window
 from svmp.network.network import Network
 
+Observer = Callable[["Run"], Status | None]
+"""Looks at a run after each iteration; returns a status to end it."""
+
 
 @dataclass
 class Run:
@@ -37,7 +40,8 @@ class Run:
     recorder, guard
         Write the trace, and watch for divergence.
     observers
-        Called after each iteration: progress, checkpoints.
+        Called in turn after each iteration, until one of them returns a status: that ends the run,
+        or rolls it back after a divergence.
     alarm, info
         The divergence that was detected, if any, and the record of the last iteration.
     """
@@ -48,7 +52,7 @@ class Run:
     tol: float
     persistent: bool
     recorder: Recorder
-    observers: tuple[Callable[[Run], None], ...] = ()
+    observers: tuple[Observer, ...] = ()
     alarm: Alarm | None = None
     info: Info = field(default_factory=Info)
     guard: Guard = field(init=False)
@@ -70,7 +74,7 @@ class Run:
     @property
     def safe(self) -> bool:
         """Whether the method cannot diverge, so that no q is kept for a rollback."""
-        return self.program.method.unit_steps
+        return self.program.safe
 
     @property
     def sweeps(self) -> float:
@@ -80,7 +84,7 @@ class Run:
 
     def go(self, interrupt: Interrupt) -> Status:
         """Iterate until the run converges, runs out of budget, diverges or is interrupted."""
-        if self.state.measured.iteration < 0 and not self.program.method.reads_all(1):
+        if self.state.measured.accesses < 0 and not self.program.method.reads_all(1):
             if not self.safe:  # short steps would take barren elements to their prior slowly
                 self.follow_parents()
             self.measure(Info())
@@ -88,21 +92,19 @@ class Run:
             if interrupt.pressed:
                 return "interrupted"
             self.advance()
-            converged = self.alarm is None and self.observe()
-            if self.alarm is not None:
+            seen = (observer(self) for observer in (*OBSERVERS, *self.observers))
+            end: Status | None = next((status for status in seen if status), None)
+            if end == "diverged":
                 self.note_divergence()
-                if not self.persistent or self.state.safety.rollbacks >= MOST_ROLLBACKS:
-                    return "diverged"
-                self.roll_back()
-                continue
-            if converged:
-                return "converged"
-            for observer in self.observers:
-                observer(self)
+                if self.persistent and self.state.safety.rollbacks < MOST_ROLLBACKS:
+                    self.roll_back()
+                    continue
+            if end is not None:
+                return end
         return "budget"
 
     def advance(self) -> None:
-        """Run one iteration, and check for divergence."""
+        """Run one iteration."""
         try:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 self.state, self.info = step(self.program, self.state)
@@ -111,9 +113,6 @@ class Run:
                 raise
             self.state = replace(self.state, iteration=self.state.iteration + 1)
             self.alarm = self.guard.alarm(error)
-            return
-        if not self.safe:
-            self.alarm = self.guard.check(self.state.q, self.state.safety, self.info.fresh)
 
     def roll_back(self) -> None:
         """Return to the last sound q, and halve the steps."""
@@ -126,24 +125,7 @@ class Run:
         moved = state.window.moved
         state.window = self.window()
         state.window.moved = moved
-
-    def observe(self) -> bool:
-        """Record the iteration; return whether q and the bound have converged."""
-        program, state, info = self.program, self.state, self.info
-        full = program.method.reads_all(state.iteration)
-        moved = state.window.add(state.q, info.smallest_median, program.network.hidden)
-        quiet = moved is not None and moved <= self.tol and (full or not self.safe)
-        before = state.measured
-        if not (quiet or self.recorder.is_due(program, state)):
-            if not full:  # beside a full sweep an exact bound is cheap: no need for estimates
-                self.recorder.estimate(state, info, program.seed)
-            return False
-        self.measure(info)
-        bound = state.measured.bound
-        if self.fell():
-            self.alarm = self.guard.lost(state.q, state.safety)
-        near = abs(bound - before.bound) <= self.tol * max(1.0, abs(bound))
-        return quiet and bool(before.terms) and near
+        state.measured = replace(state.measured, terms={}, iteration=-1)  # of the q given up
 
     def measure(self, info: Info) -> None:
         """Compute the exact bound, add it to the trace, and keep q if it is sound."""
@@ -181,7 +163,7 @@ class Run:
             if self.fell():
                 self.alarm = self.guard.lost(state.q, state.safety)
                 status = status if self.persistent else "diverged"
-        worse = not self.safe and state.measured.bound < self.first_bound
+        worse = not self.safe and not state.measured.bound >= self.first_bound
         if status == "diverged" or (self.persistent and worse):
             assert state.safety.sound is not None
             state.q = state.safety.sound.copy()
@@ -198,6 +180,37 @@ class Run:
         network = self.program.network
         names = [n for n in network.hidden if not self.safe or network.present[n] is not None]
         network.follow_parents(self.state.q, names)
+
+
+def watch_divergence(run: Run) -> Status | None:
+    """End a run that has diverged."""
+    if run.alarm is None and not run.safe:
+        run.alarm = run.guard.check(run.state.q, run.state.safety, run.info.fresh)
+    return None if run.alarm is None else "diverged"
+
+
+def watch_convergence(run: Run) -> Status | None:
+    """Record the bound, exact or estimated; end a run whose q and bound have converged."""
+    program, state, info = run.program, run.state, run.info
+    full = program.method.reads_all(state.iteration)
+    moved = state.window.add(state.q, info.smallest_median, program.network.hidden)
+    quiet = moved is not None and moved <= run.tol and (full or not run.safe)
+    before = state.measured
+    if not (quiet or run.recorder.is_due(program, state)):
+        if not full:  # beside a full sweep an exact bound is cheap: no need for estimates
+            run.recorder.estimate(state, info, program.seed)
+        return None
+    run.measure(info)
+    if run.fell():
+        run.alarm = run.guard.lost(state.q, state.safety)
+        return "diverged"
+    bound = state.measured.bound
+    near = abs(bound - before.bound) <= run.tol * max(1.0, abs(bound))
+    return "converged" if quiet and before.terms and near else None
+
+
+OBSERVERS: tuple[Observer, ...] = (watch_divergence, watch_convergence)
+"""The observers of every run; `fit` adds progress and checkpoints."""
 
 
 def global_names(network: Network, method: Method, names: Iterable[str]) -> list[str]:

@@ -18,7 +18,7 @@ from svmp.network.network import Network
 NONE = np.zeros(0, dtype=np.int64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Only(AllRows):
     """Some elements of local variables, each with all of its rows."""
 

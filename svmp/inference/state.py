@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import copy
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -91,3 +92,12 @@ class State:
     safety: Safety = field(default_factory=Safety)
     trace: Trace = field(default_factory=Trace)
     seconds: float = 0.0
+
+    def copy(self) -> State:
+        """Return a copy that shares nothing that changes."""
+        sound = self.safety.sound
+        return replace(
+            copy.deepcopy(replace(self, q=Beliefs(), safety=replace(self.safety, sound=None))),
+            q=self.q.copy(),
+            safety=replace(self.safety, sound=None if sound is None else sound.copy()),
+        )

@@ -177,3 +177,4 @@ def restore_state(state: State, about: Mapping[str, Any], arrays: Tensors) -> No
     for kind, path in ARRAYS.items():
         if state.safety.sound is not None or not path.startswith("safety"):
             attrgetter(path)(state).update(of(kind))
+    state.q.version += 1

@@ -81,3 +81,28 @@ def test_statistics_of_the_gradient_need_plain_updates() -> None:
     }
     fit = svmp.fit(gallery()["04 paper"], svmp.Children(2), steps=Careful(), max_sweeps=1)
     assert np.isfinite(fit.bound)
+
+
+def test_statistics_of_the_gradient_are_kept_by_every_method() -> None:
+    seen = []
+
+    class Careful:
+        statistics = True
+
+        def __call__(self, context: svmp.StepContext) -> float:
+            seen.append(context.gradient is not None)
+            return 0.5
+
+    for method in (svmp.FullVB(), svmp.Growing(1.0), svmp.Batch(20), svmp.Children(2)):
+        svmp.fit(gallery()["04 paper"], method, steps=Careful(), max_sweeps=1)
+    assert all(seen)
+
+
+def test_steps_beyond_one_end_as_diverged_under_every_method() -> None:
+    """Even where unit steps cannot diverge."""
+    model = gallery()["04 paper"]
+    for kernels in (True, False):
+        fit = svmp.fit(model, svmp.FullVB(), steps=svmp.Constant(2.5, force=True), kernels=kernels)
+        assert fit.status == "diverged"
+        assert np.isfinite(fit.bound)
+        assert all(q.family.in_domain(q.natural).all() for q in fit.posteriors.values())

@@ -79,7 +79,7 @@ class Batch(Method):
         return f"Algorithm 2 ({self.option}), {self.size:,} a batch"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DrawnBatch(Draw):
     """The observations of one batch, and the local variables of their rows.
 

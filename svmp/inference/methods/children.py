@@ -90,7 +90,7 @@ class Children(Method):
         return f"Algorithm 1 ({self.option}), C = {self.C}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DrawnChildren(Draw):
     """At most C children of each element, from all tables that depend on it."""
 

@@ -40,7 +40,7 @@ class Reading(NamedTuple):
     scale: Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Draw(ABC):
     """The rows of one iteration.
 
@@ -119,16 +119,23 @@ class Draw(ABC):
     def read(self, name: str, elements: Ints) -> Ints:
         """Return the number of children that each element reads."""
 
+    def keyed(self, loops: Multilinear, column: int) -> Keyed:
+        """Return the rows drawn for all, sorted by a key of their table."""
+        rows = self.drawn_rows(loops.table)
+        if rows is None:
+            return loops.all_rows(column)
+        if (loops, column) not in self.memory:
+            self.memory[loops, column] = loops.keyed(column, rows)
+        found: Keyed = self.memory[loops, column]
+        return found
+
     def work(self, loops: Multilinear, name: str) -> Work:
         """Return the keys that compiled loops update, with their rows."""
         column = loops.operand(name).column
-        every = loops.all_rows(column)
-        rows = self.drawn_rows(loops.table)
-        if rows is None:
+        drawn, every = self.keyed(loops, column), loops.all_rows(column)
+        if drawn is every:
             return Work(every, every.keys, ONE, every.counts, every.counts)
-        if (loops, column) not in self.memory:
-            self.memory[loops, column] = loops.keyed(column, rows)
-        return self.share_out(self.memory[loops, column], every, name)
+        return self.share_out(drawn, every, name)
 
     def share_out(self, drawn: Keyed, every: Keyed, name: str) -> Work:
         """Return the keys to update from drawn rows, with messages that are not scaled."""
@@ -139,7 +146,7 @@ class Draw(ABC):
         return Work(drawn, keys, ONE, drawn.counts, counts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AllRows(Draw):
     """Every row."""
 

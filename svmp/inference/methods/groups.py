@@ -37,7 +37,7 @@ def shuffled(count: int, seed: int, epoch: int) -> Ints:
     return np.random.default_rng([seed, epoch, 6]).permutation(count)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DrawnGroups(Draw):
     """Some groups with all of their rows; tables that belong to no group are read in full.
 

@@ -86,6 +86,7 @@ class Growing(Method):
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
         share = self.share(iteration)
         if share >= 1:
+            network.derived.pop("sample", None)
             return AllRows(network)
         known: Sampled | None = network.derived.get("sample")
         if known is None or (known.seed, known.share) != (seed, share):
@@ -100,7 +101,7 @@ class Growing(Method):
         return f"A sample that grows from {self.first:.3g} of the rows"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sampled(Draw):
     """A sample of the observations, used as if it were all; samples of one seed are nested."""
 

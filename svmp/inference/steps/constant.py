@@ -24,6 +24,10 @@ class Constant(Policy):
         if not 0 < self.rho <= 1:
             refuse(f"rho is {shown(self.rho)}, but a step must be in (0, 1]", self.force)
 
+    @property
+    def at_most_one(self) -> bool:
+        return not self.force
+
     def __call__(self, context: StepContext) -> float:
         return self.rho
 

@@ -32,6 +32,10 @@ class HoldThenDecay(Policy):
             raise ModelError(f"hold must not be negative, not {shown(self.hold)}")
         RobbinsMonro(self.kappa, self.tau, force=self.force)
 
+    @property
+    def at_most_one(self) -> bool:
+        return not self.force
+
     def __call__(self, context: StepContext) -> float:
         after = context.iteration - self.hold
         return 1.0 if after <= 0 else min(1.0, decayed(after + self.tau, self.kappa))

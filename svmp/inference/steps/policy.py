@@ -92,6 +92,15 @@ class Policy(ABC):
     title: ClassVar[str] = ""
     settings: ClassVar[dict[str, Setting]] = {}
 
+    @property
+    def at_most_one(self) -> bool:
+        """Whether no step is longer than 1."""
+        return True
+
+    def is_safe(self, method: Method) -> bool:
+        """Return whether runs of a method under this policy cannot diverge."""
+        return method.unit_steps and self.at_most_one
+
     @abstractmethod
     def __call__(self, context: StepContext) -> ArrayLike:
         """Return the step of each element, or one for all of them."""
@@ -125,6 +134,10 @@ class FunctionPolicy(Policy):
 
     function: Steps
     statistics: bool = False
+
+    @property
+    def at_most_one(self) -> bool:
+        return False
 
     def __call__(self, context: StepContext) -> ArrayLike:
         return self.function(context)

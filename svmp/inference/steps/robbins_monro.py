@@ -71,6 +71,10 @@ class RobbinsMonro(Policy):
         elif not self.tau >= 0:
             refuse(f"tau is {shown(self.tau)}, but a delay must not be negative", self.force)
 
+    @property
+    def at_most_one(self) -> bool:
+        return not self.force
+
     def __call__(self, context: StepContext) -> float:
         return decayed(context.iteration + (self.tau or 0.0), self.kappa)
 

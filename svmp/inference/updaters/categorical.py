@@ -16,8 +16,15 @@ from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.plain import MessageSum, Tangents
-from svmp.inference.updaters.updater import Change, SummingUpdater, Term, Updater
-from svmp.kernels.categorical.topics_updater import Topics
+from svmp.inference.updaters.updater import (
+    NO_ELEMENTS,
+    NO_NATURAL,
+    Change,
+    SummingUpdater,
+    Term,
+    Updater,
+)
+from svmp.kernels.categorical.topics_sums import Topics
 from svmp.kernels.categorical.updater import ImplicitCategorical
 from svmp.network.beliefs import Beliefs
 from svmp.network.edge import Edge
@@ -92,7 +99,7 @@ class ImplicitMessages:
         loops, sums = self.implicit.loops, self.implicit.sums(q, rows)
         message = loops.message(q, sums, self.edge, elements)
         scale = rows.scale(self.edge.parent.name, elements)
-        return MessageSum(message * scale[:, None], loops.reads(sums, self.edge, elements))
+        return MessageSum(message, scale, loops.reads(sums, self.edge, elements))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +126,11 @@ class TopicUpdater(SummingUpdater):
         natural = self.loops.update(q, sums, prior, steps, scale, at_once)
         accesses = self.loops.reads(sums, self.network.edges[self.name][0], elements)
         applied = at_once and bool(self.network.hidden[self.name].family.in_domain(natural).all())
-        yield Change(self.name, elements, natural[elements], accesses, step, read, applied)
+        if applied:
+            elements, natural = NO_ELEMENTS, NO_NATURAL
+        else:
+            natural = natural[elements]
+        yield Change(self.name, elements, natural, accesses, step, read, applied)
 
     def sums(self, q: Beliefs, rows: Draw) -> Array:
         edge, sums = self.network.edges[self.name][0], self.implicit.sums(q, rows)

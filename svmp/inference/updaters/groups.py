@@ -18,7 +18,7 @@ from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.categorical import ImplicitUpdater
 from svmp.inference.updaters.plain import PlainUpdater
 from svmp.inference.updaters.updater import Change, Updater
-from svmp.kernels.categorical.topics_updater import Topics
+from svmp.kernels.categorical.topics_sums import Topics
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.grouping import Grouping
@@ -110,6 +110,8 @@ class DocumentsUpdater(Updater):
     def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
         self.words.refresh(q)
         if self.shares is None:
+            words = self.grouping.rows(self.words.name, rows.groups_drawn)
+            yield Change.of_rows_read(self.words.name, len(words))
             return
         name, drawn = self.shares.name, rows.groups_drawn
         restart(self.network, q, self.grouping, [name], drawn)

@@ -194,7 +194,7 @@ def find_blocks(network: Network) -> dict[str, LinearBlock]:
     """
     blocks: dict[str, LinearBlock] | None = network.derived.get("blocks")
     if blocks is None:
-        blocks = network.derived["blocks"] = {}
+        blocks = {}
         for group in connected(network, [v for v in network.hidden.values() if fits(network, v)]):
             chosen, size = set(), 0
             for variable in sorted(group, key=unknowns):
@@ -204,6 +204,7 @@ def find_blocks(network: Network) -> dict[str, LinearBlock]:
                 if meet(network, part):
                     block = LinearBlock.of(network, part)
                     blocks |= {v.name: block for v in part}
+        network.derived["blocks"] = blocks
     return blocks
 
 

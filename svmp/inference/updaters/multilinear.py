@@ -13,7 +13,7 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
-from svmp.inference.updaters.plain import MessageSum, Tangents
+from svmp.inference.updaters.plain import ONE, MessageSum, Tangents
 from svmp.inference.updaters.updater import Change, SummingUpdater, Term
 from svmp.kernels.multilinear.updater import Multilinear
 from svmp.network.beliefs import Beliefs
@@ -72,13 +72,20 @@ class MultilinearUpdater(SummingUpdater):
         yield Change(self.name, elements, natural[elements], accesses, *noted)
 
     def sums(self, q: Beliefs, rows: Draw) -> Array:
-        return self.loops.sums(q, self.name, rows.work(self.loops, self.name))
+        work = rows.work(self.loops, self.name)
+        found = self.loops.sums(q, self.name, work)
+        if len(found) == len(work.keyed.keys):
+            return found
+        sums = np.zeros((len(work.keyed.keys), *found.shape[1:]))
+        sums[work.keys] = found
+        return sums
 
     def prior(self, q: Beliefs) -> Array:
         width = self.loops.operand(self.name).width
         return self.prior_of(q, np.arange(0, self.network.hidden[self.name].size, width), width)
 
     def solve(self, sums: Array, prior: Array) -> Array:
+        """Return lambda_temp of every element; those of a key are solved together."""
         return self.loops.solve(self.name, sums, prior)
 
     def prior_of(self, q: Beliefs, first: Ints, width: int) -> Array:
@@ -112,11 +119,10 @@ class NoiseMessages:
     def __call__(self, q: Beliefs, rows: Draw, elements: Ints, tangents: Tangents) -> MessageSum:
         column = self.loops.noise
         assert column is not None
-        drawn = rows.drawn_rows(self.loops.table)
-        keyed = self.loops.all_rows(column) if drawn is None else self.loops.keyed(column, drawn)
+        keyed = rows.keyed(self.loops, column)
         message, counts = self.loops.noise_messages(q, keyed), keyed.counts
         if not self.edge.slot.varies:
             counts = counts.sum(keepdims=True)
-        ones = np.ones(len(elements))
-        scale = ones if drawn is None else rows.scale(self.edge.parent.name, elements)
-        return MessageSum(scale[:, None] * message[elements], int(counts[elements].sum()))
+        whole = rows.reads_all(self.loops.table)
+        scale = ONE if whole else rows.scale(self.edge.parent.name, elements)
+        return MessageSum(message[elements], scale, int(counts[elements].sum()))

@@ -28,13 +28,30 @@ from svmp.network.network import Network
 Tangents = Mapping[str, Array]
 """By table of a convex bound, the moments of its parameter at the points of contact."""
 NONE: Tangents = MappingProxyType({})
+ONE = np.ones(1)
 
 
 class MessageSum(NamedTuple):
-    """The sum of the messages of the rows drawn to each element, and the number of rows read."""
+    """The sum of the messages of the rows drawn to each element.
+
+    Attributes
+    ----------
+    total
+        The sum, of the rows as they are.
+    scale
+        N_i / |rows_i| of each element, or one number for all.
+    accesses
+        Number of rows read.
+    """
 
     total: Array
+    scale: Array
     accesses: int
+
+    @property
+    def scaled(self) -> Array:
+        """The sum as if all rows had been read."""
+        return self.scale[:, None] * self.total
 
 
 class Messages(Protocol):
@@ -55,10 +72,10 @@ class RowMessages(Messages):
         edge, table = self.edge, self.edge.conditional.variable.name
         if edge.conditional.pools and rows.reads_all(table):
             read = int(edge.children[elements].sum())
-            return MessageSum(edge.pooled_message(q, elements), read)
+            return MessageSum(edge.pooled_message(q, elements), ONE, read)
         owner, which, scale = rows.rows(edge, elements)
         message = edge.message(q, elements, owner, which, tangents.get(table))
-        return MessageSum(scale[:, None] * message, len(which) // edge.fan)
+        return MessageSum(message, scale, len(which) // edge.fan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,19 +126,22 @@ class PlainUpdater(SummingUpdater):
 
     def message_sum(
         self, q: Beliefs, rows: Draw, elements: Ints, tangents: Tangents = NONE
-    ) -> MessageSum:
-        """Return the scaled sum of the messages of the rows drawn to each element."""
+    ) -> tuple[Array, int]:
+        """Return the scaled sum of the messages to some elements, and the number of rows read."""
         total = np.zeros((len(elements), self.network.hidden[self.name].family.size))
         accesses = 0
         for messages in self.messages:
-            part = messages(q, rows, elements, tangents)
-            total += part.total
-            accesses += part.accesses
-        return MessageSum(total, accesses)
+            found = messages(q, rows, elements, tangents)
+            total += found.scaled
+            accesses += found.accesses
+        return total, accesses
 
     def sums(self, q: Beliefs, rows: Draw) -> Array:
         every = np.arange(self.network.hidden[self.name].size)
-        return self.message_sum(q, rows, every).total
+        total = np.zeros((len(every), self.network.hidden[self.name].family.size))
+        for messages in self.messages:
+            total += messages(q, rows, every, NONE).total
+        return total
 
     def prior(self, q: Beliefs) -> Array:
         return self.network.hidden[self.name].conditional.to_children(q)

@@ -12,8 +12,8 @@ from svmp.inference.updaters.categorical import ImplicitMessages, ImplicitUpdate
 from svmp.inference.updaters.multilinear import NoiseMessages
 from svmp.inference.updaters.plain import Messages, PlainUpdater, RowMessages
 from svmp.inference.updaters.updater import Term
-from svmp.kernels.categorical.mixture_updater import Mixtures
-from svmp.kernels.categorical.topics_updater import Topics
+from svmp.kernels.categorical.mixture_sums import Mixtures
+from svmp.kernels.categorical.topics_sums import Topics
 from svmp.kernels.multilinear.prior import HiddenNormals
 from svmp.kernels.multilinear.updater import Multilinear
 from svmp.kernels.vectors.updater import Vectors

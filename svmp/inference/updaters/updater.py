@@ -97,7 +97,7 @@ class SummingUpdater(Updater):
 
     @abstractmethod
     def sums(self, q: Beliefs, rows: Draw) -> Array:
-        """Return the sums over the rows drawn, for every element or key."""
+        """Return the sums over the rows drawn, as they are, for every element or every key."""
 
     @abstractmethod
     def prior(self, q: Beliefs) -> Array:

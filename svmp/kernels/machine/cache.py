@@ -62,10 +62,10 @@ def loop_sources(package: Path = PACKAGE) -> dict[str, bytes]:
     """Return the text of every file that machine code may be made of, by its path."""
     found = {}
     constants = {str(package / name) for name in CONSTANTS}
-    machine = os.path.join(package, "kernels", "machine", "")
+    kernels = os.path.join(package, "kernels", "")
     for path in sorted(python_files(str(package))):
         text = Path(path).read_bytes()
-        if DECORATORS in text or path in constants or path.startswith(machine):
+        if DECORATORS in text or path in constants or path.startswith(kernels):
             found[os.path.relpath(path, package)] = text
     return found
 

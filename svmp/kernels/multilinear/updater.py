@@ -328,10 +328,12 @@ class Multilinear:
         if len(rows) > REMEMBERED:
             return self.look_up(rows)
         name = rows.tobytes()
-        if name not in self._looked_up:
+        found = self._looked_up.get(name)
+        if found is None:
+            found = self.look_up(rows)
             self._looked_up.clear()
-            self._looked_up[name] = self.look_up(rows)
-        return self._looked_up[name]
+            self._looked_up[name] = found
+        return found
 
     @cached_property
     def _looked_up(self) -> dict[bytes, tuple[LoopRows, list[Ints] | None]]:

@@ -120,6 +120,12 @@ def test_all_that_loops_are_made_of_is_hashed() -> None:
                 assert not used or line.module in hashed, (path.name, used)
 
 
+def test_every_file_of_the_kernels_is_hashed() -> None:
+    """The fields of a tuple that a loop takes are compiled in, wherever the tuple is defined."""
+    files = {str(path.relative_to(cache.PACKAGE)) for path in cache.PACKAGE.glob("kernels/**/*.py")}
+    assert files <= set(cache.loop_sources())
+
+
 def test_a_loop_is_compiled_for_other_versions_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cache.fingerprint() == cache.FINGERPRINT
     for module in (cache.np, cache.numba, cache.llvmlite):
