@@ -98,9 +98,9 @@ class Multilinear:
         if conditional.linear is None:
             return "their mean is not a sum of products"
         if conditional.pools:
-            return "they are pooled, as many have the same parameters"
+            return "they are pooled, since many have the same parameters"
         if conditional.variable.size >= 2**31:
-            return "they are more than 2^31"
+            return "there are more than 2^31"
         terms = [t for t in conditional.linear.terms if not is_number(t)]
         names = [r.variable.name for t in terms for r in t.readers]
         if len(set(names)) < len(names):
