@@ -15,7 +15,7 @@ from svmp.inference.methods import Method
 from svmp.inference.methods.draw import AllRows, Draw
 from svmp.inference.methods.groups import DrawnGroups
 from svmp.inference.methods.method import check_order
-from svmp.inference.program_summary import ProgramSummary, Served
+from svmp.inference.program_summary import ProgramSummary, VariableUpdater
 from svmp.inference.steps import Constant, Policy
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.categorical import ImplicitUpdater, TopicUpdater
@@ -287,9 +287,9 @@ class Program:
 
     def explain(self) -> ProgramSummary:
         """Return the updater of each variable, and why it is not a compiled one."""
-        return ProgramSummary(type(self.method).__name__, tuple(self._served()))
+        return ProgramSummary(type(self.method).__name__, tuple(self._variable_updaters()))
 
-    def _served(self) -> Iterator[Served]:
+    def _variable_updaters(self) -> Iterator[VariableUpdater]:
         of = {name: updater for updater in self.updaters for name in updater.names}
         for name in self.network.hidden:
             label, reason = of[name].label, ""
@@ -298,7 +298,7 @@ class Program:
                 if self.kernels:
                     offers = [offer(self.setup, name) for offer in COMPILED]
                     reason = next((str(o) for o in reversed(offers) if isinstance(o, str)), "")
-            yield Served(name, label, reason)
+            yield VariableUpdater(name, label, reason)
 
 
 def turns(network: Network, method: Method) -> list[str]:

@@ -47,7 +47,7 @@ from svmp.network.slot import Single
 FEW = 8
 """Where there are more keys than this many times the rows, only keys of these rows are packed."""
 ONE, NO_PRIOR = np.ones(1), np.zeros((1, 2))
-REMEMBERED = 1024
+CACHED_ROWS = 1024
 """Most rows whose keys and coefficients are kept for the next call."""
 
 
@@ -324,7 +324,7 @@ class Multilinear:
 
         The guard of a run asks for the same rows in every iteration.
         """
-        if len(rows) > REMEMBERED:
+        if len(rows) > CACHED_ROWS:
             return self.look_up(rows)
         name = rows.tobytes()
         if name not in self._looked_up:
@@ -344,8 +344,8 @@ class Multilinear:
             only = [keys for keys, _ in found]
             columns = np.stack([places.astype(np.int32) for _, places in found])
         lines = self.coefficients(rows, np.float64)
-        nobody, nothing = np.zeros(0, dtype=np.int64), np.zeros(1)
-        return LoopRows(nobody, nobody, columns, nothing, lines, nothing, ALL, self.logit), only
+        no_keys, empty = np.zeros(0, dtype=np.int64), np.zeros(1)
+        return LoopRows(no_keys, no_keys, columns, empty, lines, empty, ALL, self.logit), only
 
     def row_moments(self, rows: LoopRows, mean: Mean) -> Array:
         """Return `moments` of rows in the form of the loops."""
