@@ -25,7 +25,7 @@ def check_model_and_method(model: Any, method: Any, steps: Any, watch: Any = Non
         raise ModelError(f"model must be a svmp.Model, not {shown(model)}")
     if method is not None:
         check_method(method)
-    if steps is not None and not (_made(steps) and callable(steps)):
+    if steps is not None and not (_is_instance(steps) and callable(steps)):
         raise ModelError(f"steps must be a step policy, as svmp.RobbinsMonro(), not {shown(steps)}")
     if watch is not None and not callable(watch):
         raise ModelError(f"watch must be a function of a row of the trace, not {shown(watch)}")
@@ -68,6 +68,6 @@ def _real(value: Any) -> bool:
     return isinstance(value, Real) and array(value) is not None
 
 
-def _made(value: Any) -> bool:
+def _is_instance(value: Any) -> bool:
     """Return whether a value is an instance, and not a class."""
     return not isinstance(value, type)

@@ -97,9 +97,9 @@ class Guard:
         """Return an alarm if the run has diverged."""
         with np.errstate(all="ignore"):
             now = self.probe(q, safety, fresh)
-        return self.lost(q, safety) if fell(now, safety.start) else None
+        return self.divergence(q, safety) if has_fallen(now, safety.start) else None
 
-    def lost(self, q: Beliefs, safety: Safety) -> Alarm:
+    def divergence(self, q: Beliefs, safety: Safety) -> Alarm:
         """Return the alarm of a run that has diverged."""
         return Alarm(*self.farthest(q, safety), "the rows became ever less likely")
 
@@ -122,7 +122,7 @@ class Guard:
         return name, self.network.hidden[name].plate.locate(element)
 
 
-def fell(now: Any, start: Any) -> bool:
+def has_fallen(now: Any, start: Any) -> bool:
     """Return whether a value fell so far below its start that the run has diverged."""
     return not np.all(np.isfinite(now) & (now > start - FAR * (np.abs(start) + 1)))
 

@@ -21,7 +21,7 @@ from svmp.errors import ModelError
 from svmp.inference.arguments import check_model_and_method
 from svmp.inference.fingerprint import fingerprint
 from svmp.inference.posterior import Posterior
-from svmp.inference.scratch import Only, locals_of, optimise, scratch_copy
+from svmp.inference.scratch import ChosenElements, locals_of, optimise, scratch_copy
 from svmp.inference.start import start
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
@@ -32,7 +32,7 @@ from svmp.network.variable import Variable
 
 PASSES = 100
 """Most passes over the local variables, where one is not enough for them to converge."""
-REST = 1e-10
+TOLERANCE = 1e-10
 """A score has converged when it changes by at most this, or this share of its size."""
 
 
@@ -87,13 +87,15 @@ class HeldOut:
     def score(self, q: Beliefs) -> float:
         """Return the mean over held-out rows of what they would add to the bound of q."""
         q = scratch_copy(self.rows, q, self.elements)
-        turns = sum(len(Only(self.rows, self.own).groups(name)) for name in self.own)
+        chosen = ChosenElements(self.rows, self.own)
+        sets = sum(len(chosen.groups(name)) for name in self.own)
         tangents = any(e.conditional.factor.convex for n in self.own for e in self.rows.edges[n])
         score = -np.inf
         for _ in range(PASSES):
             optimise(self.rows, q, self.own)
             before, score = score, self._mean(q)
-            if not (turns > 1 or tangents) or abs(score - before) <= REST * max(1.0, abs(score)):
+            converged = abs(score - before) <= TOLERANCE * max(1.0, abs(score))
+            if converged or not (sets > 1 or tangents):
                 break
         return score
 

@@ -15,7 +15,7 @@ from svmp.inference.methods import Method
 from svmp.inference.methods.draw import AllRows, Draw
 from svmp.inference.methods.groups import DrawnGroups
 from svmp.inference.methods.method import check_order
-from svmp.inference.program_summary import ProgramSummary, Served
+from svmp.inference.program_summary import ProgramSummary, VariableUpdater
 from svmp.inference.steps import Constant, Policy
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.categorical import ImplicitUpdater, TopicUpdater
@@ -299,9 +299,9 @@ class Program:
 
     def explain(self) -> ProgramSummary:
         """Return the updater of each variable, and why it is not a compiled one."""
-        return ProgramSummary(type(self.method).__name__, tuple(self._served()))
+        return ProgramSummary(type(self.method).__name__, tuple(self._variable_updaters()))
 
-    def _served(self) -> Iterator[Served]:
+    def _variable_updaters(self) -> Iterator[VariableUpdater]:
         of = {name: updater for updater in self.updaters for name in updater.names}
         for name in self.network.hidden:
             label, reason = of[name].label, ""
@@ -310,7 +310,7 @@ class Program:
                 offer = implicit if chooses else multilinear
                 found = offer(self.setup, name) if self.kernels else "compiled loops are turned off"
                 reason = found if isinstance(found, str) else ""
-            yield Served(name, label, reason)
+            yield VariableUpdater(name, label, reason)
 
 
 def turns(network: Network, method: Method) -> list[str]:

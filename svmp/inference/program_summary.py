@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Served(NamedTuple):
+class VariableUpdater(NamedTuple):
     """A hidden variable, its updater, and why it is not a compiled one."""
 
     variable: str
@@ -27,7 +27,7 @@ class ProgramSummary:
     """
 
     method: str
-    variables: tuple[Served, ...]
+    variables: tuple[VariableUpdater, ...]
 
     def __str__(self) -> str:
         name = max((len(s.variable) for s in self.variables), default=0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from svmp.errors import ImproperError
 from svmp.inference.engine import step
-from svmp.inference.guard import Alarm, Guard, fell
+from svmp.inference.guard import Alarm, Guard, has_fallen
 from svmp.inference.info import Info
 from svmp.inference.methods import Method
 from svmp.inference.program import Program
@@ -135,9 +135,9 @@ class Run:
             self.guard.keep(self.state.q, self.state.safety)
         self.recorder.note(self.state, info, bound)
 
-    def fell(self) -> bool:
+    def bound_has_fallen(self) -> bool:
         """Return whether the exact bound is far below the first."""
-        return not self.safe and fell(self.state.measured.bound, self.first_bound)
+        return not self.safe and has_fallen(self.state.measured.bound, self.first_bound)
 
     @property
     def first_bound(self) -> float:
@@ -160,8 +160,8 @@ class Run:
         self.follow_parents()
         if status != "diverged" and state.measured.iteration != state.iteration:
             self.measure(self.info)
-            if self.fell():
-                self.alarm = self.guard.lost(state.q, state.safety)
+            if self.bound_has_fallen():
+                self.alarm = self.guard.divergence(state.q, state.safety)
                 status = status if self.persistent else "diverged"
         worse = not self.safe and not state.measured.bound >= self.first_bound
         if status == "diverged" or (self.persistent and worse):
@@ -201,8 +201,8 @@ def watch_convergence(run: Run) -> Status | None:
             run.recorder.estimate(state, info, program.seed)
         return None
     run.measure(info)
-    if run.fell():
-        run.alarm = run.guard.lost(state.q, state.safety)
+    if run.bound_has_fallen():
+        run.alarm = run.guard.divergence(state.q, state.safety)
         return "diverged"
     bound = state.measured.bound
     near = abs(bound - before.bound) <= run.tol * max(1.0, abs(bound))

@@ -19,7 +19,7 @@ NONE = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class Only(AllRows):
+class ChosenElements(AllRows):
     """Some elements of local variables, each with all of its rows."""
 
     elements: Mapping[str, Ints]
@@ -59,7 +59,7 @@ def scratch_copy(network: Network, q: Beliefs, elements: Mapping[str, Ints]) -> 
 
 def optimise(network: Network, q: Beliefs, elements: Mapping[str, Ints]) -> None:
     """Optimise some elements of the local variables in turn, given all of their rows."""
-    rows = Only(network, elements)
+    rows = ChosenElements(network, elements)
     rho = StepRule.unit(rows)
     for name in network.locals:
         for change in PlainUpdater.of(network, name).update(q, rows, rho):

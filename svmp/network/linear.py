@@ -98,7 +98,7 @@ class LinearTerm:
         value = at.coefficient
         for reader in self.readers:
             if reader.variable is not skip:
-                value = value * first(q, reader, at)
+                value = value * first_moment(q, reader, at)
         return value
 
 
@@ -148,11 +148,11 @@ class Linear(Slot):
                 a = left.entries(rows)
                 if left is right and left.separable:
                     b = a
-                elif shares(left, right):
-                    a, b = beside(a, right.entries(rows))
+                elif share_variable(left, right):
+                    a, b = pair_by_owner(a, right.entries(rows))
                 else:
                     continue
-                cross = second(q, left, a, right, b) - left.mean(q, a) * right.mean(q, b)
+                cross = second_moment(q, left, a, right, b) - left.mean(q, a) * right.mean(q, b)
                 total += (1 if left is right else 2) * np.bincount(a.owner, cross, len(rows))
         return total
 
@@ -166,7 +166,7 @@ class Linear(Slot):
         own = np.zeros(count)
         for _, reader, at, a in touched:
             slope += scatter(a, at.owner, reader.component(at.rows, at.inner), slope.shape)
-            own += np.bincount(at.owner, a * first(q, reader, at), count)
+            own += np.bincount(at.owner, a * first_moment(q, reader, at), count)
         rest = self.mean(q, rows) - own
         vector = slope * (linear + 2 * square * rest)[:, None]
         vector += 2 * square[:, None] * self._shared_with_rest(q, variable, elements, rows, touched)
@@ -194,8 +194,8 @@ class Linear(Slot):
                 if left is right and size == 1 and left.separable:
                     a = b = left_at
                 else:
-                    a, b = beside(left_at, right_at)
-                value = second(q, left, a, right, b, skip=variable)
+                    a, b = pair_by_owner(left_at, right_at)
+                value = second_moment(q, left, a, right, b, skip=variable)
                 component = left_reader.component(a.rows, a.inner)
                 component = component * size + right_reader.component(b.rows, b.inner)
                 total += scatter(value, a.owner, component, total.shape)
@@ -213,14 +213,16 @@ class Linear(Slot):
         total = np.zeros((len(rows), dimension(variable)))
         for term, reader, at, _ in touched:
             for other in self.terms:
-                if (term is other and term.separable) or not shares(term, other, skip=variable):
+                if term is other and term.separable:
                     continue
-                a, b = beside(at, other.entries(rows))
+                if not share_variable(term, other, skip=variable):
+                    continue
+                a, b = pair_by_owner(at, other.entries(rows))
                 again = other.reader(variable)
                 if again is not None:
                     apart = again.element(b.rows, b.inner) != elements[a.owner]
                     a, b = a[np.flatnonzero(apart)], b[np.flatnonzero(apart)]
-                value = second(q, term, a, other, b, skip_left=variable)
+                value = second_moment(q, term, a, other, b, skip_left=variable)
                 value -= term.mean(q, a, skip=variable) * other.mean(q, b)
                 component = reader.component(a.rows, a.inner)
                 total += scatter(value, a.owner, component, total.shape)
@@ -310,18 +312,18 @@ def scatter(values: Array, row: Ints, column: Ints, shape: tuple[int, ...]) -> A
     return flat.reshape(shape).astype(np.float64, copy=False)
 
 
-def first(q: Beliefs, reader: Reader, at: Entries) -> Array:
+def first_moment(q: Beliefs, reader: Reader, at: Entries) -> Array:
     """E[x] of the operand at each entry."""
     moments = q.moments[reader.variable.name]
     return moments[reader.element(at.rows, at.inner), reader.component(at.rows, at.inner)]
 
 
-def shares(left: LinearTerm, right: LinearTerm, skip: Symbol | None = None) -> bool:
+def share_variable(left: LinearTerm, right: LinearTerm, skip: Symbol | None = None) -> bool:
     """Whether two terms have a variable in common, other than `skip`."""
     return any(right.reader(r.variable) is not None for r in left.readers if r.variable is not skip)
 
 
-def beside(left: Entries, right: Entries) -> tuple[Entries, Entries]:
+def pair_by_owner(left: Entries, right: Entries) -> tuple[Entries, Entries]:
     """Pair every entry on the left with every entry on the right that has the same owner."""
     starts = np.searchsorted(right.owner, left.owner, side="left")
     counts = np.searchsorted(right.owner, left.owner, side="right") - starts
@@ -329,7 +331,7 @@ def beside(left: Entries, right: Entries) -> tuple[Entries, Entries]:
     return left[chosen], right[partner]
 
 
-def second(
+def second_moment(
     q: Beliefs,
     left: LinearTerm,
     a: Entries,
@@ -344,7 +346,7 @@ def second(
         variable = reader.variable
         if variable is skip or variable is skip_left:
             continue
-        expected = first(q, reader, a)
+        expected = first_moment(q, reader, a)
         other = right.reader(variable)
         if other is not None:
             size = dimension(variable)
@@ -352,10 +354,10 @@ def second(
             same = element == other.element(b.rows, b.inner)
             entry = size * reader.component(a.rows, a.inner) + other.component(b.rows, b.inner)
             together = q.moments[variable.name][element, size + entry]
-            expected = np.where(same, together, expected * first(q, other, b))
+            expected = np.where(same, together, expected * first_moment(q, other, b))
         value = value * expected
     for reader in right.readers:
         variable = reader.variable
         if variable is not skip and (variable is skip_left or left.reader(variable) is None):
-            value = value * first(q, reader, b)
+            value = value * first_moment(q, reader, b)
     return value

@@ -139,8 +139,8 @@ class Network:
         return LazyDict(self._child_counts)
 
     def _child_counts(self, name: str) -> Ints:
-        nobody = np.zeros(self.hidden[name].size, dtype=np.int64)
-        return sum((edge.children for edge in self.edges[name]), nobody)
+        none = np.zeros(self.hidden[name].size, dtype=np.int64)
+        return sum((edge.children for edge in self.edges[name]), none)
 
     @cached_property
     def sweep_accesses(self) -> int:

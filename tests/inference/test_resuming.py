@@ -275,7 +275,7 @@ def test_integer_init_is_converted_to_floats() -> None:
     a, b = (svmp.fit(model, svmp.FullVB(), init={"A": s}, max_sweeps=2) for s in starts)
     assert same_bits(a, b)
     wrong = Posterior("A", q.dims, q.plate, q.family, natural.astype(complex))
-    with pytest.raises(svmp.ModelError, match="no numbers"):
+    with pytest.raises(svmp.ModelError, match="not real numbers"):
         svmp.fit(model, init={"A": wrong})
 
 

@@ -106,7 +106,7 @@ options = pytest.mark.parametrize("option", ["a", "b"])
 @pytest.fixture
 def exact(monkeypatch):
     """Optimise groups to many digits."""
-    monkeypatch.setattr(engine_groups, "REST", 1e-16)
+    monkeypatch.setattr(engine_groups, "TOLERANCE", 1e-16)
     monkeypatch.setattr(engine_groups, "MOST_PASSES", 2000)
 
 
@@ -327,7 +327,7 @@ def test_group_variables_do_not_depend_on_their_previous_q(name):
 
 def test_every_pass_counts_its_accesses(monkeypatch):
     """Each pass reads a token twice, for z and for theta; then each topic reads it once."""
-    monkeypatch.setattr(engine_groups, "REST", 0.0)
+    monkeypatch.setattr(engine_groups, "TOLERANCE", 0.0)
     monkeypatch.setattr(engine_groups, "MOST_PASSES", 3)
     network = Network(topics())
     method = svmp.Batch(2, over="doc")
@@ -340,7 +340,7 @@ def test_converged_groups_are_not_read_again(monkeypatch):
     network = Network(topics())
     read = {}
     for rest in (1e-1, 1e-3, 1e-6):
-        monkeypatch.setattr(engine_groups, "REST", rest)
+        monkeypatch.setattr(engine_groups, "TOLERANCE", rest)
         read[rest] = optimise_locals(network, begin(network), "doc")
     assert read[1e-1] < read[1e-3] < read[1e-6]
 

@@ -203,8 +203,8 @@ class Pairs(dict[Edge, tuple[Ints, Ints]]):
 
 def among(pairs: tuple[Ints, Ints], elements: Ints) -> tuple[Ints, Ints]:
     """Return the rows of some elements among pairs sorted by element, and the owner of each."""
-    everyone, rows = pairs
-    starts = np.searchsorted(everyone, elements, side="left")
-    counts = np.searchsorted(everyone, elements, side="right") - starts
+    owners, rows = pairs
+    starts = np.searchsorted(owners, elements, side="left")
+    counts = np.searchsorted(owners, elements, side="right") - starts
     owner, place = ragged(starts, counts)
     return owner, rows[place]

@@ -12,7 +12,7 @@ from svmp.families.family import Array
 from svmp.inference.methods import Children, Method
 from svmp.inference.methods.method import MOST
 from svmp.inference.settings import Setting
-from svmp.inference.steps.nodewise import TRUST, bearable, wiener
+from svmp.inference.steps.nodewise import TRUST, largest_joint_step, wiener
 from svmp.inference.steps.policy import Policy, StepContext
 from svmp.network.validation import check_real, shown
 
@@ -48,7 +48,7 @@ class Grow(Policy):
         return method.with_children(int(min(self.start * growth, MOST)))
 
     def __call__(self, context: StepContext) -> Array:
-        return np.minimum(wiener(self.c, context), bearable(context))
+        return np.minimum(wiener(self.c, context), largest_joint_step(context))
 
     def default_method(self) -> Method:
         return Children(1, share_draw=True)

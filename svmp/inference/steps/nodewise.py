@@ -52,7 +52,7 @@ class Nodewise(Policy):
         grown = self.c + (1 - self.c) * np.minimum(context.readings / READINGS, 1)
         rho = wiener(grown, context)
         decayed = (context.iteration + delay(rho, self.kappa)) ** -self.kappa
-        return np.minimum(np.where(rho < 1, decayed, 1.0), bearable(context))
+        return np.minimum(np.where(rho < 1, decayed, 1.0), largest_joint_step(context))
 
     @property
     def decay(self) -> float:
@@ -70,6 +70,6 @@ def wiener(c: float | Array, context: StepContext) -> Array:
     return known / (known + unread)
 
 
-def bearable(context: StepContext) -> float:
+def largest_joint_step(context: StepContext) -> float:
     """Return the largest step at which elements that move together do not overshoot."""
     return 2 / (1 + context.coupling) if context.together and context.coupling else 1.0

@@ -24,7 +24,7 @@ from svmp.network.grid import Ints
 from svmp.network.grouping import Grouping
 from svmp.network.network import Network
 
-REST = 1e-4
+TOLERANCE = 1e-4
 """Convergence of a group: the largest change of its q in a pass, in nats per element. For a Normal
 it is a hundredth of its standard deviation, which is little beside the noise of drawing groups."""
 MOST_PASSES = 100
@@ -68,7 +68,7 @@ class GroupsUpdater(Updater):
                     change = optimise(self.network, q, name, elements, target)
                     moved += np.bincount(grouping.group[name][elements], change, grouping.count)
                     accesses += read
-            active = active[moved[active] > REST * grouping.sizes[active]]
+            active = active[moved[active] > TOLERANCE * grouping.sizes[active]]
             if not len(active):
                 break
         yield Change.of_rows_read(self.names[0], accesses)
@@ -117,7 +117,7 @@ class DocumentsUpdater(Updater):
         restart(self.network, q, self.grouping, [name], drawn)
         documents = self.grouping.rows(name, drawn)
         prior = self.network.prior(q, name, documents)
-        natural, sums, read = self.loops.optimise(q, documents, prior, REST, MOST_PASSES)
+        natural, sums, read = self.loops.optimise(q, documents, prior, TOLERANCE, MOST_PASSES)
         self.network.move(q, name, documents, natural)
         self.words.keep(q, rows, sums)
         yield Change.of_rows_read(name, read)

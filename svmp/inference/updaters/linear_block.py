@@ -201,7 +201,7 @@ def find_blocks(network: Network) -> dict[str, LinearBlock]:
                 size += unknowns(variable)
                 chosen |= {variable.name} if size <= LARGEST else set()
             for part in connected(network, [v for v in group if v.name in chosen]):
-                if meet(network, part):
+                if share_rows(network, part):
                     block = LinearBlock.of(network, part)
                     blocks |= {v.name: block for v in part}
         network.derived["blocks"] = blocks
@@ -221,10 +221,10 @@ def fits(network: Network, variable: Variable) -> bool:
     given, edges = variable.conditional, network.edges[variable.name]
     normal = isinstance(given.factor, factors.Normal | factors.MvNormal) and given.selector is None
     few = bool(edges) and 0 < unknowns(variable) <= LARGEST and len(network.rows(variable)) > 0
-    return normal and few and all(map(adds_up, edges)) and variable.name not in network.locals
+    return normal and few and all(map(is_linear, edges)) and variable.name not in network.locals
 
 
-def adds_up(edge: Edge) -> bool:
+def is_linear(edge: Edge) -> bool:
     """Whether a table's mean is linear in a variable, with known coefficients."""
     if edge.conditional.selector is not None or not isinstance(edge.slot, Linear):
         return False
@@ -249,7 +249,7 @@ def connected(network: Network, variables: list[Variable]) -> list[list[Variable
     return [sorted(members, key=lambda v: order[v.name]) for _, members in sets]
 
 
-def meet(network: Network, variables: list[Variable]) -> bool:
+def share_rows(network: Network, variables: list[Variable]) -> bool:
     """Whether some row depends on two elements; otherwise updating each alone is as good."""
     edges = [e for v in variables for e in network.edges[v.name]]
     return len(variables) > 1 or any(e.slot.width(e.parent) > 1 for e in edges)

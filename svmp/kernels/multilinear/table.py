@@ -20,7 +20,7 @@ Numbers = NDArray[Any]
 Precision = type[np.float32] | type[np.float64]
 CACHE_LINE = 64
 """Bytes in a cache line."""
-SOME = 2**16
+SAMPLE_SIZE = 2**16
 """Size of a sample of values that estimates their mean and spread well enough."""
 CENTRED = 100.0
 """Largest |mean| of data that are read in single precision, in standard deviations."""
@@ -115,8 +115,8 @@ def precision_of(variable: Symbol) -> Precision:
 
 
 def stride(count: int) -> int:
-    """Return the distance between the values of a sample of about `SOME` values."""
-    return count // SOME + 1
+    """Return the distance between the values of a sample of about `SAMPLE_SIZE` values."""
+    return count // SAMPLE_SIZE + 1
 
 
 def is_centred(values: Numbers) -> bool:

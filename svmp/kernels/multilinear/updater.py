@@ -47,7 +47,7 @@ from svmp.network.slot import Single
 FEW = 8
 """Where there are more keys than this many times the rows, only keys of these rows are packed."""
 ONE, NO_PRIOR = np.ones(1), np.zeros((1, 2))
-REMEMBERED = 1024
+CACHED_ROWS = 1024
 """Most rows whose keys and coefficients are kept for the next call."""
 
 
@@ -99,9 +99,9 @@ class Multilinear:
         if conditional.linear is None:
             return "their mean is not a sum of products"
         if conditional.pools:
-            return "they are pooled, as many have the same parameters"
+            return "they are pooled, since many have the same parameters"
         if conditional.variable.size >= 2**31:
-            return "they are more than 2^31"
+            return "there are more than 2^31"
         terms = [t for t in conditional.linear.terms if not is_number(t)]
         names = [r.variable.name for t in terms for r in t.readers]
         if len(set(names)) < len(names):
@@ -325,7 +325,7 @@ class Multilinear:
 
         The guard of a run asks for the same rows in every iteration.
         """
-        if len(rows) > REMEMBERED:
+        if len(rows) > CACHED_ROWS:
             return self.look_up(rows)
         name = rows.tobytes()
         found = self._looked_up.get(name)
@@ -347,8 +347,8 @@ class Multilinear:
             only = [keys for keys, _ in found]
             columns = np.stack([places.astype(np.int32) for _, places in found])
         lines = self.coefficients(rows, np.float64)
-        nobody, nothing = np.zeros(0, dtype=np.int64), np.zeros(1)
-        return LoopRows(nobody, nobody, columns, nothing, lines, nothing, ALL, self.logit), only
+        no_keys, empty = np.zeros(0, dtype=np.int64), np.zeros(1)
+        return LoopRows(no_keys, no_keys, columns, empty, lines, empty, ALL, self.logit), only
 
     def row_moments(self, rows: LoopRows, mean: Mean) -> Array:
         """Return `moments` of rows in the form of the loops."""

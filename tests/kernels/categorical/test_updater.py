@@ -167,7 +167,7 @@ def test_stored_and_unstored_locals_agree_on_the_gallery(name, label):
 @pytest.mark.parametrize("option", "ab")
 def test_documents_have_the_optimum_of_plain_code(monkeypatch, option):
     """With passes until convergence; single precision has six digits."""
-    monkeypatch.setattr(groups, "REST", 1e-13)
+    monkeypatch.setattr(groups, "TOLERANCE", 1e-13)
     monkeypatch.setattr(groups, "MOST_PASSES", 2000)
     method, steps = svmp.Batch(3, option=option, over="document"), svmp.Nodewise()
 
