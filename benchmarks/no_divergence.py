@@ -53,7 +53,7 @@ def models(settings: argparse.Namespace) -> Iterator[tuple[str, svmp.Model | Non
     for name in settings.data:
         if name == "gallery":
             sys.path.insert(0, str(ROOT))
-            from tests.stochastic.tools import gallery
+            from tests.inference.tools import gallery
 
             for title, model in gallery().items():
                 yield title, model, [{"max_sweeps": settings.sweeps}] * len(METHODS)

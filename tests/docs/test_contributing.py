@@ -83,7 +83,12 @@ def test_the_added_distribution_works(scratch: Path) -> None:
 
 def test_the_added_method_and_step_policy_work(scratch: Path) -> None:
     told = run(
-        scratch, "pytest", "-q", "-p", "no:cacheprovider", "tests/stochastic/test_in_order.py"
+        scratch,
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "tests/inference/methods/test_in_order.py",
     )
     assert "4 passed" in told
 

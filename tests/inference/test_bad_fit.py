@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import svmp
-
-from .models import mixture, rates, ratings
+from tests.inference.models import mixture, rates, ratings
 
 NAN = float("nan")
 

@@ -14,8 +14,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 import svmp
-
-from .models import every_family
+from tests.inference.models import every_family
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,8 @@ from scipy import stats
 from scipy.special import digamma, gammaln, logsumexp
 
 import svmp
-
-from .test_checkpoint import same_bits
-from .test_estimate import Stops, estimate
+from tests.inference.test_checkpoint import same_bits
+from tests.inference.test_estimate import Stops, estimate
 
 NAN = np.nan
 

@@ -7,7 +7,7 @@ import pytest
 
 import svmp
 from svmp.inference.online import Online
-from tests.stochastic.tools import gallery
+from tests.inference.tools import gallery
 
 
 @pytest.mark.parametrize("name", ["04 paper", "05", "07", "09"])

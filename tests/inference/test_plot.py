@@ -10,8 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import svmp
-
-from .models import ratings
+from tests.inference.models import ratings
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,7 @@ import pytest
 from scipy import stats
 
 import svmp
-
-from .models import every_family
+from tests.inference.models import every_family
 
 SHAPES = {
     "normal": (2, 3),

@@ -8,8 +8,8 @@ import pytest
 import svmp
 from svmp.inference.program import Program
 from svmp.network.network import Network
+from tests.inference.tools import GALLERY, gallery
 from tests.network.tools import anywhere
-from tests.stochastic.tools import GALLERY, gallery
 
 METHODS = [svmp.FullVB(), svmp.Children(3), svmp.Batch(5, "b"), svmp.Growing(0.5)]
 

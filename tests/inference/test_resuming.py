@@ -22,8 +22,7 @@ from svmp.inference.trace import COLUMNS
 from svmp.network.beliefs import Beliefs
 from tests.fuzz.mutants import DEEP, assembled, dumped, opened, put_together, taken_apart
 from tests.fuzz.saved_files import factorization, mixture, topics
-
-from .test_checkpoint import same_bits
+from tests.inference.test_checkpoint import same_bits
 
 RUN = {"max_sweeps": 2, "tol": 0, "every": 1}
 

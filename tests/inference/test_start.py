@@ -10,8 +10,7 @@ import pytest
 import svmp
 from svmp.kernels.machine.threads import CORES
 from svmp.network.network import Network
-
-from .models import every_family, mixture, rates, ratings, regression
+from tests.inference.models import every_family, mixture, rates, ratings, regression
 
 MODELS = [regression, ratings, mixture, rates, every_family]
 every_model = pytest.mark.parametrize("build", MODELS, ids=lambda f: f.__name__)

@@ -16,8 +16,7 @@ import pytest
 
 import svmp
 from tests.divergence import kl
-
-from .models import mixture, rates, ratings, regression
+from tests.inference.models import mixture, rates, ratings, regression
 
 MODELS = [regression, ratings, mixture, rates]
 every_model = pytest.mark.parametrize("build", MODELS, ids=lambda f: f.__name__)

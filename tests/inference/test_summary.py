@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import svmp
-
-from .models import every_family, ratings
+from tests.inference.models import every_family, ratings
 
 
 def test_the_first_line_says_how_the_run_ended() -> None:

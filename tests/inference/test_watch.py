@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 import svmp
-
-from .models import ratings
+from tests.inference.models import ratings
 
 WAYS: dict[str, dict[str, Any]] = {
     "full": {"method": svmp.FullVB()},

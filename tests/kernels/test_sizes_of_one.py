@@ -9,10 +9,10 @@ import pytest
 
 import svmp
 from svmp.network.network import Network
+from tests.inference.tools import assert_same
 from tests.kernels.categorical.test_updater import optimise_locals, unstored
 from tests.network.tools import anywhere, bound
 from tests.programs import compile_means, iterate
-from tests.stochastic.tools import assert_same
 
 HALF = svmp.Constant(0.5)
 METHODS: dict[str, tuple[Any, Any]] = {

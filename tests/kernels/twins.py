@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import svmp
 from svmp.network.network import Network
+from tests.inference.tools import advance, assert_same
 from tests.network.tools import anywhere, bound, copy
 from tests.programs import compile_means
-from tests.stochastic.tools import advance, assert_same
 
 METHODS = {
     "full VB": (svmp.FullVB(), svmp.Constant(1.0)),

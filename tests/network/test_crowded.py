@@ -7,7 +7,7 @@ import pytest
 
 import svmp
 from svmp.network.network import Network
-from tests.stochastic.tools import gallery
+from tests.inference.tools import gallery
 
 
 @pytest.mark.parametrize("name", gallery())

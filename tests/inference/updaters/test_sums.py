@@ -14,8 +14,8 @@ from svmp.inference.program import Program
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.updater import SummingUpdater
 from svmp.network.network import Network
+from tests.inference.tools import GALLERY, gallery
 from tests.network.tools import anywhere, optimum
-from tests.stochastic.tools import GALLERY, gallery
 
 
 class Part(Sampled):

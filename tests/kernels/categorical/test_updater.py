@@ -22,9 +22,9 @@ from svmp.inference.updaters import groups
 from svmp.kernels.machine import threads
 from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
+from tests.inference.tools import advance, assert_same, gallery
 from tests.network.tools import anywhere, bound, copy, elements_of, optimum
 from tests.programs import iterate, unstore
-from tests.stochastic.tools import advance, assert_same, gallery
 
 TOLERANCE = 1e-9
 

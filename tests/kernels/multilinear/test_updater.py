@@ -15,8 +15,8 @@ from svmp.inference.updaters.setup import find_loops
 from svmp.kernels.multilinear.update import LONG
 from svmp.kernels.multilinear.updater import Multilinear
 from svmp.network.network import Network
+from tests.inference.tools import gallery
 from tests.kernels.twins import METHODS, both, declare_rows
-from tests.stochastic.tools import gallery
 
 
 @st.composite

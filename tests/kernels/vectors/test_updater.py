@@ -16,10 +16,10 @@ from svmp.kernels.machine.threads import CORES, use_threads
 from svmp.kernels.vectors import update as vectors
 from svmp.kernels.vectors.updater import Vectors
 from svmp.network.network import Network
+from tests.inference.tools import advance, gallery
 from tests.kernels.twins import METHODS, both, declare_rows
 from tests.network.tools import anywhere
 from tests.programs import compile_means
-from tests.stochastic.tools import advance, gallery
 
 
 @st.composite

@@ -7,9 +7,8 @@ import pytest
 
 import svmp
 from svmp.network.network import Network
+from tests.inference.tools import ALL, advance, begin, gallery
 from tests.network.tools import bound
-
-from .tools import ALL, advance, begin, gallery
 
 UNIT = svmp.Constant(1.0)
 METHODS = [svmp.Children(ALL), svmp.Children(2), svmp.Batch(99), svmp.Batch(2), svmp.Growing(0.5)]

@@ -11,10 +11,9 @@ from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.joint import JointUpdater
 from svmp.inference.updaters.plain import PlainUpdater
 from svmp.network.network import Network
+from tests.inference.tools import GALLERY, advance, assert_same, begin, gallery
 from tests.network.tools import anywhere, bound, copy
 from tests.programs import iterate
-
-from .tools import GALLERY, advance, assert_same, begin, gallery
 
 UNIT = svmp.Constant(1.0)
 with_and_without = pytest.mark.parametrize("kernels", [True, False], ids=["kernels", "plain"])

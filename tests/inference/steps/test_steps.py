@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import svmp
 from svmp.network.network import Network
-
-from .tools import gallery
+from tests.inference.tools import gallery
 
 
 def context(

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 import svmp
 from svmp.inference.methods import batch, children
 from svmp.network.network import Network
+from tests.inference.tools import factors, gallery
 from tests.network.networks import KINDS, of_kind
 from tests.network.tools import anywhere, optimum
 from tests.programs import message_sum
-
-from .tools import factors, gallery
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
 MOST = 60

@@ -8,10 +8,9 @@ import pytest
 import svmp
 from svmp.inference.guard import Guard
 from svmp.network.network import Network
+from tests.inference.tools import begin
+from tests.inference.updaters.test_groups import NETWORKS, on_networks, options, ratings, topics
 from tests.programs import iterate, optimise_locals
-
-from .test_groups import NETWORKS, on_networks, options, ratings, topics
-from .tools import begin
 
 HOFFMAN = svmp.RobbinsMonro(kappa=0.7, tau=1)
 

@@ -14,10 +14,9 @@ from svmp.inference.methods.groups import DrawnGroups, draw_groups
 from svmp.inference.updaters import groups as engine_groups
 from svmp.network.network import Network
 from tests.examples import natural_of
+from tests.inference.tools import ALL, advance, assert_same, begin, gallery
 from tests.network.tools import anywhere, copy, optimum
 from tests.programs import iterate, message_sum, optimise_locals
-
-from .tools import ALL, advance, assert_same, begin, gallery
 
 D, K, V = 6, 3, 8
 """Documents, topics and words of the smallest corpus."""

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 import svmp
 from svmp.network.network import Network
+from tests.inference.tools import ALL, GALLERY, advance, assert_same, begin, factors, gallery
 from tests.network.networks import KINDS, of_kind
 from tests.network.tools import anywhere, copy, optimum
 from tests.programs import optimise_locals
-
-from .tools import ALL, GALLERY, advance, assert_same, begin, factors, gallery
 
 with_and_without = pytest.mark.parametrize("kernels", [True, False], ids=["kernels", "plain"])
 on_gallery = pytest.mark.parametrize("name", GALLERY)

@@ -14,9 +14,8 @@ from svmp.network.network import Network
 from svmp.ratings import Ratings
 from svmp.study.netflix import matrix_factorization
 from tests.examples import natural_of
+from tests.inference.tools import begin, gallery
 from tests.programs import iterate
-
-from .tools import begin, gallery
 
 K = 5
 PLAIN = svmp.RobbinsMonro(kappa=0.6)  # t^-0.6
