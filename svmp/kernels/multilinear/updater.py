@@ -347,8 +347,8 @@ class Multilinear:
             only = [keys for keys, _ in found]
             columns = np.stack([places.astype(np.int32) for _, places in found])
         lines = self.coefficients(rows, np.float64)
-        no_keys, empty = np.zeros(0, dtype=np.int64), np.zeros(1)
-        return LoopRows(no_keys, no_keys, columns, empty, lines, empty, ALL, self.logit), only
+        no_keys, unused = np.zeros(0, dtype=np.int64), np.zeros(1)
+        return LoopRows(no_keys, no_keys, columns, unused, lines, unused, ALL, self.logit), only
 
     def row_moments(self, rows: LoopRows, mean: Mean) -> Array:
         """Return `moments` of rows in the form of the loops."""
