@@ -34,6 +34,7 @@ def step(program: Program, state: State) -> tuple[State, Info]:
     for updater in program.updaters:  # each hidden x_i
         for change in updater.update(q, rows, rho):
             info.add(change)
+            program.check(change)
             if rho.at_once(change.name):  # option (a)
                 program.apply(q, change)
             else:  # option (b)

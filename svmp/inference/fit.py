@@ -195,7 +195,10 @@ def fit(
             raise ModelError(f"the run made numbers too large to compute with: see '{name}'")
     if status == "budget" and max_sweeps == MAX_SWEEPS and run.sweeps >= MAX_SWEEPS:
         warnings.warn(unconverged(run), ConvergenceWarning, stacklevel=2)
-    return Fit.of(run, status, diagnose(run, probe) if status == "diverged" else None)
+    found = Fit.of(run, status, diagnose(run, probe) if status == "diverged" else None)
+    if network is not model:
+        network.derived.clear()  # sorted rows are not left to the garbage collector
+    return found
 
 
 def explain(

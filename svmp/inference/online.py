@@ -70,7 +70,10 @@ class Online:
                 self.state = State(start(network, self.seed, self.init))
             program.attach(self.state.q)
             self.state, _ = step(program, self.state)
+        program.detach(self.state.q)
         self._hidden = network.hidden
+        if network is not model:
+            network.derived.clear()  # sorted rows are not left to the garbage collector
 
     def copy(self) -> Online:
         """Return an independent copy."""

@@ -245,6 +245,11 @@ class Program:
         q.row_moments = {table: loops.moments for table, loops in self.setup.loops.items()}
         return q
 
+    @staticmethod
+    def detach(q: Beliefs) -> None:
+        """Let q forget the program, and so the rows that its loops have sorted."""
+        q.implicit, q.row_moments = {}, {}
+
     def draw(self, iteration: int) -> Draw:
         """Choose the rows of one iteration."""
         method = self.policy.method_at(self.method, iteration)
@@ -266,12 +271,16 @@ class Program:
         """Tables whose messages are computed from sums, without the mean of any row."""
         return {table for u in self.implicit.values() for table in u.loops.tables}
 
+    def check(self, change: Change) -> None:
+        """Refuse new natural parameters outside their domain."""
+        if not change.applied:  # else the loops have checked them
+            check_domain(self.network.hidden[change.name], change.elements, change.natural)
+
     def apply(self, q: Beliefs, change: Change) -> None:
-        """Write the new natural parameters of elements to q; they must be in their domain."""
+        """Write the new natural parameters of elements to q."""
         if change.applied:
             q.version += 1
             return
-        check_domain(self.network.hidden[change.name], change.elements, change.natural)
         self.network.move(q, change.name, change.elements, change.natural)
 
     def optimise_locals(self, q: Beliefs) -> int:
@@ -285,6 +294,7 @@ class Program:
         for updater in self.updaters:
             if set(updater.names) <= set(rows.locals):
                 for change in updater.update(q, rows, rho):
+                    self.check(change)
                     self.apply(q, change)
                     accesses += change.accesses
         return accesses

@@ -206,6 +206,7 @@ def stages(
             run.advance(model)
             if interrupt.pressed:
                 break
+        model.derived.clear()  # sorted rows are not left to the garbage collector
         return Stage(run, factors, weight, *_errors(run.posteriors, search.rest))
 
     weight = FIRM

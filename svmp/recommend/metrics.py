@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from svmp.inference.seeds import Seed, generator
 
@@ -125,6 +124,8 @@ def bootstrap(
     x = _array(values)
     if len(x) < 2:  # which SciPy rejects
         return float(x.mean()), float(x.mean())
+    from scipy import stats  # takes most of a second to import, and 40 MB
+
     found = stats.bootstrap(
         (x,),
         np.mean,

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import svmp
+from svmp.inference.engine import step
 from svmp.inference.program import Program
+from svmp.inference.start import start
+from svmp.inference.state import State
 from svmp.network.network import Network
 from tests.inference.tools import GALLERY, gallery
 from tests.network.tools import anywhere
@@ -106,3 +109,22 @@ def test_steps_beyond_one_end_as_diverged_under_every_method() -> None:
         assert fit.status == "diverged"
         assert np.isfinite(fit.bound)
         assert all(q.family.in_domain(q.natural).all() for q in fit.posteriors.values())
+
+
+def test_option_b_changes_nothing_if_one_change_is_improper() -> None:
+    rng = np.random.default_rng(0)
+    with svmp.Model(coords={"a": 3, "row": 40}) as model:
+        m = svmp.Normal("m", mu=0, tau=1000, dims="a")
+        tau = svmp.Gamma("tau", alpha=2, beta=1)
+        y = rng.normal(size=40)
+        svmp.Normal("y", mu=m[rng.integers(3, size=40)], tau=tau, dims="row", observed=y)
+    network = Network(model)
+    method, steps = svmp.Batch(10, "b", order=["m", "tau"]), svmp.Constant(3.0, force=True)
+    program = Program.of(network, method, policy=steps)
+    state = State(program.attach(start(network, 0)))
+    with pytest.raises(svmp.ImproperError):
+        for _ in range(50):
+            before = state.q.copy()
+            state, _ = step(program, state)
+    for name, natural in before.natural.items():
+        assert np.array_equal(state.q.natural[name], natural)
