@@ -94,7 +94,7 @@ class Policy(ABC):
 
     @property
     def at_most_one(self) -> bool:
-        """Whether no step is longer than 1."""
+        """Whether no step is longer than 1, as is expected of a function of the user's."""
         return True
 
     def is_safe(self, method: Method) -> bool:
@@ -134,10 +134,6 @@ class FunctionPolicy(Policy):
 
     function: Steps
     statistics: bool = False
-
-    @property
-    def at_most_one(self) -> bool:
-        return False
 
     def __call__(self, context: StepContext) -> ArrayLike:
         return self.function(context)
