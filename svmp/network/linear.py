@@ -161,21 +161,21 @@ class Linear(Slot):
     ) -> Array:
         size, count = dimension(variable), len(rows)
         linear, square = incoming[:, 0], incoming[:, 1]
-        touched = list(self._touched(q, variable, elements, rows))
+        reading = list(self._reading_entries(q, variable, elements, rows))
         slope = np.zeros((count, size))
         own = np.zeros(count)
-        for _, reader, at, a in touched:
+        for _, reader, at, a in reading:
             slope += scatter(a, at.owner, reader.component(at.rows, at.inner), slope.shape)
             own += np.bincount(at.owner, a * first_moment(q, reader, at), count)
         rest = self.mean(q, rows) - own
         vector = slope * (linear + 2 * square * rest)[:, None]
-        vector += 2 * square[:, None] * self._shared_with_rest(q, variable, elements, rows, touched)
-        matrix = square[:, None] * self._squared_slope(q, variable, count, touched)
+        vector += 2 * square[:, None] * self._shared_with_rest(q, variable, elements, rows, reading)
+        matrix = square[:, None] * self._squared_slope(q, variable, count, reading)
         return np.concatenate([vector, matrix], axis=1)
 
-    def _touched(
+    def _reading_entries(
         self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints
-    ) -> Iterator[Touched]:
+    ) -> Iterator[ReadingEntry]:
         """Yield the entries of every row that read the element, with E[c prod of the others]."""
         for term in self.terms:
             reader = term.reader(variable)
@@ -184,13 +184,13 @@ class Linear(Slot):
                 yield term, reader, at, term.mean(q, at, skip=variable)
 
     def _squared_slope(
-        self, q: Beliefs, variable: Symbol, count: int, touched: list[Touched]
+        self, q: Beliefs, variable: Symbol, count: int, reading: list[ReadingEntry]
     ) -> Array:
         """E[a a^T] of each row, flattened."""
         size = dimension(variable)
         total = np.zeros((count, size * size))
-        for left, left_reader, left_at, _ in touched:
-            for right, right_reader, right_at, _ in touched:
+        for left, left_reader, left_at, _ in reading:
+            for right, right_reader, right_at, _ in reading:
                 if left is right and size == 1 and left.separable:
                     a = b = left_at
                 else:
@@ -207,11 +207,11 @@ class Linear(Slot):
         variable: Symbol,
         elements: Ints,
         rows: Ints,
-        touched: list[Touched],
+        reading: list[ReadingEntry],
     ) -> Array:
         """cov[a, b] of each row: not zero where an entry without x shares another variable."""
         total = np.zeros((len(rows), dimension(variable)))
-        for term, reader, at, _ in touched:
+        for term, reader, at, _ in reading:
             for other in self.terms:
                 if term is other and term.separable:
                     continue
@@ -291,13 +291,13 @@ class Linear(Slot):
     ) -> Array:
         """Return the change of E[mu] of each row when the element's mean changes by `change`."""
         total = np.zeros(len(rows))
-        for _, reader, at, a in self._touched(q, variable, elements, rows):
+        for _, reader, at, a in self._reading_entries(q, variable, elements, rows):
             component = reader.component(at.rows, at.inner)
             total += np.bincount(at.owner, a * change[at.owner, component], len(rows))
         return total
 
 
-Touched = tuple[LinearTerm, Reader, Entries, Array]
+ReadingEntry = tuple[LinearTerm, Reader, Entries, Array]
 
 
 def dimension(variable: Symbol) -> int:

@@ -192,7 +192,7 @@ class Product(Slot):
         return self.constants
 
     def simplest(self) -> Single | Product:
-        """Return a product of one Gamma alone as `Single`, which compiled loops support."""
+        """Return a product of one Gamma alone as `Single`, the simplest parameter."""
         alone = len(self.readers) == 1 and not self.constants and self.scale == 1
         return Single(self.readers[0]) if alone else self
 

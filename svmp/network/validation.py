@@ -79,7 +79,9 @@ def array(value: Any) -> NDArray[Any] | None:
         return None
     if found.dtype.kind not in "biuf":
         return None
-    native = found.dtype.newbyteorder("=")  # compiled loops support no other byte order
+    native = found.dtype.newbyteorder(
+        "="
+    )  # other byte orders are slow, and few libraries take them
     return found.astype(native, copy=False)
 
 
