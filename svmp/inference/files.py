@@ -79,7 +79,7 @@ def write(fit: RunRecord, path: str | os.PathLike[str]) -> None:
     variables = {}
     for name, q in fit.posteriors.items():
         tensors[f"natural/{name}"] = np.ascontiguousarray(q.natural)
-        if hasattr(q.family, "trials"):
+        if "n" in q.family.parameters:
             tensors[f"trials/{name}"] = q.parameters["n"].ravel()
         family, length = type(q.family).__name__, _length(q)
         variables[name] = {"family": family, "length": length, "dims": q.dims, "plate": q.plate}
@@ -142,7 +142,7 @@ def _family(name: str, about: dict[str, Any], tensors: Tensors) -> Family:
     sound = about["length"] > 0 and len(dims) == len(plate) + family.event_ndim
     sound = sound and (prod(plate) > 0 or prod(n or 1 for n in plate) * family.size <= MOST_EMPTY)
     need(sound, f"damaged: the dims of {name!r:.60} make no sense")
-    if hasattr(family, "trials"):
+    if "n" in family.parameters:
         need(f"trials/{name}" in tensors, f"damaged: there is no n of {name!r:.60}")
         family = replace(family, trials=tensors[f"trials/{name}"])
     return family
@@ -151,7 +151,7 @@ def _family(name: str, about: dict[str, Any], tensors: Tensors) -> Family:
 def declared(name: str, count: int, family: Any) -> dict[str, Tensor]:
     """Declare the arrays of a variable."""
     found = {}
-    if hasattr(family, "trials"):
+    if "n" in family.parameters:
         found[f"trials/{name}"] = Tensor((count,), trials_trouble)
     found[f"natural/{name}"] = Tensor((count, family.size), proper(family))
     return found

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from svmp.network.expressions import DiagonalMatrix, Expression
 from svmp.network.grid import Labelled
@@ -60,7 +61,7 @@ def arrays_in(values: Any) -> Iterator[np.ndarray]:
                     for i in o.index
                     if not isinstance(i, str)
                 )
-        elif hasattr(value, "indptr"):
+        elif sparse.issparse(value):
             yield from (value.data, value.indices, value.indptr)
         else:
             yield np.asarray(value)

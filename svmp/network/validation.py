@@ -81,7 +81,7 @@ def array(value: Any) -> NDArray[Any] | None:
         return None
     native = found.dtype.newbyteorder(
         "="
-    )  # other byte orders are slow, and few libraries take them
+    )  # other byte orders are slow
     return found.astype(native, copy=False)
 
 
