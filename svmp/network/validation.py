@@ -79,9 +79,7 @@ def array(value: Any) -> NDArray[Any] | None:
         return None
     if found.dtype.kind not in "biuf":
         return None
-    native = found.dtype.newbyteorder(
-        "="
-    )  # other byte orders are slow
+    native = found.dtype.newbyteorder("=")  # other byte orders are slow
     return found.astype(native, copy=False)
 
 
