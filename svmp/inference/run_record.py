@@ -14,23 +14,7 @@ Status = Literal["converged", "budget", "diverged", "interrupted"]
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """The approximate posterior, its bound, and how the run ended.
-
-    Attributes
-    ----------
-    status
-        "converged", "budget", "diverged" or "interrupted".
-    bound_terms
-        The exact bound of this q, as one term for each variable.
-    trace
-        The run, with a row for each time that the bound was computed; under full VB that is every
-        iteration. `bound_se` is 0 where `bound` is exact, and the standard error of an estimate.
-    posteriors
-        Posteriors by variable; `fit["u"]` for short. Those of local variables may be computed on
-        first access.
-    iterations, accesses, seconds
-        Cost of the run.
-    """
+    """What is kept of a run: the fields of `Fit` (result.py describes them) that are saved."""
 
     status: str
     bound_terms: dict[str, float]

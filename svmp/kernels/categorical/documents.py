@@ -131,7 +131,7 @@ def optimise_documents(
     passes, exponential, pair_weight = found
     topics = prior.shape[1]
     theta, message = np.empty((2, topics), dtype=np.float32)
-    own, before = np.empty((2, topics))
+    own, before, shift = np.empty((3, topics))
     block = claim(taken, 1)
     while block < len(cuts) - 1:
         for d in range(cuts[block], cuts[block + 1]):
@@ -166,10 +166,12 @@ def optimise_documents(
                         new += extra[k]
                     now = exp_digamma(new)
                     change = 2 * (now - own[k]) / (now + own[k])
-                    moved += (new - a[k]) * (change + before[k])
+                    shift[k] = (new - a[k]) * (change + before[k])
                     before[k] = change
                     a[k], own[k] = new, now
                     top = max(top, now)
+                for k in range(topics):
+                    moved += shift[k]
                 if step > 0 and moved <= tolerance * size:
                     passes[d] = step + 1
                     break

@@ -55,6 +55,7 @@ def normalise(logits: Array, rows: int, top: Array, total: Array) -> float:
     evidence = 0.0
     for b in range(rows):
         evidence += top[b] + log(total[b])
+    for b in range(rows):
         total[b] = 1 / total[b]
     for k in range(len(logits)):
         for b in range(rows):

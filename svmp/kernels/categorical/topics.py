@@ -143,6 +143,7 @@ def log_shares(a: Array, b: Array, out: Array) -> float:
         top = max(top, a[k] + b[k])
     for k in range(len(a)):
         out[k] = exp(a[k] + b[k] - top)
+    for k in range(len(a)):
         total += out[k]
     for k in range(len(a)):
         out[k] /= total
@@ -237,10 +238,15 @@ def read_words(
 
 @jit
 def mean_logs(natural: Array, out: Array) -> float:
-    """Write psi of each concentration, and return their sum."""
+    """Write psi of each concentration, and return their sum.
+
+    Sums have a loop of their own, here and elsewhere: one that also writes is compiled twice, and
+    which version runs, and so the last bit, depends on addresses (tests/kernels/test_addresses.py).
+    """
     total = 0.0
     for w in range(len(natural)):
         total += natural[w] + 1
+    for w in range(len(natural)):
         out[w] = digamma(natural[w] + 1)
     return total
 

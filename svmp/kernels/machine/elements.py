@@ -48,6 +48,7 @@ def _moved_kl_block(natural: Array, moments: Array, last: Array, last_moments: A
     total = 0.0
     for i in range(len(natural)):
         total += (natural[i] - last[i]) * (moments[i] - last_moments[i])
+    for i in range(len(natural)):  # apart from the sum: see mean_logs in categorical/topics.py
         last[i] = natural[i]
         last_moments[i] = moments[i]
     return total
