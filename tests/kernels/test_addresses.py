@@ -16,13 +16,14 @@ import svmp
 from svmp.kernels.categorical import mixture_sums, topics, topics_sums
 from svmp.kernels.machine import elements
 from svmp.kernels.machine.threads import share, use_threads
-from svmp.kernels.multilinear import solve, update
+from svmp.kernels.multilinear import loop_table, solve, update
 from svmp.kernels.multilinear import updater as multilinear
 from svmp.kernels.vectors import updater as vectors
 from tests.inference.updaters.test_groups import topics as topics_model
 from tests.kernels.test_sizes_of_one import NETWORKS as SMALL
 
-MODULES = (mixture_sums, topics, topics_sums, elements, solve, update, multilinear, vectors)
+MODULES = (mixture_sums, topics, topics_sums, elements, loop_table, solve, update)
+MODULES += (multilinear, vectors)
 PLACES = 40
 CALLS = 6
 """Recorded calls of each loop in a fit."""

@@ -15,9 +15,10 @@ from svmp.families.mvnormal import MvNormal
 from svmp.families.normal import Normal
 from svmp.kernels.machine.simd import EIGHT
 from svmp.kernels.machine.threads import STREAM, share, threads_for
+from svmp.kernels.multilinear.loop_table import LoopOperand
 from svmp.kernels.multilinear.table import Numbers, plain
 from svmp.kernels.multilinear.terms import LoopRows, Mean, Receiver
-from svmp.kernels.multilinear.updater import NO_PRIOR, LoopOperand, Multilinear
+from svmp.kernels.multilinear.updater import NO_PRIOR, Multilinear
 from svmp.kernels.multilinear.work import Work
 from svmp.kernels.vectors import terms
 from svmp.kernels.vectors import update as loops
