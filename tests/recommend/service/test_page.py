@@ -170,6 +170,24 @@ def test_page_reports_that_the_service_is_gone(
     expect(page.get_by_role("alert")).to_be_empty()
 
 
+def test_late_success_of_an_older_request_does_not_hide_an_error(
+    new_page: Callable[..., Any], url: str, expect: Any
+) -> None:
+    page = new_page(allow="ERR_FAILED")
+    held: list[Any] = []
+    page.route("**/explain", lambda route: held.append(route))
+    page.goto(url)
+    expect(page.locator("#top .row")).to_have_count(10)
+    page.route("**/fold-in", lambda route: route.abort())
+    star(page.locator("#found .item").first, 3).check()
+    expect(page.get_by_role("alert")).to_contain_text("is it still running?")
+    with page.expect_response("**/explain") as explained:
+        held[0].continue_()
+    explained.value.finished()
+    page.evaluate("() => new Promise(requestAnimationFrame)")
+    expect(page.get_by_role("alert")).to_contain_text("is it still running?")
+
+
 def test_page_can_be_used_by_keyboard(page: Any, url: str, expect: Any) -> None:
     page.goto(url)
     expect(page.locator("#found .item")).not_to_have_count(0)

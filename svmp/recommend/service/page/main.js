@@ -15,18 +15,28 @@ let scale;
 let found = [];
 let alone; // average deviation before any rating
 let turn = 0;
+const newest = new Map(); // by kind of call: its newest request
+const errors = new Map(); // by kind of call: its error, or ""
 
-/** Call the service, and show an error if it fails. */
+/** Call the service; show an error if it fails, until a call of the same kind succeeds.
+
+    Each kind of call has an error of its own, which only its newest request may set or clear:
+    an older request that ends late must not hide what a newer one reported. */
 async function trying(work) {
+  const request = Symbol();
+  newest.set(work, request);
+  let sentence = "";
   try {
     await work();
-    at("trouble").textContent = "";
   } catch (error) {
     if (!(error instanceof server.Refused)) throw error;
     at("token").hidden = error.status !== 401;
-    at("trouble").textContent = error.status === 401 ? "" : error.message;
     if (error.status === 401) at("token-field").focus();
+    else sentence = error.message;
   }
+  if (newest.get(work) !== request) return;
+  errors.set(work, sentence);
+  at("trouble").textContent = [...errors.values()].find(Boolean) ?? "";
 }
 
 function give(item, value) {
