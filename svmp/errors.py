@@ -16,6 +16,10 @@ class ModelError(SvmpError, ValueError):
     """A network that cannot be declared or fitted, or data that do not fit it."""
 
 
+class EmptyTableError(ModelError):
+    """An observed table without rows."""
+
+
 class UnknownError(ModelError):
     """An id that is not in a model.
 

@@ -230,6 +230,11 @@ class Program:
         return self.policy.is_safe(self.method)
 
     @property
+    def observations(self) -> int:
+        """Number of observed rows."""
+        return sum(v.count for v in self.network.observed.values())
+
+    @property
     def kernels(self) -> bool:
         """Whether compiled loops are used."""
         return self.setup.kernels
@@ -282,6 +287,14 @@ class Program:
             q.version += 1
             return
         self.network.move(q, change.name, change.elements, change.natural)
+
+    def follow_parents(self, q: Beliefs) -> None:
+        """Set elements without observed descendants to the prior given their parents' q.
+
+        With unit steps those without hidden parents are there already.
+        """
+        names = [n for n in self.network.hidden if not self.safe or self.network.present[n] is not None]
+        self.network.follow_parents(q, names)
 
     def optimise_locals(self, q: Beliefs) -> int:
         """Optimise the local variables of all rows; return the number of rows read.

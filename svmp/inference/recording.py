@@ -52,8 +52,7 @@ class Recorder:
             return self.bound_every(state.iteration)
         if self.bound_every is not None:
             return state.iteration % self.bound_every == 0
-        rows = sum(v.count for v in program.network.observed.values())
-        cost = rows + state.measured.local_accesses
+        cost = program.observations + state.measured.local_accesses
         spent = state.accesses - max(state.measured.accesses, 0)
         return program.method.reads_all(state.iteration) or spent >= BOUND_SHARE * cost
 

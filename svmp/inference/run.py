@@ -86,7 +86,7 @@ class Run:
         """Iterate until the run converges, runs out of budget, diverges or is interrupted."""
         if self.state.measured.accesses < 0 and not self.program.method.reads_all(1):
             if not self.safe:  # short steps would take barren elements to their prior slowly
-                self.follow_parents()
+                self.program.follow_parents(self.state.q)
             self.measure(Info())
         while self.budget.used(self.sweeps, self.state.accesses) < 1:
             if interrupt.pressed:
@@ -157,7 +157,7 @@ class Run:
         """
         state = self.state
         state.q.means.clear()
-        self.follow_parents()
+        self.program.follow_parents(state.q)
         if status != "diverged" and state.measured.iteration != state.iteration:
             self.measure(self.info)
             if self.bound_has_fallen():
@@ -167,19 +167,10 @@ class Run:
         if status == "diverged" or (self.persistent and worse):
             assert state.safety.sound is not None
             state.q = state.safety.sound.copy()
-            self.follow_parents()
+            self.program.follow_parents(state.q)
             self.recorder.measure(self.program, state)
-        self.follow_parents()  # again: measuring optimised the variables of all groups
+        self.program.follow_parents(state.q)  # again: measuring optimised the variables of all groups
         return status
-
-    def follow_parents(self) -> None:
-        """Set elements without observed descendants to the prior given their parents' q.
-
-        With unit steps those without hidden parents are there already.
-        """
-        network = self.program.network
-        names = [n for n in network.hidden if not self.safe or network.present[n] is not None]
-        network.follow_parents(self.state.q, names)
 
 
 def watch_divergence(run: Run) -> Status | None:

@@ -64,11 +64,23 @@ class Network:
     derived
         Cache for what inference derives from this network, such as sorted rows, for the next run on
         it. The network itself does not use it.
+    elsewhere
+        Hidden variables whose own rows count in another network: those that are shared with other
+        parts of the data. They receive messages here, and send none to their parents.
+    remote
+        By variable, the number of children that each element has in other networks.
     """
 
-    def __init__(self, model: Declaration) -> None:
+    def __init__(
+        self,
+        model: Declaration,
+        elsewhere: Collection[str] = (),
+        remote: Mapping[str, Ints] | None = None,
+    ) -> None:
         variables = list(model.variables.values())
         self.model = model
+        self.elsewhere = frozenset(elsewhere)
+        self.remote = dict(remote or {})
         self.derived: dict[Any, Any] = {}
         self._groupings: dict[str, Grouping] = {}
         self.hidden = {v.name: v for v in variables if v.hidden}
@@ -89,6 +101,7 @@ class Network:
                 self.edges[name] = [
                     Edge(variable, child.conditional, self.present[child.name])
                     for child in children[name]
+                    if child.name not in self.elsewhere
                 ]
             self.present[name] = self._reached(variable) if variable.hidden else variable.present
 
@@ -99,7 +112,7 @@ class Network:
         """
         if not any(parent.hidden for parent in variable.conditional.parents()):
             return None
-        reached = np.zeros(variable.size, dtype=bool)
+        reached = self._remote(variable.name) > 0
         for edge in self.edges[variable.name]:
             edge.mark(reached)
             if reached.all():
@@ -139,8 +152,11 @@ class Network:
         return LazyDict(self._child_counts)
 
     def _child_counts(self, name: str) -> Ints:
+        return sum((edge.children for edge in self.edges[name]), self._remote(name))
+
+    def _remote(self, name: str) -> Ints:
         none = np.zeros(self.hidden[name].size, dtype=np.int64)
-        return sum((edge.children for edge in self.edges[name]), none)
+        return self.remote.get(name, none)
 
     @cached_property
     def sweep_accesses(self) -> int:
@@ -222,6 +238,7 @@ class Network:
             name
             for name, edges in self.edges.items()
             if edges
+            and name not in self.elsewhere
             and all(e.conditional in observed for e in edges)
             and not any(e.crowded for e in edges)
             and self.child_counts[name].max(initial=0) <= 1

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from svmp.errors import ModelError
+from svmp.errors import EmptyTableError, ModelError
 from svmp.factors.factor import Factor
 from svmp.families import Categorical, Multinomial, MvNormal, Normal
 from svmp.families.family import Family
@@ -149,7 +149,7 @@ class Variable(Symbol):
         if self.observed is None:
             return None
         if self.size == 0:
-            raise ModelError(f"'{self.name}' is observed but its table is empty")
+            raise EmptyTableError(f"'{self.name}' is observed but its table is empty")
         rows, events = None, self.family.event_ndim
         if absent is not None and absent.any():
             cells = absent.reshape(*self.plate.shape, -1) if events else absent[..., None]

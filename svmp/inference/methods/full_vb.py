@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
+
 from svmp.inference.methods.draw import AllRows, Draw
 from svmp.inference.methods.method import Method, Option
+from svmp.network.grid import Ints
 from svmp.network.network import Network
 
 
@@ -30,6 +33,9 @@ class FullVB(Method):
 
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
         return AllRows(network)
+
+    def parts(self, sizes: Ints, seed: int, iteration: int) -> Ints:
+        return np.arange(len(sizes))
 
     def reads_all(self, iteration: int) -> bool:
         return True

@@ -93,6 +93,16 @@ class Growing(Method):
             known = network.derived["sample"] = Sampled(network, share, seed)
         return known
 
+    def parts(self, sizes: Ints, seed: int, iteration: int) -> Ints:
+        """Return the first parts of a random order whose rows make up the sample."""
+        share = self.share(iteration)
+        if share >= 1:
+            return np.arange(len(sizes))
+        order = np.random.default_rng([seed, 7]).permutation(len(sizes))
+        rows = np.cumsum(sizes[order])
+        count = 1 + int(np.searchsorted(rows, share * rows[-1] * (1 - 1e-9)))
+        return np.sort(order[: min(count, len(sizes))])
+
     def reads_all(self, iteration: int) -> bool:
         return self.share(iteration) >= 1
 

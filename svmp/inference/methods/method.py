@@ -16,6 +16,7 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.inference.methods.draw import Draw
 from svmp.inference.settings import Setting
+from svmp.network.grid import Ints
 from svmp.network.network import Network
 from svmp.network.validation import shown
 
@@ -61,6 +62,21 @@ class Method(ABC):
     @abstractmethod
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
         """Choose the rows of one iteration."""
+
+    def parts(self, sizes: Ints, seed: int, iteration: int) -> Ints:
+        """Choose the parts that one iteration visits, where rows lie in parts.
+
+        Parameters
+        ----------
+        sizes
+            Number of observed rows in each part.
+        seed, iteration
+            As for `draw`.
+        """
+        raise ModelError(
+            f"{type(self).__name__} draws rows for each element by itself, and cannot visit parts; "
+            "use FullVB, Growing, Batch or Memoized, or leave out the method"
+        )
 
     def reads_all(self, iteration: int) -> bool:
         """Return whether an iteration is a sweep over all rows."""

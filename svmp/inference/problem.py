@@ -1,0 +1,110 @@
+"""What `fit` fits: rows in one table, or rows that lie in parts.
+
+A `Problem` makes the network, the program and the start of a run. `OneTable` is that of a model;
+`svmp.parts` has the other.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from svmp.inference.default import choose
+from svmp.inference.estimate import Estimator
+from svmp.inference.held_out import HeldOut
+from svmp.inference.methods import Method
+from svmp.inference.methods.method import check_order
+from svmp.inference.program import Program
+from svmp.inference.start import Init, start
+from svmp.inference.steps import Policy
+from svmp.network.beliefs import Beliefs
+from svmp.network.network import Network
+
+
+class Problem(ABC):
+    """A network with its data, ready to be fitted.
+
+    Attributes
+    ----------
+    network
+        The network; of rows in parts, that of the hidden variables of all parts.
+    fingerprint
+        By part, a hash of its data, by which the checkpoint of other data is recognised.
+    """
+
+    network: Network
+    fingerprint: Mapping[str, str]
+
+    @abstractmethod
+    def choose(
+        self, method: Method | None, policy: Policy | None
+    ) -> tuple[Method, Policy, bool]:
+        """Return the algorithm, the steps, and whether to go on after a divergence."""
+
+    @abstractmethod
+    def program(
+        self, method: Method, policy: Policy, kernels: bool, seed: int, stored: Collection[str]
+    ) -> Program:
+        """Return the program of a run."""
+
+    @abstractmethod
+    def start(self, program: Program, init: Init | None) -> Beliefs:
+        """Return a starting point of q for a program."""
+
+    @abstractmethod
+    def held_out(self, values: Mapping[str, Any]) -> HeldOut:
+        """Return held-out values, checked."""
+
+    @abstractmethod
+    def estimator(self, method: Method) -> Estimator | None:
+        """Return what estimates the bound between exact ones, where there are many rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class OneTable(Problem):
+    """A model whose rows are all in memory, in one table for each observed variable."""
+
+    network: Network
+    fingerprint: Mapping[str, str]
+
+    @classmethod
+    def of(cls, network: Network) -> OneTable:
+        """Check the network of a model."""
+        network.check()
+        return cls(network, {})
+
+    def choose(
+        self, method: Method | None, policy: Policy | None
+    ) -> tuple[Method, Policy, bool]:
+        method, policy, persistent = choose(self.network, method, policy)
+        check_order(self.network, method.order)
+        return method, policy, persistent
+
+    def program(
+        self, method: Method, policy: Policy, kernels: bool, seed: int, stored: Collection[str]
+    ) -> Program:
+        return Program.of(self.network, method, kernels, policy=policy, seed=seed, stored=stored)
+
+    def start(self, program: Program, init: Init | None) -> Beliefs:
+        implicit = {name: updater.loops for name, updater in program.implicit.items()}
+        return program.attach(start(self.network, program.seed, init, implicit))
+
+    def held_out(self, values: Mapping[str, Any]) -> HeldOut:
+        return HeldOut.of(self.network, values)
+
+    def estimator(self, method: Method) -> Estimator | None:
+        return None if method.over is not None else Estimator.of(self.network)
+
+
+class Divided(ABC):
+    """Rows that lie in parts, as `svmp.Parts`."""
+
+    @abstractmethod
+    def problem(self, client: Any) -> Problem:
+        """Read what the parts have in common; with a client, on its workers."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what was loaded."""

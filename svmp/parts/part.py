@@ -1,0 +1,203 @@
+"""One part of the data: its network, and what it computes from the shared q.
+
+A visit gives a part the q of the shared variables. It updates its own variables, exactly as a sweep
+over one table would, and adds its sums for shared variables to a total. Nothing else leaves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from svmp.families.family import Array
+from svmp.inference.methods.draw import AllRows
+from svmp.inference.program import Program
+from svmp.inference.start import start
+from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.updater import SummingUpdater, Updater
+from svmp.network.beliefs import Beliefs
+from svmp.network.declaration import Declaration
+from svmp.network.grid import Ints
+from svmp.network.network import Network
+from svmp.parts.context import Context, Job, Own, SharedQ
+from svmp.parts.schedule import Asked, Visit, part_method
+from svmp.parts.sharing import element_places
+
+TOLERANCE, MOST_PASSES = 1e-4, 100
+"""Where own variables are optimised anew: largest change of their q in a pass, in nats an element,
+and most passes."""
+
+
+@dataclass(eq=False)
+class Part:
+    """A part that is in memory.
+
+    Attributes
+    ----------
+    network, program
+        Its network, in which shared variables send no messages to their parents, and the updaters.
+    places
+        By shared variable, the place of each of its elements among those of all parts; None if
+        they are the same.
+    fixed
+        Moments of observed parents.
+    """
+
+    network: Network
+    program: Program
+    own: tuple[str, ...]
+    places: dict[str, Ints | None]
+    fixed: dict[str, Array] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, model: Declaration, context: Context, number: int) -> Part:
+        """Prepare the network that was declared for a part."""
+        sharing = context.sharing
+        network = Network(model, elsewhere=sharing.shared)
+        program = Program.of(
+            network,
+            part_method(context.method),
+            context.kernels,
+            apart=frozenset(sharing.own),
+        )
+        places: dict[str, Ints | None] = {}
+        for name in sharing.shared:
+            variable, noted = network.hidden[name], sharing.places[number]
+            dims = variable.plate.labels
+            whole = [context.sizes[dim] for dim in dims]
+            places[name] = element_places(dims, variable.plate.shape, whole, noted)
+        part = cls(network, program, sharing.own, places)
+        for name, parent in network.observed_parents.items():
+            part.fixed[name] = parent.conditional.child(Beliefs(), parent.rows)
+        return part
+
+    def updater(self, name: str) -> Updater:
+        """Return the updater of a variable."""
+        return next(u for u in self.program.updaters if name in u.names)
+
+    def stored(self) -> list[str]:
+        """Return the own variables whose q is stored."""
+        return [name for name in self.own if name not in self.program.implicit]
+
+    def beliefs(self, shared: SharedQ, own: Mapping[str, Array]) -> Beliefs:
+        """Return q of this part's network."""
+        q = Beliefs(moments=dict(self.fixed))
+        for name, places in self.places.items():
+            natural, moments = shared.natural[name], shared.moments[name]
+            q.natural[name] = natural if places is None else natural[places]
+            q.moments[name] = moments if places is None else moments[places]
+        for name in self.stored():
+            q.natural[name] = own[name]
+            q.moments[name] = self.network.hidden[name].family.moments(own[name])
+        return self.program.attach(q)
+
+    def start(self, shared: SharedQ, seed: int) -> Own:
+        """Return a start of the own variables, near their prior."""
+        q = self.beliefs(shared, {n: self._empty(n) for n in self.stored()})
+        found: Own = {}
+        for index, name in enumerate(self.network.hidden):
+            if name in self.stored():
+                variable = self.network.hidden[name]
+                prior = np.array(variable.conditional.to_children(q))
+                natural = variable.family.start(prior, np.random.default_rng([seed, index]))
+                found[name] = q.natural[name] = natural
+                q.moments[name] = variable.family.moments(natural)
+        return found
+
+    def own_q(self, shared: SharedQ, job: Job, number: int) -> Own:
+        """Return the q of the own variables: as it was kept, or optimised from the start."""
+        if job.own is not None:
+            return job.own[number]
+        own = self.start(shared, 0)
+        visit = Visit(own=list(dict.fromkeys(self.updater(n).names[0] for n in self.own)))
+        for _ in range(MOST_PASSES):
+            before = {name: natural.copy() for name, natural in own.items()}
+            own, _ = self.visit(shared, own, visit, ())
+            if self._moved(before, own) <= TOLERANCE:
+                break
+        return own
+
+    def _moved(self, before: Own, after: Own) -> float:
+        """Return the symmetrised KL between two q of the own variables, in nats an element."""
+        moved, count = 0.0, 0
+        for name, natural in after.items():
+            family = self.network.hidden[name].family
+            apart = family.moments(natural) - family.moments(before[name])
+            moved += float(np.sum((natural - before[name]) * apart))
+            count += len(natural)
+        return moved / max(count, 1)
+
+    def seeded(self, shared: SharedQ, seed: int) -> dict[str, Array]:
+        """Return a start of the shared variables that has seen some rows of this part.
+
+        Components of mixtures and topics must start at different rows.
+        """
+        implicit = {name: updater.loops for name, updater in self.program.implicit.items()}
+        q = start(self.network, seed, None, implicit)
+        return {name: q.natural[name] for name in self.places}
+
+    def _empty(self, name: str) -> Array:
+        variable = self.network.hidden[name]
+        return np.zeros((variable.size, variable.family.size))
+
+    def visit(
+        self, shared: SharedQ, own: Own, visit: Visit, totals: Sequence[Array]
+    ) -> tuple[Own, int]:
+        """Update own variables and add sums to the totals; return the new own q and the accesses.
+
+        The arrays of `own` may be changed in place.
+        """
+        q, rows = self.beliefs(shared, own), AllRows(self.network)
+        rho = StepRule.unit(rows)
+        self.program.begin(q, rows)
+        accesses = 0
+        for name in visit.own:
+            for change in self.updater(name).update(q, rows, rho):
+                self.program.check(change)
+                self.program.apply(q, change)
+                accesses += change.accesses
+        for asked, total in zip(visit.asked, totals, strict=True):
+            self.add_sums(q, rows, asked, total)
+        self.program.detach(q)
+        return {name: q.natural[name] for name in self.stored()}, accesses
+
+    def add_sums(self, q: Beliefs, rows: AllRows, asked: Asked, total: Array) -> None:
+        """Add the sums of this part for a shared variable, or for some elements of it."""
+        updater = self.updater(asked.names[0])
+        if asked.elements is None:
+            assert isinstance(updater, SummingUpdater)
+            updater.add_sums(q, rows, total, self.places)
+            return
+        name, places = asked.names[0], self.places[asked.names[0]]
+        plain = self.program.setup.plain(name)
+        whole = np.arange(self.network.hidden[name].size) if places is None else places
+        mine = np.flatnonzero(np.isin(whole, asked.elements))
+        if len(mine):
+            at = np.searchsorted(asked.elements, whole[mine])
+            total[at] += plain.sums(q, rows, mine)
+
+    def bound(self, shared: SharedQ, own: Own) -> dict[str, float]:
+        """Return the terms of the own and of the observed variables in the bound."""
+        q = self.beliefs(shared, own)
+        terms: dict[str, float] = {}
+        for updater in self.program.updaters:
+            if set(updater.names) <= set(self.own):
+                terms |= updater.bound_term(q)
+        terms |= {name: term(q) for name, term in self.program.likelihoods.items()}
+        self.program.detach(q)
+        return terms
+
+    def finish(self, shared: SharedQ, own: Own) -> Own:
+        """Set own elements without observed descendants to the prior given their parents' q."""
+        q = self.beliefs(shared, own)
+        late = [n for n in self.stored() if self.network.present[n] is not None]
+        self.network.follow_parents(q, late)
+        self.program.detach(q)
+        return {name: q.natural[name] for name in self.stored()}
+
+    def implicit(self, shared: SharedQ, own: Own, name: str) -> Array:
+        """Return the natural parameters of an own variable that is not stored."""
+        q = self.beliefs(shared, own)
+        return q.natural_at(name, np.arange(self.network.hidden[name].size))

@@ -1,0 +1,186 @@
+"""The program of a fit over parts: the updaters that the engine runs, one for each visit.
+
+    sums_i        = sum over parts, in their order, of the part's sums for x_i
+    lambda_i_temp = solve(sums_i, eta_i)
+    lambda_i     <- (1 - rho_i) lambda_i + rho_i lambda_i_temp
+
+Own variables are updated where their part is; their q is in the state of the run, part after part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from svmp.families.family import Array
+from svmp.inference.methods.draw import AllRows, Draw, Reading
+from svmp.inference.program import Program
+from svmp.inference.program_summary import ProgramSummary, VariableUpdater
+from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.categorical import ImplicitUpdater
+from svmp.inference.updaters.updater import Change, Updater, blend
+from svmp.network.beliefs import Beliefs
+from svmp.network.edge import Edge
+from svmp.network.grid import Ints
+from svmp.parts.schedule import Asked, Visit
+from svmp.parts.workspace import Workspace
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnParts(Draw):
+    """The parts that one iteration visits.
+
+    Attributes
+    ----------
+    parts
+        Their numbers.
+    count
+        Number of all parts.
+    scaled
+        Whether sums are scaled as if all parts had been visited (Algorithm 2).
+    share
+        Share of the observations that lie in the visited parts.
+    """
+
+    parts: Ints
+    count: int
+    scaled: bool
+    share: float
+
+    @property
+    def whole(self) -> bool:
+        return len(self.parts) == self.count
+
+    @property
+    def batch_share(self) -> float | None:
+        return self.share if self.scaled else None
+
+    def groups(self, name: str) -> list[Ints]:
+        return self.network.groups[name]
+
+    def rows(self, edge: Edge, elements: Ints) -> Reading:
+        return Reading(*edge.rows_of(elements), np.ones(len(elements)))
+
+    def read(self, name: str, elements: Ints) -> Ints:
+        return self.network.child_counts[name][elements]
+
+
+@dataclass(frozen=True, eq=False)
+class VisitUpdater(Updater):
+    """Visits parts, and updates the shared variables whose sums they were asked for."""
+
+    space: Workspace
+    visit: Visit
+    shared: Program
+    label = "from sums over parts"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for names, _ in self.visit.shared for name in names)
+
+    def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
+        assert isinstance(rows, DrawnParts)
+        if self.visit.own or self.visit.asked:
+            found = self.space.visit(q, rows.parts, self.visit, count=rows.scaled)
+            yield Change.of_rows_read(self.space.any_name, found.accesses)
+        for names, number in self.visit.shared:
+            if number is None:
+                yield from self._within(names[0], q, rho)
+            else:
+                asked = self.visit.asked[number]
+                children = {n: found.children[n] for n in names} if rows.scaled else {}
+                yield from self._solved(asked, found.totals[number], children, q, rho)
+
+    def _within(self, name: str, q: Beliefs, rho: StepRule) -> Iterator[Change]:
+        """Update a shared variable that has no children in parts."""
+        updater = next(u for u in self.shared.updaters if name in u.names)
+        yield from updater.update(q, AllRows(self.shared.network), rho)
+
+    def _solved(
+        self, asked: Asked, sums: Array, children: Mapping[str, Ints], q: Beliefs, rho: StepRule
+    ) -> Iterator[Change]:
+        """Update shared variables from the sums of parts."""
+        network, every = self.shared.network, AllRows(self.shared.network)
+        elements = {
+            n: np.arange(network.hidden[n].size) if asked.elements is None else asked.elements
+            for n in asked.names
+        }
+        if children:  # N_i / |rows_i|
+            scale = {
+                n: network.remote[n][e] / np.maximum(children[n][e], 1) for n, e in elements.items()
+            }
+            sums = asked.solver.scaled(sums, scale)
+        prior = {}
+        for name, some in elements.items():
+            plain = self.shared.setup.plain(name)
+            within, _ = plain.message_sum(q, every, some)
+            prior[name] = network.prior(q, name, some) + within
+        current = {name: q.natural[name][some] for name, some in elements.items()}
+        for name, target in asked.solver.solve(sums, prior, current).items():
+            some = elements[name]
+            read = children[name][some] if children else network.child_counts[name][some]
+            if children:  # elements without children in these parts do not move
+                moves = (read > 0) | (network.child_counts[name][some] == 0)
+                some, target, read = some[moves], target[moves], read[moves]
+            step = rho(q, name, some, read, target)
+            natural = blend(q.natural[name][some], target, step)
+            yield Change(name, some, natural, int(read.sum()), step, read)
+
+    def bound_term(self, q: Beliefs) -> dict[str, float]:
+        return {n: self.shared.network.bound_term(q, n) for n in self.names}
+
+
+@dataclass(frozen=True, eq=False)
+class PartsProgram(Program):
+    """The program of a fit over parts.
+
+    Attributes
+    ----------
+    space
+        The parts, and where they are computed with.
+    summary
+        The updater of each variable.
+    """
+
+    space: Workspace = field(kw_only=True)
+    summary: ProgramSummary = field(kw_only=True)
+
+    @property
+    def observations(self) -> int:
+        return int(self.space.sizes.sum())
+
+    @property
+    def implicit(self) -> dict[str, ImplicitUpdater]:
+        return {}
+
+    def attach(self, q: Beliefs) -> Beliefs:
+        return q
+
+    def draw(self, iteration: int) -> Draw:
+        method, sizes = self.policy.method_at(self.method, iteration), self.space.sizes
+        parts = method.parts(sizes, self.seed, iteration)
+        share = float(sizes[parts].sum() / max(sizes.sum(), 1))
+        return DrawnParts(self.network, parts, len(sizes), not method.unit_steps, share)
+
+    def begin(self, q: Beliefs, rows: Draw) -> None:
+        q.means.clear()
+
+    def optimise_locals(self, q: Beliefs) -> int:
+        """Update the own variables of all parts; return the number of rows read."""
+        own = [name for updater in self.updaters if isinstance(updater, VisitUpdater)
+               for name in updater.visit.own]
+        everything = np.arange(len(self.space.sizes))
+        return self.space.visit(q, everything, Visit(own=own)).accesses
+
+    def bound(self, q: Beliefs) -> dict[str, float]:
+        terms = self.space.bound(q)
+        for updater in self.updaters:
+            terms |= updater.bound_term(q)
+        return terms
+
+    def explain(self) -> ProgramSummary:
+        return self.summary

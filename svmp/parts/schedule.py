@@ -1,0 +1,160 @@
+"""The order of a sweep over parts: which variables are updated in which visit.
+
+A sweep is coordinate ascent: each update uses the newest q of all other variables. Own variables of
+a part are updated when it is visited. A shared variable is updated after a visit of all parts, from
+the sum of what they returned. Two shared variables that are parents of the same rows need a visit
+each, since the sums for one depend on the q of the other; any others are updated after the same
+visit. Shared variables without children in parts need no visit at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from svmp.errors import ModelError
+from svmp.inference.methods import FullVB, Growing, Method
+from svmp.inference.methods.method import check_order
+from svmp.inference.program import Program
+from svmp.inference.updaters.plain import PlainUpdater
+from svmp.inference.updaters.solver import Solver
+from svmp.inference.updaters.updater import SummingUpdater, Updater
+from svmp.network.grid import Ints
+from svmp.network.network import Network, by_value
+
+MOST_COLOURS = 64
+"""Most visits for the elements of one variable that share rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Sums that parts are asked for.
+
+    Attributes
+    ----------
+    names, solver
+        The shared variables that are updated from them, and how.
+    elements
+        The elements that are updated, ascending; None for all.
+    """
+
+    names: tuple[str, ...]
+    solver: Solver
+    elements: Ints | None = None
+
+
+@dataclass
+class Visit:
+    """What parts do when they are visited.
+
+    Attributes
+    ----------
+    own
+        Own variables to update, in this order; of those that are updated together, the first.
+    asked
+        The sums to return.
+    shared
+        Shared variables that are updated afterwards, in this order: (names, index in `asked`, or
+        None for those without children in parts).
+    """
+
+    own: list[str] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
+    shared: list[tuple[tuple[str, ...], int | None]] = field(default_factory=list)
+
+
+def part_method(method: Method) -> Method:
+    """Return the method by which a part updates its own variables: all rows, unit steps."""
+    return Growing(1.0) if method.joint else FullVB()
+
+
+def order_of(network: Network, method: Method, own: Collection[str]) -> list[str]:
+    """Return the hidden variables in the order of their updates: by default own ones first."""
+    if method.order is not None:
+        return check_order(network, method.order)
+    return sorted(network.default_order, key=lambda name: name not in own)
+
+
+def schedule(program: Program, whole: Network, method: Method, own: Collection[str]) -> list[Visit]:
+    """Return the visits of a sweep.
+
+    Parameters
+    ----------
+    program
+        The program of one part.
+    whole
+        The network of the shared variables.
+    method
+        The method of the run.
+    own
+        The variables that belong to one part.
+    """
+    network = program.network
+    served = {name: updater for updater in program.updaters for name in updater.names}
+    visits: list[Visit] = []
+    placed: list[tuple[set[str], set[str], int, bool]] = []
+    seen: set[str] = set()
+
+    def place(tables: set[str], above: set[str], is_own: bool) -> Visit:
+        """Find the first visit in which an update sees the newest q of all others."""
+        number = 0
+        for others, others_above, at, was_own in placed:
+            if tables & others:
+                number = max(number, at if was_own else at + 1)
+            elif above & others_above:
+                number = max(number, at)
+        placed.append((tables, above, number, is_own))
+        while len(visits) <= number:
+            visits.append(Visit())
+        return visits[number]
+
+    for name in order_of(network, method, own):
+        if name in seen:
+            continue
+        updater = served[name]
+        names = updater.names
+        seen.update(names)
+        tables = {e.conditional.variable.name for n in names for e in network.edges[n]}
+        if name in own:
+            place(tables | set(names), set(), True).own.append(name)
+            continue
+        above = set(names) | {e.conditional.variable.name for n in names for e in whole.edges[n]}
+        above |= {p.name for n in names for p in whole.hidden[n].conditional.parents()}
+        if not tables:
+            place(set(), above, False).shared.append((names, None))
+            continue
+        for asked in _asked(program, updater, whole):
+            visit = place(tables, above, False)
+            visit.shared.append((asked.names, len(visit.asked)))
+            visit.asked.append(asked)
+    return visits
+
+
+def _asked(program: Program, updater: Updater, whole: Network) -> Sequence[Asked]:
+    """Return the sums from which a shared variable is updated: one for each set of elements."""
+    network, names = program.network, updater.names
+    colours = max(len(whole.groups[name]) for name in names)
+    if isinstance(updater, SummingUpdater) and not isinstance(updater, PlainUpdater):
+        if colours > 1:
+            raise ModelError(
+                f"'{names[0]}' cannot be divided: its elements share rows of a shared variable"
+            )
+        return [Asked(names, updater.solver)]
+    (name,) = names
+    plain = program.setup.plain(name)
+    if len(network.groups[name]) <= 1 and colours <= 1:
+        return [Asked(names, plain.solver)]
+    if network.hidden[name].size != whole.hidden[name].size:
+        raise ModelError(
+            f"the elements of '{name}' share rows, and its labels differ between parts; give every "
+            "part all labels in coords"
+        )
+    colour = network.colours[name] * colours + whole.colours[name]
+    sets = by_value(colour)
+    if len(sets) > MOST_COLOURS:
+        raise ModelError(
+            f"'{name}' has {len(sets)} elements that share rows, each of which would need a visit "
+            f"of all parts (at most {MOST_COLOURS}); leave out the method, so that they are solved "
+            "together"
+        )
+    return [Asked(names, plain.solver, elements) for elements in sets]

@@ -1,0 +1,340 @@
+"""Which hidden variables parts share, which belong to one part, and which elements are the same.
+
+Elements are the same in two parts if their labels are. A dim whose labels differ in all parts
+divides the data: its variables are *own* to their part, as are those that depend on them. All other
+variables are *shared*. Without labels, a dim that only counts (factors, topics, components) is
+shared, and the rows of observed tables are new in each part; anything else must be named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmp.errors import ModelError
+from svmp.network.declaration import Declaration
+from svmp.network.expressions import DiagonalMatrix, Expression
+from svmp.network.grid import Ints, Labelled
+from svmp.network.network import Network
+from svmp.network.validation import shown
+
+Labels = NDArray[Any] | int
+"""The labels along a dim, or its size if it has none."""
+
+
+class VariableShape(NamedTuple):
+    """What must be the same in all parts: the density of a variable, its dims and its parents."""
+
+    density: str
+    dims: tuple[str, ...]
+    parents: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PartDims:
+    """The dims and the variables of one part.
+
+    Attributes
+    ----------
+    name
+        Name of the part, for messages.
+    labels
+        By dim of a hidden variable, its labels or its size.
+    hidden, observed
+        The variables of the part.
+    keyed
+        Dims that some table reads by a key.
+    rows
+        Dims of observed tables.
+    local
+        Hidden variables of which each element is the parent of one observed row at most.
+    shapes
+        By hidden variable, the shape of its plate.
+    children
+        By hidden variable that is not local, the number of children of each element.
+    observations, accesses
+        Number of observed rows, and of accesses of a sweep over them.
+    """
+
+    name: str
+    labels: dict[str, Labels]
+    hidden: dict[str, VariableShape]
+    observed: dict[str, VariableShape]
+    keyed: frozenset[str]
+    rows: frozenset[str]
+    local: frozenset[str]
+    shapes: dict[str, tuple[int, ...]]
+    children: dict[str, Ints]
+    observations: int
+    accesses: int
+
+    @classmethod
+    def of(cls, name: str, model: Declaration) -> PartDims:
+        """Describe the network that was declared for a part."""
+        network = Network(model)
+        network.check()
+        variables = model.variables.values()
+        dims = {d: model.sizes[d] for v in network.hidden.values() for d in v.dims}
+        shapes = {
+            v.name: VariableShape(
+                v.conditional.title, v.dims, tuple(p.name for p in v.conditional.parents())
+            )
+            for v in variables
+        }
+        return cls(
+            name,
+            {d: as_labels(model.labels[d]) if d in model.labels else n for d, n in dims.items()},
+            {name: shapes[name] for name in network.hidden},
+            {name: shapes[name] for name in network.observed},
+            frozenset(d for v in variables for d in keyed_dims(v.conditional.parameters.values())),
+            frozenset(d for v in network.observed.values() for d in v.plate.labels),
+            frozenset(network.locals),
+            {name: v.plate.shape for name, v in network.hidden.items()},
+            {n: network.child_counts[n] for n in network.hidden if n not in network.locals},
+            sum(v.count for v in network.observed.values()),
+            network.sweep_accesses,
+        )
+
+
+def as_labels(labels: Sequence[Any]) -> NDArray[Any]:
+    """Return labels as an array that can be compared."""
+    try:
+        found = np.asarray(labels)
+    except ValueError:  # labels of different lengths
+        found = np.zeros(0)
+    if found.shape == (len(labels),) and found.dtype.kind in "iufUSM":
+        kinds = {type(label) for label in labels[:1]} if len(labels) else set()
+        if all(isinstance(label, tuple(kinds)) for label in labels):
+            return found
+    array = np.empty(len(labels), dtype=object)
+    array[:] = list(labels)
+    return array
+
+
+def keyed_dims(parameters: Iterable[Expression | DiagonalMatrix]) -> Iterable[str]:
+    """Yield the dims of variables that parameters read by a key."""
+    for parameter in parameters:
+        expression = parameter.entries if isinstance(parameter, DiagonalMatrix) else parameter
+        for term in expression.terms:
+            for operand in term.operands:
+                for dim, index in zip(operand.variable.dims, operand.index, strict=True):
+                    if isinstance(index, Labelled):
+                        yield dim
+
+
+@dataclass(frozen=True, eq=False)
+class Sharing:
+    """The division of a network's hidden variables among its parts.
+
+    Attributes
+    ----------
+    own
+        Variables that belong to one part, in the order of their declaration.
+    shared
+        All others.
+    labels
+        By dim of a shared variable its labels in all parts together, or its size.
+    places
+        By part and dim of a shared variable, the place of each of the part's labels in `labels`;
+        dims that have the same labels in the same order are left out.
+    """
+
+    own: tuple[str, ...]
+    shared: tuple[str, ...]
+    labels: dict[str, Labels]
+    places: tuple[dict[str, Ints], ...]
+
+    @classmethod
+    def of(
+        cls,
+        parts: Sequence[PartDims],
+        own: Collection[str] | None = None,
+        shared: Collection[str] | None = None,
+    ) -> Sharing:
+        """Find which variables are shared, or refuse a network that cannot be divided."""
+        check_alike(parts)
+        first = parts[0]
+        names = _named(first, own, "own"), _named(first, shared, "shared")
+        if names[0] is not None and names[1] is not None and names[0] & names[1]:
+            both = sorted(names[0] & names[1])
+            raise ModelError(f"own and shared both name {shown(both)}")
+        if names[0] is not None:
+            found = names[0]
+        elif names[1] is not None:
+            found = set(first.hidden) - names[1]
+        else:
+            found = find_own(parts)
+        for name, shape in first.hidden.items():
+            above = [p for p in shape.parents if p in found]
+            if above and name not in found:
+                raise ModelError(
+                    f"'{name}' is shared by all parts, but depends on '{above[0]}', which belongs "
+                    f"to one part; name '{name}' in own=, or '{above[0]}' in shared="
+                )
+        shared_names = tuple(name for name in first.hidden if name not in found)
+        if not shared_names:
+            raise ModelError(
+                "every hidden variable belongs to one part, so the parts have nothing to learn "
+                "from each other; fit each part by itself"
+            )
+        dims = list(dict.fromkeys(d for name in shared_names for d in first.hidden[name].dims))
+        check_disjoint(parts, {d for n in found for d in first.hidden[n].dims} - set(dims))
+        labels: dict[str, Labels] = {}
+        places: list[dict[str, Ints]] = [{} for _ in parts]
+        for dim in dims:
+            labels[dim] = _united(parts, dim, places)
+        return cls(tuple(n for n in first.hidden if n in found), shared_names, labels, tuple(places))
+
+
+def check_alike(parts: Sequence[PartDims]) -> None:
+    """Refuse parts whose networks differ in more than their rows and elements."""
+    first = parts[0]
+    for part in parts[1:]:
+        for mine, yours in ((part.hidden, first.hidden), (part.observed, first.observed)):
+            for name in {**mine, **yours}:
+                if name not in mine or name not in yours:
+                    lacking = part.name if name not in mine else first.name
+                    raise ModelError(
+                        f"all parts must declare the same network, but '{name}' is missing (or "
+                        f"hidden in one and observed in the other) in part {lacking}"
+                    )
+                for what, here, there in zip(
+                    VariableShape._fields, mine[name], yours[name], strict=True
+                ):
+                    if here != there:
+                        raise ModelError(
+                            f"all parts must declare the same network, but the {what} of '{name}' "
+                            f"is {here} in part {part.name} and {there} in part {first.name}"
+                        )
+
+
+def _named(part: PartDims, given: Collection[str] | None, what: str) -> set[str] | None:
+    """Return the hidden variables that a user named, by their names or by a dim."""
+    if given is None:
+        return None
+    names = [given] if isinstance(given, str) else list(given)
+    found: set[str] = set()
+    for name in names:
+        by_dim = {v for v, shape in part.hidden.items() if name in shape.dims}
+        if name in part.hidden:
+            found.add(name)
+        elif by_dim:
+            found |= by_dim
+        else:
+            raise ModelError(
+                f"{what} names {shown(name)}, which is no hidden variable and no dimension of one; "
+                f"the hidden variables are {list(part.hidden)}"
+            )
+    return found
+
+
+def find_own(parts: Sequence[PartDims]) -> set[str]:
+    """Return the variables that belong to one part, found from dims and labels."""
+    first = parts[0]
+    if len(parts) == 1:
+        return set(first.local)
+    divided, unclear = set[str](), set[str]()
+    for dim in first.labels:
+        every = [part.labels.get(dim, 0) for part in parts]
+        if all(isinstance(labels, int) for labels in every):
+            if len(set(every)) > 1:  # type: ignore[arg-type]
+                divided.add(dim)
+            elif dim in first.keyed or dim in first.rows:
+                unclear.add(dim)
+        elif any(isinstance(labels, int) for labels in every):
+            raise ModelError(f"dimension '{dim}' has labels in some parts and none in others")
+        elif is_disjoint(every):  # type: ignore[arg-type]
+            divided.add(dim)
+    own: set[str] = set()
+    local = frozenset.intersection(*(part.local for part in parts))
+    for name, shape in first.hidden.items():  # parents are declared before their children
+        per_row = name in local and set(shape.dims) & first.rows and not set(shape.dims) & first.keyed
+        if set(shape.dims) & divided or set(shape.parents) & own or per_row:
+            own.add(name)
+        elif set(shape.dims) & unclear:
+            dim = next(d for d in shape.dims if d in unclear)
+            raise ModelError(
+                f"cannot tell whether the {first.labels[dim]} elements of '{dim}' are the same in "
+                f"every part or others in each; give their labels in coords, or name '{name}' in "
+                "own= or shared="
+            )
+    return own
+
+
+def is_disjoint(every: Sequence[NDArray[Any]]) -> bool:
+    """Return whether no label is in two parts."""
+    if len({labels.dtype.kind for labels in every}) == 1 and every[0].dtype != object:
+        joined = np.concatenate(every)
+        return len(np.unique(joined)) == len(joined)
+    return len({label for labels in every for label in labels}) == sum(map(len, every))
+
+
+def check_disjoint(parts: Sequence[PartDims], dims: Collection[str]) -> None:
+    """Refuse an element of an own variable that is in two parts."""
+    for dim in sorted(dims):
+        every = [part.labels[dim] for part in parts]
+        arrays = [labels for labels in every if not isinstance(labels, int)]
+        if len(arrays) < len(every) or len(every) == 1 or is_disjoint(arrays):
+            continue
+        seen: dict[Any, str] = {}
+        for part, labels in zip(parts, arrays, strict=True):
+            for label in labels.tolist():
+                if label in seen:
+                    raise ModelError(
+                        f"{shown(label)} of dimension '{dim}' is in part {seen[label]} and in part "
+                        f"{part.name}, but its variables belong to one part; put all of its rows "
+                        f"into one part, or name the variables in shared="
+                    )
+                seen[label] = part.name
+
+
+def _united(parts: Sequence[PartDims], dim: str, places: list[dict[str, Ints]]) -> Labels:
+    """Return all labels along a dim, and note the place of each part's."""
+    first = parts[0].labels[dim]
+    if isinstance(first, int):
+        for part in parts[1:]:
+            if not isinstance(part.labels[dim], int) or part.labels[dim] != first:
+                raise ModelError(
+                    f"dimension '{dim}' has {first} elements in part {parts[0].name} and others in "
+                    f"part {part.name}; give its labels in coords, so that it is known which are "
+                    "the same"
+                )
+        return first
+    known: dict[Any, int] | None = None
+    for part, noted in zip(parts, places, strict=True):
+        labels = part.labels[dim]
+        if isinstance(labels, int):
+            raise ModelError(f"dimension '{dim}' has labels in some parts and none in others")
+        if known is None and np.array_equal(labels, first):
+            continue
+        if known is None:
+            known = {label: place for place, label in enumerate(first.tolist())}
+        noted[dim] = np.array(
+            [known.setdefault(label, len(known)) for label in labels.tolist()], dtype=np.int64
+        )
+    if known is None:
+        return first
+    if len(known) > len(first):
+        for noted in places:
+            noted.setdefault(dim, np.arange(len(first)))
+    return as_labels(list(known))
+
+
+def element_places(
+    dims: Sequence[str], sizes: Sequence[int], whole: Sequence[int], places: Mapping[str, Ints]
+) -> Ints | None:
+    """Return the place of each element of a part's variable among all; None if all are the same.
+
+    `sizes` and `whole` are the lengths of its plate in the part and in all parts together.
+    """
+    if not any(dim in places for dim in dims):
+        return None
+    found = np.zeros(1, dtype=np.int64)
+    for dim, size, length in zip(dims, sizes, whole, strict=True):
+        along = places.get(dim, np.arange(size))
+        found = (found[:, None] * length + along).ravel()
+    return found

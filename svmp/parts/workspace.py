@@ -1,0 +1,167 @@
+"""The parts of a fit as the coordinator sees them: what they count, and how they are asked.
+
+Sums are added in a fixed order: within a group of parts where the group is, then group after group
+here. So bits do not depend on where or when a group is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from svmp.families.family import Array
+from svmp.network.beliefs import Beliefs
+from svmp.network.grid import Ints
+from svmp.parts import tasks
+from svmp.parts.context import Context, Job, Own, SharedQ, Visited
+from svmp.parts.schedule import Visit
+
+Result = TypeVar("Result")
+
+
+class Executor(Protocol):
+    """Runs tasks where the parts are."""
+
+    def run(
+        self,
+        task: Callable[..., Result],
+        context: Context,
+        shared: SharedQ,
+        jobs: Sequence[Job],
+        *arguments: Any,
+    ) -> Iterator[Result]:
+        """Yield `task(context, shared, job, *arguments)` of each job, in their order."""
+        ...
+
+
+class Local:
+    """Runs tasks in this process, one after the other."""
+
+    def run(
+        self,
+        task: Callable[..., Result],
+        context: Context,
+        shared: SharedQ,
+        jobs: Sequence[Job],
+        *arguments: Any,
+    ) -> Iterator[Result]:
+        for job in jobs:
+            yield task(context, shared, job, *arguments)
+
+
+@dataclass(frozen=True, eq=False)
+class Workspace:
+    """The parts of a fit, and where they are computed with.
+
+    Attributes
+    ----------
+    context, executor
+        How to load parts, and where.
+    sizes
+        Number of observed rows of each part.
+    shapes
+        By part that has rows, the shape of the plate of each own variable.
+    stored
+        The own variables whose q is kept.
+    groups
+        Group of each part: its sums are added up before those of different groups are.
+    """
+
+    context: Context
+    executor: Executor
+    sizes: Ints
+    shapes: dict[int, dict[str, tuple[int, ...]]]
+    stored: tuple[str, ...]
+    groups: Ints
+
+    @property
+    def any_name(self) -> str:
+        """A variable in whose name rows are counted."""
+        sharing = self.context.sharing
+        return (*sharing.own, *sharing.shared)[0]
+
+    def slices(self, name: str) -> dict[int, slice]:
+        """Return by part where its elements are among those of all parts."""
+        found, begin = {}, 0
+        for number, shapes in self.shapes.items():
+            end = begin + int(np.prod(shapes[name], dtype=np.int64))
+            found[number] = slice(begin, end)
+            begin = end
+        return found
+
+    def shared_q(self, q: Beliefs) -> SharedQ:
+        """Return q of the shared variables."""
+        names = self.context.sharing.shared
+        return SharedQ({n: q.natural[n] for n in names}, {n: q.moments[n] for n in names})
+
+    def jobs(self, q: Beliefs | None, parts: Ints) -> list[Job]:
+        """Return the visits of some parts, a job for each group, with q of their own variables."""
+        some = [int(p) for p in parts if int(p) in self.shapes]
+        jobs: list[Job] = []
+        where = {name: self.slices(name) for name in self.stored} if q is not None else {}
+        for group in dict.fromkeys(int(self.groups[p]) for p in some):
+            numbers = tuple(p for p in some if self.groups[p] == group)
+            own = None
+            if q is not None and self.context.keeps:
+                own = {p: {n: q.natural[n][at[p]] for n, at in where.items()} for p in numbers}
+            jobs.append(Job(numbers, None, own))
+        after = [job.numbers[0] for job in (*jobs[1:], *jobs[:1])]
+        return [job._replace(then=then) for job, then in zip(jobs, after, strict=True)]
+
+    def run(
+        self, task: Callable[..., Result], q: Beliefs, parts: Ints, *arguments: Any
+    ) -> Iterator[Result]:
+        """Run a task on some parts, a result for each group."""
+        jobs = self.jobs(q, parts)
+        return self.executor.run(task, self.context, self.shared_q(q), jobs, *arguments)
+
+    def visit(self, q: Beliefs, parts: Ints, visit: Visit, count: bool = False) -> Visited:
+        """Visit parts; return the totals of what they were asked for, and keep their new q."""
+        total: Visited | None = None
+        own: dict[int, Own] = {}
+        for found in self.run(tasks.visit_parts, q, parts, visit, count):
+            own |= found.own
+            if total is None:
+                total = found
+                continue
+            for mine, more in zip(total.totals, found.totals, strict=True):
+                mine += more
+            for name, more in found.children.items():
+                total.children[name][:] += more
+            total = total._replace(accesses=total.accesses + found.accesses)
+        assert total is not None
+        self.keep(q, own)
+        return total
+
+    def keep(self, q: Beliefs, own: Mapping[int, Own]) -> None:
+        """Write the q of own variables to the q of all parts."""
+        for name in self.stored:
+            where = self.slices(name)
+            for number, arrays in own.items():
+                if not np.shares_memory(q.natural[name], arrays[name]):
+                    q.natural[name][where[number]] = arrays[name]
+        q.version += 1
+
+    def bound(self, q: Beliefs) -> dict[str, float]:
+        """Return the terms of own and observed variables in the bound, added in part order."""
+        terms: dict[str, float] = {}
+        for found in self.run(tasks.bound_parts, q, np.arange(len(self.sizes))):
+            for part in found.values():
+                for name, term in part.items():
+                    terms[name] = terms.get(name, 0.0) + term
+        return terms
+
+    def finish(self, q: Beliefs) -> None:
+        """Set own elements without observed descendants to the prior given their parents' q."""
+        if self.stored:
+            for found in self.run(tasks.finish_parts, q, np.arange(len(self.sizes))):
+                self.keep(q, found)
+
+    def implicit(self, q: Beliefs, name: str) -> Array:
+        """Return the natural parameters of an own variable that is not stored, of all parts."""
+        everything = np.arange(len(self.sizes))
+        found = self.run(tasks.implicit_of_parts, q, everything, name)
+        return np.concatenate([array for group in found for array in group.values()])
