@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 import svmp
 from svmp.inference.engine import step
 from svmp.inference.info import Info
@@ -79,4 +77,4 @@ def message_sum(network: Network, q: Beliefs, rows: Draw, name: str, elements: I
     """Return lambda_temp of some elements, and the number of rows read."""
     updater = PlainUpdater.of(network, name)
     sums, accesses = updater.message_sum(q, rows, elements)
-    return Target(updater.solve(sums, np.array(network.prior(q, name, elements))), accesses)
+    return Target(network.prior(q, name, elements) + sums, accesses)

@@ -18,10 +18,11 @@ from svmp.inference.methods.method import check_order
 from svmp.inference.program_summary import ProgramSummary, VariableUpdater
 from svmp.inference.steps import Constant, Policy
 from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.block_sums import block_updater
 from svmp.inference.updaters.categorical import ImplicitUpdater, TopicUpdater
 from svmp.inference.updaters.groups import DocumentsUpdater, GroupsUpdater
 from svmp.inference.updaters.joint import JointUpdater
-from svmp.inference.updaters.linear_block import LinearBlockUpdater, find_blocks
+from svmp.inference.updaters.linear_block import find_blocks
 from svmp.inference.updaters.multilinear import MultilinearUpdater
 from svmp.inference.updaters.setup import Setup
 from svmp.inference.updaters.updater import Change, Term, Updater
@@ -63,10 +64,10 @@ def linear_block(setup: Setup, name: str) -> Offer:
     """Offer the joint solution of intercepts, slopes and group effects."""
     if not (setup.method.joint and setup.method.unit_steps):
         return "the method updates one variable after the other"
-    block = find_blocks(setup.network).get(name)
+    block = find_blocks(setup.network, setup.apart).get(name)
     if block is None:
         return "it is in no linear block"
-    return LinearBlockUpdater(block, {n: setup.term(n) for n in block.starts})
+    return block_updater(block, {n: setup.term(n) for n in block.starts})
 
 
 def implicit(setup: Setup, name: str) -> Offer:
@@ -177,6 +178,7 @@ class Program:
         policy: Policy = UNIT,
         seed: int = 0,
         stored: Collection[str] = (),
+        apart: Collection[str] = (),
     ) -> Program:
         """Choose the updater of each hidden variable.
 
@@ -190,8 +192,10 @@ class Program:
             The steps, and the seed of the rows that are drawn.
         stored
             Variables whose q must be stored, because the user gave their starting values.
+        apart
+            Variables that are own to a part of the rows: they are not solved jointly with others.
         """
-        setup = Setup(network, method, policy, kernels, stored)
+        setup = Setup(network, method, policy, kernels, stored, frozenset(apart))
         chosen: dict[str, Updater] = {}
         for name in turns(network, method):
             if name not in chosen:
@@ -206,7 +210,13 @@ class Program:
         """Return the same program with another step policy."""
         s = self.setup
         return Program.of(
-            s.network, s.method, s.kernels, policy=policy, seed=self.seed, stored=s.stored
+            s.network,
+            s.method,
+            s.kernels,
+            policy=policy,
+            seed=self.seed,
+            stored=s.stored,
+            apart=s.apart,
         )
 
     @property

@@ -16,6 +16,7 @@ from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.plain import MessageSum, Tangents
+from svmp.inference.updaters.solver import PlainSolver, Solver
 from svmp.inference.updaters.updater import (
     NO_ELEMENTS,
     NO_NATURAL,
@@ -136,11 +137,9 @@ class TopicUpdater(SummingUpdater):
         edge, sums = self.network.edges[self.name][0], self.implicit.sums(q, rows)
         return self.loops.message(q, sums, edge, np.arange(edge.parent.size))
 
-    def prior(self, q: Beliefs) -> Array:
-        return self.network.hidden[self.name].conditional.to_children(q)
-
-    def solve(self, sums: Array, prior: Array) -> Array:
-        return prior + sums
+    @property
+    def solver(self) -> Solver:
+        return PlainSolver.of(self.name, self.network.hidden[self.name].family.size)
 
     def bound_term(self, q: Beliefs) -> dict[str, float]:
         return {self.name: self.term(q)}

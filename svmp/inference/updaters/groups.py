@@ -64,7 +64,7 @@ class GroupsUpdater(Updater):
                 tangents = updater.tangents(q, rows, groups)
                 for elements in groups:
                     sums, read = updater.message_sum(q, rows, elements, tangents)
-                    target = updater.solve(sums, self.network.prior(q, name, elements))
+                    target = self.network.prior(q, name, elements) + sums
                     change = optimise(self.network, q, name, elements, target)
                     moved += np.bincount(grouping.group[name][elements], change, grouping.count)
                     accesses += read

@@ -3,11 +3,14 @@
 The factors of a user are co-parents of the same ratings. Given all else, the optimal mean of each
 (equation (6) of the paper) is linear in the means of the others, so the limit of coordinate ascent
 over them is the solution of one small linear system, for which the rows are read once.
+
+The sums of the K elements in one sum are a line: the matrix between them (lower triangle, without
+the diagonal), their linear messages if the means of the others were 0, and their precisions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +19,8 @@ from svmp.families.family import Array, stack
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.plain import PlainUpdater
-from svmp.inference.updaters.updater import Change, Updater, blend
+from svmp.inference.updaters.solver import LineSolver, Solver, split_key
+from svmp.inference.updaters.updater import Change, SummingUpdater, Updater, blend
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK
 from svmp.network.edge import Edge
@@ -59,31 +63,37 @@ class JointUpdater(Updater):
             return None
         every = np.arange(variable.size)
         order = np.lexsort((reader.inner_of(every), reader.base_of(every)))
-        return cls(plain, edges[0], terms[0], order.reshape(-1, terms[0].scope.inner.size))
+        width = terms[0].scope.inner.size
+        elements, plate = order.reshape(-1, width), variable.plate
+        found = edges[0], terms[0], elements
+        inner = [
+            label
+            for label, i in zip(plate.labels, reader.index, strict=False)
+            if isinstance(i, str) and i in reader.carried
+        ]
+        first = plate.labels[:1] == tuple(inner[:1])
+        solver = JointSolver.of(name, width, 0 if first else plate.stride(inner[-1]))
+        if np.array_equal(solver.elements(len(elements)), elements):
+            return SummingJointUpdater(plain, *found, solver)
+        return cls(plain, *found)
 
     @property
     def names(self) -> tuple[str, ...]:
         return self.plain.names
 
     def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
-        name, width, network = self.plain.name, self.elements.shape[1], self.plain.network
+        name, network = self.plain.name, self.plain.network
         read = rows.read(name, self.elements[:, 0])
         step = rho(q, name, self.elements[:, 0], read)
         target, accesses = np.empty((*self.elements.shape, 2)), 0
-        rows_before = np.cumsum(read) * width * self.edge.conditional.components
-        for part in np.split(self.elements, np.flatnonzero(np.diff(rows_before // CHUNK)) + 1):
+        for part in self._parts(read):
             sums, count = self.plain.message_sum(q, rows, part.ravel())
             accesses += count
-            alone = self.plain.solve(sums, network.prior(q, name, part.ravel()))
-            alone = alone.reshape(*part.shape, 2)
-            between = self._between(q, rows, part)
-            means = q.moments[name][part, 0]
-            linear = alone[..., 0] + np.einsum("mkl,ml->mk", between, means)
-            precision = -2 * alone[..., 1]
-            between[:, np.arange(width), np.arange(width)] = precision
-            means = np.linalg.solve(between, linear[..., None])[..., 0]
-            target[np.searchsorted(self.elements[:, 0], part[:, 0])] = stack(
-                precision * means, -0.5 * precision
+            alone = network.prior(q, name, part.ravel()) + sums
+            between, scale = self._between(q, rows, part)
+            between *= scale[:, None, None]
+            target[np.searchsorted(self.elements[:, 0], part[:, 0])] = solve_joint(
+                between, *self._unmixed(q, part, between, alone)
             )
         natural = blend(q.natural[name][self.elements], target, step)
         yield Change(name, self.elements.ravel(), natural.reshape(-1, 2), accesses, step, read)
@@ -91,8 +101,11 @@ class JointUpdater(Updater):
     def bound_term(self, q: Beliefs) -> dict[str, float]:
         return self.plain.bound_term(q)
 
-    def _between(self, q: Beliefs, rows: Draw, part: Ints) -> Array:
-        """Return the decrease of the linear message to each element with the mean of another."""
+    def _between(self, q: Beliefs, rows: Draw, part: Ints) -> tuple[Array, Array]:
+        """Return the decrease of the linear message to each element with the mean of another.
+
+        The second array is the scale of the messages, which are summed as they are.
+        """
         conditional, variable = self.edge.conditional, self.edge.parent
         owner, which, scale = rows.rows(self.edge, part[:, 0])
         weight = -2 * conditional.to_slot(q, conditional.slot_of(variable)[0], which)[:, 1]
@@ -107,4 +120,102 @@ class JointUpdater(Updater):
             for j, right in enumerate(slopes):
                 if j != k:
                     between[:, k, j] = np.bincount(owner, weight * left * right, len(part))
-        return between * scale[:, None, None]
+        return between, scale
+
+    def _parts(self, read: Ints) -> list[Ints]:
+        """Split the sums into parts that read a limited number of rows."""
+        each = self.elements.shape[1] * self.edge.conditional.components
+        cuts = np.flatnonzero(np.diff(np.cumsum(read) * each // CHUNK)) + 1
+        return np.split(self.elements, cuts)
+
+    def _unmixed(self, q: Beliefs, part: Ints, between: Array, alone: Array) -> tuple[Array, Array]:
+        """Return the linear parameters of elements if others' means were 0, and the precisions."""
+        alone = alone.reshape(*part.shape, 2)
+        means = q.moments[self.plain.name][part, 0]
+        return alone[..., 0] + np.einsum("mkl,ml->mk", between, means), -2 * alone[..., 1]
+
+
+@dataclass(frozen=True, eq=False)
+class SummingJointUpdater(JointUpdater, SummingUpdater):
+    """A joint updater of a variable whose plate says which elements are in one sum.
+
+    Attributes
+    ----------
+    solves
+        The solver of its sums.
+    """
+
+    solves: JointSolver
+
+    @property
+    def solver(self) -> Solver:
+        return self.solves
+
+    def sums(self, q: Beliefs, rows: Draw) -> Array:
+        width, found = self.elements.shape[1], []
+        lower = np.tril_indices(width, -1)
+        for part in self._parts(rows.read(self.plain.name, self.elements[:, 0])):
+            between, _ = self._between(q, rows, part)
+            alone = self.plain.sums(q, rows, part.ravel())
+            linear, precision = self._unmixed(q, part, between, alone)
+            found.append(np.concatenate([between[:, *lower], linear, precision], axis=1))
+        return np.concatenate(found)
+
+
+@dataclass(frozen=True)
+class JointSolver(LineSolver):
+    """Solves the elements in each sum of a mean together.
+
+    Attributes
+    ----------
+    after
+        Number of elements in the axes of the plate after that of the sum; 0 if the axis of the sum
+        is the first, so that it depends on the number of elements.
+    """
+
+    after: int
+
+    @classmethod
+    def of(cls, name: str, width: int, after: int) -> JointSolver:
+        """Return the solver of a variable with `width` elements in a sum."""
+        return cls(name, width, width * (width - 1) // 2 + 2 * width, after)
+
+    def elements(self, keys: int) -> Ints:
+        after = self.after or max(keys, 1)
+        every = np.arange(keys * self.width).reshape(-1, self.width, after)
+        return every.swapaxes(1, 2).reshape(-1, self.width)
+
+    def keys_of(self, place: Ints, keys: int, total: int) -> Ints:
+        if self.after and (total % self.after or keys % self.after):
+            raise split_key(self.name)
+        lines, key = self.elements(total), np.empty(total * self.width, dtype=np.int64)
+        key[lines] = np.arange(total)[:, None]
+        own = place[self.elements(keys)]
+        found = key[own[:, 0]]
+        if (lines[found] != own).any():
+            raise split_key(self.name)
+        return found
+
+    def solve(
+        self, sums: Array, prior: Mapping[str, Array], natural: Mapping[str, Array]
+    ) -> dict[str, Array]:
+        width, elements = self.width, self.elements(len(sums))
+        cuts = np.cumsum([width * (width - 1) // 2, width])
+        lower, linear, precision = np.split(np.asarray(sums), cuts, axis=1)
+        between, (row, column) = np.zeros((len(sums), width, width)), np.tril_indices(width, -1)
+        between[:, row, column] = between[:, column, row] = lower
+        eta = np.asarray(prior[self.name])[elements]
+        found = np.empty((elements.size, 2))
+        found[elements] = solve_joint(between, eta[..., 0] + linear, precision - 2 * eta[..., 1])
+        return {self.name: found}
+
+
+def solve_joint(between: Array, linear: Array, precision: Array) -> Array:
+    """Return the natural parameters of elements whose means are solved together.
+
+    The diagonal of `between` is overwritten.
+    """
+    here = np.arange(precision.shape[1])
+    between[:, here, here] = precision
+    means = np.linalg.solve(between, linear[..., None])[..., 0]
+    return stack(precision * means, -0.5 * precision)

@@ -125,10 +125,7 @@ class LinearBlockUpdater(Updater):
         precision, means = solve_means(block, q, rows)
         for variable in block.variables:
             name, elements = variable.name, block.network.rows(variable)
-            places = block.places(variable)[elements]
-            own = precision[places[:, :, None], places[:, None, :]]
-            linear = np.einsum("eij,ej->ei", own, means[places])
-            target = np.concatenate([linear, -0.5 * own.reshape(len(own), -1)], axis=1)
+            target = natural_of(precision, means, block.places(variable)[elements])
             read = rows.read(name, elements)
             step = rho(q, name, elements, read, target)
             natural = blend(q.natural[name][elements], target, step)
@@ -187,25 +184,34 @@ class Design:
         return found
 
 
-def find_blocks(network: Network) -> dict[str, LinearBlock]:
+def find_blocks(network: Network, apart: frozenset[str] = frozenset()) -> dict[str, LinearBlock]:
     """Return the block of each variable that is in one; blocks are cached in the network.
 
-    Where there are too many unknowns for a block, variables with fewer elements have precedence.
+    Where there are too many unknowns for a block, variables with fewer elements have precedence. No
+    block has variables that are in `apart` and others that are not.
     """
-    blocks: dict[str, LinearBlock] | None = network.derived.get("blocks")
+    blocks: dict[str, LinearBlock] | None = network.derived.get(("blocks", apart))
     if blocks is None:
-        blocks = {}
-        for group in connected(network, [v for v in network.hidden.values() if fits(network, v)]):
-            chosen, size = set(), 0
-            for variable in sorted(group, key=unknowns):
-                size += unknowns(variable)
-                chosen |= {variable.name} if size <= LARGEST else set()
-            for part in connected(network, [v for v in group if v.name in chosen]):
-                if share_rows(network, part):
-                    block = LinearBlock.of(network, part)
-                    blocks |= {v.name: block for v in part}
-        network.derived["blocks"] = blocks
+        blocks = network.derived["blocks", apart] = {}
+        fitting = [v for v in network.hidden.values() if fits(network, v)]
+        for own in (True, False):
+            side = [v for v in fitting if (v.name in apart) == own]
+            for part in chosen_parts(network, side):
+                block = LinearBlock.of(network, part)
+                blocks |= {v.name: block for v in part}
     return blocks
+
+
+def chosen_parts(network: Network, variables: list[Variable]) -> Iterator[list[Variable]]:
+    """Yield the variables of each block, of those that fit into one."""
+    for group in connected(network, variables):
+        chosen, size = set(), 0
+        for variable in sorted(group, key=unknowns):
+            size += unknowns(variable)
+            chosen |= {variable.name} if size <= LARGEST else set()
+        for part in connected(network, [v for v in group if v.name in chosen]):
+            if share_rows(network, part):
+                yield part
 
 
 def unknowns(variable: Symbol) -> int:
@@ -303,6 +309,28 @@ def quadratic(q: Beliefs, table: Conditional, rows: Ints) -> tuple[Array, Array]
     return weight, message[:, 0] - weight * mean
 
 
+def add_rows(design: Design, q: Beliefs, gradient: Array, precision: Array) -> list[Array]:
+    """Add the rows of a table to g and A, in place; return w of each of its blocks of rows."""
+    tau, weights = design.table.slots.get("tau"), []
+    alike = tau is not None and not tau.varies
+    for rows, x in design.parts(q):
+        weight, pull = quadratic(q, design.table, rows)
+        weights.append(weight)
+        gradient += x.T @ pull
+        if not alike:
+            precision += weighted_gram(x, weight)
+    if alike and len(design.rows):
+        precision += weights[-1][0] * design.gram(q)
+    return weights
+
+
+def natural_of(precision: Array, means: Array, places: Ints) -> Array:
+    """Return the natural parameters of elements, given A, all means, and their unknowns."""
+    own = precision[places[:, :, None], places[:, None, :]]
+    linear = np.einsum("eij,ej->ei", own, means[places])
+    return np.concatenate([linear, -0.5 * own.reshape(len(own), -1)], axis=1)
+
+
 def solve_means(block: LinearBlock, q: Beliefs, draw: Draw) -> tuple[Array, Array]:
     """Return A and the optimal means, given all other variables.
 
@@ -312,18 +340,9 @@ def solve_means(block: LinearBlock, q: Beliefs, draw: Draw) -> tuple[Array, Arra
     """
     designs = [block.design(draw, table) for table in block.tables]
     means, gradient, precision = prior_of_vectors(block, q)
-    own, weights = precision.copy(), []
+    own, weights = precision.copy(), list[Array]()
     for design in designs:
-        tau = design.table.slots.get("tau")
-        alike = tau is not None and not tau.varies
-        for rows, x in design.parts(q):
-            weight, pull = quadratic(q, design.table, rows)
-            weights.append(weight)
-            gradient += x.T @ pull
-            if not alike:
-                precision += weighted_gram(x, weight)
-        if alike and len(design.rows):
-            precision += weights[-1][0] * design.gram(q)
+        weights += add_rows(design, q, gradient, precision)
     barren = precision.diagonal() == 0  # in no row that counts: they do not move
     precision[barren, barren] = own[barren, barren] = 1.0
 

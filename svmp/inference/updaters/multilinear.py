@@ -14,8 +14,10 @@ from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.plain import ONE, MessageSum, Tangents
+from svmp.inference.updaters.solver import LineSolver, MultilinearSolver, Places, VectorSolver
 from svmp.inference.updaters.updater import Change, SummingUpdater, Term
 from svmp.kernels.multilinear.updater import Multilinear
+from svmp.kernels.vectors.updater import Vectors
 from svmp.network.beliefs import Beliefs
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
@@ -71,22 +73,27 @@ class MultilinearUpdater(SummingUpdater):
         elements = (first[:, None] + np.arange(width)).ravel()
         yield Change(self.name, elements, natural[elements], accesses, *noted)
 
+    @property
+    def solver(self) -> LineSolver:
+        width = self.loops.place(self.name)[2]
+        if isinstance(self.loops, Vectors):
+            return VectorSolver.of(self.name, width)
+        return MultilinearSolver.of(self.name, width, self.joint)
+
     def sums(self, q: Beliefs, rows: Draw) -> Array:
-        work = rows.work(self.loops, self.name)
-        found = self.loops.sums(q, self.name, work)
-        if len(found) == len(work.keyed.keys):
-            return found
-        sums = np.zeros((len(work.keyed.keys), *found.shape[1:]))
-        sums[work.keys] = found
-        return sums
+        """Return the sums of each key; rows of a logit have their tangents at q."""
+        total = self.solver.empty({self.name: self.network.hidden[self.name].size})
+        self.add_sums(q, rows, total, {self.name: None})
+        return total
 
-    def prior(self, q: Beliefs) -> Array:
-        width = self.loops.operand(self.name).width
-        return self.prior_of(q, np.arange(0, self.network.hidden[self.name].size, width), width)
-
-    def solve(self, sums: Array, prior: Array) -> Array:
-        """Return lambda_temp of every element; those of a key are solved together."""
-        return self.loops.solve(self.name, sums, prior)
+    def add_sums(self, q: Beliefs, rows: Draw, total: Array, places: Places) -> None:
+        work, solver = rows.work(self.loops, self.name), self.solver
+        at = solver.key_places(places[self.name], len(work.keyed.keys), len(total))
+        flags, lines = total.flags, total.shape[1:] == (solver.numbers,)
+        if total.dtype == np.float64 and flags.c_contiguous and flags.writeable and lines:
+            self.loops.add_sums(q, self.name, work, at[work.keys], total)
+        else:
+            solver.add(total, self.sums(q, rows), places)
 
     def prior_of(self, q: Beliefs, first: Ints, width: int) -> Array:
         """Return eta_i of each element of each key, or of one key if all keys have the same."""

@@ -19,6 +19,7 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.solver import PlainSolver, Solver
 from svmp.inference.updaters.updater import Change, SummingUpdater, Term, blend
 from svmp.network.beliefs import Beliefs
 from svmp.network.edge import Edge
@@ -117,7 +118,7 @@ class PlainUpdater(SummingUpdater):
         local = self.name in rows.locals
         for elements in groups:
             sums, accesses = self.message_sum(q, rows, elements, tangents)
-            target = self.solve(sums, self.network.prior(q, self.name, elements))
+            target = self.network.prior(q, self.name, elements) + sums
             read = rows.read(self.name, elements)
             step = rho(q, self.name, elements, read, target)
             natural = blend(q.natural[self.name][elements], target, step)
@@ -136,18 +137,22 @@ class PlainUpdater(SummingUpdater):
             accesses += found.accesses
         return total, accesses
 
-    def sums(self, q: Beliefs, rows: Draw) -> Array:
-        every = np.arange(self.network.hidden[self.name].size)
-        total = np.zeros((len(every), self.network.hidden[self.name].family.size))
+    @property
+    def solver(self) -> Solver:
+        return PlainSolver.of(self.name, self.network.hidden[self.name].family.size)
+
+    def sums(self, q: Beliefs, rows: Draw, elements: Ints | None = None) -> Array:
+        """Return the summed messages of the rows drawn to each element, or to some elements.
+
+        Elements that share rows must be updated in turn, each set of `network.groups` from sums
+        that are made after the one before. The tangents of convex bounds are those at q.
+        """
+        if elements is None:
+            elements = np.arange(self.network.hidden[self.name].size)
+        total = np.zeros((len(elements), self.network.hidden[self.name].family.size))
         for messages in self.messages:
-            total += messages(q, rows, every, NONE).total
+            total += messages(q, rows, elements, NONE).total
         return total
-
-    def prior(self, q: Beliefs) -> Array:
-        return self.network.hidden[self.name].conditional.to_children(q)
-
-    def solve(self, sums: Array, prior: Array) -> Array:
-        return prior + sums
 
     def tangents(self, q: Beliefs, rows: Draw, groups: list[Ints]) -> dict[str, Array]:
         """Return the points of contact of convex bounds, if some elements share rows."""

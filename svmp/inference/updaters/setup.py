@@ -45,6 +45,8 @@ class Setup:
         Whether compiled loops may be used.
     stored
         Variables whose q must be stored, because the user gave their starting values.
+    apart
+        Variables that are not solved jointly with others: those that are own to a part of the rows.
     """
 
     network: Network
@@ -52,6 +54,7 @@ class Setup:
     policy: Policy
     kernels: bool = True
     stored: Collection[str] = ()
+    apart: frozenset[str] = frozenset()
 
     @cached_property
     def loops(self) -> dict[str, Multilinear]:

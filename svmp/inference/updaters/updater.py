@@ -17,6 +17,7 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.solver import Places, Solver
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 
@@ -89,20 +90,21 @@ class Updater(ABC):
 
 
 class SummingUpdater(Updater):
-    """An updater of one variable whose messages reduce to sums over rows.
+    """An updater of variables whose messages reduce to sums over rows.
 
     The sums of disjoint sets of rows add, wherever the rows are: in files, on other machines, from
-    another day. `solve` then returns lambda_temp as if all rows had been read together.
+    another day. Its solver then returns lambda_temp as if all rows had been read together.
     """
+
+    @property
+    @abstractmethod
+    def solver(self) -> Solver:
+        """The solver of its sums, which knows nothing of the rows."""
 
     @abstractmethod
     def sums(self, q: Beliefs, rows: Draw) -> Array:
-        """Return the sums over the rows drawn, as they are, for every element or every key."""
+        """Return the sums over the rows drawn, as they are, in the layout of the solver."""
 
-    @abstractmethod
-    def prior(self, q: Beliefs) -> Array:
-        """Return eta_i of every element, or of one key if all keys have the same."""
-
-    @abstractmethod
-    def solve(self, sums: Array, prior: Array) -> Array:
-        """Return lambda_temp of every element from sums and the prior."""
+    def add_sums(self, q: Beliefs, rows: Draw, total: Array, places: Places) -> None:
+        """Add the sums over the rows drawn to a total, in place, as `Solver.add` does."""
+        self.solver.add(total, self.sums(q, rows), places)

@@ -13,11 +13,10 @@ import numpy as np
 from svmp.families.family import Array, stack
 from svmp.families.normal import LOG_2PI
 from svmp.kernels.machine.threads import STREAM, share, threads_for
-from svmp.kernels.multilinear import residuals
+from svmp.kernels.multilinear import residuals, solve
 from svmp.kernels.multilinear import update as loops
 from svmp.kernels.multilinear.drawn import update_drawn
 from svmp.kernels.multilinear.loop_table import LoopOperand, LoopTable
-from svmp.kernels.multilinear.solve import solve_keys, sums_of_keys
 from svmp.kernels.multilinear.table import (
     Keyed,
     plain,
@@ -112,21 +111,20 @@ class Multilinear(LoopTable):
         mean = self.mean(q, column, self.precision, without)
         return self.rows(q, work.keyed, work.keys, column), mean
 
-    def receiver(self, name: str, keys: Ints, prior: Array) -> Receiver:
-        """Return the receiver of a unit step of all elements of a key together."""
-        return Receiver(*self.place(name), keys, ONE, ONE, plain(prior), True, True)
+    def receiver(self, name: str, keys: Ints) -> Receiver:
+        """Return the receiver of sums over the rows of some keys, which need no prior."""
+        return Receiver(*self.place(name), keys, ONE, ONE, NO_PRIOR, True, True)
 
-    def sums(self, q: Beliefs, name: str, work: Work) -> Array:
-        """Return the sums over the rows of each key; sums of disjoint sets of rows add."""
-        to = self.receiver(name, work.keys, NO_PRIOR)
-        return sums_of_keys(to, *self.reading(q, name, work))
+    def line_size(self, name: str) -> int:
+        """Return how many numbers the sums of a key of a variable have."""
+        return solve.line_size(self.place(name)[2])
 
-    def solve(self, name: str, sums: Array, prior: Array) -> Array:
-        """Return lambda_temp of all elements from the sums of all keys, jointly for each key."""
-        to = self.receiver(name, np.arange(len(sums)), prior)
-        natural, moments = np.zeros((2, len(sums) * to.width, 2))
-        solve_keys(to, sums, natural, moments)
-        return natural
+    def add_sums(self, q: Beliefs, name: str, work: Work, places: Ints, total: Array) -> None:
+        """Add the sums over the rows of each key to its line of a total, all different."""
+        to = self.receiver(name, work.keys)
+        rows, mean = self.reading(q, name, work)
+        with threads_for(self.accesses(self.operand(name), work)):
+            solve.add_to_keys(to, rows, mean, places, total)
 
     def update(
         self,

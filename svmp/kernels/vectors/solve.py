@@ -1,7 +1,8 @@
-"""Updates in two halves: messages of rows, which add over disjoint parts, and their solution.
+"""Updates in two halves: sums over rows, which add over disjoint parts, and their solution.
 
-The sums of a key are the summed messages of its rows to (x, x x^T), K + K^2 numbers in double
-precision. Rows may be split in any way: the sums of the parts are added, and `solve_keys` then does
+The sums of a key are one line in double precision, with slopes a and weights w: sum w E[a] (y -
+E[rest]), then the diagonal and then the upper triangle of sum w E[a a^T], K + K (K + 1) / 2 numbers
+in all. Rows may be split in any way: the sums of the parts are added, and `solve_keys` then does
 what `update` does with all rows, up to rounding.
 """
 
@@ -12,6 +13,7 @@ import numpy as np
 from svmp.families.family import Array, Bools
 from svmp.kernels.machine.compiling import CHUNK, bare, claim, shared
 from svmp.kernels.machine.threads import share
+from svmp.kernels.multilinear.table import plain
 from svmp.kernels.multilinear.terms import LoopRows, Mean, Receiver
 from svmp.kernels.vectors.update import (
     LONG,
@@ -23,73 +25,88 @@ from svmp.kernels.vectors.update import (
 )
 from svmp.network.grid import Ints
 
+ONE = np.ones(1)
+
+
+def line_size(width: int) -> int:
+    """Return how many numbers the sums of a key with K = `width` have.
+
+    >>> line_size(1), line_size(32)
+    (2, 560)
+    """
+    return width + width * (width + 1) // 2
+
 
 def sums_of_keys(to: Receiver, rows: LoopRows, mean: Mean) -> Array:
-    """Return the summed messages of the rows of each key, with the noise precision in them."""
-    out = np.empty((len(to.keys), to.width + to.width**2))
-    share(write_sums, to, rows, mean, out)
+    """Return the sums over the rows of each key, with the noise precision in them."""
+    total = np.zeros((len(to.keys), line_size(to.width)))
+    add_to_keys(to, rows, mean, np.arange(len(to.keys)), total)
+    return total
+
+
+def add_to_keys(to: Receiver, rows: LoopRows, mean: Mean, places: Ints, total: Array) -> None:
+    """Add the sums over the rows of each key to its line of a total.
+
+    No two keys have the same place. The sums of the rows are made first, so that the bits are those
+    of an array of sums that is added to the total.
+    """
+    share(add_claimed, to, rows, mean, places, total)
     for m in np.flatnonzero(rows.end - rows.begin > LONG):
         sums = sums_of_long(to, int(m), rows, mean)
-        write_message(sums, to.width, int(mean.width[to.term]), out[m])
-    return out
+        add_line(sums, to.width, int(mean.width[to.term]), total[places[m]])
 
 
-def solve_keys(to: Receiver, messages: Array, natural: Array, moments: Array) -> Bools:
-    """Update each key from its messages, in place; return which are proper MvNormals."""
+def solve_keys(to: Receiver, sums: Array, natural: Array, moments: Array) -> Bools:
+    """Update each key from its sums, in place; return which are proper MvNormals."""
     sound = np.ones(len(to.keys), dtype=bool)
-    share(solve_claimed, to, messages, natural, moments, sound)
+    share(solve_claimed, to, sums, natural, moments, sound)
     return sound
 
 
-@bare
-def write_message(sums: Array, width: int, padded: int, out: Array) -> None:
-    """Write the message (linear, -square / 2) of a key's sums."""
-    place = 2 * padded
-    for k in range(width):
-        out[k] = sums[k]
-        out[width + k * width + k] = -0.5 * sums[padded + k]
-        for j in range(k + 1, width):
-            out[width + k * width + j] = out[width + j * width + k] = -0.5 * sums[place]
-            place += 1
+def solve_sums(sums: Array, prior: Array, natural: Array, width: int) -> Array:
+    """Return lambda_temp of all elements from their sums."""
+    found = np.array(natural, dtype=np.float64, order="C")
+    to = Receiver(0, 0, width, np.arange(len(sums)), ONE, ONE, plain(prior), False, True)
+    solve_keys(to, plain(sums), found, np.zeros((0, 0)))  # moments are left as they are
+    return found
 
 
 @bare
-def read_message(message: Array, width: int, sums: Array) -> None:
-    """Write the sums of a message, without padding."""
-    place = 2 * width
+def add_line(sums: Array, width: int, padded: int, line: Array) -> None:
+    """Add the sums of a key, without padding, to its line of a total."""
     for k in range(width):
-        sums[k] = message[k]
-        sums[width + k] = -2 * message[width + k * width + k]
-        for j in range(k + 1, width):
-            sums[place] = -2 * message[width + k * width + j]
-            place += 1
+        line[k] += sums[k]
+    for k in range(width):
+        line[width + k] += sums[padded + k]
+    for j in range(width * (width - 1) // 2):
+        line[2 * width + j] += sums[2 * padded + j]
 
 
 @shared
-def write_sums(taken: Ints, to: Receiver, rows: LoopRows, mean: Mean, out: Array) -> None:
-    """Write the messages of all keys but long ones."""
+def add_claimed(
+    taken: Ints, to: Receiver, rows: LoopRows, mean: Mean, places: Ints, total: Array
+) -> None:
+    """Add the sums of all keys but long ones; keys without rows are not touched."""
     scratch, padded = scratch_for(mean, to), mean.width[to.term]
     first = claim(taken, CHUNK)
     while first < len(to.keys):
         for m in range(first, min(first + CHUNK, len(to.keys))):
             begin, end = rows.begin[m], rows.end[m]
-            if end - begin <= LONG:
+            if 0 < end - begin <= LONG:
                 add_rows(mean, rows, to, m, begin, end, scratch, scratch.sums)
-                write_message(scratch.sums, to.width, padded, out[m])
+                add_line(scratch.sums, to.width, padded, total[places[m]])
         first = claim(taken, CHUNK)
 
 
 @shared
 def solve_claimed(
-    taken: Ints, to: Receiver, messages: Array, natural: Array, moments: Array, sound: Bools
+    taken: Ints, to: Receiver, lines: Array, natural: Array, moments: Array, sound: Bools
 ) -> None:
-    """Update the keys that this thread claims from their messages."""
+    """Update the keys that this thread claims from their sums."""
     width, system = to.width, system_for(to.width)
-    sums = np.empty(2 * width + width * (width - 1) // 2)
     first = claim(taken, CHUNK)
     while first < len(to.keys):
         for m in range(first, min(first + CHUNK, len(to.keys))):
-            read_message(messages[m], width, sums)
-            if not update_from_sums(to, m, width, sums, system, natural, moments):
+            if not update_from_sums(to, m, width, lines[m], system, natural, moments):
                 sound[m] = False
         first = claim(taken, CHUNK)

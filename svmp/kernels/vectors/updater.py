@@ -18,11 +18,10 @@ from svmp.kernels.machine.threads import STREAM, share, threads_for
 from svmp.kernels.multilinear.loop_table import LoopOperand
 from svmp.kernels.multilinear.table import Numbers, plain
 from svmp.kernels.multilinear.terms import LoopRows, Mean, Receiver
-from svmp.kernels.multilinear.updater import NO_PRIOR, Multilinear
+from svmp.kernels.multilinear.updater import Multilinear
 from svmp.kernels.multilinear.work import Work
-from svmp.kernels.vectors import terms
+from svmp.kernels.vectors import solve, terms
 from svmp.kernels.vectors import update as loops
-from svmp.kernels.vectors.solve import solve_keys, sums_of_keys
 from svmp.kernels.vectors.update import LONG
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
@@ -69,15 +68,14 @@ class Vectors(Multilinear):
         term, operand, _ = super().place(name)
         return term, operand, dimension(self.operand(name).reader.variable)
 
-    def sums(self, q: Beliefs, name: str, work: Work) -> Array:
-        to = self.receiver(name, work.keys, NO_PRIOR)
-        return sums_of_keys(to, *self.reading(q, name, work))
+    def line_size(self, name: str) -> int:
+        return solve.line_size(self.place(name)[2])
 
-    def solve(self, name: str, sums: Array, prior: Array) -> Array:
-        to = self.receiver(name, np.arange(len(sums)), prior)
-        natural, moments = np.zeros((2, *sums.shape))
-        solve_keys(to, sums, natural, moments)
-        return natural
+    def add_sums(self, q: Beliefs, name: str, work: Work, places: Ints, total: Array) -> None:
+        to = self.receiver(name, work.keys)
+        rows, mean = self.reading(q, name, work)
+        with threads_for(int(work.read.sum()) * total.shape[1] // STREAM):
+            solve.add_to_keys(to, rows, mean, places, total)
 
     def update(
         self,

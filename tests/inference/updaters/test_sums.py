@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import svmp
+from svmp.families.family import Array
 from svmp.inference.methods.draw import AllRows, with_locals
 from svmp.inference.methods.growing import Sampled
 from svmp.inference.program import Program
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.updater import SummingUpdater
+from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
 from tests.inference.tools import GALLERY, gallery
 from tests.network.tools import anywhere, optimum
@@ -46,6 +48,13 @@ def attached(network: Network, kernels: bool):
     return Program.of(network, svmp.FullVB(), kernels, stored=list(network.hidden)).attach(q)
 
 
+def solved(network: Network, updater: SummingUpdater, q: Beliefs, sums: Array) -> Array:
+    """Return lambda_temp of an updater's only variable."""
+    (name,) = updater.names
+    prior = {name: network.hidden[name].conditional.to_children(q)}
+    return updater.solver.solve(sums, prior, q.natural)[name]
+
+
 @pytest.mark.parametrize("kernels", [False, True], ids=["plain", "compiled"])
 @pytest.mark.parametrize("name", GALLERY)
 def test_sums_of_parts_add_up(name: str, kernels: bool) -> None:
@@ -63,7 +72,7 @@ def test_plain_solution_is_the_optimum(name: str) -> None:
     network = Network(gallery()[name])
     q = attached(network, kernels=False)
     for updater in summing(network, kernels=False):
-        found = updater.solve(updater.sums(q, AllRows(network)), updater.prior(q))
+        found = solved(network, updater, q, updater.sums(q, AllRows(network)))
         np.testing.assert_allclose(found, optimum(network, q, updater.names[0]), rtol=1e-9)
 
 
@@ -79,7 +88,7 @@ def test_compiled_solution_is_the_joint_update(name: str) -> None:
     for updater in compiled:
         q = program.attach(anywhere(network, 3))
         rows = AllRows(network)
-        found = updater.solve(updater.sums(q, rows), updater.prior(q))
+        found = solved(network, updater, q, updater.sums(q, rows))
         for change in updater.update(q, rows, StepRule.unit(rows)):
             program.apply(q, change)
         np.testing.assert_allclose(found, q.natural[updater.names[0]], rtol=1e-4, atol=1e-4)
@@ -95,7 +104,7 @@ def test_topics_are_solved_from_sums_of_parts() -> None:
         del q.natural[name], q.moments[name]
     program.attach(q)
     parts = sum(topics.sums(q, Part(network, 0.5, first)) for first in range(3))
-    found = topics.solve(parts, topics.prior(q))
+    found = solved(network, topics, q, parts)
     rows = AllRows(network)
     program.begin(q, rows)
     for change in topics.update(q, rows, StepRule.unit(rows)):

@@ -11,7 +11,7 @@ from svmp.families.family import Array
 from svmp.families.normal import Normal
 from svmp.kernels.machine.threads import CORES, share, use_threads
 from svmp.kernels.multilinear.slopes import padded_width
-from svmp.kernels.multilinear.solve import solve_keys, sums_of_keys
+from svmp.kernels.multilinear.solve import add_to_keys, line_size, solve_keys, sums_of_keys
 from svmp.kernels.multilinear.terms import Mean, Receiver, pack
 from svmp.kernels.multilinear.update import LONG, update_long, update_whole
 from tests.examples import natural_of
@@ -37,12 +37,12 @@ def receiver(k: int, keys: int, at_once: bool = True) -> Receiver:
 
 
 def by_numpy(rows: Example, first: Array, second: Array) -> Array:
-    keys, k = len(rows.rows.begin), first.shape[1]
-    found = np.zeros((keys, k + 2, k))
-    a, left = first[rows.item], rows.w * (rows.y - 0.3)
-    np.add.at(found[:, :k], rows.key, rows.w[:, None, None] * a[:, :, None] * a[:, None])
-    np.add.at(found[:, k], rows.key, left[:, None] * a)
-    np.add.at(found[:, k + 1], rows.key, rows.w[:, None] * second[rows.item])
+    """Return the lower triangle of gram, linear and square of each key, side by side."""
+    a, left, lower = first[rows.item], rows.w * (rows.y - 0.3), np.tril_indices(first.shape[1])
+    outer = (a[:, :, None] * a[:, None])[:, lower[0], lower[1]]
+    each = [rows.w[:, None] * outer, left[:, None] * a, rows.w[:, None] * second[rows.item]]
+    found = np.zeros((len(rows.rows.begin), line_size(first.shape[1])))
+    np.add.at(found, rows.key, np.concatenate(each, axis=1))
     return found
 
 
@@ -51,7 +51,21 @@ def by_numpy(rows: Example, first: Array, second: Array) -> Array:
 def test_sums_are_those_of_numpy(k: int, weigher: str) -> None:
     (mean, *moments), rows = parts(k), example(COUNTS, weigher)
     found = sums_of_keys(receiver(k, len(COUNTS)), rows.rows, mean)
-    np.testing.assert_allclose(found, by_numpy(rows, *moments), rtol=1e-12, atol=1e-12)
+    expected = by_numpy(rows, *moments)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", WIDTHS)
+def test_sums_added_in_place_have_the_bits_of_arrays_that_are_added(k: int, dtype: Any) -> None:
+    counts = [*COUNTS, LONG + 100]
+    mean, places = parts(k, dtype)[0], np.random.default_rng(k).permutation(10)[: len(counts)]
+    total, expected = np.zeros((2, 10, line_size(k)))
+    for weigher in WEIGHERS:
+        rows, to = example(counts, weigher, dtype).rows, receiver(k, len(counts))
+        add_to_keys(to, rows, mean, places, total)
+        expected[places] += sums_of_keys(to, rows, mean)
+    np.testing.assert_array_equal(total, expected)
 
 
 @pytest.mark.parametrize("weigher", WEIGHERS)
@@ -65,12 +79,13 @@ def test_sums_of_halves_add_up_to_those_of_all_rows(weigher: str, dtype: Any) ->
     np.testing.assert_allclose(added, whole, rtol=tiny, atol=tiny * np.abs(whole).max())
 
 
+@pytest.mark.parametrize("joint", [True, False])
 @pytest.mark.parametrize("at_once", [True, False])
 @pytest.mark.parametrize("k", WIDTHS)
-def test_the_solution_of_sums_is_the_joint_update(k: int, at_once: bool) -> None:
+def test_the_solution_of_sums_is_the_update(k: int, at_once: bool, joint: bool) -> None:
     counts = [*COUNTS, LONG + 100]
     mean, rows = parts(k)[0], example(counts, "by row").rows
-    to, keys = receiver(k, len(counts), at_once), len(counts)
+    to, keys = receiver(k, len(counts), at_once)._replace(joint=joint), len(counts)
     before = natural_of(Normal(), np.random.default_rng(0), keys * k)
     updated, solved = (
         (before.copy(), Normal().moments(before)) for _ in ("all rows", "added sums")
@@ -96,8 +111,8 @@ def test_keys_without_rows_get_their_prior() -> None:
 
 def test_improper_keys_are_reported() -> None:
     to = receiver(3, 2)
-    sums, natural = np.zeros((2, 5, 3)), natural_of(Normal(), np.random.default_rng(0), 6)
-    sums[1, 4] = -100
+    sums, natural = np.zeros((2, line_size(3))), natural_of(Normal(), np.random.default_rng(0), 6)
+    sums[1, -3:] = -100
     assert solve_keys(to, sums, natural, Normal().moments(natural)).tolist() == [True, False]
 
 

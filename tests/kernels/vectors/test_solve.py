@@ -12,7 +12,7 @@ from svmp.families.mvnormal import MvNormal
 from svmp.kernels.machine.threads import CORES, share, use_threads
 from svmp.kernels.multilinear.slopes import padded_width
 from svmp.kernels.multilinear.terms import Mean, Receiver
-from svmp.kernels.vectors.solve import solve_keys, sums_of_keys
+from svmp.kernels.vectors.solve import add_to_keys, line_size, solve_keys, sums_of_keys
 from svmp.kernels.vectors.terms import pack
 from svmp.kernels.vectors.update import LONG, update, update_long
 from tests.examples import natural_of
@@ -40,13 +40,28 @@ def receiver(k: int, at_once: bool = True, keys: int = len(COUNTS)) -> Receiver:
 
 @pytest.mark.parametrize("weigher", WEIGHERS)
 @pytest.mark.parametrize("k", WIDTHS)
-def test_sums_are_messages_by_numpy(k: int, weigher: str) -> None:
+def test_sums_are_those_of_numpy(k: int, weigher: str) -> None:
     (mean, moments), rows = parts(k), example(COUNTS, weigher)
-    factor = np.repeat([rows.w * (rows.y - 0.3), -0.5 * rows.w], [k, k * k], axis=0).T
-    expected = np.zeros((len(COUNTS), k + k * k))
-    np.add.at(expected, rows.key, factor * moments[rows.item])
+    seconds, diagonal = moments[:, k:].reshape(-1, k, k), np.arange(k)
+    square = [seconds[:, diagonal, diagonal], seconds[:, *np.triu_indices(k, 1)]]
+    weight = rows.w[:, None] * np.concatenate(square, axis=1)[rows.item]
+    linear = (rows.w * (rows.y - 0.3))[:, None] * moments[rows.item, :k]
+    expected = np.zeros((len(COUNTS), line_size(k)))
+    np.add.at(expected, rows.key, np.concatenate([linear, weight], axis=1))
     found = sums_of_keys(receiver(k), rows.rows, mean)
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", WIDTHS)
+def test_sums_added_in_place_have_the_bits_of_arrays_that_are_added(k: int, dtype: Any) -> None:
+    mean, places = parts(k, dtype)[0], np.random.default_rng(k).permutation(10)[: len(COUNTS)]
+    total, expected = np.zeros((2, 10, line_size(k)))
+    for weigher in WEIGHERS:
+        rows, to = example(COUNTS, weigher, dtype).rows, receiver(k)
+        add_to_keys(to, rows, mean, places, total)
+        expected[places] += sums_of_keys(to, rows, mean)
+    np.testing.assert_array_equal(total, expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -79,9 +94,9 @@ def test_the_solution_of_sums_is_the_update(k: int, at_once: bool) -> None:
 
 def test_improper_keys_are_reported() -> None:
     to, natural = receiver(2, keys=2), natural_of(MvNormal(2), np.random.default_rng(0), 2)
-    messages = np.zeros((2, 6))
-    messages[1, 2:] = np.eye(2).ravel() * 100
-    found = solve_keys(to, messages, natural, MvNormal(2).moments(natural))
+    sums = np.zeros((2, line_size(2)))
+    sums[1, 2:4] = -200
+    found = solve_keys(to, sums, natural, MvNormal(2).moments(natural))
     assert found.tolist() == [True, False]
 
 
