@@ -35,6 +35,8 @@ from svmp.network.distributions import (
 from svmp.network.expressions import data, diag, dot
 from svmp.network.model import Model
 from svmp.network.variable import Variable
+from svmp.parts.parts import Parts
+from svmp.parts.sources import from_dask
 
 __version__ = "0.1.0"
 
@@ -64,6 +66,7 @@ __all__ = [
     "MvNormal",
     "Nodewise",
     "Normal",
+    "Parts",
     "Poisson",
     "RatingsError",
     "RobbinsMonro",

@@ -23,6 +23,11 @@ def check_model_and_method(model: Any, method: Any, steps: Any, watch: Any = Non
     """
     if not isinstance(model, Model):
         raise ModelError(f"model must be a svmp.Model, not {shown(model)}")
+    check_method_and_steps(method, steps, watch)
+
+
+def check_method_and_steps(method: Any, steps: Any, watch: Any = None) -> None:
+    """Refuse anything but an algorithm, a step policy and a function to watch a run."""
     if method is not None:
         check_method(method)
     if steps is not None and not (_is_instance(steps) and callable(steps)):

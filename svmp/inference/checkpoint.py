@@ -20,7 +20,6 @@ from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from svmp.errors import FileError, ModelError
-from svmp.inference.fingerprint import describe
 from svmp.inference.recipes import recipe
 from svmp.inference.run import Run
 from svmp.inference.state_schema import describe_state, state_tensors
@@ -69,7 +68,7 @@ class Checkpoints:
             "format": FORMAT,
             **describe_state(run.state, run.budget.seconds),
             "settings": settings(run),
-            "model": describe(run.program.network),
+            "model": run.program.description,
         }
         for place in (self.path, before(self.path)):  # hours may have passed since the start
             refuse_other(place, is_checkpoint, WHAT)

@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 
 from svmp.errors import ConvergenceWarning, ModelError
-from svmp.inference.arguments import check_model_and_method, check_numbers, given_values
+from svmp.inference.arguments import (
+    check_method_and_steps,
+    check_model_and_method,
+    check_numbers,
+    given_values,
+)
 from svmp.inference.checkpoint import Checkpoints
 from svmp.inference.default import choose
 from svmp.inference.diagnosis import diagnose, safe_first_step
-from svmp.inference.estimate import Estimator
-from svmp.inference.held_out import HeldOut
 from svmp.inference.methods import Method
-from svmp.inference.methods.method import check_order
+from svmp.inference.problem import Divided, OneTable, Problem
 from svmp.inference.program import Program
 from svmp.inference.program_summary import ProgramSummary
 from svmp.inference.progress import report_to
@@ -28,7 +31,7 @@ from svmp.inference.result import Fit
 from svmp.inference.resuming import Saved
 from svmp.inference.run import Run
 from svmp.inference.seeds import whole_seed
-from svmp.inference.start import Init, check_finite, start
+from svmp.inference.start import Init, check_finite
 from svmp.inference.state import State
 from svmp.inference.steps import Steps, as_policy
 from svmp.inference.stopping import Budget, catch_interrupt
@@ -44,7 +47,7 @@ MAX_SWEEPS = 1000
 
 
 def fit(
-    model: Model | Network,
+    model: Model | Network | Divided,
     method: Method | None = None,
     *,
     steps: Steps | None = None,
@@ -63,14 +66,15 @@ def fit(
     checkpoint: str | os.PathLike[str] | None = None,
     every: str | int = "30s",
     resume: str | os.PathLike[str] | None = None,
+    client: Any = None,
 ) -> Fit:
     """Approximate the posterior of every hidden variable of a model.
 
     Parameters
     ----------
     model
-        The declared network. A `Network` can be given instead, to be fitted several times: rows are
-        then sorted once.
+        The declared network, or `svmp.Parts` of rows that lie in parts. A `Network` can be given
+        instead, to be fitted several times: rows are then sorted once.
     method
         The algorithm: `FullVB()`, `Children(...)`, `Batch(...)`, `Batch(..., over="doc")` for
         minibatches of documents or other groups, or `Growing(...)`. By default it is chosen from
@@ -127,6 +131,10 @@ def fit(
         algorithm, steps, seed and tolerance are taken from it, and the model and the data must be
         the same. An algorithm of the same class, or other steps, replace those of the run.
 
+    client
+        A Dask client, on whose workers parts are computed with; only for `svmp.Parts`. The result
+        is the same, to the bit.
+
     Returns
     -------
     Fit
@@ -142,43 +150,42 @@ def fit(
     >>> fit.status, fit["rate"].alpha, fit["rate"].beta
     ('converged', array(17.), array(4.))
     """
-    declared = model.model if isinstance(model, Network) else model
-    check_model_and_method(declared, method, steps, watch)
+    if isinstance(model, Divided):
+        check_method_and_steps(method, steps, watch)
+    else:
+        declared = model.model if isinstance(model, Network) else model
+        check_model_and_method(declared, method, steps, watch)
     check_numbers(seed, tol, bound_every, max_sweeps, max_accesses, max_seconds)
     seed = whole_seed(seed)
     place = None if checkpoint is None else as_path(checkpoint, "checkpoint")
     keep = None if place is None else Checkpoints(place, every)
-    network = model if isinstance(model, Network) else Network(model)
-    network.check()
-    init = init.posteriors if isinstance(init, Fit) else init
-    policy = None if steps is None else as_policy(steps)
-    held = None if held_out is None else HeldOut.of(network, held_out)
-    saved = None if resume is None else Saved.read(resume, network, method, policy)
-    stored = given_values(init)
-    if saved is not None and resume is not None:
-        saved.check_held_out(held)
-        method, policy, stored = saved.method, saved.policy, set(saved.stored)
-        seed, tol, kernels = saved.seed, saved.tol, saved.kernels
-        keep = keep or Checkpoints(Path(resume), every)
-        same = keep.path.absolute() == Path(resume).absolute()
-        keep.spoilt = same and keep.path.absolute() != saved.path.absolute()
-    method, policy, persistent = choose(network, method, policy)
-    persistent = persistent if saved is None else saved.persistent
-    check_order(network, method.order)
+    with _computing(threads, tell=progress is not False), problem_of(model, client) as problem:
+        network = problem.network
+        init = init.posteriors if isinstance(init, Fit) else init
+        policy = None if steps is None else as_policy(steps)
+        held = None if held_out is None else problem.held_out(held_out)
+        saved = None if resume is None else Saved.read(resume, problem, method, policy)
+        stored = given_values(init)
+        if saved is not None and resume is not None:
+            saved.check_held_out(held)
+            method, policy, stored = saved.method, saved.policy, set(saved.stored)
+            seed, tol, kernels = saved.seed, saved.tol, saved.kernels
+            keep = keep or Checkpoints(Path(resume), every)
+            same = keep.path.absolute() == Path(resume).absolute()
+            keep.spoilt = same and keep.path.absolute() != saved.path.absolute()
+        method, policy, persistent = problem.choose(method, policy)
+        persistent = persistent if saved is None else saved.persistent
 
-    def begin(program: Program) -> Beliefs:
-        implicit = {name: updater.loops for name, updater in program.implicit.items()}
-        return program.attach(start(network, seed, init, implicit))
+        def begin(program: Program) -> Beliefs:
+            return problem.start(program, init)
 
-    def probe() -> float | None:
-        with _computing(threads, tell=False):
-            return safe_first_step(run, begin)
+        def probe() -> float | None:
+            with _computing(threads, tell=False):
+                return safe_first_step(run, begin)
 
-    budget = Budget(max_sweeps, max_accesses, max_seconds)
-    estimator = None if method.over is not None else Estimator.of(network)
-    recorder = Recorder(budget, bound_every, held, watch, estimator)
-    with _computing(threads, tell=progress is not False):
-        program = Program.of(network, method, kernels, policy=policy, seed=seed, stored=stored)
+        budget = Budget(max_sweeps, max_accesses, max_seconds)
+        recorder = Recorder(budget, bound_every, held, watch, problem.estimator(method))
+        program = problem.program(method, policy, kernels, seed, stored)
         run = Run(program, State(begin(program)), budget, tol, persistent, recorder)
         check_finite(network, run.state.q, run.guard.rows)
         if saved is not None:
@@ -190,15 +197,32 @@ def fit(
             if keep is not None and status != "diverged":
                 keep.write(run)  # before the last bound, which a longer run would not compute here
             status = run.finish(status)
-    for name, term in run.state.measured.terms.items():
-        if not np.isfinite(term):
-            raise ModelError(f"the run made numbers too large to compute with: see '{name}'")
-    if status == "budget" and max_sweeps == MAX_SWEEPS and run.sweeps >= MAX_SWEEPS:
-        warnings.warn(unconverged(run), ConvergenceWarning, stacklevel=2)
-    found = Fit.of(run, status, diagnose(run, probe) if status == "diverged" else None)
+        for name, term in run.state.measured.terms.items():
+            if not np.isfinite(term):
+                raise ModelError(f"the run made numbers too large to compute with: see '{name}'")
+        if status == "budget" and max_sweeps == MAX_SWEEPS and run.sweeps >= MAX_SWEEPS:
+            warnings.warn(unconverged(run), ConvergenceWarning, stacklevel=2)
+        return Fit.of(run, status, diagnose(run, probe) if status == "diverged" else None)
+
+
+@contextmanager
+def problem_of(model: Model | Network | Divided, client: Any) -> Iterator[Problem]:
+    """Yield what is to be fitted, and release it at the end."""
+    if isinstance(model, Divided):
+        try:
+            yield model.problem(client)
+        finally:
+            model.close()
+        return
+    if client is not None:
+        raise ModelError(
+            "client= is for rows in parts: divide the rows, as in svmp.Parts(declare, parts)"
+        )
+    network = model if isinstance(model, Network) else Network(model)
+    network.check()
+    yield OneTable(network)
     if network is not model:
         network.derived.clear()  # sorted rows are not left to the garbage collector
-    return found
 
 
 def explain(

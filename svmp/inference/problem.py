@@ -13,6 +13,7 @@ from typing import Any
 
 from svmp.inference.default import choose
 from svmp.inference.estimate import Estimator
+from svmp.inference.fingerprint import describe
 from svmp.inference.held_out import HeldOut
 from svmp.inference.methods import Method
 from svmp.inference.methods.method import check_order
@@ -30,12 +31,17 @@ class Problem(ABC):
     ----------
     network
         The network; of rows in parts, that of the hidden variables of all parts.
-    fingerprint
-        By part, a hash of its data, by which the checkpoint of other data is recognised.
+    natural_only
+        Variables whose moments are computed from their natural parameters when they are read.
     """
 
     network: Network
-    fingerprint: Mapping[str, str]
+    natural_only: Collection[str] = ()
+
+    @property
+    @abstractmethod
+    def description(self) -> dict[str, dict[str, str]]:
+        """By variable, its density and a hash of its data, by which checkpoints are recognised."""
 
     @abstractmethod
     def choose(
@@ -67,13 +73,10 @@ class OneTable(Problem):
     """A model whose rows are all in memory, in one table for each observed variable."""
 
     network: Network
-    fingerprint: Mapping[str, str]
 
-    @classmethod
-    def of(cls, network: Network) -> OneTable:
-        """Check the network of a model."""
-        network.check()
-        return cls(network, {})
+    @property
+    def description(self) -> dict[str, dict[str, str]]:
+        return describe(self.network)
 
     def choose(
         self, method: Method | None, policy: Policy | None

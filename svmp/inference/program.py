@@ -10,7 +10,11 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
+from svmp.families.family import Array
 from svmp.inference.domain import check_domain
+from svmp.inference.fingerprint import describe
 from svmp.inference.methods import Method
 from svmp.inference.methods.draw import AllRows, Draw
 from svmp.inference.methods.groups import DrawnGroups
@@ -238,6 +242,15 @@ class Program:
     def safe(self) -> bool:
         """Whether no run can diverge."""
         return self.policy.is_safe(self.method)
+
+    @property
+    def description(self) -> dict[str, dict[str, str]]:
+        """By variable, its density and a hash of its data, by which checkpoints are recognised."""
+        return describe(self.network)
+
+    def implicit_natural(self, q: Beliefs, name: str) -> Array:
+        """Return the natural parameters of a variable that is not stored."""
+        return q.implicit[name].natural(q, np.arange(self.network.hidden[name].size))
 
     @property
     def observations(self) -> int:

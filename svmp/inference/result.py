@@ -64,11 +64,10 @@ class Fit(RunRecord):
             return Posterior(name, v.dims, v.plate.shape, v.family, natural)
 
         def implicit(name: str) -> Posterior:
-            everything = np.arange(hidden[name].size)
-            return posterior(name, q.implicit[name].natural(q, everything))
+            return posterior(name, run.program.implicit_natural(q, name))
 
         stored = {name: posterior(name, q.natural[name]) for name in q.natural}
-        posteriors = Posteriors(list(hidden), stored, implicit) if q.implicit else stored
+        posteriors = Posteriors(list(hidden), stored, implicit) if len(stored) < len(hidden) else stored
         return cls(
             status,
             state.measured.terms,

@@ -13,11 +13,11 @@ from typing import Any
 
 from svmp.errors import FileError, ModelError
 from svmp.inference.checkpoint import FORMAT, KEY, WHAT, before
-from svmp.inference.fingerprint import describe
 from svmp.inference.held_out import HeldOut
 from svmp.inference.methods import Method
 from svmp.inference.methods.method import check_order
 from svmp.inference.recipes import check_recipe, make, recipe
+from svmp.inference.problem import Problem
 from svmp.inference.run import global_names
 from svmp.inference.schema import (
     ANY,
@@ -40,7 +40,6 @@ from svmp.inference.state import State
 from svmp.inference.state_schema import DESCRIPTION, declared_tensors, restore_state
 from svmp.inference.steps import Policy
 from svmp.inference.trace import HELD_OUT
-from svmp.network.network import Network
 from svmp.writing import as_path
 
 SETTINGS = {
@@ -90,16 +89,16 @@ class Saved:
     def read(
         cls,
         path: str | os.PathLike[str],
-        network: Network,
+        problem: Problem,
         method: Method | None = None,
         policy: Policy | None = None,
     ) -> Saved:
-        """Read a checkpoint of a network or, if it is damaged, the previous one."""
+        """Read a checkpoint of a problem or, if it is damaged, the previous one."""
         target, troubles = as_path(path, "resume"), []
         older = [before(target)] if os.path.lexists(before(target)) else []
         for candidate in (target, *older):
             try:
-                return cls._read(candidate, network, method, policy)
+                return cls._read(candidate, problem, method, policy)
             except MismatchError as error:
                 raise FileError(f"{candidate}: {error}") from None
             except FileError as error:
@@ -108,18 +107,18 @@ class Saved:
 
     @classmethod
     def _read(
-        cls, path: Path, network: Network, method: Method | None, policy: Policy | None
+        cls, path: Path, problem: Problem, method: Method | None, policy: Policy | None
     ) -> Saved:
         found, arrays = read_tensors(path, KEY, f"{WHAT} of svmp")
         check_format(found, FORMAT, f"{WHAT} of svmp")
         about = ABOUT("description", found)
-        check_model(about["model"], network)
+        check_model(about["model"], problem.description)
         made = about["settings"]
         method = resolved("method", method, made["method"])
         saved = cls(path, about, arrays, method, resolved("steps", policy, made["steps"]))
         try:
-            check_order(network, method.order)
-            check_tensors(arrays, saved.declared(network))
+            check_order(problem.network, method.order)
+            check_tensors(arrays, saved.declared(problem))
         except ModelError as error:  # of an order or a dim that the network does not have
             raise FileError(f"damaged: {error}") from None
         scored = HELD_OUT in about["columns"] if about["columns"] else made["held_out"] is not None
@@ -128,12 +127,14 @@ class Saved:
         need(known, "damaged: the bound has a term of an unknown variable")
         return saved
 
-    def declared(self, network: Network) -> dict[str, Tensor]:
+    def declared(self, problem: Problem) -> dict[str, Tensor]:
         """Declare the arrays of the file."""
-        hidden = network.hidden
+        network, hidden = problem.network, problem.network.hidden
         families = {n: (v.size, v.family) for n, v in hidden.items() if n in self.stored}
         names, safe = global_names(network, self.method, families), self.policy.is_safe(self.method)
-        found = declared_tensors(self.about, self.arrays, families, names, safe)
+        found = declared_tensors(
+            self.about, self.arrays, families, names, safe, problem.natural_only
+        )
         return found | trace_tensors(self.about["columns"], self.arrays)
 
     @property
@@ -177,9 +178,8 @@ class Saved:
         restore_state(state, self.about, self.arrays)
 
 
-def check_model(then: dict[str, dict[str, str]], network: Network) -> None:
+def check_model(then: dict[str, dict[str, str]], now: dict[str, dict[str, str]]) -> None:
     """Refuse a checkpoint of another model or of other data, and say what differs."""
-    now = describe(network)
     for name in {**then, **now}:
         if name not in now or name not in then:
             place = "the checkpoint" if name not in now else "the model"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,8 +30,12 @@ def start(
     seed: int,
     init: Init | None = None,
     implicit: Mapping[str, Implicit] | None = None,
+    but: Collection[str] = (),
 ) -> Beliefs:
-    """Return a starting point for q, the same for the same seed; implicit variables need none."""
+    """Return a starting point for q, the same for the same seed.
+
+    Implicit variables need none, and those of `but` start elsewhere.
+    """
     init = {} if init is None else init
     if not isinstance(init, Mapping):
         raise ModelError(f"init must be a dict by variable or a Fit, not {type(init).__name__}")
@@ -42,7 +46,7 @@ def start(
     for name, variable in network.observed_parents.items():  # their moments never change
         q.moments[name] = variable.conditional.child(q, variable.rows)
     for index, (name, variable) in enumerate(network.hidden.items()):
-        if name in q.implicit:
+        if name in q.implicit or name in but:
             continue
         value = init.get(name)
         if isinstance(value, Posterior):
@@ -62,7 +66,7 @@ def start(
                 where = variable.plate.locate(int(np.argmin(sound)))
                 raise ModelError(f"init of '{name}' is not a proper distribution at {where}")
     for index, variable in enumerate((*network.hidden.values(), *network.observed.values())):
-        if variable.conditional.selector is not None:
+        if variable.conditional.selector is not None and variable.name not in but:
             if variable.hidden and variable.name not in init:
                 # Near the prior its elements are all alike, and its components would become so too.
                 read_rows(network, q, variable)

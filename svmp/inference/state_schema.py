@@ -118,6 +118,7 @@ def declared_tensors(
     families: Mapping[str, tuple[int, Family]],
     globals_: Collection[str],
     safe: bool,
+    natural_only: Collection[str] = (),
 ) -> dict[str, Tensor]:
     """Declare the arrays of a file.
 
@@ -131,6 +132,8 @@ def declared_tensors(
         Variables that the convergence criterion averages.
     safe
         Whether the method cannot diverge, so that no sound q is kept.
+    natural_only
+        Variables whose moments are not stored.
     """
     found: dict[str, Tensor] = {}
 
@@ -139,7 +142,9 @@ def declared_tensors(
             size, family = families[name]
             shape = (size, family.size)
             found[f"{kind}/{name}"] = Tensor(shape, proper(family))
-            found[f"{moments}/{name}"] = Tensor(shape, moments_of(family, arrays, f"{kind}/{name}"))
+            if name not in natural_only:
+                check = moments_of(family, arrays, f"{kind}/{name}")
+                found[f"{moments}/{name}"] = Tensor(shape, check)
 
     declare("natural", "moments", families)
     declare("last", "last_moments", globals_)

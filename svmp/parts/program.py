@@ -10,9 +10,7 @@ Own variables are updated where their part is; their q is in the state of the ru
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,6 +18,7 @@ from svmp.families.family import Array
 from svmp.inference.methods.draw import AllRows, Draw, Reading
 from svmp.inference.program import Program
 from svmp.inference.program_summary import ProgramSummary, VariableUpdater
+from svmp.inference.steps import Policy
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.categorical import ImplicitUpdater
 from svmp.inference.updaters.updater import Change, Updater, blend
@@ -27,7 +26,7 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.parts.schedule import Asked, Visit
-from svmp.parts.workspace import Workspace
+from svmp.parts.workspace import Local, Workspace
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +147,26 @@ class PartsProgram(Program):
 
     space: Workspace = field(kw_only=True)
     summary: ProgramSummary = field(kw_only=True)
+
+    fingerprint: Mapping[str, str] = field(kw_only=True)
+
+    def under(self, policy: Policy) -> PartsProgram:
+        return replace(self, setup=replace(self.setup, policy=policy))
+
+    @property
+    def description(self) -> dict[str, dict[str, str]]:
+        return {**super().description, "parts": dict(self.fingerprint)}
+
+    def implicit_natural(self, q: Beliefs, name: str) -> Array:
+        """Return the natural parameters of an own variable; its parts are loaded again here."""
+        return replace(self.space, executor=Local()).implicit(q, name)
+
+    def follow_parents(self, q: Beliefs) -> None:
+        shared, present = self.space.context.sharing.shared, self.network.present
+        self.network.follow_parents(
+            q, [name for name in shared if not self.safe or present[name] is not None]
+        )
+        self.space.finish(q)
 
     @property
     def observations(self) -> int:

@@ -50,14 +50,15 @@ class PartDims:
         Dims that some table reads by a key.
     rows
         Dims of observed tables.
-    local
-        Hidden variables of which each element is the parent of one observed row at most.
+    per_row
+        Hidden variables with one element for each observed row.
     shapes
         By hidden variable, the shape of its plate.
     children
-        By hidden variable that is not local, the number of children of each element.
-    observations, accesses
-        Number of observed rows, and of accesses of a sweep over them.
+        By hidden variable and table, the number of children of each element in that table; of
+        variables with an element for each row, only their sum.
+    observations
+        Number of observed rows.
     """
 
     name: str
@@ -66,11 +67,10 @@ class PartDims:
     observed: dict[str, VariableShape]
     keyed: frozenset[str]
     rows: frozenset[str]
-    local: frozenset[str]
+    per_row: frozenset[str]
     shapes: dict[str, tuple[int, ...]]
-    children: dict[str, Ints]
+    children: dict[tuple[str, str], Ints | int]
     observations: int
-    accesses: int
 
     @classmethod
     def of(cls, name: str, model: Declaration) -> PartDims:
@@ -79,6 +79,15 @@ class PartDims:
         network.check()
         variables = model.variables.values()
         dims = {d: model.sizes[d] for v in network.hidden.values() for d in v.dims}
+        rows = frozenset(d for v in network.observed.values() for d in v.plate.labels)
+        keyed = frozenset(
+            d for v in variables for d in keyed_dims(v.conditional.parameters.values())
+        )
+        per_row = frozenset(
+            name
+            for name in network.locals
+            if set(network.hidden[name].dims) & rows and not set(network.hidden[name].dims) & keyed
+        )
         shapes = {
             v.name: VariableShape(
                 v.conditional.title, v.dims, tuple(p.name for p in v.conditional.parents())
@@ -90,13 +99,18 @@ class PartDims:
             {d: as_labels(model.labels[d]) if d in model.labels else n for d, n in dims.items()},
             {name: shapes[name] for name in network.hidden},
             {name: shapes[name] for name in network.observed},
-            frozenset(d for v in variables for d in keyed_dims(v.conditional.parameters.values())),
-            frozenset(d for v in network.observed.values() for d in v.plate.labels),
-            frozenset(network.locals),
+            keyed,
+            rows,
+            per_row,
             {name: v.plate.shape for name, v in network.hidden.items()},
-            {n: network.child_counts[n] for n in network.hidden if n not in network.locals},
+            {
+                (name, edge.conditional.variable.name): int(edge.children.sum())
+                if name in per_row
+                else edge.children
+                for name, edges in network.edges.items()
+                for edge in edges
+            },
             sum(v.count for v in network.observed.values()),
-            network.sweep_accesses,
         )
 
 
@@ -236,7 +250,7 @@ def find_own(parts: Sequence[PartDims]) -> set[str]:
     """Return the variables that belong to one part, found from dims and labels."""
     first = parts[0]
     if len(parts) == 1:
-        return set(first.local)
+        return set(first.per_row)
     divided, unclear = set[str](), set[str]()
     for dim in first.labels:
         every = [part.labels.get(dim, 0) for part in parts]
@@ -250,10 +264,9 @@ def find_own(parts: Sequence[PartDims]) -> set[str]:
         elif is_disjoint(every):  # type: ignore[arg-type]
             divided.add(dim)
     own: set[str] = set()
-    local = frozenset.intersection(*(part.local for part in parts))
+    per_row = frozenset.intersection(*(part.per_row for part in parts))
     for name, shape in first.hidden.items():  # parents are declared before their children
-        per_row = name in local and set(shape.dims) & first.rows and not set(shape.dims) & first.keyed
-        if set(shape.dims) & divided or set(shape.parents) & own or per_row:
+        if set(shape.dims) & divided or set(shape.parents) & own or name in per_row:
             own.add(name)
         elif set(shape.dims) & unclear:
             dim = next(d for d in shape.dims if d in unclear)

@@ -16,8 +16,10 @@ from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.parts import tasks
-from svmp.parts.context import Context, Job, Own, SharedQ, Visited
+from svmp.parts.context import Context, Declare, Job, Own, SharedQ, Visited
 from svmp.parts.schedule import Visit
+from svmp.parts.sharing import PartDims
+from svmp.parts.sources import Source
 
 Result = TypeVar("Result")
 
@@ -36,9 +38,20 @@ class Executor(Protocol):
         """Yield `task(context, shared, job, *arguments)` of each job, in their order."""
         ...
 
+    def describe(
+        self, declare: Declare, source: Source, groups: Sequence[tuple[int, ...]]
+    ) -> list[PartDims | None]:
+        """Return the descriptions of all parts, in their order."""
+        ...
+
 
 class Local:
     """Runs tasks in this process, one after the other."""
+
+    def describe(
+        self, declare: Declare, source: Source, groups: Sequence[tuple[int, ...]]
+    ) -> list[PartDims | None]:
+        return [part for group in groups for part in tasks.describe_parts(declare, source, group)]
 
     def run(
         self,

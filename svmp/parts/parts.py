@@ -1,0 +1,152 @@
+"""`svmp.Parts`: one network for rows that lie in parts."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from svmp.errors import ModelError
+from svmp.inference.problem import Divided
+from svmp.network.validation import shown
+from svmp.parts import tasks
+from svmp.parts.cache import forget
+from svmp.parts.context import Declare
+from svmp.parts.memory import parse_memory
+from svmp.parts.problem import PartsProblem
+from svmp.parts.sharing import PartDims, Sharing
+from svmp.parts.sources import Source, as_source
+from svmp.parts.workspace import Executor, Local
+
+MOST_GROUPS = 4
+"""Number of groups of parts, by default."""
+BYTES_A_ROW = 160
+"""Memory of a part, for each of its observed rows: arrays, and their order by two keys."""
+MEMORY = 1 << 30
+"""Memory for parts that are read from files, by default."""
+
+
+class Parts(Divided):
+    """Rows that lie in parts, with a function that declares the network of one part.
+
+    Hidden variables are shared by all parts (items, topics, components) or own to one (its users,
+    documents, sequences). Elements are the same in two parts if their labels in `coords` are.
+
+    Parameters
+    ----------
+    declare
+        A function from the rows of one part to its `svmp.Model`. All parts must declare the same
+        network; they may differ in their rows and in their elements.
+    parts
+        The rows of each part: a list of anything that `declare` accepts, `svmp.parquet(...)`,
+        `svmp.frames(...)`, or a Dask data frame.
+    own, shared
+        Names of hidden variables (or of dims, for all variables that have them) that belong to one
+        part, or that all parts share. Only one of the two is needed. By default they are found from
+        the dims and labels: variables along a dim whose labels differ in all parts are own, and so
+        are those that depend on them.
+    groups
+        Number of groups of parts. The sums of a group are added up where it is computed, so that
+        this many results travel in each visit. The result depends on it by rounding alone, but the
+        number of workers changes no bit. Use at least twice as many as workers. By default 4.
+    keep
+        Whether to keep the q of own variables from one visit to the next ("memory"), or to optimise
+        them anew in each visit ("none"), which needs no memory for them, and more time.
+    memory
+        Memory for the rows of parts, as 2_000_000_000 or "2GB". By default parts that are in memory
+        stay there, and of those in files as many as fit into 1 GB.
+
+    >>> import numpy as np, svmp
+    >>> def counts(part):
+    ...     with svmp.Model() as model:
+    ...         rate = svmp.Gamma("rate", alpha=1, beta=1)
+    ...         svmp.Poisson("count", mu=rate, dims="row", observed=part)
+    ...     return model
+    >>> fit = svmp.fit(svmp.Parts(counts, [[3, 4], [8], [2, 2, 5]]))
+    >>> fit["rate"].alpha, fit["rate"].beta
+    (array(25.), array(7.))
+    """
+
+    def __init__(
+        self,
+        declare: Declare,
+        parts: Any,
+        *,
+        own: Collection[str] | None = None,
+        shared: Collection[str] | None = None,
+        groups: int | None = None,
+        keep: str = "memory",
+        memory: int | str | None = None,
+    ) -> None:
+        if not callable(declare):
+            raise ModelError(
+                f"declare must be a function from one part's rows to its model, not {shown(declare)}"
+            )
+        self.declare, self.source = declare, as_source(parts)
+        self.own, self.shared = own, shared
+        count = min(MOST_GROUPS, len(self.source)) if groups is None else groups
+        if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
+            raise ModelError(f"groups must be a whole number of at least 1, not {shown(groups)}")
+        if keep not in ("memory", "none"):
+            raise ModelError(f'keep must be "memory" or "none", not {shown(keep)}')
+        self.groups, self.keep = min(int(count), len(self.source)), keep
+        self.memory = None if memory is None else parse_memory(memory)
+        self._tokens: list[str] = []
+
+    def __len__(self) -> int:
+        """Return the number of parts."""
+        return len(self.source)
+
+    def __repr__(self) -> str:
+        return f"<Parts: {len(self)} in {self.groups} groups>"
+
+    def problem(self, client: Any = None) -> PartsProblem:
+        """Read what the parts have in common; with a client, on its workers."""
+        executor = executor_of(client)
+        numbers = np.array_split(np.arange(len(self.source)), self.groups)
+        groups = np.repeat(np.arange(self.groups), [len(part) for part in numbers])
+        found: list[PartDims | None] = executor.describe(
+            self.declare, self.source, [tuple(map(int, group)) for group in numbers]
+        )
+        dims = {number: part for number, part in enumerate(found) if part is not None}
+        if not dims:
+            raise ModelError("no part has any rows, so there is nothing to learn from")
+        sharing = Sharing.of(list(dims.values()), self.own, self.shared)
+        token = uuid.uuid4().hex
+        self._tokens.append(token)
+        largest = max(part.observations for part in dims.values())
+        return PartsProblem.of(
+            self.declare,
+            self.source,
+            dims,
+            sharing,
+            executor,
+            groups,
+            self.resident(largest),
+            self.keep == "memory",
+            token,
+        )
+
+    def resident(self, rows: int) -> int:
+        """Return the number of parts that may stay in memory, given the rows of the largest."""
+        if self.source.in_memory and self.memory is None:
+            return len(self.source)
+        memory = MEMORY if self.memory is None else self.memory
+        return max(1, memory // max(rows * BYTES_A_ROW, 1))
+
+    def close(self) -> None:
+        """Release the parts that are in memory."""
+        for token in self._tokens:
+            forget(token)
+        self._tokens.clear()
+
+
+def executor_of(client: Any) -> Executor:
+    """Return where tasks are run: here, or on the workers of a Dask client."""
+    if client is None:
+        return Local()
+    from svmp.parts.workers import Workers
+
+    return Workers.of(client)

@@ -1,0 +1,260 @@
+"""A fit over parts: the network of all hidden variables, the program and the start of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from svmp.errors import ModelError
+from svmp.families.family import Array
+from svmp.inference.default import LARGEST
+from svmp.inference.estimate import Estimator
+from svmp.inference.fingerprint import describe
+from svmp.inference.held_out import HeldOut
+from svmp.inference.methods import FullVB, Growing, Method
+from svmp.inference.methods.method import check_order
+from svmp.inference.problem import Problem
+from svmp.inference.program import Program
+from svmp.inference.program_summary import ProgramSummary, VariableUpdater
+from svmp.inference.start import Init, from_posterior, from_values, start
+from svmp.inference.posterior import Posterior
+from svmp.inference.steps import Constant, Nodewise, Policy
+from svmp.inference.updaters.setup import Setup
+from svmp.network.beliefs import Beliefs
+from svmp.network.declaration import Declaration
+from svmp.network.grid import Ints
+from svmp.parts import tasks
+from svmp.parts.context import Context, Job, SharedQ, declared
+from svmp.parts.part import Part
+from svmp.parts.program import PartsProgram, VisitUpdater
+from svmp.parts.schedule import part_method, schedule
+from svmp.parts.shared import SharedNetwork, declare_all, size
+from svmp.parts.sharing import PartDims, Sharing, element_places
+from svmp.parts.sources import Source
+from svmp.parts.workspace import Executor, Workspace
+
+FEW = 4
+"""Fewest parts of which a sample pays."""
+FIRST = 1 / 32
+"""Share of the parts in the first sample."""
+
+
+@dataclass(frozen=True, eq=False)
+class PartsProblem(Problem):
+    """A network whose rows lie in parts.
+
+    Attributes
+    ----------
+    network
+        All hidden variables, with the elements of all parts.
+    fingerprint
+        By name of a part, a hash of its data.
+    context
+        How to load parts; its method is that of the run once the program is made.
+    executor, groups
+        Where tasks are run, and the group of each part.
+    sizes, shapes
+        Number of rows of each part, and the plates of own variables by part.
+    model
+        The network of the largest part, and its number.
+    """
+
+    network: SharedNetwork
+    fingerprint: Mapping[str, str]
+    context: Context
+    executor: Executor
+    groups: Ints
+    sizes: Ints
+    shapes: dict[int, dict[str, tuple[int, ...]]]
+    largest: int
+
+    @property
+    def natural_only(self) -> Collection[str]:  # type: ignore[override]
+        """The own variables."""
+        return self.context.sharing.own
+
+    @property
+    def description(self) -> dict[str, dict[str, str]]:
+        return {**describe(self.network), "parts": dict(self.fingerprint)}
+
+    @classmethod
+    def of(
+        cls,
+        declare: Any,
+        source: Source,
+        dims: Mapping[int, PartDims],
+        sharing: Sharing,
+        executor: Executor,
+        groups: Ints,
+        resident: int,
+        keeps: bool,
+        token: str,
+    ) -> PartsProblem:
+        """Make the network of all parts from their descriptions."""
+        sizes = np.zeros(len(groups), dtype=np.int64)
+        for number, part in dims.items():
+            sizes[number] = part.observations
+        largest = int(sizes.argmax())
+        model = declared(declare, source, largest)
+        assert model is not None
+        places = dict(zip(dims, sharing.places, strict=True))
+        shapes = {number: {n: part.shapes[n] for n in sharing.own} for number, part in dims.items()}
+        whole = declare_all(
+            model, sharing, {n: [shape[n] for shape in shapes.values()] for n in sharing.own}
+        )
+        lengths = {dim: size(labels) for dim, labels in sharing.labels.items()}
+        remote = {n: np.zeros(whole.variables[n].size, dtype=np.int64) for n in sharing.shared}
+        accesses = 0
+        for number, part in dims.items():
+            for (name, table), children in part.children.items():
+                if table in sharing.shared:
+                    continue
+                accesses += int(np.sum(children))
+                if name in remote:
+                    plate = whole.variables[name].plate
+                    shape = part.shapes[name]
+                    at = element_places(plate.labels, shape, plate.shape, places[number])
+                    remote[name][slice(None) if at is None else at] += children
+        network = SharedNetwork(whole, sharing, remote, int(sizes.sum()), accesses)
+        context = Context(
+            declare,
+            source,
+            replace(sharing, places=tuple(places.get(i, {}) for i in range(len(groups)))),
+            lengths,
+            FullVB(),
+            True,
+            resident,
+            keeps,
+            token,
+        )
+        prints = {source.name(i): source.fingerprint(i) for i in range(len(groups))}
+        return cls(network, prints, context, executor, groups, sizes, shapes, largest)
+
+    def choose(self, method: Method | None, policy: Policy | None) -> tuple[Method, Policy, bool]:
+        if method is None and policy is None:
+            few = len(self.shapes) < FEW
+            method = Growing(1.0 if few else max(FIRST, min(1 / len(self.shapes), LARGEST)))
+        if method is None:
+            assert policy is not None
+            method = policy.default_method()
+        method.parts(self.sizes, 0, 1)  # refuses methods that cannot visit parts
+        if policy is None:
+            policy = Constant(1.0) if method.unit_steps else Nodewise()
+            return method, policy, True
+        return method, policy, policy.adaptive
+
+    def program(
+        self, method: Method, policy: Policy, kernels: bool, seed: int, stored: Collection[str]
+    ) -> PartsProgram:
+        context = replace(
+            self.context, method=method, kernels=kernels, token=f"{self.context.token}-{kernels:d}"
+        )
+        part = load(context, self.largest)
+        own = context.sharing.own
+        check_order(part.network, method.order)
+        kept = tuple(part.stored()) if context.keeps else ()
+        space = Workspace(
+            context, self.executor, self.sizes, self.shapes, kept, self.groups
+        )
+        within = Program.of(
+            self.network, part_method(method), False, policy=policy, seed=seed, apart=own
+        )
+        visits = schedule(part.program, self.network, method, own)
+        updaters = tuple(VisitUpdater(space, visit, within) for visit in visits)
+        labels = {n: u.label for u in part.program.updaters for n in u.names}
+        summary = ProgramSummary(
+            type(method).__name__,
+            tuple(
+                VariableUpdater(n, f"{labels[n]}; {self._place(n, visits)}", "")
+                for n in self.network.hidden
+            ),
+        )
+        whole = Setup(self.network, method, policy, kernels)
+        return PartsProgram(
+            whole, seed, updaters, {}, space=space, summary=summary, fingerprint=self.fingerprint
+        )
+
+    def _place(self, name: str, visits: list[Any]) -> str:
+        if name in self.context.sharing.own:
+            return "own to a part"
+        at = [i + 1 for i, v in enumerate(visits) if any(name in names for names, _ in v.shared)]
+        return f"shared, after visit {', '.join(map(str, at))} of {len(visits)}"
+
+    def start(self, program: Program, init: Init | None) -> Beliefs:
+        assert isinstance(program, PartsProgram)
+        space, network, seed = program.space, self.network, program.seed
+        own = self.context.sharing.own
+        given = {} if init is None else dict(init)
+        unknown = [name for name in given if name not in network.hidden]
+        if unknown:
+            raise ModelError(f"init names {unknown}, which are not hidden variables of the parts")
+        q = start_shared(network, own, seed, {n: v for n, v in given.items() if n not in own})
+        if self._chooses():
+            self._seed(space, q, seed, given)
+        for name in space.stored:
+            v = network.hidden[name]
+            q.natural[name] = np.zeros((v.size, v.family.size))
+        if space.stored:
+            everything = np.arange(len(self.sizes))
+            jobs = [job._replace(own=None) for job in space.jobs(None, everything)]
+            run = space.executor.run(
+                tasks.start_parts, space.context, space.shared_q(q), jobs, seed
+            )
+            for found in run:
+                space.keep(q, found)
+        for name in (n for n in given if n in own):
+            if name not in space.stored:
+                raise ModelError(
+                    f"init names '{name}', whose q is not stored; give init of the others"
+                )
+            variable, value = network.hidden[name], given[name]
+            q.natural[name] = (
+                from_posterior(variable, value)
+                if isinstance(value, Posterior)
+                else from_values(variable, q.natural[name], value)
+            )
+        return q
+
+    def _chooses(self) -> bool:
+        """Whether a part has a mixture or topics, whose components must start apart."""
+        part = load(self.context, self.largest)
+        variables = (*part.network.hidden.values(), *part.network.observed.values())
+        return any(v.conditional.selector is not None for v in variables)
+
+    def _seed(self, space: Workspace, q: Beliefs, seed: int, given: Mapping[str, Any]) -> None:
+        """Start components at rows of the largest part."""
+        job = Job((self.largest,))
+        run = space.executor.run(
+            tasks.seed_from_part, space.context, space.shared_q(q), [job], seed
+        )
+        part = load(space.context, self.largest)
+        for name, natural in next(iter(run)).items():
+            if name not in given:
+                at = part.places[name]
+                q.natural[name][slice(None) if at is None else at] = natural
+                q.moments[name] = self.network.hidden[name].family.moments(q.natural[name])
+
+    def held_out(self, values: Mapping[str, Any]) -> HeldOut:
+        raise ModelError(
+            "held_out is for one table; score a fit over parts by declaring the held-out rows"
+        )
+
+    def estimator(self, method: Method) -> Estimator | None:
+        return None
+
+
+def load(context: Context, number: int) -> Part:
+    """Return one part, loaded here."""
+    from svmp.parts.cache import loaded
+
+    return next(part for _, part in loaded(context, Job((number,))))
+
+
+def start_shared(
+    network: SharedNetwork, own: Collection[str], seed: int, init: Mapping[str, Any]
+) -> Beliefs:
+    """Return a start of the shared variables."""
+    return start(network, seed, init, but=own)
