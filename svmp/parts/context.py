@@ -28,6 +28,14 @@ class SharedQ:
     natural: dict[str, Array]
     moments: dict[str, Array]
 
+    def copy(self) -> SharedQ:
+        """Return a copy with its own arrays."""
+        natural, moments = (
+            {name: array.copy() for name, array in arrays.items()}
+            for arrays in (self.natural, self.moments)
+        )
+        return SharedQ(natural, moments)
+
 
 @dataclass(frozen=True, eq=False)
 class Context:

@@ -143,15 +143,25 @@ class Part:
         return np.zeros((variable.size, variable.family.size))
 
     def visit(
-        self, shared: SharedQ, own: Own, visit: Visit, totals: Sequence[Array]
+        self,
+        shared: SharedQ,
+        own: Own,
+        visit: Visit,
+        totals: Sequence[Array],
+        before: SharedQ | None = None,
     ) -> tuple[Own, int]:
         """Update own variables and add sums to the totals; return the new own q and the accesses.
 
-        The arrays of `own` may be changed in place.
+        The arrays of `own` may be changed in place. `before` is the shared q at the beginning of
+        the sweep, for which choices that are not stored were optimised.
         """
         q, rows = self.beliefs(shared, own), AllRows(self.network)
         rho = StepRule.unit(rows)
         self.program.begin(q, rows)
+        if before is not None:
+            then = self.beliefs(before, own)
+            for implicit in self.program.implicit.values():
+                implicit.keep(q, None, implicit.loops.sums(then, None))
         accesses = 0
         for name in visit.own:
             for change in self.updater(name).update(q, rows, rho):

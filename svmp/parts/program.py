@@ -84,7 +84,8 @@ class VisitUpdater(Updater):
     def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
         assert isinstance(rows, DrawnParts)
         if self.visit.own or self.visit.asked:
-            found = self.space.visit(q, rows.parts, self.visit, count=rows.scaled)
+            before = rows.memory["before"] if self.visit.late else None
+            found = self.space.visit(q, rows.parts, self.visit, before, rows.scaled)
             yield Change.of_rows_read(self.space.any_name, found.accesses)
         for names, number in self.visit.shared:
             if number is None:
@@ -187,6 +188,8 @@ class PartsProgram(Program):
 
     def begin(self, q: Beliefs, rows: Draw) -> None:
         q.means.clear()
+        if any(u.visit.late for u in self.updaters if isinstance(u, VisitUpdater)):
+            rows.memory["before"] = self.space.shared_q(q).copy()
 
     def optimise_locals(self, q: Beliefs) -> int:
         """Update the own variables of all parts; return the number of rows read."""

@@ -56,11 +56,15 @@ class Visit:
     shared
         Shared variables that are updated afterwards, in this order: (names, index in `asked`, or
         None for those without children in parts).
+    late
+        Whether choices that are not stored were updated in an earlier visit of the sweep, so that
+        sums over them are those of the q at its beginning.
     """
 
     own: list[str] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     shared: list[tuple[tuple[str, ...], int | None]] = field(default_factory=list)
+    late: bool = False
 
 
 def part_method(method: Method) -> Method:
@@ -127,6 +131,8 @@ def schedule(program: Program, whole: Network, method: Method, own: Collection[s
             visit = place(tables, above, False)
             visit.shared.append((asked.names, len(visit.asked)))
             visit.asked.append(asked)
+    for earlier, visit in zip(visits, visits[1:], strict=False):
+        visit.late = earlier.late or any(name in program.implicit for name in earlier.own)
     return visits
 
 

@@ -61,7 +61,12 @@ def seed_from_part(context: Context, shared: SharedQ, job: Job, seed: int) -> di
 
 
 def visit_parts(
-    context: Context, shared: SharedQ, job: Job, visit: Visit, count: bool = False
+    context: Context,
+    shared: SharedQ,
+    job: Job,
+    visit: Visit,
+    before: SharedQ | None = None,
+    count: bool = False,
 ) -> Visited:
     """Update the own variables of parts, and add up their sums for the shared variables."""
     sizes = {name: len(natural) for name, natural in shared.natural.items()}
@@ -77,7 +82,7 @@ def visit_parts(
     accesses = 0
     for number, part in loaded(context, job):
         mine = part.own_q(shared, job, number)
-        own[number], read = part.visit(shared, mine, visit, totals)
+        own[number], read = part.visit(shared, mine, visit, totals, before)
         accesses += read
         for name, total in children.items():
             places, counts = part.places[name], part.network.child_counts[name]

@@ -131,11 +131,18 @@ class Workspace:
         jobs = self.jobs(q, parts)
         return self.executor.run(task, self.context, self.shared_q(q), jobs, *arguments)
 
-    def visit(self, q: Beliefs, parts: Ints, visit: Visit, count: bool = False) -> Visited:
+    def visit(
+        self,
+        q: Beliefs,
+        parts: Ints,
+        visit: Visit,
+        before: SharedQ | None = None,
+        count: bool = False,
+    ) -> Visited:
         """Visit parts; return the totals of what they were asked for, and keep their new q."""
         total: Visited | None = None
         own: dict[int, Own] = {}
-        for found in self.run(tasks.visit_parts, q, parts, visit, count):
+        for found in self.run(tasks.visit_parts, q, parts, visit, before, count):
             own |= found.own
             if total is None:
                 total = found
