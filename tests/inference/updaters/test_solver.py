@@ -14,9 +14,8 @@ from svmp.families.family import Array
 from svmp.inference.methods.draw import AllRows
 from svmp.inference.program import Program
 from svmp.inference.steps.rule import StepRule
-from svmp.inference.updaters.block_sums import BlockSolver, SummingBlockUpdater
+from svmp.inference.updaters.block_sums import BlockSolver
 from svmp.inference.updaters.joint import JointSolver
-from svmp.inference.updaters.linear_block import LinearBlockUpdater
 from svmp.inference.updaters.plain import PlainUpdater
 from svmp.inference.updaters.solver import (
     LineSolver,
@@ -28,7 +27,7 @@ from svmp.inference.updaters.solver import (
 from svmp.inference.updaters.updater import SummingUpdater
 from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
-from tests.inference.updaters.parted import NETWORKS, ROWS, USER, Ints, Make, hierarchy, ratings
+from tests.inference.updaters.parted import NETWORKS, ROWS, USER, Ints, Make
 from tests.network.tools import anywhere
 
 METHODS = {"joint": svmp.Growing(1.0), "in turn": svmp.FullVB()}
