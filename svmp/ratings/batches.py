@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from svmp.errors import RatingsError
-from svmp.parts.parquet_files import WILD, files_of
+from svmp.parts.parquet_files import MARKER, WILD, files_of
 from svmp.ratings import netflix_prize, packed, parquet, text
 from svmp.ratings.columns import ColumnSelection
 from svmp.ratings.convert import SourceColumns
@@ -80,7 +80,14 @@ class RatingsFiles:
                 names = os.listdir(self.source)
             if packed.parts(names) or not any(name.endswith(".parquet") for name in names):
                 return []
-        return [Path(path) for path in files_of(self.source)]
+        found = [Path(path) for path in files_of(self.source)]
+        for path in found:
+            if (path.parent / MARKER).exists():
+                raise RatingsError(
+                    f"{path.parent}: this is a partitioned data set already, with keys instead of "
+                    "ids; name the file that it was made of"
+                )
+        return found
 
     @property
     def is_array_file(self) -> bool:
