@@ -17,9 +17,7 @@ from scipy import sparse
 
 from svmp.errors import FileError, ModelError, RatingsError
 from svmp.parts.parquet_files import MARKER, ParquetSource, parquet
-from svmp.ratings import partition as module
-from svmp.ratings import read_ratings
-from svmp.ratings.partition import partition
+from svmp.ratings import partition, partitioning, read_ratings
 from tests.ratings.tools import FORMS, contents, expected, netflix, random_table
 
 Contents = dict[tuple[Any, Any], tuple[float, float]]
@@ -56,7 +54,7 @@ def check_parts(source: ParquetSource, by: str = "user") -> None:
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of a few lines."""
-    monkeypatch.setattr(module, "BATCH", (200, 200))
+    monkeypatch.setattr(partitioning, "BATCH", (200, 200))
 
 
 @pytest.mark.usefixtures("small_batches")
@@ -122,7 +120,7 @@ def test_quoted_line_endings_do_not_end_a_batch(
     text = "user,item,rating\n" + "".join(f'"{u}",{i},{r}\n' for u, i, r in rows)
     (tmp_path / "r.csv").write_text(text)
     for size in range(20, 60):
-        monkeypatch.setattr(module, "BATCH", (size, size))
+        monkeypatch.setattr(partitioning, "BATCH", (size, size))
         partition(tmp_path / "r.csv", tmp_path / "out", parts=2)
         assert contents_of(tmp_path / "out") == {(u, i): (float(r), 0.0) for u, i, r in rows}
 
@@ -216,6 +214,8 @@ def test_invalid_arguments_are_refused(tmp_path: Path) -> None:
     for arguments, message in wrong:
         with pytest.raises((ModelError, RatingsError), match=message):
             partition(tmp_path / "r.csv", tmp_path / "out", **arguments)
+    with pytest.raises(TypeError, match="no option 'colums'"):
+        partition(tmp_path / "r.csv", tmp_path / "out", colums=[0, 1, 2])  # type: ignore[call-arg]
     assert not (tmp_path / "out").exists()
 
 
@@ -271,7 +271,7 @@ def test_a_file_that_changes_between_the_passes_is_refused(tmp_path: Path) -> No
 
 CHILD = """
 import re, sys
-from svmp.ratings.partition import partition
+from svmp.ratings import partition
 import pyarrow.parquet
 source = partition(sys.argv[1], sys.argv[2], parts=int(sys.argv[3]), memory="100MB")
 status = open("/proc/self/status").read()  # getrusage counts what the parent had, too

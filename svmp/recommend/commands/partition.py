@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from svmp.errors import needing
 from svmp.interrupts import if_interrupted
 from svmp.recommend.commands.options import (
     Encoding,
@@ -47,14 +46,15 @@ def partition(
     as_json: Json = False,
 ) -> None:
     """Write a file of ratings as Parquet parts, each with all ratings of its users."""
-    module = needing("recommend", "svmp.ratings.partition")
+    from svmp.ratings import partition as write_parts
+
     options: dict[str, Any] = {"events": events, "encoding": encoding}
     options["columns"] = columns_of(columns)
     options["text_ids"] = [part for part in text_ids.split(",") if part]
     options |= {"duplicates": duplicates} if duplicates else {}
     options |= {"max_unpacked": max_unpacked} if max_unpacked else {}
     with if_interrupted(f"{out} is not written"), _progress() as report:
-        found = module.partition(
+        found = write_parts(
             ratings,
             out,
             by=by,

@@ -1,4 +1,4 @@
-"""`partition`: write ratings as a data set in parts, for data that do not fit into memory.
+"""Divide ratings into parts, for `partition`.
 
 The source is read twice. The first pass collects the ids and counts their rows; users (or items)
 are then cut into blocks of about equal numbers of rows. The second pass appends each row, with
@@ -9,33 +9,26 @@ memory are the ids, one batch, and one part at a time.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import FileError, ModelError, RatingsError, called
-from svmp.network.validation import shown
-from svmp.parts.memory import parse_memory
-from svmp.parts.parquet_files import ParquetSource, parquet
+from svmp.parts.parquet_files import parquet
 from svmp.parts.splitting import blocks
 from svmp.ratings.batches import RatingsFiles
-from svmp.ratings.build import check_duplicates, deduplicated, repeated_error
-from svmp.ratings.columns import Columns, ColumnSelection
-from svmp.ratings.keyed import KeyedFiles, KeyedRatings, KeyedTable, Records, changed
+from svmp.ratings.build import deduplicated, repeated_error
+from svmp.ratings.columns import ColumnSelection
+from svmp.ratings.keyed import KeyedFiles, KeyedRatings, KeyedTable, Records, Report, changed
 from svmp.ratings.lines import MOST, refusing
-from svmp.ratings.part_folder import (
-    check_place,
-    drafted,
-    part_name,
-    write_ids,
-    write_marker,
-)
-from svmp.ratings.read import check_options, check_range, read_ratings
+from svmp.ratings.part_folder import part_name, write_ids, write_marker
+from svmp.ratings.read import check_range, read_ratings
+from svmp.ratings.read_options import ReadOptions
 from svmp.ratings.table import Duplicates, Ratings
 
 PER_ROW = 100
@@ -48,85 +41,20 @@ MOST_PARTS = 100_000
 Arrays = dict[str, NDArray[Any]]
 
 
-class ReadOptions(TypedDict, total=False):
-    """Options of `read_ratings` that `partition` takes."""
-
-    columns: Columns | None
-    duplicates: Duplicates
-    range: tuple[float, float] | None
-    header: bool | None
-    encoding: str
-    events: bool
-    max_unpacked: int
-    text_ids: Collection[str]
-
-
-def partition(
-    source: Any,
-    directory: str | os.PathLike[str],
-    *,
-    by: Literal["user", "item"] = "user",
-    parts: int | None = None,
-    rows_per_part: int = 1_000_000,
-    memory: str | float = "1GB",
-    report: Callable[[str], None] = lambda text: None,
-    **options: Unpack[ReadOptions],
-) -> ParquetSource:
-    """Write ratings as Parquet parts, in which all ratings of a user are in the same part.
-
-    Parameters
-    ----------
-    source
-        Anything that `read_ratings` reads, or a folder or pattern of Parquet files. Text and
-        Parquet are read in batches, so they may be larger than the memory.
-    directory
-        The folder to write; one that was written by this function is replaced.
-    by
-        "user" or "item": what the rows are divided by.
-    parts
-        Number of parts; by default as many as `rows_per_part` gives.
-    rows_per_part
-        Number of rows of a part, about.
-    memory
-        Memory to use, as "1GB", in addition to some 200 MB of the program and to the distinct ids.
-    report
-        Function that is called with a line of text as the work proceeds.
-    **options
-        Options of `read_ratings`: columns, duplicates, range, header, encoding, events,
-        max_unpacked, text_ids.
-
-    Returns
-    -------
-    ParquetSource
-        The parts. Each has `user` and `item` (int32 keys), `rating` (float32) and, if the source
-        has it, `time` (float64), sorted by keys. The ids by key are in `users.parquet` and
-        `items.parquet` beside them.
-    """
-    if by not in ("user", "item"):
-        raise ModelError(f"{called('by')} must be 'user' or 'item', not {shown(by)}")
-    for name, number in {"parts": parts, "rows_per_part": rows_per_part}.items():
-        if number is not None and (type(number) is not int or number < 1):
-            raise ModelError(f"{called(name)} must be a whole number from 1, not {shown(number)}")
-    size = parse_memory(memory)
-    target = check_place(directory)
-    duplicates = options.get("duplicates", "error")
-    check_duplicates(duplicates)
-    check_options(options.get("max_unpacked", MOST), options.get("text_ids", ()))
-    files: Any = nullcontext()
-    if isinstance(source, str | os.PathLike):
-        files = _files(Path(source), size, options)
-    with files:
-        if files_in_batches := isinstance(files, RatingsFiles) and not files.is_array_file:
-            span, text_ids = check_range(options.get("range")), options.get("text_ids", ())
-            with refusing(files.source, OSError):
-                rows: KeyedRatings = KeyedFiles(files, span, text_ids, report)
-        else:
-            rows = KeyedTable(read_ratings(source, **options))
-        block = _assign(rows.counts[by], parts, rows_per_part, size)
-        work = Partition(rows, by, block, duplicates if files_in_batches else "error")
-        with drafted(target) as draft:
-            work.write(draft, report)
-    return parquet(target, by=by)
+@contextmanager
+def keyed(source: Any, memory: int, options: ReadOptions, report: Report) -> Iterator[KeyedRatings]:
+    """Yield the rows of a source, with keys instead of ids."""
+    if not isinstance(source, str | os.PathLike):
+        yield KeyedTable(read_ratings(source, **options))
+        return
+    with _files(Path(source), memory, options) as files:
+        if files.is_array_file:
+            yield KeyedTable(read_ratings(source, **options))
+            return
+        span, text_ids = check_range(options.get("range")), options.get("text_ids", ())
+        with refusing(files.source, OSError):
+            rows = KeyedFiles(files, span, text_ids, report)
+        yield rows
 
 
 def _files(source: Path, memory: int, options: ReadOptions) -> RatingsFiles:
@@ -141,7 +69,7 @@ def _files(source: Path, memory: int, options: ReadOptions) -> RatingsFiles:
     )
 
 
-def _assign(
+def assign(
     counts: NDArray[np.int64], parts: int | None, rows_per_part: int, memory: int
 ) -> NDArray[np.int32]:
     """Return the part of each key; raise if a part would not fit into memory."""
@@ -180,7 +108,7 @@ class Partition:
     """
 
     rows: KeyedRatings
-    by: Literal["user", "item"]
+    by: str
     block: NDArray[np.int32]
     duplicates: Duplicates
 
@@ -189,7 +117,7 @@ class Partition:
         """Return the number of parts."""
         return int(self.block[-1]) + 1
 
-    def write(self, folder: Path, report: Callable[[str], None]) -> None:
+    def write(self, folder: Path, report: Report) -> None:
         """Write all files of the folder."""
         self._spill(folder, report)
         written = 0
@@ -200,7 +128,7 @@ class Partition:
         about = {"by": self.by, "rows": written}
         write_marker(folder, self.parts, about)
 
-    def _spill(self, folder: Path, report: Callable[[str], None]) -> None:
+    def _spill(self, folder: Path, report: Report) -> None:
         """Append each row to the file of its part."""
         done = 0
         for batch in self.rows.batches():
@@ -254,7 +182,7 @@ class Partition:
 
     def _pairs(self, columns: Arrays) -> NDArray[np.int64]:
         """Return a number for each row that sorts by the keys of its pair."""
-        other: Literal["user", "item"] = "item" if self.by == "user" else "user"
+        other = "item" if self.by == "user" else "user"
         return columns[self.by].astype(np.int64) * len(self.rows.ids[other]) + columns[other]
 
     def _deduplicated(self, columns: Arrays, pair: NDArray[np.int64]) -> Arrays:
