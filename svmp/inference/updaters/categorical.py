@@ -137,7 +137,7 @@ class TopicUpdater(SummingUpdater):
         return self.loops.message(q, sums, edge, np.arange(edge.parent.size))
 
     def prior(self, q: Beliefs) -> Array:
-        return self.network.hidden[self.name].conditional.to_children(q)
+        return self.network.priors(q, self.name)
 
     def solve(self, sums: Array, prior: Array) -> Array:
         return prior + sums

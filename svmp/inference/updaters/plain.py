@@ -144,7 +144,7 @@ class PlainUpdater(SummingUpdater):
         return total
 
     def prior(self, q: Beliefs) -> Array:
-        return self.network.hidden[self.name].conditional.to_children(q)
+        return self.network.priors(q, self.name)
 
     def solve(self, sums: Array, prior: Array) -> Array:
         return prior + sums
