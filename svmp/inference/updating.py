@@ -70,12 +70,28 @@ class Update:
         How its dims and hidden variables match the earlier ones.
     start
         Starting q of the variables that have known elements.
+    taught
+        S of each variable.
+    others
+        q before the new rows, with natural parameters from which S is left out.
     """
 
     network: Network
     dims: Mapping[str, DimMatch]
     variables: Mapping[str, VariableMatch]
     start: Mapping[str, Posterior]
+    taught: Mapping[str, Array]
+    others: Beliefs
+
+    def keep(self, shares: Mapping[str, float]) -> None:
+        """Let the network keep a share of what was taught, and find its bound without new rows."""
+        network, q = self.network, self.others.copy()
+        network.learned = {name: shares[name] * array for name, array in self.taught.items()}
+        network.baseline = {}
+        for name in self.start:
+            q.natural[name] = q.natural[name] + network.learned.get(name, 0.0)
+            q.moments[name] = network.hidden[name].family.moments(q.natural[name])
+        network.baseline = {name: network.bound_term(q, name) for name in self.start}
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,11 +133,10 @@ def update(
     def run(init: Mapping[str, Any]) -> Outcome:
         return execute(prepared.network, init=init, **given)
 
-    taught = dict(prepared.network.learned)
     if not isinstance(forget, str):
-        keep(prepared.network, taught, dict.fromkeys(taught, 1 - float(forget)))
+        prepared.keep(dict.fromkeys(prepared.taught, 1 - float(forget)))
         return collect(earlier, prepared, run(start))
-    outcome, natural = learn_shares(prepared.network, taught, start, run)
+    outcome, natural = learn_shares(prepared, start, run)
     forgetting = {name: 1 - expected_share(w) for name, w in natural.items()}
     return replace(collect(earlier, prepared, outcome), forgetting=forgetting, natural=natural)
 
@@ -167,8 +182,8 @@ def prepare(
             "models, along the dims whose elements stay the same"
         )
     q = earlier_q(earlier, network, matches)
-    learned = taught_by_earlier_rows(network, q, matches)
-    network = Network(model, learned)
+    taught, others = taught_by_earlier_rows(network, q, matches)
+    network = Network(model, taught)
     rng = np.random.default_rng([seed if isinstance(seed, int) else 0, 17])
     start = {}
     for name, match in matches.items():
@@ -179,7 +194,7 @@ def prepare(
                 elements = np.flatnonzero(fresh)
                 natural[fresh] = variable.family.at(elements).start(natural[fresh], rng)
             start[name] = posterior(variable, variable.plate.shape, natural)
-    return Update(network, dims, matches, start)
+    return Update(network, dims, matches, start, taught, others)
 
 
 def check_same(earlier: RunRecord, network: Network) -> None:
@@ -253,9 +268,10 @@ def earlier_q(
 
 def taught_by_earlier_rows(
     network: Network, q: Beliefs, matches: Mapping[str, VariableMatch]
-) -> dict[str, Array]:
-    """Return S of each variable that earlier rows taught something about."""
+) -> tuple[dict[str, Array], Beliefs]:
+    """Return S of each variable that earlier rows taught something about, and q without it."""
     found: dict[str, Array] = {}
+    others = q.copy()
     for name in reversed(network.hidden):
         known = matches[name].known >= 0
         if not known.any():
@@ -273,23 +289,18 @@ def taught_by_earlier_rows(
                 taught[distinct] -= message
                 size[distinct] = np.maximum(size[distinct], np.abs(message))
         taught[~known | (np.abs(taught) <= ROUNDING * size).all(axis=1)] = 0
+        others.natural[name] = q.natural[name] - taught
         every = np.arange(variable.size)
         taught = variable.family.as_evidence(taught)
         taught[~variable.family.at(every).in_domain(eta + taught)] = 0
         if taught.any():
             found[name] = taught
-    return found
-
-
-def keep(network: Network, taught: Mapping[str, Array], shares: Mapping[str, float]) -> None:
-    """Let a network keep a share of what was taught."""
-    network.learned = {name: shares[name] * array for name, array in taught.items()}
+    return found, others
 
 
 def learn_shares(
-    network: Network,
-    taught: Mapping[str, Array],
-    start: Mapping[str, Posterior],
+    prepared: Update,
+    start: Mapping[str, Any],
     run: Callable[[Mapping[str, Any]], Outcome],
 ) -> tuple[Outcome, dict[str, float]]:
     """Fit q and what is kept in turn, from all and from nothing; return the better of the two.
@@ -297,10 +308,11 @@ def learn_shares(
     Returns the run with the higher bound, and w of each variable.
     """
     best: tuple[float, Outcome, dict[str, float]] | None = None
+    network, taught = prepared.network, prepared.taught
     for first in (1.0, 0.0):
         shares, init = dict.fromkeys(taught, first), dict(start)
         for _ in range(ROUNDS):
-            keep(network, taught, shares)
+            prepared.keep(shares)
             outcome = run(init)
             q = outcome.run.state.q
             ratios = log_ratios(network, q, taught)
@@ -311,7 +323,8 @@ def learn_shares(
             near = all(abs(shares[name] - before[name]) <= CLOSE for name in shares)
             if near or outcome.status == "interrupted":
                 break
-        bound = outcome.run.state.measured.bound + bound_of_shares(shares, natural, ratios)
+        bound = outcome.run.state.measured.bound + sum(network.baseline.values())
+        bound += bound_of_shares(shares, natural, ratios)
         if best is None or bound > best[0]:
             best = bound, outcome, natural
         if outcome.status == "interrupted":

@@ -65,6 +65,9 @@ class Network:
         By variable, what earlier rows have taught, as natural parameters of (elements, size): they
         are added to the message of the parents, so that earlier rows need not be read again. An
         element that has some is not barren.
+    baseline
+        By variable, its term in the bound before any new row, which is subtracted: the bound is
+        then that of the new rows given the earlier ones.
     derived
         Cache for what inference derives from this network, such as sorted rows, for the next run on
         it. The network itself does not use it.
@@ -74,6 +77,7 @@ class Network:
         variables = list(model.variables.values())
         self.model = model
         self.learned = dict(learned or {})
+        self.baseline: dict[str, float] = {}
         self.derived: dict[Any, Any] = {}
         self._groupings: dict[str, Grouping] = {}
         self.hidden = {v.name: v for v in variables if v.hidden}
@@ -320,9 +324,9 @@ class Network:
         return float(sum(p.sum() for p in self._parts(q, variable, self.rows(variable))))
 
     def learned_term(self, q: Beliefs, name: str) -> float:
-        """Return what earlier rows add to the term of a variable, learned . E[phi(x)]."""
-        learned = self.learned.get(name)
-        return 0.0 if learned is None else float(np.vdot(learned, q.moments[name]))
+        """Return what earlier rows add to a variable's term: learned . E[phi(x)] - baseline."""
+        learned, baseline = self.learned.get(name), self.baseline.get(name, 0.0)
+        return -baseline if learned is None else float(np.vdot(learned, q.moments[name])) - baseline
 
     def terms(self, q: Beliefs, name: str, rows: Ints) -> Array:
         """Return the terms of some rows of a variable in the bound."""
@@ -349,4 +353,6 @@ class Network:
                 free = family.free_entropy(q.natural_at(variable.name, part))
                 if variable.name in self.learned:
                     free = free + dot(self.learned[variable.name][part], q.at(variable.name, part))
+                if variable.name in self.baseline:
+                    free = free - self.baseline[variable.name] / len(self.rows(variable))
                 yield density + free

@@ -98,7 +98,7 @@ class Setup:
             compiled = None if prior is None else prior.bound_term
         if compiled is None:
             return lambda q: network.bound_term(q, name)
-        if name not in network.learned:
+        if name not in network.learned and name not in network.baseline:
             return compiled
         return lambda q: compiled(q) + network.learned_term(q, name)
 
