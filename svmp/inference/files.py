@@ -130,7 +130,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         about, tensors = read_tensors(as_path(path), KEY, "one that svmp saved")
         check_format(about, FORMAT, "a file that svmp saved")
         if about["format"] == 1:
-            about = {**dict.fromkeys(LATER, {}), **about}
+            about = {**{key: {} for key in LATER}, **about}
         return _fields(ABOUT("description", about), tensors)
     except FileError as error:
         raise FileError(f"{path}: {error}") from None

@@ -16,6 +16,7 @@ from svmp.inference import files, updating
 from svmp.inference.diagnosis import Diagnosis
 from svmp.inference.execute import Outcome
 from svmp.inference.held_out import score
+from svmp.inference.methods import Method
 from svmp.inference.plot import plot
 from svmp.inference.posterior import Posterior, Posteriors
 from svmp.inference.program_summary import ProgramSummary
@@ -128,6 +129,7 @@ class Fit(RunRecord):
     def update(
         self,
         model: Model,
+        method: Method | None = None,
         *,
         forget: Forget = 0.0,
         new: Collection[str] = (),
@@ -146,13 +148,15 @@ class Fit(RunRecord):
             `coords` are the same as earlier ones if their labels are, and new labels are added:
             new users, new items, new words of a Dirichlet. Without labels, elements along the rows
             of an observed table are new, and all others the same by position.
+        method
+            As for `svmp.fit`.
         forget
             Share of what was learned to forget, at least 0 and less than 1; or "learn", which
             learns a share for each variable: see `forgetting`.
         new
             Dims without labels whose elements are all new, as the documents of today.
         options
-            Options of `svmp.fit`.
+            Other options of `svmp.fit`.
 
         Returns
         -------
@@ -171,7 +175,7 @@ class Fit(RunRecord):
         >>> fit["rate"].alpha, fit["rate"].beta
         (array(17.), array(4.))
         """
-        found = updating.update(self, model, forget, new, options)
+        found = updating.update(self, model, forget, new, {"method": method, **options})
         if found.outcome.warning is not None:
             warnings.warn(found.outcome.warning, ConvergenceWarning, stacklevel=2)
         rows = Fit.of(found.outcome)

@@ -103,7 +103,7 @@ class Updated:
     outcome
         The run on the new network.
     posteriors
-        Of the variables that have known elements, the posteriors of all elements.
+        Of the variables that do not belong to new rows, the posteriors of all elements.
     coords
         Sizes or labels of all dims.
     forgetting, natural
@@ -153,7 +153,7 @@ def check_arguments(model: Any, forget: Any, new: Any, options: Mapping[str, Any
         )
     if isinstance(new, str) or not isinstance(new, Collection):
         raise ModelError(f"new must be a list of dims, not {shown(new)}")
-    known = [name for name in inspect.signature(execute).parameters if name != "network"]
+    known = list(inspect.signature(execute).parameters)[1:]
     for name in options:
         if name not in known:
             raise ModelError(f"update has no option {shown(name)}; there are {known}")
@@ -337,9 +337,11 @@ def collect(earlier: RunRecord, prepared: Update, outcome: Outcome) -> Updated:
     """Return the posteriors of all elements, those of the new model and earlier ones."""
     q, network = outcome.run.state.q, prepared.network
     posteriors = {}
-    for name in prepared.start:
-        variable, match = network.hidden[name], prepared.variables[name]
-        then, now = earlier.posteriors[name].natural, q.natural[name]
+    for name, match in prepared.variables.items():
+        if not len(match.earlier):
+            continue
+        variable = network.hidden[name]
+        then, now = earlier.posteriors[name].natural, q.natural_at(name, np.arange(variable.size))
         natural = np.zeros((int(np.prod(match.plate)), now.shape[1]))
         if match.categories is None:
             natural[match.earlier] = then
