@@ -98,6 +98,8 @@ def plain_label(label: Any) -> Any:
     >>> plain_label(np.int64(3)), plain_label(np.datetime64("2024-02-29"))
     (3, datetime.date(2024, 2, 29))
     """
+    if type(label) in (str, int, float):
+        return label
     if isinstance(label, np.datetime64):
         day = np.datetime_data(label)[0] in ("Y", "M", "W", "D")
         return label.astype("datetime64[D]" if day else "datetime64[us]").item()
@@ -109,10 +111,11 @@ def plain_label(label: Any) -> Any:
 def hidden_coords(network: Network) -> dict[str, Extent]:
     """Return the size or the labels of each dim of the hidden variables."""
     found: dict[str, Extent] = {}
-    for variable in network.hidden.values():
-        for dim, length in zip(variable.dims, variable.shape, strict=True):
-            labels = network.model.labels.get(dim)
-            found[dim] = length if labels is None else [plain_label(label) for label in labels]
+    dims = {dim: None for variable in network.hidden.values() for dim in variable.dims}
+    for dim in dims:
+        labels = network.model.labels.get(dim)
+        plain = None if labels is None else [plain_label(label) for label in labels]
+        found[dim] = network.model.sizes[dim] if plain is None else plain
     return found
 
 
