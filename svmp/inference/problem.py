@@ -38,6 +38,10 @@ class Problem(ABC):
     network: Network
     natural_only: Collection[str] = ()
 
+    def check(self) -> None:
+        """Refuse a network that cannot be fitted."""
+        self.network.check()
+
     @property
     @abstractmethod
     def description(self) -> dict[str, dict[str, str]]:

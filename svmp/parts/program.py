@@ -136,7 +136,7 @@ class VisitUpdater(Updater):
         """Return the messages to a shared variable from all but the rows of parts."""
         network = self.shared.network
         if not network.edges[name] and elements is None:
-            return network.hidden[name].conditional.to_children(q)
+            return network.priors(q, name)
         some = np.arange(network.hidden[name].size) if elements is None else elements
         within, _ = self.shared.setup.plain(name).message_sum(q, AllRows(network), some)
         return network.prior(q, name, some) + within
