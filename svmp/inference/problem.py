@@ -48,9 +48,7 @@ class Problem(ABC):
         """By variable, its density and a hash of its data, by which checkpoints are recognised."""
 
     @abstractmethod
-    def choose(
-        self, method: Method | None, policy: Policy | None
-    ) -> tuple[Method, Policy, bool]:
+    def choose(self, method: Method | None, policy: Policy | None) -> tuple[Method, Policy, bool]:
         """Return the algorithm, the steps, and whether to go on after a divergence."""
 
     @abstractmethod
@@ -82,9 +80,7 @@ class OneTable(Problem):
     def description(self) -> dict[str, dict[str, str]]:
         return describe(self.network)
 
-    def choose(
-        self, method: Method | None, policy: Policy | None
-    ) -> tuple[Method, Policy, bool]:
+    def choose(self, method: Method | None, policy: Policy | None) -> tuple[Method, Policy, bool]:
         method, policy, persistent = choose(self.network, method, policy)
         check_order(self.network, method.order)
         return method, policy, persistent

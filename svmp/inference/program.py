@@ -318,7 +318,9 @@ class Program:
 
         With unit steps those without hidden parents are there already.
         """
-        names = [n for n in self.network.hidden if not self.safe or self.network.present[n] is not None]
+        names = [
+            n for n in self.network.hidden if not self.safe or self.network.present[n] is not None
+        ]
         self.network.follow_parents(q, names)
 
     def optimise_locals(self, q: Beliefs) -> int:

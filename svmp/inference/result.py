@@ -80,7 +80,9 @@ class Fit(RunRecord):
             return posterior(name, run.program.implicit_natural(q, name))
 
         stored = {name: posterior(name, q.natural[name]) for name in q.natural}
-        posteriors = Posteriors(list(hidden), stored, implicit) if len(stored) < len(hidden) else stored
+        posteriors = (
+            Posteriors(list(hidden), stored, implicit) if len(stored) < len(hidden) else stored
+        )
         return cls(
             outcome.status,
             state.measured.terms,

@@ -213,8 +213,12 @@ class PartsProgram(Program):
 
     def optimise_locals(self, q: Beliefs) -> int:
         """Update the own variables of all parts; return the number of rows read."""
-        own = [name for updater in self.updaters if isinstance(updater, VisitUpdater)
-               for name in updater.visit.own]
+        own = [
+            name
+            for updater in self.updaters
+            if isinstance(updater, VisitUpdater)
+            for name in updater.visit.own
+        ]
         everything = np.arange(len(self.space.sizes))
         return self.space.visit(q, everything, Visit(own=own)).accesses
 
