@@ -164,19 +164,21 @@ class PartsProgram(Program):
         The parts, and where they are computed with.
     summary
         The updater of each variable.
+    about
+        Description of the network and of the parts, for checkpoints.
     """
 
     space: Workspace = field(kw_only=True)
     summary: ProgramSummary = field(kw_only=True)
 
-    fingerprint: Mapping[str, str] = field(kw_only=True)
+    about: dict[str, dict[str, str]] = field(kw_only=True)
 
     def under(self, policy: Policy) -> PartsProgram:
         return replace(self, setup=replace(self.setup, policy=policy))
 
     @property
     def description(self) -> dict[str, dict[str, str]]:
-        return {**super().description, "parts": dict(self.fingerprint)}
+        return self.about
 
     def implicit_natural(self, q: Beliefs, name: str) -> Array:
         """Return the natural parameters of an own variable; its parts are loaded again here."""
@@ -202,7 +204,7 @@ class PartsProgram(Program):
 
     def draw(self, iteration: int) -> Draw:
         method, sizes = self.policy.method_at(self.method, iteration), self.space.sizes
-        parts = method.parts(sizes, self.seed, iteration)
+        parts = method.visited_parts(sizes, self.seed, iteration)
         share = float(sizes[parts].sum() / max(sizes.sum(), 1))
         return DrawnParts(self.network, parts, len(sizes), not method.unit_steps, share)
 

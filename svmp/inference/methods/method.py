@@ -63,7 +63,7 @@ class Method(ABC):
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
         """Choose the rows of one iteration."""
 
-    def parts(self, sizes: Ints, seed: int, iteration: int) -> Ints:
+    def visited_parts(self, sizes: Ints, seed: int, iteration: int) -> Ints:
         """Choose the parts that one iteration visits, where rows lie in parts.
 
         Parameters
