@@ -73,12 +73,12 @@ def fit(
         then sorted once.
     method
         The algorithm: `FullVB()`, `Children(...)`, `Batch(...)`, `Batch(..., over="doc")` for
-        minibatches of documents or other groups, or `Growing(...)`. By default it is chosen from
-        the child counts, see docs/steps.md.
+        minibatches of documents or other groups, `Memoized(over="doc")`, or `Growing(...)`. By
+        default it is chosen from the child counts, see docs/steps.md.
     steps
         How far an update moves: a step policy, as `RobbinsMonro(...)`, or a function from a
-        `StepContext` to steps. By default unit steps under `FullVB` and `Growing`, and
-        `Nodewise()` elsewhere.
+        `StepContext` to steps. By default unit steps under `FullVB`, `Growing` and
+        `Memoized`, and `Nodewise()` elsewhere.
     seed
         Seed of the start and of the draws of rows: a whole number, which gives the same bits each
         time, or a `numpy.random.Generator`, from which one is drawn.
@@ -179,7 +179,8 @@ def fit(
     recorder = Recorder(budget, bound_every, held, watch, estimator)
     with _computing(threads, tell=progress is not False):
         program = Program.of(network, method, kernels, policy=policy, seed=seed, stored=stored)
-        run = Run(program, State(begin(program)), budget, tol, persistent, recorder)
+        state = State(begin(program), memo=program.memo())
+        run = Run(program, state, budget, tol, persistent, recorder)
         check_finite(network, run.state.q, run.guard.rows)
         if saved is not None:
             saved.restore(run.state)

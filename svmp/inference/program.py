@@ -18,10 +18,12 @@ from svmp.inference.methods.method import check_order
 from svmp.inference.program_summary import ProgramSummary, VariableUpdater
 from svmp.inference.steps import Constant, Policy
 from svmp.inference.steps.rule import StepRule
+from svmp.inference.sums_by_part import Memo, SumsByPart
 from svmp.inference.updaters.categorical import ImplicitUpdater, TopicUpdater
 from svmp.inference.updaters.groups import DocumentsUpdater, GroupsUpdater
 from svmp.inference.updaters.joint import JointUpdater
 from svmp.inference.updaters.linear_block import LinearBlockUpdater, find_blocks
+from svmp.inference.updaters.memoized import MemoizedTopics, MemoizedUpdater
 from svmp.inference.updaters.multilinear import MultilinearUpdater
 from svmp.inference.updaters.setup import Setup
 from svmp.inference.updaters.updater import Change, Term, Updater
@@ -57,6 +59,19 @@ def groups(setup: Setup, name: str) -> Offer:
         return "it belongs to no group that is drawn"
     variables = {local: setup.plain(local) for local in grouping.locals}
     return GroupsUpdater(setup.network, grouping, variables)
+
+
+def memoized(setup: Setup, name: str) -> Offer:
+    """Offer the updater of a global variable from sums that are kept by part."""
+    network, division = setup.network, setup.division
+    if division is None:
+        return "the method keeps no sums"
+    if not any(division.parts[0].memoizes(edge) for edge in network.edges[name]):
+        return "its children are in no part"
+    compiled = topics(setup, name)
+    if isinstance(compiled, TopicUpdater):
+        return MemoizedTopics(network, compiled, division)
+    return MemoizedUpdater(network, setup.plain(name), division)
 
 
 def linear_block(setup: Setup, name: str) -> Offer:
@@ -133,6 +148,7 @@ def plain(setup: Setup, name: str) -> Offer:
 UPDATERS: tuple[Callable[[Setup, str], Offer], ...] = (
     documents,
     groups,
+    memoized,
     linear_block,
     implicit,
     topics,
@@ -191,7 +207,7 @@ class Program:
         stored
             Variables whose q must be stored, because the user gave their starting values.
         """
-        setup = Setup(network, method, policy, kernels, stored)
+        setup = Setup(network, method, policy, kernels, stored, method.division(network, seed))
         chosen: dict[str, Updater] = {}
         for name in turns(network, method):
             if name not in chosen:
@@ -282,6 +298,13 @@ class Program:
             q.version += 1
             return
         self.network.move(q, change.name, change.elements, change.natural)
+
+    def memo(self) -> Memo:
+        """Return the sums that are kept by part, before any part was read."""
+        found: dict[str, SumsByPart] = {}
+        for updater in self.updaters:
+            found |= updater.sums_by_part()
+        return Memo(found)
 
     def optimise_locals(self, q: Beliefs) -> int:
         """Optimise the local variables of all rows; return the number of rows read.

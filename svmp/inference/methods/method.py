@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from svmp.errors import ModelError
+from svmp.inference.methods.division import Division
 from svmp.inference.methods.draw import Draw
 from svmp.inference.settings import Setting
 from svmp.network.network import Network
@@ -43,6 +44,9 @@ class Method(ABC):
         Steps then have unit length by default, and nothing can diverge.
     shares_rows
         Whether one draw of rows serves all elements. Otherwise each draws its own.
+    keeps_sums
+        Whether the sums over the rows of each part are kept from one iteration to the next. Such a
+        method divides the groups of `over` into parts.
     title
         Name of the method in a form; the name of the class if empty.
     settings
@@ -55,6 +59,7 @@ class Method(ABC):
     over: str | None = None
     unit_steps: ClassVar[bool] = False
     shares_rows: ClassVar[bool] = True
+    keeps_sums: ClassVar[bool] = False
     title: ClassVar[str] = ""
     settings: ClassVar[dict[str, Setting]] = {}
 
@@ -63,8 +68,20 @@ class Method(ABC):
         """Choose the rows of one iteration."""
 
     def reads_all(self, iteration: int) -> bool:
-        """Return whether an iteration is a sweep over all rows."""
+        """Return whether an iteration reads all rows, or uses sums over all of them."""
         return False
+
+    def ends_sweep(self, network: Network, iteration: int) -> bool:
+        """Return whether a sweep over all rows ends with an iteration."""
+        return self.reads_all(iteration)
+
+    def keeps_locals(self, network: Network, iteration: int) -> bool:
+        """Return whether the local variables of all rows are up to date after an iteration."""
+        return self.reads_all(max(iteration, 1))
+
+    def division(self, network: Network, seed: int) -> Division | None:
+        """Return the parts whose sums are kept, if `keeps_sums`."""
+        return None
 
     def with_children(self, C: int) -> Method:
         """Return this method with C children for each element."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from svmp.inference.methods import Method
+from svmp.inference.methods.division import Division
 from svmp.inference.steps.policy import Policy
 from svmp.inference.updaters.categorical import ImplicitMessages, ImplicitUpdater
 from svmp.inference.updaters.multilinear import NoiseMessages
@@ -45,6 +46,8 @@ class Setup:
         Whether compiled loops may be used.
     stored
         Variables whose q must be stored, because the user gave their starting values.
+    division
+        The parts whose sums are kept, if the method keeps sums.
     """
 
     network: Network
@@ -52,6 +55,7 @@ class Setup:
     policy: Policy
     kernels: bool = True
     stored: Collection[str] = ()
+    division: Division | None = None
 
     @cached_property
     def loops(self) -> dict[str, Multilinear]:
