@@ -299,12 +299,17 @@ class Program:
             return
         self.network.move(q, change.name, change.elements, change.natural)
 
+    def restarts_locals(self, iteration: int) -> bool:
+        """Return whether the next visits of parts start their variables near the prior again."""
+        division = self.setup.division
+        return division is not None and division.restarts(iteration + 1)
+
     def memo(self) -> Memo:
         """Return the sums that are kept by part, before any part was read."""
         found: dict[str, SumsByPart] = {}
         for updater in self.updaters:
             found |= updater.sums_by_part()
-        return Memo(found)
+        return Memo(found, exact=1 if found else 0)
 
     def optimise_locals(self, q: Beliefs) -> int:
         """Optimise the local variables of all rows; return the number of rows read.

@@ -100,10 +100,10 @@ class Memo:
     sums
         By variable, its sums.
     exact
-        Number of coming sweeps whose updates use no sums of earlier sweeps, after one that has
-        lowered the bound.
+        Number of coming sweeps whose updates use no sums of earlier sweeps: the first, and some
+        after one that has lowered the bound.
     bound
-        The exact bound after the last sweep.
+        The exact bound after the last sweep, from which on it must not fall.
     """
 
     sums: dict[str, SumsByPart] = field(default_factory=dict)

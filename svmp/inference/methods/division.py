@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,6 +12,13 @@ from svmp.inference.methods.groups import DrawnGroups
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.network import Network
+
+RESTARTS = 5
+"""Number of first sweeps in which the variables of a group start near their prior: those that were
+fitted to the first, poor global variables would hold these back. docs/performance.md has the
+measurements."""
+PASSES = 10
+"""Most passes over a group at a visit; the next sweep goes on from there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +47,10 @@ class Division:
         order = np.random.default_rng([self.seed, sweep, 8]).permutation(self.count)
         return self.parts[order[turn]]
 
+    def restarts(self, iteration: int) -> bool:
+        """Return whether the variables of groups start near their prior in an iteration."""
+        return iteration <= RESTARTS * self.count
+
     def begins_sweep(self, iteration: int) -> bool:
         """Return whether a sweep begins with an iteration."""
         return (iteration - 1) % self.count == 0
@@ -48,11 +58,6 @@ class Division:
     def ends_sweep(self, iteration: int) -> bool:
         """Return whether a sweep ends with an iteration."""
         return iteration % self.count == 0
-
-    def scale(self, seen: Sequence[int]) -> float:
-        """Return the number of all groups over that of the groups of some parts."""
-        read = sum(len(self.parts[part].drawn) for part in seen)
-        return self.network.grouped(self.dim).count / read
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +77,11 @@ class VisitedPart(DrawnGroups):
         return np.ones(len(elements))
 
     def restarts(self, iteration: int) -> bool:
-        return iteration <= self.division.count
+        return self.division.restarts(iteration)
+
+    @property
+    def most_passes(self) -> int:
+        return PASSES
 
     def memoizes(self, edge: Edge) -> bool:
         """Return whether the messages of a table to a global variable are kept by part."""

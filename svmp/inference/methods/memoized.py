@@ -6,7 +6,7 @@ exactly from the sums of all parts,
 
     lambda_i = eta_i + S_1 + ... + S_P
 
-In the first sweep the sums of the parts that were read are scaled up to the number of all groups.
+The first sweep updates the global variables at its end, as no sums are known before.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ class Memoized(Method):
     The elements of a dim, each with all of its rows, are divided into `parts` fixed parts of about
     the same number of elements. A sweep visits all parts in random order. At each visit the
     variables that belong to the part alone (a document's shares of topics, its tokens' topics) are
-    optimised, starting from where they were; the sums over the part's rows replace those of its
-    last visit; and every global variable is updated from the sums over all parts. There is no step
-    size. The exact bound is computed after each sweep, and never falls: if it has, because global
-    variables share rows and the sums of other parts were out of date, q of the sweep before is
-    restored, and the next sweeps update one variable after the other from all rows.
+    optimised, from where they were at the last visit; in the first five sweeps, from near their
+    prior. Then the sums over the part's rows replace those of its last visit, and every global
+    variable is updated from the sums over all parts. There is no step size.
+
+    The exact bound is computed after each sweep. After the first five it never falls: if a sweep
+    has lowered it, because global variables share rows and the sums of other parts were out of
+    date, the sweep is undone, and the next one updates each variable from all rows.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ class GroupsUpdater(Updater):
         active, grouping, accesses = rows.groups_drawn, self.grouping, 0
         if rows.restarts(rho.iteration):
             restart(self.network, q, grouping, self.names, active)
-        for _ in range(MOST_PASSES):
+        for _ in range(rows.most_passes or MOST_PASSES):
             moved = np.zeros(grouping.count)
             for name, updater in self.variables.items():
                 groups = by_colour(self.network, name, grouping.rows(name, active))
@@ -120,7 +120,8 @@ class DocumentsUpdater(Updater):
             restart(self.network, q, self.grouping, [name], drawn)
         documents = self.grouping.rows(name, drawn)
         prior = self.network.prior(q, name, documents)
-        natural, sums, read = self.loops.optimise(q, documents, prior, TOLERANCE, MOST_PASSES)
+        most = rows.most_passes or MOST_PASSES
+        natural, sums, read = self.loops.optimise(q, documents, prior, TOLERANCE, most)
         self.network.move(q, name, documents, natural)
         self.words.keep(q, rows, sums)
         yield Change.of_rows_read(name, read)

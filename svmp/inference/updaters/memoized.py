@@ -1,11 +1,10 @@
 """Global variables that are updated from the sums of all parts, of which one was read just now.
 
     S_p <- sum over the rows e of part p of eta_(e -> i)
-    lambda_i_temp = eta_i + (D / D_seen) * (S_1 + ... + S_P) + messages of tables outside the parts
+    lambda_i_temp = eta_i + (S_1 + ... + S_P) + messages of tables outside the parts
 
-D is the number of groups and D_seen that of the groups in parts that were read: both are the same
-from the second sweep on. In an exact sweep (`Memo.exact`) the variables are updated once, at its
-end, from sums that are all computed with the current q.
+In an exact sweep (`Memo.exact`), as the first one is, the variables are updated once, at its end,
+from sums that are all computed with the current q.
 """
 
 from __future__ import annotations
@@ -101,8 +100,7 @@ class MemoizedUpdater(Updater):
             yield Change(self.name, elements, natural, accesses, step, count)
 
     def _target(self, q: Beliefs, sums: SumsByPart, elements: Ints) -> Array:
-        scale = self.division.scale(sums.seen)
-        return np.asarray(self.network.prior(q, self.name, elements) + scale * sums.total[elements])
+        return np.asarray(self.network.prior(q, self.name, elements) + sums.total[elements])
 
     def _read(
         self, tables: list[Messages], q: Beliefs, rows: Draw, elements: Ints, tangents: Tangents
@@ -166,7 +164,7 @@ class MemoizedTopics(Updater):
         read = rows.read(name, elements)
         step = rho(q, name, elements, read)
         prior: Array = np.array(self.network.prior(q, name, elements))
-        scale = np.full(len(elements), self.division.scale(sums.seen))
+        scale = np.ones(len(elements))
         steps = np.broadcast_to(step, len(elements)).copy()
         np.maximum(sums.total, 0, out=sums.total)  # counts: what is below 0 is rounding
         loops.update(q, every_word(sums.total), prior, steps, scale, at_once=True)
