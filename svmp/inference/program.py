@@ -299,6 +299,11 @@ class Program:
             return
         self.network.move(q, change.name, change.elements, change.natural)
 
+    def is_within_first_sweep(self, iteration: int) -> bool:
+        """Return whether there are parts that were not visited yet."""
+        division = self.setup.division
+        return division is not None and iteration < division.count
+
     def restarts_locals(self, iteration: int) -> bool:
         """Return whether the next visits of parts start their variables near the prior again."""
         division = self.setup.division

@@ -63,7 +63,8 @@ class Recorder:
     def measure(self, program: Program, state: State) -> None:
         """Compute the exact bound, after optimising local variables that the method has not."""
         local = 0
-        if not program.method.keeps_locals(program.network, state.iteration):
+        method = program.method
+        if not (method.keeps_sums or method.reads_all(max(state.iteration, 1))):
             local = program.optimise_locals(state.q)
         state.measured = Measured(
             program.bound(state.q),

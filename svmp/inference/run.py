@@ -195,6 +195,9 @@ class Run:
         state = self.state
         state.q.means.clear()
         self.follow_parents()
+        if self.program.is_within_first_sweep(state.iteration):
+            self.program.optimise_locals(state.q)
+            state.measured = replace(state.measured, iteration=-1)
         if status != "diverged" and state.measured.iteration != state.iteration:
             self.measure(self.info)
             if self.bound_has_fallen():

@@ -82,9 +82,6 @@ class Memoized(Method):
     def ends_sweep(self, network: Network, iteration: int) -> bool:
         return iteration % self.division_size(network) == 0
 
-    def keeps_locals(self, network: Network, iteration: int) -> bool:
-        return iteration >= self.division_size(network)
-
     def division_size(self, network: Network) -> int:
         """Return the number of parts."""
         return min(self.parts, network.grouped(self.over).count)

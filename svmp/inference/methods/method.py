@@ -75,10 +75,6 @@ class Method(ABC):
         """Return whether a sweep over all rows ends with an iteration."""
         return self.reads_all(iteration)
 
-    def keeps_locals(self, network: Network, iteration: int) -> bool:
-        """Return whether the local variables of all rows are up to date after an iteration."""
-        return self.reads_all(max(iteration, 1))
-
     def division(self, network: Network, seed: int) -> Division | None:
         """Return the parts whose sums are kept, if `keeps_sums`."""
         return None
