@@ -50,6 +50,7 @@ class Memoized(Method):
 
     title: ClassVar[str] = "Memoized: exact updates, part by part"
     unit_steps: ClassVar[bool] = True
+    needs_over: ClassVar[bool] = True
     keeps_sums: ClassVar[bool] = True
     settings: ClassVar[dict[str, Setting]] = {
         "parts": Setting(20, 1, 1_000_000, "Parts", whole=True)

@@ -44,6 +44,8 @@ class Method(ABC):
         Steps then have unit length by default, and nothing can diverge.
     shares_rows
         Whether one draw of rows serves all elements. Otherwise each draws its own.
+    needs_over
+        Whether `over` must be given, so that a form for all networks cannot offer the method.
     keeps_sums
         Whether the sums over the rows of each part are kept from one iteration to the next. Such a
         method divides the groups of `over` into parts.
@@ -59,6 +61,7 @@ class Method(ABC):
     over: str | None = None
     unit_steps: ClassVar[bool] = False
     shares_rows: ClassVar[bool] = True
+    needs_over: ClassVar[bool] = False
     keeps_sums: ClassVar[bool] = False
     title: ClassVar[str] = ""
     settings: ClassVar[dict[str, Setting]] = {}
