@@ -14,7 +14,7 @@ from svmp.errors import (
     SvmpError,
 )
 from svmp.inference.fit import explain, fit
-from svmp.inference.methods import Batch, Children, FullVB, Growing
+from svmp.inference.methods import Batch, Children, FullVB, Growing, Memoized
 from svmp.inference.result import Fit, load
 from svmp.inference.steps import Constant, Grow, HoldThenDecay, Nodewise, RobbinsMonro, StepContext
 from svmp.network.distributions import (
@@ -61,6 +61,7 @@ __all__ = [
     "Growing",
     "HoldThenDecay",
     "ImproperError",
+    "Memoized",
     "Mixture",
     "Model",
     "ModelError",
