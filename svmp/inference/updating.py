@@ -18,6 +18,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -141,19 +142,22 @@ def check_arguments(model: Any, forget: Any, new: Any, options: Mapping[str, Any
     """Refuse arguments that `update` does not know."""
     if not isinstance(model, Model):
         raise ModelError(f"update needs a svmp.Model of the new rows, not {shown(model)}")
-    number = isinstance(forget, int | float) and not isinstance(forget, bool)
-    if forget != "learn" and not (number and 0 <= forget < 1):
+    number = isinstance(forget, Real) and not isinstance(forget, bool) and 0 <= float(forget) < 1
+    if not number and not (isinstance(forget, str) and forget == "learn"):
         raise ModelError(
             "forget must be a number of at least 0 and less than 1, or 'learn', not "
             + shown(forget)
         )
     if isinstance(new, str) or not isinstance(new, Collection):
         raise ModelError(f"new must be a list of dims, not {shown(new)}")
+    init = options.get("init")
+    if not isinstance(init, Mapping | None):
+        raise ModelError(f"init must be a dict by variable, not {shown(init)}")
     known = list(inspect.signature(execute).parameters)[1:]
     for name in options:
         if name not in known:
             raise ModelError(f"update has no option {shown(name)}; there are {known}")
-        if forget == "learn" and name in ("checkpoint", "resume") and options[name] is not None:
+        if not number and name in ("checkpoint", "resume") and options[name] is not None:
             raise ModelError(f"{name} is not possible with forget='learn', which runs several fits")
 
 
