@@ -142,7 +142,7 @@ def check_arguments(model: Any, forget: Any, new: Any, options: Mapping[str, Any
     """Refuse arguments that `update` does not know."""
     if not isinstance(model, Model):
         raise ModelError(f"update needs a svmp.Model of the new rows, not {shown(model)}")
-    number = isinstance(forget, Real) and not isinstance(forget, bool) and 0 <= float(forget) < 1
+    number = not isinstance(forget, bool) and isinstance(forget, Real) and 0 <= float(forget) < 1
     if not number and not (isinstance(forget, str) and forget == "learn"):
         raise ModelError(
             "forget must be a number of at least 0 and less than 1, or 'learn', not "
