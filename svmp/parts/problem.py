@@ -4,30 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from svmp.errors import ModelError
-from svmp.families.family import Array
 from svmp.inference.default import LARGEST
 from svmp.inference.estimate import Estimator
 from svmp.inference.fingerprint import describe
 from svmp.inference.held_out import HeldOut
 from svmp.inference.methods import FullVB, Growing, Method
 from svmp.inference.methods.method import check_order
+from svmp.inference.posterior import Posterior, Posteriors
 from svmp.inference.problem import Problem
 from svmp.inference.program import Program
 from svmp.inference.program_summary import ProgramSummary, VariableUpdater
 from svmp.inference.start import Init, from_posterior, from_values, start
-from svmp.inference.posterior import Posterior
 from svmp.inference.steps import Constant, Nodewise, Policy
 from svmp.inference.updaters.setup import Setup
 from svmp.network.beliefs import Beliefs
-from svmp.network.declaration import Declaration
 from svmp.network.grid import Ints
 from svmp.parts import tasks
-from svmp.parts.context import Context, Job, SharedQ, declared
+from svmp.parts.context import Context, Job, declared
 from svmp.parts.part import Part
 from svmp.parts.program import PartsProgram, VisitUpdater
 from svmp.parts.schedule import part_method, schedule
@@ -147,6 +145,11 @@ class PartsProblem(Problem):
         if method is None:
             assert policy is not None
             method = policy.default_method()
+        if method.over is not None:
+            raise ModelError(
+                f"the rows lie in parts already: leave out over={method.over!r} of "
+                f"{type(method).__name__}"
+            )
         method.visited_parts(self.sizes, 0, 1)  # refuses methods that cannot visit parts
         if policy is None:
             policy = Constant(1.0) if method.unit_steps else Nodewise()
@@ -192,7 +195,7 @@ class PartsProblem(Problem):
         assert isinstance(program, PartsProgram)
         space, network, seed = program.space, self.network, program.seed
         own = self.context.sharing.own
-        given = {} if init is None else dict(init)
+        given = dict(init.stored if isinstance(init, Posteriors) else init or {})
         unknown = [name for name in given if name not in network.hidden]
         if unknown:
             raise ModelError(f"init names {unknown}, which are not hidden variables of the parts")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -61,17 +62,30 @@ class Visit:
     late
         Whether choices that are not stored were updated in an earlier visit of the sweep, so that
         sums over them are those of the q at its beginning.
+    passes
+        Most updates of the own variables, until they have converged.
+    restart
+        Whether own variables start near their prior.
     """
 
     own: list[str] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     shared: list[tuple[tuple[str, ...], int | None]] = field(default_factory=list)
     late: bool = False
+    passes: int = 1
+    restart: bool = False
+
+    def labels(self) -> list[str]:
+        """Return a name for each of the sums that are asked for."""
+        return [
+            ",".join(asked.names) + ("" if asked.elements is None else f"[{asked.elements[0]}]")
+            for asked in self.asked
+        ]
 
 
 def part_method(method: Method) -> Method:
     """Return the method by which a part updates its own variables: all rows, unit steps."""
-    return Growing(1.0) if method.joint else FullVB()
+    return Growing(1.0) if method.joint or method.keeps_sums else FullVB()
 
 
 def order_of(network: Network, method: Method, own: Collection[str]) -> list[str]:
@@ -133,7 +147,7 @@ def schedule(program: Program, whole: Network, method: Method, own: Collection[s
             visit = place(tables, above, False)
             visit.shared.append((asked.names, len(visit.asked)))
             visit.asked.append(asked)
-    for earlier, visit in zip(visits, visits[1:], strict=False):
+    for earlier, visit in pairwise(visits):
         visit.late = earlier.late or any(name in program.implicit for name in earlier.own)
     return visits
 
