@@ -116,12 +116,12 @@ class PartsProblem(Problem):
             for (name, table), children in part.children.items():
                 if table in sharing.shared:
                     continue
-                accesses += int(np.sum(children))
+                accesses += children.total
                 if name in remote:
                     plate = whole.variables[name].plate
                     shape = part.shapes[name]
                     at = element_places(plate.labels, shape, plate.shape, places[number])
-                    remote[name][slice(None) if at is None else at] += children
+                    remote[name][slice(None) if at is None else at] += children.unpacked()
         network = SharedNetwork(whole, sharing, remote, int(sizes.sum()), accesses)
         context = Context(
             declare,
