@@ -31,6 +31,11 @@ def loaded(context: Context, job: Job) -> Iterator[tuple[int, Part]]:
             yield number, found
 
 
+def load_part(context: Context, number: int) -> Part:
+    """Return one part that has rows, loaded here."""
+    return next(part for _, part in loaded(context, Job((number,))))
+
+
 def _request(context: Context, number: int) -> Future[Part | None]:
     """Return a part that is in memory or being loaded."""
     key = context.token, number

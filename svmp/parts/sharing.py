@@ -286,7 +286,7 @@ def find_own(parts: Sequence[PartDims]) -> set[str]:
     for dim in first.labels:
         every = [part.labels.get(dim, 0) for part in parts]
         if all(isinstance(labels, int) for labels in every):
-            if len(set(every)) > 1:  # type: ignore[arg-type]
+            if len(set(every)) > 1:
                 divided.add(dim)
             elif dim in first.keyed or dim in first.rows:
                 unclear.add(dim)

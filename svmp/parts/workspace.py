@@ -161,11 +161,14 @@ class Workspace:
         return [job._replace(then=then) for job, then in zip(jobs, after, strict=True)]
 
     def run(
-        self, task: Callable[..., Result], q: Beliefs, parts: Ints, *arguments: Any
+        self, task: Callable[..., Result], q: Beliefs, jobs: Sequence[Job], *arguments: Any
     ) -> Iterator[Result]:
-        """Run a task on some parts, a result for each group."""
-        jobs = self.jobs(q, parts)
+        """Run a task on some parts, a result for each job."""
         return self.executor.run(task, self.context, self.shared_q(q), jobs, *arguments)
+
+    def all_jobs(self, q: Beliefs) -> list[Job]:
+        """Return a visit of all parts."""
+        return self.jobs(q, np.arange(len(self.sizes)))
 
     def visit(
         self,
@@ -194,7 +197,7 @@ class Workspace:
     def bound(self, q: Beliefs) -> dict[str, float]:
         """Return the terms of own and observed variables in the bound, added in part order."""
         terms: dict[str, float] = {}
-        for found in self.run(tasks.bound_parts, q, np.arange(len(self.sizes))):
+        for found in self.run(tasks.bound_parts, q, self.all_jobs(q)):
             for part in found.values():
                 for name, term in part.items():
                     terms[name] = terms.get(name, 0.0) + term
@@ -203,11 +206,10 @@ class Workspace:
     def finish(self, q: Beliefs) -> None:
         """Set own elements without observed descendants to the prior given their parents' q."""
         if self.stored:
-            for found in self.run(tasks.finish_parts, q, np.arange(len(self.sizes))):
+            for found in self.run(tasks.finish_parts, q, self.all_jobs(q)):
                 self.keep(q, found)
 
     def implicit(self, q: Beliefs, name: str) -> Array:
         """Return the natural parameters of an own variable that is not stored, of all parts."""
-        everything = np.arange(len(self.sizes))
-        found = self.run(tasks.implicit_of_parts, q, everything, name)
+        found = self.run(tasks.implicit_of_parts, q, self.all_jobs(q), name)
         return np.concatenate([array for group in found for array in group.values()])

@@ -30,7 +30,7 @@ def test_full_vb_over_parts_has_the_bounds_of_the_undivided_table(name: str, ker
     case = ALL[name]()
     parts = fitted(case.divided(), case, kernels=kernels)
     whole = fitted(case.declare(case.whole), case, kernels=kernels)
-    # Rows of a logit send tangents: compiled in single precision, plain with new ones in each visit.
+    # Rows of a logit send tangents: in single precision if compiled, else new ones in each visit.
     rtol = 1e-12 if name != "events" else 1e-8 if kernels else 1e-3
     np.testing.assert_allclose(parts.trace["bound"], whole.trace["bound"], rtol=rtol)
     assert np.all(np.diff(parts.trace["bound"]) >= -1e-9 * np.abs(parts.bound))
