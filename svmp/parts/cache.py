@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from threading import Lock
 
 from svmp.parts.context import Context, Job, declared
@@ -38,7 +39,7 @@ def _request(context: Context, number: int) -> Future[Part | None]:
         if key in _parts and _failed(_parts[key]):
             del _parts[key]  # the file may have been mended
         if key not in _parts:
-            _parts[key] = _reader.submit(_load, context, number)
+            _parts[key] = _reader.submit(copy_context().run, _load, context, number)
         _parts.move_to_end(key)
         mine = [other for other in _parts if other[0] == context.token]
         for other in mine[: max(len(mine) - max(context.resident, 2), 0)]:
@@ -57,7 +58,7 @@ def _load(context: Context, number: int) -> Part | None:
 
 
 def forget(token: str) -> None:
-    """Remove the parts of a context from memory."""
+    """Remove the parts of all contexts whose token begins so from memory."""
     with _lock:
-        for key in [key for key in _parts if key[0] == token]:
+        for key in [key for key in _parts if key[0].startswith(token)]:
             del _parts[key]

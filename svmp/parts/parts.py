@@ -94,6 +94,7 @@ class Parts(Divided):
         self.groups, self.keep = min(int(count), len(self.source)), keep
         self.memory = None if memory is None else parse_memory(memory)
         self._tokens: list[str] = []
+        self._executors: list[Executor] = []
 
     def __len__(self) -> int:
         """Return the number of parts."""
@@ -105,6 +106,7 @@ class Parts(Divided):
     def problem(self, client: Any = None) -> PartsProblem:
         """Read what the parts have in common; with a client, on its workers."""
         executor = executor_of(client)
+        self._executors.append(executor)
         numbers = np.array_split(np.arange(len(self.source)), self.groups)
         groups = np.repeat(np.arange(self.groups), [len(part) for part in numbers])
         found: list[PartDims | None] = executor.describe(
@@ -141,6 +143,9 @@ class Parts(Divided):
         for token in self._tokens:
             forget(token)
         self._tokens.clear()
+        for executor in self._executors:
+            executor.close()
+        self._executors.clear()
 
 
 def executor_of(client: Any) -> Executor:

@@ -44,9 +44,23 @@ class Executor(Protocol):
         """Return the descriptions of all parts, in their order."""
         ...
 
+    @property
+    def note(self) -> str:
+        """How far the tasks are, for the progress line; "" if there is nothing to say."""
+        ...
+
+    def close(self) -> None:
+        """Release what tasks left behind."""
+        ...
+
 
 class Local:
     """Runs tasks in this process, one after the other."""
+
+    note = ""
+
+    def close(self) -> None:
+        """Do nothing: `Parts.close` releases the parts."""
 
     def describe(
         self, declare: Declare, source: Source, groups: Sequence[tuple[int, ...]]
