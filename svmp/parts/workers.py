@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import dask
 from distributed import CancelledError, Client, Future, KilledWorker, wait
-from distributed.comm import CommClosedError
+from distributed.comm.core import CommClosedError
 
 from svmp.errors import ModelError, SvmpError
 from svmp.network.validation import shown
@@ -69,8 +69,8 @@ class Workers:
     transfer: Transfer = field(default_factory=Transfer)
     _homes: Homes = field(default_factory=Homes)
     _groups: dict[int, Group] = field(default_factory=dict)
-    _contexts: dict[str, Future] = field(default_factory=dict)
-    _rows: dict[Group, Future] = field(default_factory=dict)
+    _contexts: dict[str, Future[Any]] = field(default_factory=dict)
+    _rows: dict[Group, Future[Any]] = field(default_factory=dict)
     _checked: set[str] = field(default_factory=set)
     _tokens: set[str] = field(default_factory=set)
 
@@ -98,7 +98,7 @@ class Workers:
         read = remote.NO_ROWS if in_tasks(source) else source
         common = Sent((declare, read, versions.versions()))
 
-        def submit(group: Group, common: Future) -> Future:
+        def submit(group: Group, common: Future[Any]) -> Future[Any]:
             rows = self._rows_of(source, group)
             return self._submit_to(
                 group, "describe", remote.describe_group, common, rows, Sent(group)
@@ -120,7 +120,7 @@ class Workers:
         common = Round(task, shared, arguments, versions.versions())
         self._tokens.add(context.token)
 
-        def submit(job: Job, common: Future) -> Future:
+        def submit(job: Job, common: Future[Any]) -> Future[Any]:
             group = self._groups[job.numbers[0]]
             rows = self._rows_of(context.source, group)
             sent = Sent(job._replace(then=self._next(job, jobs, context)))
@@ -132,7 +132,7 @@ class Workers:
         return self._retried(common, list(jobs), submit)
 
     def _retried(
-        self, common: Any, jobs: list[Any], submit: Callable[[Any, Future], Future]
+        self, common: Any, jobs: list[Any], submit: Callable[[Any, Future[Any]], Future[Any]]
     ) -> Iterator[Any]:
         """Yield the results of all jobs in order; run those again that were lost."""
         done, tries = 0, 0
@@ -153,10 +153,10 @@ class Workers:
                 self._release_held()
 
     def _once(
-        self, common: Any, jobs: list[Any], submit: Callable[[Any, Future], Future]
+        self, common: Any, jobs: list[Any], submit: Callable[[Any, Future[Any]], Future[Any]]
     ) -> Iterator[Any]:
         """Submit the tasks of a round, and yield their results in order."""
-        futures: list[Future] = []
+        futures: list[Future[Any]] = []
         try:
             with losses():
                 self._check_workers()
@@ -177,13 +177,13 @@ class Workers:
         finally:
             self._drop(futures)
 
-    def _submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Future:
+    def _submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Submit a task that may run anywhere, under a key of its own."""
         return self._submit_to(None, name, function, *arguments)
 
     def _submit_to(
         self, group: Group | None, name: str, function: Callable[..., Any], *arguments: Any
-    ) -> Future:
+    ) -> Future[Any]:
         """Submit a task, to run where the parts of a group are if that is possible."""
         home = None if group is None else self._homes.of.get(group)
         able = self._homes.able(self._checked)
@@ -196,7 +196,7 @@ class Workers:
             key = f"svmp-{name}-{uuid.uuid4().hex}"
             return self.client.submit(function, *arguments, key=key, pure=False, **options)
 
-    def _context(self, context: Context) -> Future:
+    def _context(self, context: Context) -> Future[Any]:
         """Return the task that holds a context."""
         if context.token not in self._contexts:
             source = context.source
@@ -204,7 +204,7 @@ class Workers:
             self._contexts[context.token] = self._submit("context", remote.hold, sent)
         return self._contexts[context.token]
 
-    def _rows_of(self, source: Source, group: Group) -> Future | None:
+    def _rows_of(self, source: Source, group: Group) -> Future[Any] | None:
         """Return the task that holds the rows of a group; None if workers read them from files."""
         if not in_tasks(source):
             return None
@@ -234,7 +234,7 @@ class Workers:
                 return other.numbers[0]
         return job.numbers[0]
 
-    def _wait_for(self, future: Future, pending: list[Future]) -> None:
+    def _wait_for(self, future: Future[Any], pending: list[Future[Any]]) -> None:
         """Wait for a task; raise if no task at all finishes before the deadline."""
         while not future.done():
             waiting = [each for each in pending if not each.done()]
@@ -246,7 +246,7 @@ class Workers:
                 raise TimeoutError(f"no task finished within {self.deadline:g} seconds") from None
         self.transfer.waiting = sum(not each.done() for each in pending)
 
-    def _outcome(self, future: Future) -> tuple[Any, BaseException | None]:
+    def _outcome(self, future: Future[Any]) -> tuple[Any, BaseException | None]:
         """Return the result of a finished task, or the exception that it raised."""
         if future.status == "error":
             error = future.exception(timeout=self.deadline)
@@ -255,7 +255,7 @@ class Workers:
             return None, error
         return future.result(timeout=self.deadline), None
 
-    def _suspect(self, waiting: list[Future]) -> None:
+    def _suspect(self, waiting: list[Future[Any]]) -> None:
         """Note the workers on which tasks hang."""
         keys = {future.key for future in waiting}
         running = within(self.deadline, self.client.processing)
@@ -293,7 +293,7 @@ class Workers:
         self._rows.clear()
         self._drop(held)
 
-    def _drop(self, futures: list[Future]) -> None:
+    def _drop(self, futures: list[Future[Any]]) -> None:
         """Release tasks, and cancel those that are not finished."""
         unfinished = [future for future in futures if future.status == "pending"]
         if unfinished:
