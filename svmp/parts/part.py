@@ -1,12 +1,12 @@
 """One part of the data: its network, and what it computes from the shared q.
 
-A visit gives a part the q of the shared variables. It updates its own variables, exactly as a sweep
-over one table would, and adds its sums for shared variables to a total. Nothing else leaves it.
+A visit gives a part the q of the shared variables. The part updates its own variables, exactly as a
+sweep over one table would, and adds its sums for shared variables to a total.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,7 @@ from svmp.inference.methods.draw import AllRows
 from svmp.inference.program import Program
 from svmp.inference.start import start
 from svmp.inference.steps.rule import StepRule
-from svmp.inference.updaters.updater import SummingUpdater, Updater
+from svmp.inference.updaters.updater import LineAdder, SummingUpdater, Updater
 from svmp.network.beliefs import Beliefs
 from svmp.network.declaration import Declaration
 from svmp.network.grid import Ints
@@ -41,6 +41,8 @@ class Part:
     places
         By shared variable, the place of each of its elements among those of all parts; None if
         they are the same.
+    rows
+        All of its rows.
     fixed
         Moments of observed parents.
     """
@@ -49,6 +51,7 @@ class Part:
     program: Program
     own: tuple[str, ...]
     places: dict[str, Ints | None]
+    rows: AllRows
     fixed: dict[str, Array] = field(default_factory=dict)
 
     @classmethod
@@ -68,7 +71,7 @@ class Part:
             dims = variable.plate.labels
             whole = [context.sizes[dim] for dim in dims]
             places[name] = element_places(dims, variable.plate.shape, whole, noted)
-        part = cls(network, program, sharing.own, places)
+        part = cls(network, program, sharing.own, places, AllRows(network))
         for name, parent in network.observed_parents.items():
             part.fixed[name] = parent.conditional.child(Beliefs(), parent.rows)
         return part
@@ -114,7 +117,7 @@ class Part:
         visit = Visit(own=list(dict.fromkeys(self.updater(n).names[0] for n in self.own)))
         for _ in range(MOST_PASSES):
             before = {name: natural.copy() for name, natural in own.items()}
-            own, _ = self.visit(shared, own, visit, ())
+            own = self.own_of(self.update(shared, own, visit)[0])
             if self._moved(before, own) <= TOLERANCE:
                 break
         return own
@@ -142,20 +145,15 @@ class Part:
         variable = self.network.hidden[name]
         return np.zeros((variable.size, variable.family.size))
 
-    def visit(
-        self,
-        shared: SharedQ,
-        own: Own,
-        visit: Visit,
-        totals: Sequence[Array],
-        before: SharedQ | None = None,
-    ) -> tuple[Own, int]:
-        """Update own variables and add sums to the totals; return the new own q and the accesses.
+    def update(
+        self, shared: SharedQ, own: Own, visit: Visit, before: SharedQ | None = None
+    ) -> tuple[Beliefs, int]:
+        """Update own variables; return q of this part's network, and the number of rows read.
 
         The arrays of `own` may be changed in place. `before` is the shared q at the beginning of
         the sweep, for which choices that are not stored were optimised.
         """
-        q, rows = self.beliefs(shared, own), AllRows(self.network)
+        q, rows = self.beliefs(shared, own), self.rows
         rho = StepRule.unit(rows)
         self.program.begin(q, rows)
         if before is not None:
@@ -168,17 +166,25 @@ class Part:
                 self.program.check(change)
                 self.program.apply(q, change)
                 accesses += change.accesses
-        for asked, total in zip(visit.asked, totals, strict=True):
-            self.add_sums(q, rows, asked, total)
-        self.program.detach(q)
-        return {name: q.natural[name] for name in self.stored()}, accesses
+        return q, accesses
 
-    def add_sums(self, q: Beliefs, rows: AllRows, asked: Asked, total: Array) -> None:
+    def own_of(self, q: Beliefs) -> Own:
+        """Return the q of the own variables."""
+        return {name: q.natural[name] for name in self.stored()}
+
+    def line_adder(self, q: Beliefs, asked: Asked) -> LineAdder | None:
+        """Return a function that adds sums to some lines of a total, if there is one."""
+        updater = self.updater(asked.names[0])
+        if asked.elements is not None or not isinstance(updater, SummingUpdater):
+            return None
+        return updater.line_adder(q, self.rows, self.places)
+
+    def add_sums(self, q: Beliefs, asked: Asked, total: Array) -> None:
         """Add the sums of this part for a shared variable, or for some elements of it."""
         updater = self.updater(asked.names[0])
         if asked.elements is None:
             assert isinstance(updater, SummingUpdater)
-            updater.add_sums(q, rows, total, self.places)
+            updater.add_sums(q, self.rows, total, self.places)
             return
         name, places = asked.names[0], self.places[asked.names[0]]
         plain = self.program.setup.plain(name)
@@ -186,7 +192,7 @@ class Part:
         mine = np.flatnonzero(np.isin(whole, asked.elements))
         if len(mine):
             at = np.searchsorted(asked.elements, whole[mine])
-            total[at] += plain.sums(q, rows, mine)
+            total[at] += plain.sums(q, self.rows, mine)
 
     def bound(self, shared: SharedQ, own: Own) -> dict[str, float]:
         """Return the terms of the own and of the observed variables in the bound."""
@@ -195,17 +201,14 @@ class Part:
         for updater in self.program.updaters:
             if set(updater.names) <= set(self.own):
                 terms |= updater.bound_term(q)
-        terms |= {name: term(q) for name, term in self.program.likelihoods.items()}
-        self.program.detach(q)
-        return terms
+        return terms | {name: term(q) for name, term in self.program.likelihoods.items()}
 
     def finish(self, shared: SharedQ, own: Own) -> Own:
         """Set own elements without observed descendants to the prior given their parents' q."""
         q = self.beliefs(shared, own)
         late = [n for n in self.stored() if self.network.present[n] is not None]
         self.network.follow_parents(q, late)
-        self.program.detach(q)
-        return {name: q.natural[name] for name in self.stored()}
+        return self.own_of(q)
 
     def implicit(self, shared: SharedQ, own: Own, name: str) -> Array:
         """Return the natural parameters of an own variable that is not stored."""

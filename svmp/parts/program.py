@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from svmp.families.family import Array
+from svmp.inference.domain import check_domain
 from svmp.inference.methods.draw import AllRows, Draw, Reading
 from svmp.inference.program import Program
 from svmp.inference.program_summary import ProgramSummary, VariableUpdater
@@ -104,31 +105,50 @@ class VisitUpdater(Updater):
         self, asked: Asked, sums: Array, children: Mapping[str, Ints], q: Beliefs, rho: StepRule
     ) -> Iterator[Change]:
         """Update shared variables from the sums of parts."""
-        network, every = self.shared.network, AllRows(self.shared.network)
-        elements = {
-            n: np.arange(network.hidden[n].size) if asked.elements is None else asked.elements
-            for n in asked.names
+        network = self.shared.network
+        scale = {
+            name: network.remote[name] / np.maximum(read, 1) for name, read in children.items()
         }
         if children:  # N_i / |rows_i|
-            scale = {
-                n: network.remote[n][e] / np.maximum(children[n][e], 1) for n, e in elements.items()
-            }
-            sums = asked.solver.scaled(sums, scale)
-        prior = {}
-        for name, some in elements.items():
-            plain = self.shared.setup.plain(name)
-            within, _ = plain.message_sum(q, every, some)
-            prior[name] = network.prior(q, name, some) + within
-        current = {name: q.natural[name][some] for name, some in elements.items()}
+            some = slice(None) if asked.elements is None else asked.elements
+            sums = asked.solver.scaled(sums, {name: each[some] for name, each in scale.items()})
+        prior = {name: self._prior(q, name, asked.elements) for name in asked.names}
+        current = {
+            name: q.natural[name] if asked.elements is None else q.natural[name][asked.elements]
+            for name in asked.names
+        }
         for name, target in asked.solver.solve(sums, prior, current).items():
-            some = elements[name]
-            read = children[name][some] if children else network.child_counts[name][some]
+            counts = network.child_counts[name]
+            read = children.get(name, counts)
+            elements = np.arange(len(counts)) if asked.elements is None else asked.elements
+            if asked.elements is None and not children and self.shared.safe:
+                yield self._replaced(q, name, target, rho(q, name, elements, read), read)
+                continue
             if children:  # elements without children in these parts do not move
-                moves = (read > 0) | (network.child_counts[name][some] == 0)
-                some, target, read = some[moves], target[moves], read[moves]
-            step = rho(q, name, some, read, target)
-            natural = blend(q.natural[name][some], target, step)
-            yield Change(name, some, natural, int(read.sum()), step, read)
+                moves = (read[elements] > 0) | (counts[elements] == 0)
+                elements, target = elements[moves], target[moves]
+            read = read[elements]
+            step = rho(q, name, elements, read, target)
+            natural = blend(q.natural[name][elements], target, step)
+            yield Change(name, elements, natural, int(read.sum()), step, read)
+
+    def _prior(self, q: Beliefs, name: str, elements: Ints | None) -> Array:
+        """Return the messages to a shared variable from all but the rows of parts."""
+        network = self.shared.network
+        if not network.edges[name] and elements is None:
+            return network.hidden[name].conditional.to_children(q)
+        some = np.arange(network.hidden[name].size) if elements is None else elements
+        within, _ = self.shared.setup.plain(name).message_sum(q, AllRows(network), some)
+        return network.prior(q, name, some) + within
+
+    def _replaced(self, q: Beliefs, name: str, target: Array, step: Array, read: Ints) -> Change:
+        """Replace the q of all elements of a variable, which a unit step does."""
+        variable = self.shared.network.hidden[name]
+        check_domain(variable, np.arange(len(target)), target)
+        q.natural[name][:] = target
+        q.moments[name][:] = variable.family.moments(target)
+        none = np.zeros(0, dtype=np.int64)
+        return Change(name, none, target[:0], int(read.sum()), step, read, applied=True)
 
     def bound_term(self, q: Beliefs) -> dict[str, float]:
         return {n: self.shared.network.bound_term(q, n) for n in self.names}

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from svmp.families.family import Array
+from svmp.inference.updaters.updater import LineAdder
+from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.parts.cache import loaded
 from svmp.parts.context import (
@@ -22,9 +24,13 @@ from svmp.parts.context import (
     Visited,
     declared,
 )
-from svmp.parts.schedule import Visit
+from svmp.parts.part import Part
+from svmp.parts.schedule import Asked, Visit
 from svmp.parts.sharing import PartDims
 from svmp.parts.sources import Source
+
+BLOCK = 1 << 22
+"""Bytes of a block of lines of a total, to which one part after the other adds."""
 
 
 def describe_parts(
@@ -68,26 +74,106 @@ def visit_parts(
     before: SharedQ | None = None,
     count: bool = False,
 ) -> Visited:
-    """Update the own variables of parts, and add up their sums for the shared variables."""
-    sizes = {name: len(natural) for name, natural in shared.natural.items()}
-    totals = [
-        asked.solver.empty(
-            {n: sizes[n] if asked.elements is None else len(asked.elements) for n in asked.names}
-        )
-        for asked in visit.asked
-    ]
-    names = {name for asked in visit.asked for name in asked.names} if count else set()
-    children: dict[str, Ints] = {n: np.zeros(sizes[n], dtype=np.int64) for n in sorted(names)}
-    own: dict[int, Own] = {}
-    accesses = 0
+    """Update the own variables of parts, and add up their sums for the shared variables.
+
+    Parameters
+    ----------
+    context, shared, job
+        How to load parts, q of the shared variables, and the parts.
+    visit
+        What to update and to return.
+    before
+        q of the shared variables at the beginning of the sweep, for late visits.
+    count
+        Whether to count the children of the shared variables that are asked for.
+    """
+    totals = [empty(asked, shared) for asked in visit.asked]
+    found = Visited(totals, no_children(visit, shared) if count else {}, {}, 0)
     for number, part in loaded(context, job):
-        mine = part.own_q(shared, job, number)
-        own[number], read = part.visit(shared, mine, visit, totals, before)
-        accesses += read
-        for name, total in children.items():
-            places, counts = part.places[name], part.network.child_counts[name]
-            total[slice(None) if places is None else places] += counts
-    return Visited(totals, children, own if job.own is not None else {}, accesses)
+        q, read = part.update(shared, part.own_q(shared, job, number), visit, before)
+        for asked, total in zip(visit.asked, totals, strict=True):
+            part.add_sums(q, asked, total)
+        found = noted(found, part, number, q, read, job.own is not None)
+    return found
+
+
+def visit_resident(
+    context: Context,
+    shared: SharedQ,
+    jobs: Sequence[Job],
+    visit: Visit,
+    before: SharedQ | None = None,
+    count: bool = False,
+) -> Visited:
+    """Visit parts that are all in memory, to the same bits as `visit_parts` job by job.
+
+    Totals can be larger than the caches of the processor, and every part adds to all of them. So
+    the lines of totals are taken in blocks: all parts add to one block before the next.
+    """
+    totals = [empty(asked, shared) for asked in visit.asked]
+    found = Visited(totals, no_children(visit, shared) if count else {}, {}, 0)
+    groups: list[list[tuple[Part, Beliefs]]] = []
+    for job in jobs:
+        groups.append([])
+        for number, part in loaded(context, job):
+            q, read = part.update(shared, part.own_q(shared, job, number), visit, before)
+            groups[-1].append((part, q))
+            found = noted(found, part, number, q, read, job.own is not None)
+    for asked, total in zip(visit.asked, totals, strict=True):
+        adders = [[part.line_adder(q, asked) for part, q in group] for group in groups]
+        if all(add is not None for group in adders for add in group):
+            add_by_lines(adders, total)  # type: ignore[arg-type]
+            continue
+        for i, group in enumerate(groups):
+            mine = total if i == 0 else np.zeros_like(total)
+            for part, q in group:
+                part.add_sums(q, asked, mine)
+            if i > 0:
+                total += mine
+    return found
+
+
+def add_by_lines(adders: Sequence[Sequence[LineAdder]], total: Array) -> None:
+    """Add the sums of groups of parts to a total, block by block of its lines."""
+    size = max(1, BLOCK // total[:1].nbytes)
+    scratch = np.empty_like(total) if len(adders) > 1 else total
+    for first in range(0, len(total), size):
+        lines = slice(first, first + size)
+        for i, group in enumerate(adders):
+            mine = total if i == 0 else scratch
+            if i > 0:
+                scratch[lines] = 0
+            for add in group:
+                add(mine, lines)
+            if i > 0:
+                total[lines] += scratch[lines]
+
+
+def empty(asked: Asked, shared: SharedQ) -> Array:
+    """Return sums of no rows."""
+    sizes = {
+        name: len(shared.natural[name]) if asked.elements is None else len(asked.elements)
+        for name in asked.names
+    }
+    return asked.solver.empty(sizes)
+
+
+def no_children(visit: Visit, shared: SharedQ) -> dict[str, Ints]:
+    """Return counts of 0 for all elements that are asked for."""
+    names = dict.fromkeys(name for asked in visit.asked for name in asked.names)
+    return {name: np.zeros(len(shared.natural[name]), dtype=np.int64) for name in names}
+
+
+def noted(
+    found: Visited, part: Part, number: int, q: Beliefs, read: int, kept: bool
+) -> Visited:
+    """Add what was found in one part, but for its sums."""
+    for name, total in found.children.items():
+        places, counts = part.places[name], part.network.child_counts[name]
+        total[slice(None) if places is None else places] += counts
+    if kept:
+        found.own[number] = part.own_of(q)
+    return found._replace(accesses=found.accesses + read)
 
 
 def bound_parts(context: Context, shared: SharedQ, job: Job) -> dict[int, dict[str, float]]:

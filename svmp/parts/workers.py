@@ -30,6 +30,7 @@ from svmp.parts.remote import Round, Sent
 from svmp.parts.sharing import PartDims
 from svmp.parts.sources import DaskSource, InMemory, Source
 from svmp.parts.transfer import Transfer, size_of
+from svmp.parts.workspace import Executor
 
 Result = TypeVar("Result")
 DEADLINE = 600.0
@@ -49,7 +50,7 @@ class LostRound(Exception):
 
 
 @dataclass(eq=False)
-class Workers:
+class Workers(Executor):
     """Runs tasks on the workers of a Dask client.
 
     Attributes

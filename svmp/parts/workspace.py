@@ -6,9 +6,10 @@ here. So bits do not depend on where or when a group is computed.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,9 +25,10 @@ from svmp.parts.sources import Source
 Result = TypeVar("Result")
 
 
-class Executor(Protocol):
+class Executor(ABC):
     """Runs tasks where the parts are."""
 
+    @abstractmethod
     def run(
         self,
         task: Callable[..., Result],
@@ -36,36 +38,34 @@ class Executor(Protocol):
         *arguments: Any,
     ) -> Iterator[Result]:
         """Yield `task(context, shared, job, *arguments)` of each job, in their order."""
-        ...
 
+    @abstractmethod
     def describe(
         self, declare: Declare, source: Source, groups: Sequence[tuple[int, ...]]
     ) -> list[PartDims | None]:
         """Return the descriptions of all parts, in their order."""
-        ...
+
+    def visit(
+        self, context: Context, shared: SharedQ, jobs: Sequence[Job], *arguments: Any
+    ) -> Visited:
+        """Visit parts, and add up the totals of the jobs in their order."""
+        total: Visited | None = None
+        for found in self.run(tasks.visit_parts, context, shared, jobs, *arguments):
+            total = found if total is None else added(total, found)
+        assert total is not None
+        return total
 
     @property
     def note(self) -> str:
         """How far the tasks are, for the progress line; "" if there is nothing to say."""
-        ...
+        return ""
 
     def close(self) -> None:
-        """Release what tasks left behind."""
-        ...
+        """Release what tasks left behind; here `Parts.close` releases the parts."""
 
 
-class Local:
+class Local(Executor):
     """Runs tasks in this process, one after the other."""
-
-    note = ""
-
-    def close(self) -> None:
-        """Do nothing: `Parts.close` releases the parts."""
-
-    def describe(
-        self, declare: Declare, source: Source, groups: Sequence[tuple[int, ...]]
-    ) -> list[PartDims | None]:
-        return [part for group in groups for part in tasks.describe_parts(declare, source, group)]
 
     def run(
         self,
@@ -77,6 +77,27 @@ class Local:
     ) -> Iterator[Result]:
         for job in jobs:
             yield task(context, shared, job, *arguments)
+
+    def describe(
+        self, declare: Declare, source: Source, groups: Sequence[tuple[int, ...]]
+    ) -> list[PartDims | None]:
+        return [part for group in groups for part in tasks.describe_parts(declare, source, group)]
+
+    def visit(
+        self, context: Context, shared: SharedQ, jobs: Sequence[Job], *arguments: Any
+    ) -> Visited:
+        if sum(len(job.numbers) for job in jobs) <= context.resident:
+            return tasks.visit_resident(context, shared, jobs, *arguments)
+        return super().visit(context, shared, jobs, *arguments)
+
+
+def added(total: Visited, more: Visited) -> Visited:
+    """Add the result of another job to a total, in place."""
+    for mine, sums in zip(total.totals, more.totals, strict=True):
+        mine += sums
+    for name, children in more.children.items():
+        total.children[name][:] += children
+    return total._replace(own=total.own | more.own, accesses=total.accesses + more.accesses)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,21 +175,11 @@ class Workspace:
         count: bool = False,
     ) -> Visited:
         """Visit parts; return the totals of what they were asked for, and keep their new q."""
-        total: Visited | None = None
-        own: dict[int, Own] = {}
-        for found in self.run(tasks.visit_parts, q, parts, visit, before, count):
-            own |= found.own
-            if total is None:
-                total = found
-                continue
-            for mine, more in zip(total.totals, found.totals, strict=True):
-                mine += more
-            for name, more in found.children.items():
-                total.children[name][:] += more
-            total = total._replace(accesses=total.accesses + found.accesses)
-        assert total is not None
-        self.keep(q, own)
-        return total
+        jobs = self.jobs(q, parts)
+        shared = self.shared_q(q)
+        found = self.executor.visit(self.context, shared, jobs, visit, before, count)
+        self.keep(q, found.own)
+        return found
 
     def keep(self, q: Beliefs, own: Mapping[int, Own]) -> None:
         """Write the q of own variables to the q of all parts."""

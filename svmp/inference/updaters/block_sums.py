@@ -4,9 +4,10 @@ With x the coefficients of the block in a row, w its precision and m the current
 
     A = sum over rows of w x x^T,    b = A m + sum over rows of w x (y - E[mu]),
 
-so that b does not depend on m. With the precisions P and the linear parameters h of the priors, the
-optimal means solve (A + P) m' = b + h. Rows are those of the tables whose mean reads the block. The
-variables' own tables are in the prior, so that no variable of the block may be a parent of another.
+so that b does not depend on m, and the number of rows that read each mean. With the precisions P
+and the linear parameters h of the priors, the optimal means solve (A + P) m' = b + h. Rows are
+those of tables whose mean reads the block. The variables' own tables are in the prior, so that no
+variable of the block may be a parent of another.
 """
 
 from __future__ import annotations
@@ -19,15 +20,8 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw
-from svmp.inference.updaters.linear_block import (
-    FARTHEST,
-    LinearBlock,
-    LinearBlockUpdater,
-    add_rows,
-    coordinate_step,
-    natural_of,
-    newton_step,
-)
+from svmp.inference.updaters.block_means import block_step, natural_of
+from svmp.inference.updaters.linear_block import LinearBlock, LinearBlockUpdater, add_rows
 from svmp.inference.updaters.solver import Places, Solver, checked_places
 from svmp.inference.updaters.updater import SummingUpdater, Term
 from svmp.network.beliefs import Beliefs
@@ -48,9 +42,9 @@ class Member:
 class BlockSolver(Solver):
     """Solves the means of several variables together.
 
-    The sums are the columns of A and b. The unknowns of variables with one element come first, then
-    those of the others, each with space for as many elements as the largest has: the shape of an
-    array then says where the unknowns of each variable are.
+    The sums are the columns of A, then b, then the numbers of rows. The unknowns of variables with
+    one element come first, then those of the others, each with space for as many elements as the
+    largest has: the shape of an array then says where the unknowns of each variable are.
     """
 
     members: tuple[Member, ...]
@@ -82,7 +76,7 @@ class BlockSolver(Solver):
 
     def empty(self, sizes: Mapping[str, int]) -> Array:
         count = self.unknowns(max((sizes[m.name] for m in self.members if not m.single), default=1))
-        return np.zeros((count, count + 1))
+        return np.zeros((count, count + 2))
 
     def add(self, total: Array, sums: Array, places: Places) -> None:
         if all(place is None for place in places.values()) and total.shape == sums.shape:
@@ -99,7 +93,7 @@ class BlockSolver(Solver):
             own.append(here[: len(place)].ravel())
             into.append(there[place].ravel())
         row, target = np.concatenate(own), np.concatenate(into)
-        column, to = np.append(row, len(sums)), np.append(target, len(total))
+        column, to = np.append(row, [-2, -1]), np.append(target, [-2, -1])
         total[target[:, None], to] += sums[row[:, None], column]
 
     def scaled(self, sums: Array, scale: Mapping[str, Array]) -> Array:
@@ -109,8 +103,8 @@ class BlockSolver(Solver):
             given = np.asarray(scale[member.name])
             factor[places[: len(given)]] = given[:, None]
         root = np.sqrt(factor)
-        matrix = sums[:, :-1] * root[:, None] * root
-        return np.concatenate([matrix, (factor * sums[:, -1])[:, None]], axis=1)
+        matrix = sums[:, :-2] * root[:, None] * root
+        return np.concatenate([matrix, factor[:, None] * sums[:, -2:]], axis=1)
 
     def solve(
         self, sums: Array, prior: Mapping[str, Array], natural: Mapping[str, Array]
@@ -119,20 +113,23 @@ class BlockSolver(Solver):
 
         Where the system has no usable solution, a sweep of coordinate ascent is done instead.
         """
-        precision, linear = np.array(sums[:, :-1]), np.array(sums[:, -1])
+        precision, linear = np.array(sums[:, :-2]), np.array(sums[:, -2])
+        largest = precision.diagonal() / np.maximum(sums[:, -1], 1)  # of a row, on average
         means, chosen = np.zeros(len(sums)), []
         for member, every in self.places(sums):
             size, eta = member.dimension, np.asarray(prior[member.name])
             places = every[: len(eta)]
             chosen.append(places.ravel())
-            precision[places[:, :, None], places[:, None, :]] += square(eta, size)
+            own = square(eta, size)
+            precision[places[:, :, None], places[:, None, :]] += own
+            largest[places] = np.maximum(largest[places], own.diagonal(axis1=1, axis2=2))
             linear[places] += eta[:, :size]
             means[places] = means_of(np.asarray(natural[member.name]), size)
         barren = np.setdiff1d(np.arange(len(sums)), np.concatenate(chosen))  # no element is there
         precision[barren, barren] = 1.0
         flat = precision.diagonal() == 0
         precision[flat, flat] = 1.0
-        means = means + block_step(precision, linear - precision @ means, means)
+        means = means + block_step(precision, linear - precision @ means, means, largest)
         found = {}
         for member, every in self.places(sums):
             places = every[: len(prior[member.name])]
@@ -152,10 +149,12 @@ class SummingBlockUpdater(LinearBlockUpdater, SummingUpdater):
 
     def sums(self, q: Beliefs, rows: Draw) -> Array:
         block, solver = self.block, self.solver
-        gradient, precision = np.zeros(block.size), np.zeros((block.size, block.size))
+        (gradient, counts), precision = np.zeros((2, block.size)), np.zeros((block.size,) * 2)
         for table in block.tables:
             if table.variable.name not in block.starts:
-                add_rows(block.design(rows, table), q, gradient, precision)
+                design = block.design(rows, table)
+                add_rows(design, q, gradient, precision)
+                counts += design.counts(q)
         total = solver.empty({v.name: v.size for v in block.variables})
         means, into = np.empty(block.size), np.empty(block.size, dtype=np.int64)
         for variable, (_, places) in zip(block.variables, solver.places(total), strict=True):
@@ -163,7 +162,7 @@ class SummingBlockUpdater(LinearBlockUpdater, SummingUpdater):
             means[own] = q.moments[variable.name][:, : dimension(variable)]
             into[own] = places[: len(own)]
         total[into[:, None], into] = precision
-        total[into, -1] = gradient + precision @ means
+        total[into, -2], total[into, -1] = gradient + precision @ means, counts
         return total
 
 
@@ -182,15 +181,3 @@ def square(natural: Array, size: int) -> Array:
 def means_of(natural: Array, size: int) -> Array:
     """Return the means of Normals or MvNormals."""
     return np.asarray(np.linalg.solve(square(natural, size), natural[:, :size, None])[..., 0])
-
-
-def block_step(precision: Array, gradient: Array, means: Array) -> Array:
-    """Return the change of the means to the optimum, or that of a sweep of coordinate ascent.
-
-    The step length is 1 up to rounding, see `linear_block.solve_means`.
-    """
-    step = newton_step(precision, gradient)
-    if not np.all((means + step) ** 2 * precision.diagonal() <= FARTHEST**2):
-        step = coordinate_step(precision, gradient)
-    curvature = float(step @ precision @ step)
-    return np.asarray(step * (float(gradient @ step) / curvature if curvature > 0 else 0.0))

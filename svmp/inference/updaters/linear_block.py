@@ -22,12 +22,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 
 from svmp import factors
 from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.block_means import (
+    FARTHEST,
+    coordinate_step,
+    natural_of,
+    newton_step,
+)
 from svmp.inference.updaters.updater import Change, Term, Updater, blend
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
@@ -42,9 +48,6 @@ LARGEST = 512
 """Most unknown means in a block: its matrix is dense."""
 KEPT = 1 << 24
 """Most coefficients of a table that are kept between sweeps; more are recomputed in each."""
-FARTHEST = 3e6
-"""Largest term of a row's mean, in standard deviations of the row: with a larger one, E[mu^2] has
-too few digits for a variance."""
 DENSE = 0.1
 """Share of nonzero coefficients from which products of dense matrices are faster."""
 
@@ -181,6 +184,15 @@ class Design:
                 weighted_gram(x, np.ones(len(rows))) for rows, x in self.parts(q)
             )
         found: Array = self.kept["gram"]
+        return found
+
+    def counts(self, q: Beliefs) -> Array:
+        """Return the number of rows that read each mean."""
+        if "counts" not in self.kept:
+            size = self.block.size
+            read = (np.bincount(x.indices, minlength=size) for _, x in self.parts(q))
+            self.kept["counts"] = sum(read, np.zeros(size))
+        found: Array = self.kept["counts"]
         return found
 
 
@@ -324,13 +336,6 @@ def add_rows(design: Design, q: Beliefs, gradient: Array, precision: Array) -> l
     return weights
 
 
-def natural_of(precision: Array, means: Array, places: Ints) -> Array:
-    """Return the natural parameters of elements, given A, all means, and their unknowns."""
-    own = precision[places[:, :, None], places[:, None, :]]
-    linear = np.einsum("eij,ej->ei", own, means[places])
-    return np.concatenate([linear, -0.5 * own.reshape(len(own), -1)], axis=1)
-
-
 def solve_means(block: LinearBlock, q: Beliefs, draw: Draw) -> tuple[Array, Array]:
     """Return A and the optimal means, given all other variables.
 
@@ -373,27 +378,3 @@ def prior_of_vectors(block: LinearBlock, q: Beliefs) -> tuple[Array, Array, Arra
             gradient[places] = prior[:, :size] - np.einsum("eij,ej->ei", own, means[places])
             precision[places[:, :, None], places[:, None, :]] = own
     return means, gradient, precision
-
-
-def newton_step(precision: Array, gradient: Array) -> Array:
-    """Solve A d = g, scaled so that the diagonal of A is 1; NaN if the solution fails.
-
-    >>> newton_step(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([3.0, 3.0]))
-    array([1., 1.])
-    """
-    scale = 1 / np.sqrt(precision.diagonal())
-    scaled = precision * scale[:, None] * scale
-    try:
-        factor = linalg.cho_factor(scaled)
-    except (linalg.LinAlgError, ValueError):  # not positive definite as rounded; not finite
-        return np.full_like(gradient, np.nan)
-    return np.asarray(scale * linalg.cho_solve(factor, scale * gradient))
-
-
-def coordinate_step(precision: Array, gradient: Array) -> Array:
-    """Return the changes of the means when they are updated one after the other.
-
-    >>> coordinate_step(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([3.0, 3.0]))
-    array([1.5 , 0.75])
-    """
-    return np.asarray(linalg.solve_triangular(precision, gradient, lower=True, check_finite=False))

@@ -15,7 +15,7 @@ from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.plain import ONE, MessageSum, Tangents
 from svmp.inference.updaters.solver import LineSolver, MultilinearSolver, Places, VectorSolver
-from svmp.inference.updaters.updater import Change, SummingUpdater, Term
+from svmp.inference.updaters.updater import Change, LineAdder, SummingUpdater, Term
 from svmp.kernels.multilinear.updater import Multilinear
 from svmp.kernels.vectors.updater import Vectors
 from svmp.network.beliefs import Beliefs
@@ -94,6 +94,12 @@ class MultilinearUpdater(SummingUpdater):
             self.loops.add_sums(q, self.name, work, at[work.keys], total)
         else:
             solver.add(total, self.sums(q, rows), places)
+
+    def line_adder(self, q: Beliefs, rows: Draw, places: Places) -> LineAdder | None:
+        work = rows.work(self.loops, self.name)
+        if places[self.name] is not None or len(work.keys) < len(work.keyed.keys):
+            return None
+        return self.loops.adder(q, self.name, work, work.keys)
 
     def prior_of(self, q: Beliefs, first: Ints, width: int) -> Array:
         """Return eta_i of each element of each key, or of one key if all keys have the same."""

@@ -89,6 +89,10 @@ class Updater(ABC):
         """Return the terms of its variables in the bound."""
 
 
+LineAdder = Callable[[Array, slice], None]
+"""Adds sums over rows to some lines of a total."""
+
+
 class SummingUpdater(Updater):
     """An updater of variables whose messages reduce to sums over rows.
 
@@ -108,3 +112,10 @@ class SummingUpdater(Updater):
     def add_sums(self, q: Beliefs, rows: Draw, total: Array, places: Places) -> None:
         """Add the sums over the rows drawn to a total, in place, as `Solver.add` does."""
         self.solver.add(total, self.sums(q, rows), places)
+
+    def line_adder(self, q: Beliefs, rows: Draw, places: Places) -> LineAdder | None:
+        """Return `add_sums` as a function of a total and of some of its lines.
+
+        None if the sums have no lines that are added by themselves.
+        """
+        return None

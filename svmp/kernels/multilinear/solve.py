@@ -15,7 +15,6 @@ from __future__ import annotations
 import numpy as np
 
 from svmp.families.family import Array, Bools
-from svmp.families.normal import Normal
 from svmp.kernels.machine.compiling import CHUNK, bare, claim, shared
 from svmp.kernels.machine.simd import EIGHT, broadcast8, load8, mul8, store8
 from svmp.kernels.machine.threads import share
@@ -23,7 +22,13 @@ from svmp.kernels.multilinear.slopes import scratch_for, sums_for
 from svmp.kernels.multilinear.sums import add_sums
 from svmp.kernels.multilinear.table import plain
 from svmp.kernels.multilinear.terms import LoopRows, Mean, Receiver, shared_weight
-from svmp.kernels.multilinear.update import LONG, are_normals, sums_of_long, update_from_sums
+from svmp.kernels.multilinear.update import (
+    LONG,
+    are_normals,
+    refresh_moments,
+    sums_of_long,
+    update_from_sums,
+)
 from svmp.network.grid import Ints
 
 ONE = np.ones(1)
@@ -59,7 +64,10 @@ def add_to_keys(to: Receiver, rows: LoopRows, mean: Mean, places: Ints, total: A
 
 
 def solve_keys(to: Receiver, sums: Array, natural: Array, moments: Array) -> Bools:
-    """Update each key from its sums, in place; return which are proper Normals."""
+    """Update each key from its sums, in place; return which are proper Normals.
+
+    Moments are made from the natural parameters, before and, if `at_once`, after the update.
+    """
     sound = np.ones(len(to.keys), dtype=bool)
     share(solve_claimed, to, sums, natural, moments, sound)
     return sound
@@ -72,7 +80,7 @@ def solve_sums(sums: Array, prior: Array, natural: Array, width: int, joint: boo
     """
     keys, found = np.arange(len(sums)), np.array(natural, dtype=np.float64, order="C")
     to = Receiver(0, 0, width, keys, ONE, ONE, plain(prior), True, joint)
-    solve_keys(to, plain(sums), found, Normal().moments(found))
+    solve_keys(to, plain(sums), found, np.empty_like(found))
     return found
 
 
@@ -147,6 +155,8 @@ def solve_claimed(
     first = claim(taken, CHUNK)
     while first < len(to.keys):
         for m in range(first, min(first + CHUNK, len(to.keys))):
+            for at in range(to.keys[m] * to.width, (to.keys[m] + 1) * to.width):
+                refresh_moments(natural, moments, at)
             unpack_sums(lines[m], to.width, sums)
             update_from_sums(to, m, 1.0, sums, natural, moments)
             if not are_normals(natural, to.keys[m] * to.width, to.width):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -121,10 +122,36 @@ class Multilinear(LoopTable):
 
     def add_sums(self, q: Beliefs, name: str, work: Work, places: Ints, total: Array) -> None:
         """Add the sums over the rows of each key to its line of a total, all different."""
+        self.adder(q, name, work, places)(total, slice(0, len(work.keys)))
+
+    def adder(
+        self, q: Beliefs, name: str, work: Work, places: Ints
+    ) -> Callable[[Array, slice], None]:
+        """Return `add_sums` as a function of a total and of some of the keys.
+
+        Where many parts add to one total, keys are taken in blocks, so that the lines of a block
+        stay in the cache while one part after the other adds to them.
+        """
         to = self.receiver(name, work.keys)
         rows, mean = self.reading(q, name, work)
-        with threads_for(self.accesses(self.operand(name), work)):
-            solve.add_to_keys(to, rows, mean, places, total)
+        cost = self.sum_cost(name, work) / max(len(work.keys), 1)
+
+        def add(total: Array, some: slice) -> None:
+            begin, end, keys = rows.begin[some], rows.end[some], to.keys[some]
+            part = rows._replace(begin=begin, end=end)
+            with threads_for(int(cost * len(keys))):
+                self.add_to_keys(to._replace(keys=keys), part, mean, places[some], total)
+
+        return add
+
+    def sum_cost(self, name: str, work: Work) -> int:
+        """Return the cost of sums, in units of one random access to a row."""
+        return self.accesses(self.operand(name), work)
+
+    @staticmethod
+    def add_to_keys(to: Receiver, rows: LoopRows, mean: Mean, places: Ints, total: Array) -> None:
+        """Add the sums over the rows of each key to its line of a total."""
+        solve.add_to_keys(to, rows, mean, places, total)
 
     def update(
         self,

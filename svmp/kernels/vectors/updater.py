@@ -71,11 +71,12 @@ class Vectors(Multilinear):
     def line_size(self, name: str) -> int:
         return solve.line_size(self.place(name)[2])
 
-    def add_sums(self, q: Beliefs, name: str, work: Work, places: Ints, total: Array) -> None:
-        to = self.receiver(name, work.keys)
-        rows, mean = self.reading(q, name, work)
-        with threads_for(int(work.read.sum()) * total.shape[1] // STREAM):
-            solve.add_to_keys(to, rows, mean, places, total)
+    def sum_cost(self, name: str, work: Work) -> int:
+        return int(work.read.sum()) * self.line_size(name) // STREAM
+
+    @staticmethod
+    def add_to_keys(to: Receiver, rows: LoopRows, mean: Mean, places: Ints, total: Array) -> None:
+        solve.add_to_keys(to, rows, mean, places, total)
 
     def update(
         self,
