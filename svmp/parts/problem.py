@@ -51,7 +51,7 @@ class PartsProblem(Problem):
     network
         All hidden variables, with the elements of all parts.
     fingerprint
-        By name of a part, a hash of its data.
+        The densities of observed variables, and under "parts" a hash of the data of each part.
     context
         How to load parts; its method is that of the run once the program is made.
     executor, groups
@@ -63,7 +63,7 @@ class PartsProblem(Problem):
     """
 
     network: SharedNetwork
-    fingerprint: Mapping[str, str]
+    fingerprint: Mapping[str, dict[str, str]]
     context: Context
     executor: Executor
     groups: Ints
@@ -78,7 +78,7 @@ class PartsProblem(Problem):
 
     @property
     def description(self) -> dict[str, dict[str, str]]:
-        return {**describe(self.network), "parts": dict(self.fingerprint)}
+        return {**describe(self.network), **self.fingerprint}
 
     @classmethod
     def of(
@@ -130,7 +130,12 @@ class PartsProblem(Problem):
             keeps,
             token,
         )
-        prints = {source.name(i): source.fingerprint(i) for i in range(len(groups))}
+        prints = {
+            variable.name: {"density": variable.conditional.title}
+            for variable in model.variables.values()
+            if variable.name not in whole.variables
+        }
+        prints["parts"] = {source.name(i): source.fingerprint(i) for i in range(len(groups))}
         return cls(network, prints, context, executor, groups, sizes, shapes, largest)
 
     def choose(self, method: Method | None, policy: Policy | None) -> tuple[Method, Policy, bool]:

@@ -169,14 +169,14 @@ class PartsProgram(Program):
     space: Workspace = field(kw_only=True)
     summary: ProgramSummary = field(kw_only=True)
 
-    fingerprint: Mapping[str, str] = field(kw_only=True)
+    fingerprint: Mapping[str, dict[str, str]] = field(kw_only=True)
 
     def under(self, policy: Policy) -> PartsProgram:
         return replace(self, setup=replace(self.setup, policy=policy))
 
     @property
     def description(self) -> dict[str, dict[str, str]]:
-        return {**super().description, "parts": dict(self.fingerprint)}
+        return {**super().description, **self.fingerprint}
 
     def implicit_natural(self, q: Beliefs, name: str) -> Array:
         """Return the natural parameters of an own variable; its parts are loaded again here."""
