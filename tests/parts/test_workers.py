@@ -29,7 +29,7 @@ def cluster(workers: int, threads: int = 1) -> Iterator[Any]:
     """A client of new worker processes."""
     with (
         distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=threads, dashboard_address=None
+            n_workers=workers, threads_per_worker=threads, dashboard_address=":0"
         ) as made,
         distributed.Client(made) as client,
     ):
