@@ -9,6 +9,7 @@ so lost workers, new workers and tasks that are run again change no bit.
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -37,6 +38,8 @@ DEADLINE = 600.0
 """Seconds without any task finished after which a round is run again, by default."""
 MOST_RETRIES = 5
 """How often a round is run again."""
+LOOK = 1.0
+"""Seconds between two looks at the workers while tasks are waited for."""
 PATIENCE = 10.0
 """Seconds to wait for workers to forget the parts of a fit that has ended."""
 LOST = (TimeoutError, CancelledError, KilledWorker, CommClosedError, OSError)
@@ -140,7 +143,7 @@ class Workers(Executor):
         while done < len(jobs):
             try:
                 for result in self._once(common, jobs[done:], submit):
-                    done += 1
+                    done, tries = done + 1, 0
                     yield result
             except LostRound as lost:
                 tries += 1
@@ -240,12 +243,26 @@ class Workers(Executor):
         while not future.done():
             waiting = [each for each in pending if not each.done()]
             self.transfer.waiting = len(waiting)
-            try:
-                wait(waiting, timeout=self.deadline, return_when="FIRST_COMPLETED")
-            except TimeoutError:
-                self._suspect(waiting)
-                raise TimeoutError(f"no task finished within {self.deadline:g} seconds") from None
+            self._wait_for_any(waiting)
         self.transfer.waiting = sum(not each.done() for each in pending)
+
+    def _wait_for_any(self, waiting: list[Future[Any]]) -> None:
+        """Wait until one of some tasks has finished."""
+        end = time.monotonic() + self.deadline
+        while (left := end - time.monotonic()) > 0:
+            try:
+                wait(waiting, timeout=min(left, LOOK), return_when="FIRST_COMPLETED")
+                return
+            except TimeoutError:
+                # Tasks that lost the last worker wait for its address, even if others join later.
+                if not self._checked & self._workers():
+                    raise LostRound("all workers were lost") from None
+        self._suspect(waiting)
+        raise TimeoutError(f"no task finished within {self.deadline:g} seconds")
+
+    def _workers(self) -> set[str]:
+        """Return the addresses of all workers that are there."""
+        return set(within(self.deadline, self.client.scheduler_info)["workers"])
 
     def _outcome(self, future: Future[Any]) -> tuple[Any, BaseException | None]:
         """Return the result of a finished task, or the exception that it raised."""
@@ -264,11 +281,10 @@ class Workers(Executor):
 
     def _check_workers(self) -> None:
         """Check the versions of workers that are new, and give each group its worker."""
-        info = within(self.deadline, self.client.scheduler_info)
-        workers = set(info["workers"])
+        workers = self._workers()
         if not workers:
-            within(self.deadline, partial(self.client.wait_for_workers, 1, self.deadline))
-            workers = set(within(self.deadline, self.client.scheduler_info)["workers"])
+            self.client.wait_for_workers(1, timeout=self.deadline)
+            workers = self._workers()
         if new := sorted(workers - self._checked):
             self._check_versions(new)
         self._checked = workers
