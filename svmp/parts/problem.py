@@ -32,7 +32,7 @@ from svmp.parts.part import Part
 from svmp.parts.program import PartsProgram, VisitUpdater
 from svmp.parts.schedule import part_method, schedule
 from svmp.parts.shared import SharedNetwork, declare_all, size
-from svmp.parts.sharing import PartDims, Sharing, element_places
+from svmp.parts.sharing import PartDims, Sharing, VariableShape, element_places
 from svmp.parts.sources import Source
 from svmp.parts.workspace import Executor, Workspace
 
@@ -51,34 +51,40 @@ class PartsProblem(Problem):
     network
         All hidden variables, with the elements of all parts.
     fingerprint
-        The densities of observed variables, and under "parts" a hash of the data of each part.
+        By name of a part, a hash of its data.
     context
         How to load parts; its method is that of the run once the program is made.
     executor, groups
         Where tasks are run, and the group of each part.
     sizes, shapes
         Number of rows of each part, and the plates of own variables by part.
-    model
-        The network of the largest part, and its number.
+    largest
+        Number of the part with most rows.
+    observed
+        The observed variables.
     """
 
     network: SharedNetwork
-    fingerprint: Mapping[str, dict[str, str]]
+    fingerprint: Mapping[str, str]
     context: Context
     executor: Executor
     groups: Ints
     sizes: Ints
     shapes: dict[int, dict[str, tuple[int, ...]]]
     largest: int
+    observed: Mapping[str, VariableShape]
 
     @property
     def natural_only(self) -> Collection[str]:  # type: ignore[override]
         """The own variables."""
         return self.context.sharing.own
 
+    def check(self) -> None:
+        """Do nothing: parts were checked when they were described."""
+
     @property
     def description(self) -> dict[str, dict[str, str]]:
-        return {**describe(self.network), **self.fingerprint}
+        return describe_parts(self.network, self.observed, self.fingerprint)
 
     @classmethod
     def of(
@@ -130,13 +136,9 @@ class PartsProblem(Problem):
             keeps,
             token,
         )
-        prints = {
-            variable.name: {"density": variable.conditional.title}
-            for variable in model.variables.values()
-            if variable.name not in whole.variables
-        }
-        prints["parts"] = {source.name(i): source.fingerprint(i) for i in range(len(groups))}
-        return cls(network, prints, context, executor, groups, sizes, shapes, largest)
+        prints = {source.name(i): source.fingerprint(i) for i in range(len(groups))}
+        observed = next(iter(dims.values())).observed
+        return cls(network, prints, context, executor, groups, sizes, shapes, largest, observed)
 
     def choose(self, method: Method | None, policy: Policy | None) -> tuple[Method, Policy, bool]:
         if method is None and policy is None:
@@ -145,7 +147,7 @@ class PartsProblem(Problem):
         if method is None:
             assert policy is not None
             method = policy.default_method()
-        method.parts(self.sizes, 0, 1)  # refuses methods that cannot visit parts
+        method.visited_parts(self.sizes, 0, 1)  # refuses methods that cannot visit parts
         if policy is None:
             policy = Constant(1.0) if method.unit_steps else Nodewise()
             return method, policy, True
@@ -161,9 +163,7 @@ class PartsProblem(Problem):
         own = context.sharing.own
         check_order(part.network, method.order)
         kept = tuple(part.stored()) if context.keeps else ()
-        space = Workspace(
-            context, self.executor, self.sizes, self.shapes, kept, self.groups
-        )
+        space = Workspace(context, self.executor, self.sizes, self.shapes, kept, self.groups)
         within = Program.of(
             self.network, part_method(method), False, policy=policy, seed=seed, apart=own
         )
@@ -179,7 +179,7 @@ class PartsProblem(Problem):
         )
         whole = Setup(self.network, method, policy, kernels)
         return PartsProgram(
-            whole, seed, updaters, {}, space=space, summary=summary, fingerprint=self.fingerprint
+            whole, seed, updaters, {}, space=space, summary=summary, about=self.description
         )
 
     def _place(self, name: str, visits: list[Any]) -> str:
@@ -249,6 +249,21 @@ class PartsProblem(Problem):
 
     def estimator(self, method: Method) -> Estimator | None:
         return None
+
+
+def describe_parts(
+    network: SharedNetwork, observed: Mapping[str, VariableShape], fingerprint: Mapping[str, str]
+) -> dict[str, dict[str, str]]:
+    """Return a description of each variable, and a hash of the data of each part."""
+    tables = {
+        name: {
+            "density": shape.density,
+            "dims": ", ".join(shape.dims),
+            "parents": ", ".join(shape.parents),
+        }
+        for name, shape in observed.items()
+    }
+    return {**describe(network), **tables, "rows in parts": dict(fingerprint)}
 
 
 def load(context: Context, number: int) -> Part:

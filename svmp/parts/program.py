@@ -136,7 +136,7 @@ class VisitUpdater(Updater):
         """Return the messages to a shared variable from all but the rows of parts."""
         network = self.shared.network
         if not network.edges[name] and elements is None:
-            return network.hidden[name].conditional.to_children(q)
+            return network.priors(q, name)
         some = np.arange(network.hidden[name].size) if elements is None else elements
         within, _ = self.shared.setup.plain(name).message_sum(q, AllRows(network), some)
         return network.prior(q, name, some) + within
@@ -164,19 +164,21 @@ class PartsProgram(Program):
         The parts, and where they are computed with.
     summary
         The updater of each variable.
+    about
+        Description of the network and of the parts, for checkpoints.
     """
 
     space: Workspace = field(kw_only=True)
     summary: ProgramSummary = field(kw_only=True)
 
-    fingerprint: Mapping[str, dict[str, str]] = field(kw_only=True)
+    about: dict[str, dict[str, str]] = field(kw_only=True)
 
     def under(self, policy: Policy) -> PartsProgram:
         return replace(self, setup=replace(self.setup, policy=policy))
 
     @property
     def description(self) -> dict[str, dict[str, str]]:
-        return {**super().description, **self.fingerprint}
+        return self.about
 
     def implicit_natural(self, q: Beliefs, name: str) -> Array:
         """Return the natural parameters of an own variable; its parts are loaded again here."""
@@ -202,7 +204,7 @@ class PartsProgram(Program):
 
     def draw(self, iteration: int) -> Draw:
         method, sizes = self.policy.method_at(self.method, iteration), self.space.sizes
-        parts = method.parts(sizes, self.seed, iteration)
+        parts = method.visited_parts(sizes, self.seed, iteration)
         share = float(sizes[parts].sum() / max(sizes.sum(), 1))
         return DrawnParts(self.network, parts, len(sizes), not method.unit_steps, share)
 
@@ -213,8 +215,12 @@ class PartsProgram(Program):
 
     def optimise_locals(self, q: Beliefs) -> int:
         """Update the own variables of all parts; return the number of rows read."""
-        own = [name for updater in self.updaters if isinstance(updater, VisitUpdater)
-               for name in updater.visit.own]
+        own = [
+            name
+            for updater in self.updaters
+            if isinstance(updater, VisitUpdater)
+            for name in updater.visit.own
+        ]
         everything = np.arange(len(self.space.sizes))
         return self.space.visit(q, everything, Visit(own=own)).accesses
 
@@ -223,6 +229,10 @@ class PartsProgram(Program):
         for updater in self.updaters:
             terms |= updater.bound_term(q)
         return terms
+
+    @property
+    def note(self) -> str:
+        return self.space.executor.note
 
     def explain(self) -> ProgramSummary:
         return self.summary

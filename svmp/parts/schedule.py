@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from svmp.errors import ModelError
 from svmp.inference.methods import FullVB, Growing, Method
 from svmp.inference.methods.method import check_order
@@ -136,6 +138,21 @@ def schedule(program: Program, whole: Network, method: Method, own: Collection[s
     return visits
 
 
+def colours_of_all(part: Network, whole: Network, name: str) -> Ints:
+    """Return the colour of each element of a variable, of which a part may have some only."""
+    mine, every = part.hidden[name].plate, whole.hidden[name].plate
+    colour = part.colours[name].reshape(mine.shape)
+    for axis, dim in enumerate(mine.labels):
+        if mine.shape[axis] != every.shape[axis]:
+            if (colour != colour.take([0], axis)).any():
+                raise ModelError(
+                    f"the elements of '{name}' along '{dim}' share rows, and its labels differ "
+                    "between parts; give every part all labels in coords"
+                )
+            colour = colour.take([0], axis)
+    return np.array(np.broadcast_to(colour, every.shape)).ravel()
+
+
 def _asked(program: Program, updater: Updater, whole: Network) -> Sequence[Asked]:
     """Return the sums from which a shared variable is updated: one for each set of elements."""
     network, names = program.network, updater.names
@@ -150,13 +167,8 @@ def _asked(program: Program, updater: Updater, whole: Network) -> Sequence[Asked
     plain = program.setup.plain(name)
     if len(network.groups[name]) <= 1 and colours <= 1:
         return [Asked(names, plain.solver)]
-    if network.hidden[name].size != whole.hidden[name].size:
-        raise ModelError(
-            f"the elements of '{name}' share rows, and its labels differ between parts; give every "
-            "part all labels in coords"
-        )
-    colour = network.colours[name] * colours + whole.colours[name]
-    sets = by_value(colour)
+    colour = colours_of_all(network, whole, name)
+    sets = by_value(colour * colours + whole.colours[name])
     if len(sets) > MOST_COLOURS:
         raise ModelError(
             f"'{name}' has {len(sets)} elements that share rows, each of which would need a visit "

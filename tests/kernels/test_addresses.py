@@ -13,17 +13,23 @@ import numpy as np
 import pytest
 
 import svmp
+from svmp.inference.methods.draw import AllRows
+from svmp.inference.program import Program
+from svmp.inference.updaters.updater import SummingUpdater
 from svmp.kernels.categorical import mixture_sums, topics, topics_sums
 from svmp.kernels.machine import elements
 from svmp.kernels.machine.threads import share, use_threads
 from svmp.kernels.multilinear import loop_table, solve, update
 from svmp.kernels.multilinear import updater as multilinear
+from svmp.kernels.vectors import solve as vector_solve
 from svmp.kernels.vectors import updater as vectors
+from svmp.network.network import Network
 from tests.inference.updaters.test_groups import topics as topics_model
 from tests.kernels.test_sizes_of_one import NETWORKS as SMALL
+from tests.network.tools import anywhere
 
 MODULES = (mixture_sums, topics, topics_sums, elements, loop_table, solve, update)
-MODULES += (multilinear, vectors)
+MODULES += (multilinear, vectors, vector_solve)
 PLACES = 40
 CALLS = 6
 """Recorded calls of each loop in a fit."""
@@ -66,6 +72,18 @@ def placed(value: Any, rng: np.random.Generator) -> Any:
     return mapped(value, moved)
 
 
+def sum_and_solve(model: svmp.Model, method: Any) -> None:
+    """Solve all variables that can be from sums over rows."""
+    network = Network(model)
+    program = Program.of(network, method, stored=list(network.hidden))
+    q, rows = program.attach(anywhere(network, 1)), AllRows(network)
+    for updater in program.updaters:
+        if isinstance(updater, SummingUpdater):
+            every = {n: np.arange(network.hidden[n].size) for n in updater.names}
+            prior = {n: network.prior(q, n, every[n]) for n in updater.names}
+            updater.solver.solve(updater.sums(q, rows), prior, q.natural)
+
+
 METHODS = [svmp.FullVB(), svmp.Growing(0.5), svmp.Children(2), svmp.Batch(3, "b")]
 
 
@@ -83,7 +101,9 @@ def test_bits_do_not_depend_on_addresses(make: Any, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(module, "share", record)
     with use_threads(1, tell=False):
         for method in METHODS:
-            svmp.fit(make() if make is topics_model else make(5, 3, 3), method, max_sweeps=2, tol=0)
+            model = make() if make is topics_model else make(5, 3, 3)
+            svmp.fit(model, method, max_sweeps=2, tol=0)
+            sum_and_solve(model, method)
         if make is topics_model:
             svmp.fit(make(), svmp.Batch(2, over="doc"), max_sweeps=2, tol=0)
         assert calls

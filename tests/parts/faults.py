@@ -48,6 +48,8 @@ def faulty(function: Callable[..., Any], folder: Path, phase: str, late: bool) -
     def replaced(*arguments: Any, **options: Any) -> Any:
         result = function(*arguments, **options) if late else None
         if claimed(folder / phase):
+            with (folder / "killed").open("a") as file:
+                print(phase, file=file)
             os.kill(os.getpid(), signal.SIGKILL)
         if claimed(folder / f"hang-{phase}"):
             while not (folder / "go-on").exists():

@@ -14,8 +14,9 @@ from svmp.families.family import Array
 from svmp.inference.methods.draw import AllRows
 from svmp.inference.program import Program
 from svmp.inference.steps.rule import StepRule
-from svmp.inference.updaters.block_sums import BlockSolver
+from svmp.inference.updaters.block_sums import BlockSolver, Member, SummingBlockUpdater
 from svmp.inference.updaters.joint import JointSolver
+from svmp.inference.updaters.linear_block import LinearBlockUpdater
 from svmp.inference.updaters.plain import PlainUpdater
 from svmp.inference.updaters.solver import (
     LineSolver,
@@ -27,12 +28,10 @@ from svmp.inference.updaters.solver import (
 from svmp.inference.updaters.updater import SummingUpdater
 from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
-from tests.inference.updaters.parted import NETWORKS, ROWS, USER, Ints, Make
+from tests.inference.updaters.parted import NETWORKS, ROWS, USER, Ints, Make, hierarchy, ratings
 from tests.network.tools import anywhere
 
 METHODS = {"joint": svmp.Growing(1.0), "in turn": svmp.FullVB()}
-EXTRA = 2
-"""Elements of a total that are in no part."""
 
 
 class Piece(NamedTuple):
@@ -172,3 +171,124 @@ def test_every_solver_is_used_by_these_networks() -> None:
             assert whole.updaters
             used |= {type(u.solver) for u in whole.updaters.values()}
     assert used == {PlainSolver, MultilinearSolver, VectorSolver, JointSolver, BlockSolver}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kernels", [False, True], ids=["plain", "compiled"])
+@pytest.mark.parametrize("make", NETWORKS, ids=lambda make: make.__name__)
+def test_scaled_sums_are_those_of_repeated_rows(make, kernels, method):
+    whole, _ = pieces(make, METHODS[method], kernels)
+    for names, updater in whole.updaters.items():
+        sums = updater.sums(whole.q, AllRows(whole.network))
+        thrice = {n: np.full(whole.network.hidden[n].size, 3.0) for n in names}
+        found = updater.solver.scaled(sums, thrice)
+        total = np.zeros_like(sums)
+        for _ in range(3):
+            updater.solver.add(total, sums, dict.fromkeys(names))
+        np.testing.assert_allclose(found, total, rtol=1e-12, atol=1e-12)
+
+
+def test_elements_without_rows_get_their_prior() -> None:
+    solver = MultilinearSolver.of("v", 3, joint=True)
+    prior = np.tile([0.4, -1.5], (6, 1))
+    found = solver.solve(solver.empty({"v": 6}), {"v": prior}, {"v": np.tile([0.0, -0.5], (6, 1))})
+    np.testing.assert_allclose(found["v"], prior, rtol=1e-14)
+
+
+BAD_PLACES = {
+    "not whole numbers": ([0.0, 1.0, 2.0, 3.0], "4 whole numbers"),
+    "too few": ([0, 1], "4 whole numbers"),
+    "beyond the total": ([4, 5, 6, 7], "elements of a total that has 6"),
+    "negative": ([-2, -1, 0, 1], "elements of a total that has 6"),
+    "twice": ([0, 1, 0, 1], "different elements"),
+    "keys taken apart": ([0, 2, 1, 3], "in the same order"),
+    "keys turned round": ([1, 0, 3, 2], "in the same order"),
+}
+
+
+@pytest.mark.parametrize("solver", [MultilinearSolver.of("v", 2, True), JointSolver.of("v", 2, 1)])
+@pytest.mark.parametrize("case", BAD_PLACES)
+def test_places_that_are_no_keys_of_the_total_are_refused(case: str, solver: LineSolver) -> None:
+    places, message = BAD_PLACES[case]
+    total, sums = solver.empty({"v": 6}), solver.empty({"v": 4})
+    with pytest.raises(svmp.ModelError, match=message):
+        solver.add(total, sums, {"v": np.array(places)})
+    with pytest.raises(svmp.ModelError, match="have 2 keys, and the total 3"):
+        solver.add(total, sums, {"v": None})
+
+
+def test_solutions_of_other_sizes_are_refused() -> None:
+    solver = VectorSolver.of("v", 2)
+    natural = {"v": np.zeros((4, 6))}
+    with pytest.raises(svmp.ModelError, match="'v' differ in size"):
+        solver.solve(solver.empty({"v": 3}), natural, natural)
+
+
+def test_totals_of_single_precision_are_added_to() -> None:
+    whole, _ = pieces(ratings(5), METHODS["joint"], kernels=True)
+    updater, rows = whole.updaters["v",], AllRows(whole.network)
+    total = updater.solver.empty({"v": 7 * 5}).astype(np.float32)
+    updater.add_sums(whole.q, rows, total, {"v": None})
+    np.testing.assert_allclose(total, updater.sums(whole.q, rows), rtol=1e-6)
+
+
+def test_blocks_keep_variables_of_a_part_apart() -> None:
+    model = hierarchy(np.arange(ROWS)).model
+    network = Network(model)
+    together = Program.of(network, METHODS["joint"])
+    apart = Program.of(network, METHODS["joint"], apart=["u"])
+    assert {"top", "slope", "u"} in [set(u.names) for u in together.updaters]
+    for updater in apart.updaters:
+        assert updater.names == ("u",) or "u" not in updater.names
+    assert Program.of(network, METHODS["joint"]).explain() == together.explain()
+
+
+def test_blocks_with_parents_of_each_other_have_no_sums() -> None:
+    network = Network(hierarchy(np.arange(ROWS)).model)
+    (block,) = [
+        u
+        for u in Program.of(network, METHODS["joint"]).updaters
+        if isinstance(u, LinearBlockUpdater)
+    ]
+    assert not isinstance(block, SummingBlockUpdater)
+
+
+def test_singular_blocks_are_solved_by_coordinate_ascent() -> None:
+    """Two means that are read in the same rows only, with almost no prior, have no one solution."""
+    solver = BlockSolver((Member("a", 1, True), Member("b", 1, True)))
+    sums = np.array([[4.0, 4.0, 8.0, 4.0], [4.0, 4.0, 8.0, 4.0]])
+    nothing = {n: np.array([[0.0, -1e-300]]) for n in "ab"}
+    current = {n: np.array([[0.0, -0.5]]) for n in "ab"}
+    found = solver.solve(sums, nothing, current)
+    means = {n: float(-0.5 * found[n][0, 0] / found[n][0, 1]) for n in "ab"}
+    assert means["a"] + means["b"] == pytest.approx(2.0)
+
+
+def test_plain_updates_of_one_set_of_elements_after_the_other() -> None:
+    """Elements that share rows are updated in rounds, each from sums of its own."""
+    whole, parts = pieces(ratings(5), METHODS["in turn"], kernels=False)
+    (plain,) = [u for u in whole.program.updaters if u.names == ("v",)]
+    assert isinstance(plain, PlainUpdater)
+    groups = whole.network.groups["v"]
+    assert len(groups) > 1
+    natural = whole.q.natural["v"].copy()
+    for elements in groups:
+        total = plain.solver.empty({"v": len(elements)})
+        for part in parts:
+            (own,) = [u for u in part.program.updaters if u.names == ("v",)]
+            here = np.flatnonzero(np.isin(part.elements["v"], elements))
+            at = np.searchsorted(elements, part.elements["v"][here])
+            assert isinstance(own, PlainUpdater)
+            sums = own.sums(part.q, AllRows(part.network), here)
+            plain.solver.add(total, sums, {"v": at})
+        prior = {"v": whole.network.prior(whole.q, "v", elements)}
+        natural[elements] = plain.solver.solve(total, prior, {"v": natural[elements]})["v"]
+        for part in parts:
+            part.network.move(
+                part.q, "v", np.arange(len(part.elements["v"])), natural[part.elements["v"]]
+            )
+            part.program.begin(part.q, AllRows(part.network))
+    rows = AllRows(whole.network)
+    for change in plain.update(whole.q, rows, StepRule.unit(rows)):
+        whole.program.apply(whole.q, change)
+    assert_close(natural, whole.q.natural["v"])
