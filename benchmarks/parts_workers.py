@@ -50,7 +50,7 @@ def sweep(paths: list[Path], workers: int) -> tuple[float, float]:
 
 def measured(paths: list[Path], client: Any) -> tuple[float, float]:
     times: list[float] = []
-    parts = svmp.Parts(declare, svmp.parquet(paths), groups=GROUPS, memory="8GB")
+    parts = svmp.Parts(declare, svmp.parquet(paths), shared=["v"], groups=GROUPS, memory="8GB")
     with get_task_stream(client) as stream:
         svmp.fit(
             parts,
@@ -74,7 +74,7 @@ def measured(paths: list[Path], client: Any) -> tuple[float, float]:
 
 
 def measure(quick: bool) -> Iterator[Row]:
-    ratings = 400_000 if quick else 10_000_000
+    ratings = 2_000_000 if quick else 10_000_000
     what = f"{ratings / 1e6:g} million ratings, K = {FACTORS}"
     with tempfile.TemporaryDirectory() as folder:
         paths = write_ratings(folder, ratings, max(1, ratings // 200), ITEMS)
