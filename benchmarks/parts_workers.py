@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def measured(paths: list[Path], client: Any) -> tuple[float, float]:
             watch=lambda row: times.append(time.time()),
         )
     found = []
-    for begin, end in zip(times[1:], times[2:], strict=False):
+    for begin, end in pairwise(times[1:]):
         busy: dict[str, float] = defaultdict(float)
         for task in stream.data:
             for piece in task["startstops"]:

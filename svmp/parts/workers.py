@@ -41,7 +41,7 @@ MOST_RETRIES = 5
 LOOK = 1.0
 """Seconds between two looks at the workers while tasks are waited for."""
 PATIENCE = 10.0
-"""Seconds to wait for workers to forget the parts of a fit that has ended."""
+"""Seconds to wait for workers to forget the parts of a fit that has ended, or for a probe."""
 LOST = (TimeoutError, CancelledError, KilledWorker, CommClosedError, OSError)
 """How Dask says that a worker, a task or a connection was lost."""
 LARGE = {"distributed.admin.large-graph-warning-threshold": "1TB"}
@@ -77,6 +77,7 @@ class Workers(Executor):
     _rows: dict[Group, Future[Any]] = field(default_factory=dict)
     _checked: set[str] = field(default_factory=set)
     _tokens: set[str] = field(default_factory=set)
+    _direct: bool | None = None
 
     @classmethod
     def of(cls, client: Any) -> Workers:
@@ -164,6 +165,8 @@ class Workers(Executor):
         try:
             with losses():
                 self._check_workers()
+                if self._direct is None:
+                    self._check_direct()
                 self.transfer.begin(len(jobs))
                 self.transfer.bytes_sent += size_of(common)
                 futures.append(self._submit("q", remote.hold, common))
@@ -271,7 +274,20 @@ class Workers(Executor):
             if isinstance(error, KilledWorker):
                 raise error
             return None, error
-        return future.result(timeout=self.deadline), None
+        gather = partial(self.client.gather, future, direct=self._direct)
+        return within(self.deadline, gather), None
+
+    def _check_direct(self) -> None:
+        """Find out whether results can come from workers directly, and not by the scheduler."""
+        probe = self._submit("probe", remote.hold, Sent(0))
+        try:
+            self._wait_for_any([probe])
+            within(PATIENCE, partial(self.client.gather, probe, direct=True))
+            self._direct = True
+        except LOST:
+            self._direct = False
+        finally:
+            self._drop([probe])
 
     def _suspect(self, waiting: list[Future[Any]]) -> None:
         """Note the workers on which tasks hang."""

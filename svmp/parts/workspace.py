@@ -60,7 +60,7 @@ class Executor(ABC):
         """How far the tasks are, for the progress line; "" if there is nothing to say."""
         return ""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Release what tasks left behind; here `Parts.close` releases the parts."""
 
 

@@ -42,7 +42,9 @@ class Faults(WorkerPlugin):
             setattr(owner, attribute, faulty(getattr(owner, attribute), folder, phase, late))
 
 
-def faulty(function: Callable[..., Any], folder: Path, phase: str, late: bool) -> Callable[..., Any]:
+def faulty(
+    function: Callable[..., Any], folder: Path, phase: str, late: bool
+) -> Callable[..., Any]:
     """Return a function that has a fault before it begins, or before it returns."""
 
     def replaced(*arguments: Any, **options: Any) -> Any:
