@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Collection
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from svmp.errors import ModelError
+from svmp.families.family import Array
 from svmp.inference.methods.method import check_count
 from svmp.inference.problem import Divided
 from svmp.network.validation import shown
@@ -16,9 +18,11 @@ from svmp.parts.cache import forget
 from svmp.parts.context import Declare
 from svmp.parts.memory import parse_memory
 from svmp.parts.problem import PartsProblem
+from svmp.parts.scratch import zeros_on_disk
 from svmp.parts.sharing import PartDims, Sharing
 from svmp.parts.sources import as_source
 from svmp.parts.workspace import Executor, Local
+from svmp.writing import as_path
 
 MOST_GROUPS = 4
 """Number of groups of parts, by default."""
@@ -52,11 +56,15 @@ class Parts(Divided):
         this many results travel in each visit. The result depends on it by rounding alone, but the
         number of workers changes no bit. Use at least twice as many as workers. By default 4.
     keep
-        Whether to keep the q of own variables from one visit to the next ("memory"), or to optimise
-        them anew in each visit ("none"), which needs no memory for them, and more time.
+        Whether to keep the q of own variables from one visit to the next, in memory or in temporary
+        files ("memory", "disk"), or to optimise them anew in each visit ("none"), which needs no
+        room for them, and more time.
     memory
         Memory for the rows of parts, as 2_000_000_000 or "2GB". By default parts that are in memory
         stay there, and of those in files as many as fit into 1 GB.
+    scratch
+        An existing folder for the files of `keep="disk"`, by default that of temporary files. They
+        have no name, and are gone with the fit.
 
     >>> import numpy as np, svmp
     >>> def counts(part):
@@ -79,6 +87,7 @@ class Parts(Divided):
         groups: int | None = None,
         keep: str = "memory",
         memory: int | str | None = None,
+        scratch: str | os.PathLike[str] | None = None,
     ) -> None:
         if not callable(declare):
             raise ModelError(
@@ -88,8 +97,9 @@ class Parts(Divided):
         self.own, self.shared = own, shared
         count = MOST_GROUPS if groups is None else groups
         check_count("groups", count)
-        if keep not in ("memory", "none"):
-            raise ModelError(f'keep must be "memory" or "none", not {shown(keep)}')
+        if keep not in ("memory", "disk", "none"):
+            raise ModelError(f'keep must be "memory", "disk" or "none", not {shown(keep)}')
+        self.scratch = None if scratch is None else as_path(scratch, "scratch")
         self.groups, self.keep = min(int(count), len(self.source)), keep
         self.memory = None if memory is None else parse_memory(memory)
         self._tokens: list[str] = []
@@ -126,9 +136,14 @@ class Parts(Divided):
             executor,
             groups,
             self.resident(largest),
-            self.keep == "memory",
+            self.keep != "none",
             token,
+            self.empty,
         )
+
+    def empty(self, shape: tuple[int, ...]) -> Array:
+        """Return an array of zeros for the q of own variables, in memory or on disk."""
+        return zeros_on_disk(shape, self.scratch) if self.keep == "disk" else np.zeros(shape)
 
     def resident(self, rows: int) -> int:
         """Return the number of parts that may stay in memory, given the rows of the largest."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +62,8 @@ class PartsProblem(Problem):
         Number of the part with most rows.
     observed
         The observed variables.
+    empty
+        Makes an array of zeros for the q of own variables, in memory or on disk.
     """
 
     network: SharedNetwork
@@ -73,6 +75,7 @@ class PartsProblem(Problem):
     shapes: dict[int, dict[str, tuple[int, ...]]]
     largest: int
     observed: Mapping[str, VariableShape]
+    empty: Callable[[tuple[int, ...]], Array]
 
     @property
     def natural_only(self) -> Collection[str]:  # type: ignore[override]
@@ -98,6 +101,7 @@ class PartsProblem(Problem):
         resident: int,
         keeps: bool,
         token: str,
+        empty: Callable[[tuple[int, ...]], Array],
     ) -> PartsProblem:
         """Make the network of all parts from their descriptions."""
         sizes = np.zeros(len(groups), dtype=np.int64)
@@ -138,7 +142,9 @@ class PartsProblem(Problem):
         )
         prints = {source.name(i): source.fingerprint(i) for i in range(len(groups))}
         observed = next(iter(dims.values())).observed
-        return cls(network, prints, context, executor, groups, sizes, shapes, largest, observed)
+        return cls(
+            network, prints, context, executor, groups, sizes, shapes, largest, observed, empty
+        )
 
     def choose(self, method: Method | None, policy: Policy | None) -> tuple[Method, Policy, bool]:
         if method is None and policy is None:
@@ -201,7 +207,7 @@ class PartsProblem(Problem):
             self._seed(space, q, seed, given)
         for name in space.stored:
             v = network.hidden[name]
-            q.natural[name] = np.zeros((v.size, v.family.size))
+            q.natural[name] = self.empty((v.size, v.family.size))
         if space.stored:
             everything = np.arange(len(self.sizes))
             jobs = [job._replace(own=None) for job in space.jobs(None, everything)]
@@ -216,7 +222,7 @@ class PartsProblem(Problem):
                     f"init names '{name}', whose q is not stored; give init of the others"
                 )
             variable, value = network.hidden[name], given[name]
-            q.natural[name] = (
+            q.natural[name][...] = (
                 from_posterior(variable, value)
                 if isinstance(value, Posterior)
                 else from_values(variable, q.natural[name], value)
