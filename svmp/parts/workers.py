@@ -12,6 +12,8 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future as ThreadFuture
+from concurrent.futures import wait as wait_for_threads
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -257,11 +259,17 @@ class Workers(Executor):
                 wait(waiting, timeout=min(left, LOOK), return_when="FIRST_COMPLETED")
                 return
             except TimeoutError:
-                # Tasks that lost the last worker wait for its address, even if others join later.
-                if not self._checked & self._workers():
-                    raise LostRound("all workers were lost") from None
+                self._look()
         self._suspect(waiting)
         raise TimeoutError(f"no task finished within {self.deadline:g} seconds")
+
+    def _look(self) -> None:
+        """Raise if all workers of the beginning of a round are gone.
+
+        Tasks that lost the last worker go on waiting for its address, even if others join later.
+        """
+        if not self._checked & self._workers():
+            raise LostRound("all workers were lost")
 
     def _workers(self) -> set[str]:
         """Return the addresses of all workers that are there."""
@@ -275,7 +283,7 @@ class Workers(Executor):
                 raise error
             return None, error
         gather = partial(self.client.gather, future, direct=self._direct)
-        return within(self.deadline, gather), None
+        return within(self.deadline, gather, self._look), None
 
     def _check_direct(self) -> None:
         """Find out whether results can come from workers directly, and not by the scheduler."""
@@ -357,22 +365,33 @@ def losses() -> Iterator[None]:
         raise LostRound(str(error) or type(error).__name__) from error
 
 
-def within(seconds: float, call: Callable[[], Result]) -> Result:
-    """Return the result of a call to the cluster, or raise TimeoutError."""
-    found: list[Result] = []
-    errors: list[BaseException] = []
+def within(
+    seconds: float, call: Callable[[], Result], look: Callable[[], None] | None = None
+) -> Result:
+    """Return the result of a call to the cluster, or raise TimeoutError.
+
+    Parameters
+    ----------
+    seconds
+        How long to wait.
+    call
+        The call; it runs in a thread of its own, which is left behind if it does not end.
+    look
+        Called now and then while the call runs; an exception that it raises ends the waiting.
+    """
+    outcome: ThreadFuture[Result] = ThreadFuture()
 
     def run() -> None:
         try:
-            found.append(call())
+            outcome.set_result(call())
         except BaseException as error:
-            errors.append(error)
+            outcome.set_exception(error)
 
-    thread = Thread(target=run, daemon=True, name="svmp-call")
-    thread.start()
-    thread.join(seconds)
-    if errors:
-        raise errors[0]
-    if not found:
-        raise TimeoutError(f"the Dask scheduler did not answer within {seconds:g} seconds")
-    return found[0]
+    Thread(target=run, daemon=True, name="svmp-call").start()
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        if wait_for_threads([outcome], timeout=min(left, LOOK)).done:
+            return outcome.result()
+        if look is not None:
+            look()
+    raise TimeoutError(f"the Dask cluster did not answer within {seconds:g} seconds")
