@@ -35,8 +35,8 @@ from svmp.network.distributions import (
 from svmp.network.expressions import data, diag, dot
 from svmp.network.model import Model
 from svmp.network.variable import Variable
-from svmp.parts.parts import Parts
 from svmp.parts.parquet_files import parquet
+from svmp.parts.parts import Parts
 from svmp.parts.sources import from_dask
 from svmp.parts.splitting import frames, split
 

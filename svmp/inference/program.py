@@ -340,6 +340,10 @@ class Program:
         ]
         self.network.follow_parents(q, names)
 
+    def ends_sweep(self, iteration: int) -> bool:
+        """Return whether a sweep over all rows ends with an iteration, if it reads them in turn."""
+        return self.method.ends_sweep(self.network, iteration)
+
     def is_within_first_sweep(self, iteration: int) -> bool:
         """Return whether there are parts that were not visited yet."""
         division = self.setup.division

@@ -54,9 +54,8 @@ class Recorder:
             return state.iteration % self.bound_every == 0
         cost = program.observations + state.measured.local_accesses
         spent = state.accesses - max(state.measured.accesses, 0)
-        method, reads_all = program.method, program.method.reads_all(state.iteration)
-        if reads_all:
-            return method.ends_sweep(program.network, state.iteration)
+        if program.method.reads_all(state.iteration):
+            return program.ends_sweep(state.iteration)
         return spent >= BOUND_SHARE * cost
 
     def measure(self, program: Program, state: State) -> None:

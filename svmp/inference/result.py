@@ -8,8 +8,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from svmp.errors import ConvergenceWarning
 from svmp.families.family import Array
 from svmp.inference import files, updating

@@ -18,8 +18,8 @@ from svmp.inference.checkpoint import FORMAT, KEY, WHAT, before
 from svmp.inference.held_out import HeldOut
 from svmp.inference.methods import Method
 from svmp.inference.methods.method import check_order
-from svmp.inference.recipes import check_recipe, make, recipe
 from svmp.inference.problem import Problem
+from svmp.inference.recipes import check_recipe, make, recipe
 from svmp.inference.run import global_names
 from svmp.inference.schema import (
     ANY,

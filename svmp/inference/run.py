@@ -229,7 +229,7 @@ def watch_convergence(run: Run) -> Status | None:
     """Record the bound, exact or estimated; end a run whose q and bound have converged."""
     program, state, info = run.program, run.state, run.info
     method, network = program.method, program.network
-    full, ends = method.reads_all(state.iteration), method.ends_sweep(network, state.iteration)
+    full, ends = method.reads_all(state.iteration), program.ends_sweep(state.iteration)
     before, last = state.measured, state.memo.bound
     if method.keeps_sums and ends and not run.keep_sweep():
         return None

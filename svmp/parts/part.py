@@ -21,8 +21,8 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.declaration import Declaration
 from svmp.network.grid import Ints
 from svmp.network.network import Network
-from svmp.parts.context import Context, Job, Own, SharedQ
-from svmp.parts.schedule import Asked, Visit, part_method
+from svmp.parts.context import Context, Job, Own, SharedQ, Unit
+from svmp.parts.schedule import Asked, Visit, in_layout, part_method
 from svmp.parts.sharing import element_places
 
 TOLERANCE, MOST_PASSES = 1e-4, 100
@@ -109,18 +109,13 @@ class Part:
                 q.moments[name] = variable.family.moments(natural)
         return found
 
-    def own_q(self, shared: SharedQ, job: Job, number: int) -> Own:
+    def own_q(self, shared: SharedQ, job: Job, unit: Unit) -> Own:
         """Return the q of the own variables: as it was kept, or optimised from the start."""
         if job.own is not None:
-            return job.own[number]
+            return job.own[unit]
         own = self.start(shared, 0)
-        visit = Visit(own=list(dict.fromkeys(self.updater(n).names[0] for n in self.own)))
-        for _ in range(MOST_PASSES):
-            before = {name: natural.copy() for name, natural in own.items()}
-            own = self.own_of(self.update(shared, own, visit)[0])
-            if self._moved(before, own) <= TOLERANCE:
-                break
-        return own
+        names = list(dict.fromkeys(self.updater(n).names[0] for n in self.own))
+        return self.own_of(self.update(shared, own, Visit(own=names, passes=MOST_PASSES))[0])
 
     def _moved(self, before: Own, after: Own) -> float:
         """Return the symmetrised KL between two q of the own variables, in nats an element."""
@@ -153,6 +148,8 @@ class Part:
         The arrays of `own` may be changed in place. `before` is the shared q at the beginning of
         the sweep, for which choices that are not stored were optimised.
         """
+        if visit.restart:
+            own = self.start(shared, 0)
         q, rows = self.beliefs(shared, own), self.rows
         rho = StepRule.unit(rows)
         self.program.begin(q, rows)
@@ -161,11 +158,15 @@ class Part:
             for implicit in self.program.implicit.values():
                 implicit.keep(q, None, implicit.loops.sums(then, None))
         accesses = 0
-        for name in visit.own:
-            for change in self.updater(name).update(q, rows, rho):
-                self.program.check(change)
-                self.program.apply(q, change)
-                accesses += change.accesses
+        for _ in range(visit.passes):
+            last = {n: a.copy() for n, a in self.own_of(q).items()} if visit.passes > 1 else {}
+            for name in visit.own:
+                for change in self.updater(name).update(q, rows, rho):
+                    self.program.check(change)
+                    self.program.apply(q, change)
+                    accesses += change.accesses
+            if visit.passes > 1 and self._moved(last, self.own_of(q)) <= TOLERANCE:
+                break
         return q, accesses
 
     def own_of(self, q: Beliefs) -> Own:
@@ -177,14 +178,19 @@ class Part:
         updater = self.updater(asked.names[0])
         if asked.elements is not None or not isinstance(updater, SummingUpdater):
             return None
+        if updater.solver != asked.solver:
+            return None
         return updater.line_adder(q, self.rows, self.places)
 
     def add_sums(self, q: Beliefs, asked: Asked, total: Array) -> None:
         """Add the sums of this part for a shared variable, or for some elements of it."""
         updater = self.updater(asked.names[0])
         if asked.elements is None:
-            assert isinstance(updater, SummingUpdater)
-            updater.add_sums(q, self.rows, total, self.places)
+            if isinstance(updater, SummingUpdater) and updater.solver == asked.solver:
+                updater.add_sums(q, self.rows, total, self.places)
+                return
+            sums = updater.sums(q, self.rows) if isinstance(updater, SummingUpdater) else total[:0]
+            asked.solver.add(total, in_layout(updater, asked.solver, sums), self.places)
             return
         name, places = asked.names[0], self.places[asked.names[0]]
         plain = self.program.setup.plain(name)

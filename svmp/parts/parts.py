@@ -91,7 +91,7 @@ class Parts(Divided):
     ) -> None:
         if not callable(declare):
             raise ModelError(
-                f"declare must be a function from one part's rows to its model, not {shown(declare)}"
+                f"declare must be a function from a part's rows to its model, not {shown(declare)}"
             )
         self.declare, self.source = declare, as_source(parts)
         self.own, self.shared = own, shared

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from svmp.errors import ModelError
-from svmp.families.family import Array
 from svmp.inference.default import LARGEST
 from svmp.inference.estimate import Estimator
 from svmp.inference.fingerprint import describe
@@ -19,21 +18,19 @@ from svmp.inference.methods.method import check_order
 from svmp.inference.problem import Problem
 from svmp.inference.program import Program
 from svmp.inference.program_summary import ProgramSummary, VariableUpdater
-from svmp.inference.start import Init, from_posterior, from_values, start
-from svmp.inference.posterior import Posterior
+from svmp.inference.start import Init
 from svmp.inference.steps import Constant, Nodewise, Policy
 from svmp.inference.updaters.setup import Setup
 from svmp.network.beliefs import Beliefs
-from svmp.network.declaration import Declaration
 from svmp.network.grid import Ints
-from svmp.parts import tasks
-from svmp.parts.context import Context, Job, SharedQ, declared
-from svmp.parts.part import Part
+from svmp.parts.cache import can_merge, load_part
+from svmp.parts.context import Context, Unit, declared
 from svmp.parts.program import PartsProgram, VisitUpdater
 from svmp.parts.schedule import part_method, schedule
 from svmp.parts.shared import SharedNetwork, declare_all, size
 from svmp.parts.sharing import PartDims, Sharing, VariableShape, element_places
 from svmp.parts.sources import Source
+from svmp.parts.start import start_parts
 from svmp.parts.workspace import Executor, Workspace
 
 FEW = 4
@@ -122,12 +119,12 @@ class PartsProblem(Problem):
             for (name, table), children in part.children.items():
                 if table in sharing.shared:
                     continue
-                accesses += int(np.sum(children))
+                accesses += children.total
                 if name in remote:
                     plate = whole.variables[name].plate
                     shape = part.shapes[name]
                     at = element_places(plate.labels, shape, plate.shape, places[number])
-                    remote[name][slice(None) if at is None else at] += children
+                    remote[name][slice(None) if at is None else at] += children.unpacked()
         network = SharedNetwork(whole, sharing, remote, int(sizes.sum()), accesses)
         context = Context(
             declare,
@@ -153,6 +150,11 @@ class PartsProblem(Problem):
         if method is None:
             assert policy is not None
             method = policy.default_method()
+        if method.over is not None:
+            raise ModelError(
+                f"the rows lie in parts already: leave out over={method.over!r} of "
+                f"{type(method).__name__}"
+            )
         method.visited_parts(self.sizes, 0, 1)  # refuses methods that cannot visit parts
         if policy is None:
             policy = Constant(1.0) if method.unit_steps else Nodewise()
@@ -162,14 +164,14 @@ class PartsProblem(Problem):
     def program(
         self, method: Method, policy: Policy, kernels: bool, seed: int, stored: Collection[str]
     ) -> PartsProgram:
-        context = replace(
-            self.context, method=method, kernels=kernels, token=f"{self.context.token}-{kernels:d}"
-        )
-        part = load(context, self.largest)
+        token = f"{self.context.token}-{kernels:d}{method.joint:d}{method.keeps_sums:d}"
+        context = replace(self.context, method=method, kernels=kernels, token=token)
+        part = load_part(context, self.largest)
         own = context.sharing.own
         check_order(part.network, method.order)
         kept = tuple(part.stored()) if context.keeps else ()
         space = Workspace(context, self.executor, self.sizes, self.shapes, kept, self.groups)
+        space = replace(space, merged=self._merged(context))
         within = Program.of(
             self.network, part_method(method), False, policy=policy, seed=seed, apart=own
         )
@@ -188,6 +190,16 @@ class PartsProblem(Problem):
             whole, seed, updaters, {}, space=space, summary=summary, about=self.description
         )
 
+    def _merged(self, context: Context) -> frozenset[Unit]:
+        """Return the groups of parts in memory that can be put together."""
+        if not context.source.in_memory or context.resident < len(self.shapes):
+            return frozenset()
+        groups = [
+            tuple(n for n in self.shapes if self.groups[n] == group)
+            for group in np.unique(self.groups)
+        ]
+        return frozenset(unit for unit in groups if len(unit) > 1 and can_merge(context, unit))
+
     def _place(self, name: str, visits: list[Any]) -> str:
         if name in self.context.sharing.own:
             return "own to a part"
@@ -196,57 +208,9 @@ class PartsProblem(Problem):
 
     def start(self, program: Program, init: Init | None) -> Beliefs:
         assert isinstance(program, PartsProgram)
-        space, network, seed = program.space, self.network, program.seed
-        own = self.context.sharing.own
-        given = {} if init is None else dict(init)
-        unknown = [name for name in given if name not in network.hidden]
-        if unknown:
-            raise ModelError(f"init names {unknown}, which are not hidden variables of the parts")
-        q = start_shared(network, own, seed, {n: v for n, v in given.items() if n not in own})
-        if self._chooses():
-            self._seed(space, q, seed, given)
-        for name in space.stored:
-            v = network.hidden[name]
-            q.natural[name] = self.empty((v.size, v.family.size))
-        if space.stored:
-            everything = np.arange(len(self.sizes))
-            jobs = [job._replace(own=None) for job in space.jobs(None, everything)]
-            run = space.executor.run(
-                tasks.start_parts, space.context, space.shared_q(q), jobs, seed
-            )
-            for found in run:
-                space.keep(q, found)
-        for name in (n for n in given if n in own):
-            if name not in space.stored:
-                raise ModelError(
-                    f"init names '{name}', whose q is not stored; give init of the others"
-                )
-            variable, value = network.hidden[name], given[name]
-            q.natural[name][...] = (
-                from_posterior(variable, value)
-                if isinstance(value, Posterior)
-                else from_values(variable, q.natural[name], value)
-            )
-        return q
-
-    def _chooses(self) -> bool:
-        """Whether a part has a mixture or topics, whose components must start apart."""
-        part = load(self.context, self.largest)
-        variables = (*part.network.hidden.values(), *part.network.observed.values())
-        return any(v.conditional.selector is not None for v in variables)
-
-    def _seed(self, space: Workspace, q: Beliefs, seed: int, given: Mapping[str, Any]) -> None:
-        """Start components at rows of the largest part."""
-        job = Job((self.largest,))
-        run = space.executor.run(
-            tasks.seed_from_part, space.context, space.shared_q(q), [job], seed
+        return start_parts(
+            program.space, self.network, self.largest, program.seed, init, self.empty
         )
-        part = load(space.context, self.largest)
-        for name, natural in next(iter(run)).items():
-            if name not in given:
-                at = part.places[name]
-                q.natural[name][slice(None) if at is None else at] = natural
-                q.moments[name] = self.network.hidden[name].family.moments(q.natural[name])
 
     def held_out(self, values: Mapping[str, Any]) -> HeldOut:
         raise ModelError(
@@ -270,17 +234,3 @@ def describe_parts(
         for name, shape in observed.items()
     }
     return {**describe(network), **tables, "rows in parts": dict(fingerprint)}
-
-
-def load(context: Context, number: int) -> Part:
-    """Return one part, loaded here."""
-    from svmp.parts.cache import loaded
-
-    return next(part for _, part in loaded(context, Job((number,))))
-
-
-def start_shared(
-    network: SharedNetwork, own: Collection[str], seed: int, init: Mapping[str, Any]
-) -> Beliefs:
-    """Return a start of the shared variables."""
-    return start(network, seed, init, but=own)

@@ -11,19 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
 from svmp.errors import ModelError
+from svmp.families.family import Array
 from svmp.inference.methods import FullVB, Growing, Method
 from svmp.inference.methods.method import check_order
 from svmp.inference.program import Program
 from svmp.inference.updaters.plain import PlainUpdater
-from svmp.inference.updaters.solver import Solver
+from svmp.inference.updaters.solver import MultilinearSolver, PlainSolver, Solver
 from svmp.inference.updaters.updater import SummingUpdater, Updater
 from svmp.network.grid import Ints
 from svmp.network.network import Network, by_value
 
+NORMAL = 2
+"""Number of natural parameters of a Normal."""
 MOST_COLOURS = 64
 """Most visits for the elements of one variable that share rows."""
 
@@ -61,17 +65,30 @@ class Visit:
     late
         Whether choices that are not stored were updated in an earlier visit of the sweep, so that
         sums over them are those of the q at its beginning.
+    passes
+        Most updates of the own variables, until they have converged.
+    restart
+        Whether own variables start near their prior.
     """
 
     own: list[str] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     shared: list[tuple[tuple[str, ...], int | None]] = field(default_factory=list)
     late: bool = False
+    passes: int = 1
+    restart: bool = False
+
+    def labels(self) -> list[str]:
+        """Return a name for each of the sums that are asked for."""
+        return [
+            ",".join(asked.names) + ("" if asked.elements is None else f"[{asked.elements[0]}]")
+            for asked in self.asked
+        ]
 
 
 def part_method(method: Method) -> Method:
     """Return the method by which a part updates its own variables: all rows, unit steps."""
-    return Growing(1.0) if method.joint else FullVB()
+    return Growing(1.0) if method.joint or method.keeps_sums else FullVB()
 
 
 def order_of(network: Network, method: Method, own: Collection[str]) -> list[str]:
@@ -133,9 +150,33 @@ def schedule(program: Program, whole: Network, method: Method, own: Collection[s
             visit = place(tables, above, False)
             visit.shared.append((asked.names, len(visit.asked)))
             visit.asked.append(asked)
-    for earlier, visit in zip(visits, visits[1:], strict=False):
+    for earlier, visit in pairwise(visits):
         visit.late = earlier.late or any(name in program.implicit for name in earlier.own)
     return visits
+
+
+def common_solver(updater: SummingUpdater) -> Solver:
+    """Return the solver of a variable in all parts, which may have different updaters.
+
+    Where rows read one element at a time, all updaters can return the sum of their messages.
+    """
+    solver = updater.solver
+    if isinstance(solver, MultilinearSolver) and solver.width == 1:
+        return PlainSolver.of(solver.name, NORMAL)
+    return solver
+
+
+def in_layout(updater: Updater, solver: Solver, sums: Array) -> Array:
+    """Return the sums of an updater in the layout of a solver."""
+    if not isinstance(updater, SummingUpdater) or common_solver(updater) != solver:
+        raise ModelError(
+            f"parts compute '{solver.names[0]}' in different ways, because some are very small; "
+            "use kernels=False, or put small parts together"
+        )
+    if updater.solver == solver:
+        return sums
+    _, linear, square = sums.T
+    return np.stack([linear, -0.5 * square], axis=1)
 
 
 def colours_of_all(part: Network, whole: Network, name: str) -> Ints:
@@ -162,7 +203,7 @@ def _asked(program: Program, updater: Updater, whole: Network) -> Sequence[Asked
             raise ModelError(
                 f"'{names[0]}' cannot be divided: its elements share rows of a shared variable"
             )
-        return [Asked(names, updater.solver)]
+        return [Asked(names, common_solver(updater))]
     (name,) = names
     plain = program.setup.plain(name)
     if len(network.groups[name]) <= 1 and colours <= 1:

@@ -28,7 +28,7 @@ from svmp.errors import ModelError, SvmpError
 from svmp.network.validation import shown
 from svmp.parts import remote, versions
 from svmp.parts.affinity import Group, Homes
-from svmp.parts.context import Context, Declare, Job, SharedQ
+from svmp.parts.context import Context, Declare, Job, SharedQ, Unit
 from svmp.parts.remote import Round, Sent
 from svmp.parts.sharing import PartDims
 from svmp.parts.sources import DaskSource, InMemory, Source
@@ -128,7 +128,7 @@ class Workers(Executor):
         self._tokens.add(context.token)
 
         def submit(job: Job, common: Future[Any]) -> Future[Any]:
-            group = self._groups[job.numbers[0]]
+            group = self._groups[job.units[0][0]]
             rows = self._rows_of(context.source, group)
             sent = Sent(job._replace(then=self._next(job, jobs, context)))
             self.transfer.bytes_sent += size_of(job.own)
@@ -228,20 +228,20 @@ class Workers(Executor):
             self._rows[group] = self._submit_to(group, "rows", remote.collect, about, *rows)
         return self._rows[group]
 
-    def _next(self, job: Job, jobs: Sequence[Job], context: Context) -> int | None:
+    def _next(self, job: Job, jobs: Sequence[Job], context: Context) -> Unit | None:
         """Return the part that the worker of a job needs next, to be read ahead from a file."""
         if in_tasks(context.source):
             return None
         home = self._homes.of
-        groups = [self._groups[other.numbers[0]] for other in jobs]
-        mine = self._groups[job.numbers[0]]
+        groups = [self._groups[other.units[0][0]] for other in jobs]
+        mine = self._groups[job.units[0][0]]
         at = groups.index(mine)
         for other, group in zip(
             (*jobs[at + 1 :], *jobs[:at]), (*groups[at + 1 :], *groups[:at]), strict=True
         ):
             if home.get(group) == home.get(mine):
-                return other.numbers[0]
-        return job.numbers[0]
+                return other.units[0]
+        return job.units[0]
 
     def _wait_for(self, future: Future[Any], pending: list[Future[Any]]) -> None:
         """Wait for a task; raise if no task at all finishes before the deadline."""

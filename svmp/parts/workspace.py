@@ -17,7 +17,7 @@ from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.parts import tasks
-from svmp.parts.context import Context, Declare, Job, Own, SharedQ, Visited
+from svmp.parts.context import Context, Declare, Job, Own, SharedQ, Unit, Visited
 from svmp.parts.schedule import Visit
 from svmp.parts.sharing import PartDims
 from svmp.parts.sources import Source
@@ -86,7 +86,7 @@ class Local(Executor):
     def visit(
         self, context: Context, shared: SharedQ, jobs: Sequence[Job], *arguments: Any
     ) -> Visited:
-        if sum(len(job.numbers) for job in jobs) <= context.resident:
+        if sum(len(job.units) for job in jobs) <= context.resident:
             return tasks.visit_resident(context, shared, jobs, *arguments)
         return super().visit(context, shared, jobs, *arguments)
 
@@ -116,6 +116,8 @@ class Workspace:
         The own variables whose q is kept.
     groups
         Group of each part: its sums are added up before those of different groups are.
+    merged
+        Groups whose parts are put together into one where all of them are visited.
     """
 
     context: Context
@@ -124,6 +126,16 @@ class Workspace:
     shapes: dict[int, dict[str, tuple[int, ...]]]
     stored: tuple[str, ...]
     groups: Ints
+    merged: frozenset[Unit] = frozenset()
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of the parts that have rows."""
+        return list(self.shapes)
+
+    def ends_sweep(self, iteration: int) -> bool:
+        """Return whether a sweep ends with an iteration, if each visits one part."""
+        return iteration % len(self.shapes) == 0
 
     @property
     def any_name(self) -> str:
@@ -148,23 +160,33 @@ class Workspace:
     def jobs(self, q: Beliefs | None, parts: Ints) -> list[Job]:
         """Return the visits of some parts, a job for each group, with q of their own variables."""
         some = [int(p) for p in parts if int(p) in self.shapes]
-        jobs: list[Job] = []
         where = {name: self.slices(name) for name in self.stored} if q is not None else {}
+        jobs: list[Job] = []
         for group in dict.fromkeys(int(self.groups[p]) for p in some):
             numbers = tuple(p for p in some if self.groups[p] == group)
+            units = (numbers,) if numbers in self.merged else tuple((p,) for p in numbers)
             own = None
             if q is not None and self.context.keeps:
-                own = {p: {n: q.natural[n][at[p]] for n, at in where.items()} for p in numbers}
-            jobs.append(Job(numbers, None, own))
-        after = [job.numbers[0] for job in (*jobs[1:], *jobs[:1])]
+                own = {
+                    unit: {
+                        name: q.natural[name][at[unit[0]].start : at[unit[-1]].stop]
+                        for name, at in where.items()
+                    }
+                    for unit in units
+                }
+            jobs.append(Job(units, None, own))
+        after = [job.units[0] for job in (*jobs[1:], *jobs[:1])]
         return [job._replace(then=then) for job, then in zip(jobs, after, strict=True)]
 
     def run(
-        self, task: Callable[..., Result], q: Beliefs, parts: Ints, *arguments: Any
+        self, task: Callable[..., Result], q: Beliefs, jobs: Sequence[Job], *arguments: Any
     ) -> Iterator[Result]:
-        """Run a task on some parts, a result for each group."""
-        jobs = self.jobs(q, parts)
+        """Run a task on some parts, a result for each job."""
         return self.executor.run(task, self.context, self.shared_q(q), jobs, *arguments)
+
+    def all_jobs(self, q: Beliefs) -> list[Job]:
+        """Return a visit of all parts."""
+        return self.jobs(q, np.arange(len(self.sizes)))
 
     def visit(
         self,
@@ -181,19 +203,20 @@ class Workspace:
         self.keep(q, found.own)
         return found
 
-    def keep(self, q: Beliefs, own: Mapping[int, Own]) -> None:
+    def keep(self, q: Beliefs, own: Mapping[Unit, Own]) -> None:
         """Write the q of own variables to the q of all parts."""
         for name in self.stored:
             where = self.slices(name)
-            for number, arrays in own.items():
+            for unit, arrays in own.items():
                 if not np.shares_memory(q.natural[name], arrays[name]):
-                    q.natural[name][where[number]] = arrays[name]
+                    some = slice(where[unit[0]].start, where[unit[-1]].stop)
+                    q.natural[name][some] = arrays[name]
         q.version += 1
 
     def bound(self, q: Beliefs) -> dict[str, float]:
         """Return the terms of own and observed variables in the bound, added in part order."""
         terms: dict[str, float] = {}
-        for found in self.run(tasks.bound_parts, q, np.arange(len(self.sizes))):
+        for found in self.run(tasks.bound_parts, q, self.all_jobs(q)):
             for part in found.values():
                 for name, term in part.items():
                     terms[name] = terms.get(name, 0.0) + term
@@ -202,11 +225,10 @@ class Workspace:
     def finish(self, q: Beliefs) -> None:
         """Set own elements without observed descendants to the prior given their parents' q."""
         if self.stored:
-            for found in self.run(tasks.finish_parts, q, np.arange(len(self.sizes))):
+            for found in self.run(tasks.finish_parts, q, self.all_jobs(q)):
                 self.keep(q, found)
 
     def implicit(self, q: Beliefs, name: str) -> Array:
         """Return the natural parameters of an own variable that is not stored, of all parts."""
-        everything = np.arange(len(self.sizes))
-        found = self.run(tasks.implicit_of_parts, q, everything, name)
+        found = self.run(tasks.implicit_of_parts, q, self.all_jobs(q), name)
         return np.concatenate([array for group in found for array in group.values()])

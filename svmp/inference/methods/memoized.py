@@ -15,10 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
+
+from svmp.errors import ModelError
 from svmp.inference.methods.division import Division
 from svmp.inference.methods.draw import Draw
 from svmp.inference.methods.method import MOST, Method, Option, check_count
 from svmp.inference.settings import Setting
+from svmp.network.grid import Ints
 from svmp.network.network import Network
 from svmp.network.validation import text
 
@@ -41,9 +45,11 @@ class Memoized(Method):
     Parameters
     ----------
     over
-        The dim whose elements are divided: documents, users, schools.
+        The dim whose elements are divided: documents, users, schools. Rows that lie in parts
+        already (`svmp.Parts`) need none.
     parts
-        Number of parts; there are never more than elements of the dim.
+        Number of parts; there are never more than elements of the dim. Rows that lie in parts
+        already stay as they are.
     order
         Names of the hidden variables in the order of their updates.
     """
@@ -55,14 +61,15 @@ class Memoized(Method):
     settings: ClassVar[dict[str, Setting]] = {
         "parts": Setting(20, 1, 1_000_000, "Parts", whole=True)
     }
-    over: str
+    over: str | None = None
     parts: int = 20
     order: Sequence[str] | None = None
     option: Option = field(default="a", init=False)
     joint: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        text(self.over, "over")
+        if self.over is not None:
+            text(self.over, "over")
         check_count("parts", self.parts)
 
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
@@ -70,11 +77,12 @@ class Memoized(Method):
 
     def division(self, network: Network, seed: int) -> Division:
         """Return the parts of a network; they are cached in it."""
+        over = self.dim
         known: Division | None = network.derived.get("division")
-        key = (self.over, self.parts, seed)
+        key = (over, self.parts, seed)
         if known is None or known.key != key:
-            count = min(self.parts, network.grouped(self.over).count, MOST)
-            known = network.derived["division"] = Division(network, self.over, count, seed, key)
+            count = min(self.parts, network.grouped(over).count, MOST)
+            known = network.derived["division"] = Division(network, over, count, seed, key)
         return known
 
     def reads_all(self, iteration: int) -> bool:
@@ -85,7 +93,23 @@ class Memoized(Method):
 
     def division_size(self, network: Network) -> int:
         """Return the number of parts."""
-        return min(self.parts, network.grouped(self.over).count)
+        return min(self.parts, network.grouped(self.dim).count)
+
+    @property
+    def dim(self) -> str:
+        """The dim whose elements are divided; refused where there is none."""
+        if self.over is None:
+            raise ModelError(
+                'Memoized divides the elements of a dim: name it, as in svmp.Memoized(over="doc")'
+            )
+        return self.over
+
+    def visited_parts(self, sizes: Ints, seed: int, iteration: int) -> Ints:
+        """Return the part that an iteration visits; every sweep visits each part once."""
+        parts = np.flatnonzero(sizes)
+        sweep, turn = divmod(iteration - 1, len(parts))
+        order = np.random.default_rng([seed, sweep, 8]).permutation(len(parts))
+        return parts[order[turn : turn + 1]]
 
     @property
     def label(self) -> str:

@@ -1,0 +1,102 @@
+"""The start of a fit over parts: shared variables here, own variables where their part is.
+
+Shared variables start as those of one table do. Components of mixtures and topics must start at
+different rows, and take those of the largest part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from svmp.errors import ModelError
+from svmp.families.family import Array
+from svmp.inference.posterior import Posterior, Posteriors
+from svmp.inference.start import Init, from_posterior, from_values, start
+from svmp.network.beliefs import Beliefs
+from svmp.parts import tasks
+from svmp.parts.cache import load_part
+from svmp.parts.context import Job
+from svmp.parts.shared import SharedNetwork
+from svmp.parts.workspace import Workspace
+
+
+def start_parts(
+    space: Workspace,
+    network: SharedNetwork,
+    largest: int,
+    seed: int,
+    init: Init | None,
+    empty: Callable[[tuple[int, ...]], Array],
+) -> Beliefs:
+    """Return a starting point of q.
+
+    Parameters
+    ----------
+    space, network
+        The parts, and the network of all hidden variables.
+    largest
+        Number of the part with most rows.
+    seed, init
+        As for `svmp.fit`. Values of own variables are those of all parts, one after the other.
+    empty
+        Makes an array of zeros for the q of an own variable, in memory or on disk.
+    """
+    own = space.context.sharing.own
+    given = dict(init.stored if isinstance(init, Posteriors) else init or {})
+    unknown = [name for name in given if name not in network.hidden]
+    if unknown:
+        raise ModelError(f"init names {unknown}, which are not hidden variables of the parts")
+    shared = {name: value for name, value in given.items() if name not in own}
+    q = start(network, seed, shared, but=own)
+    if _has_components(space, largest):
+        _seed_components(space, network, q, largest, seed, given)
+    for name in space.stored:
+        variable = network.hidden[name]
+        q.natural[name] = empty((variable.size, variable.family.size))
+    if space.stored:
+        jobs = space.jobs(None, np.arange(len(space.sizes)))
+        for found in space.run(tasks.start_parts, q, jobs, seed):
+            space.keep(q, found)
+    for name in (n for n in given if n in own):
+        if name not in space.stored:
+            raise ModelError(f"init names '{name}', whose q is not stored; give init of the others")
+        variable, value = network.hidden[name], given[name]
+        natural = (
+            from_posterior(variable, value)
+            if isinstance(value, Posterior)
+            else from_values(variable, q.natural[name], value)
+        )
+        sound = variable.family.in_domain(natural)
+        if not sound.all():
+            where = variable.plate.locate(int(np.argmin(sound)))
+            raise ModelError(f"init of '{name}' is not a proper distribution at {where}")
+        q.natural[name][...] = natural
+    return q
+
+
+def _has_components(space: Workspace, number: int) -> bool:
+    """Whether the network has a mixture or topics."""
+    network = load_part(space.context, number).network
+    variables = (*network.hidden.values(), *network.observed.values())
+    return any(v.conditional.selector is not None for v in variables)
+
+
+def _seed_components(
+    space: Workspace,
+    network: SharedNetwork,
+    q: Beliefs,
+    largest: int,
+    seed: int,
+    given: Mapping[str, Any],
+) -> None:
+    """Start components at rows of the largest part."""
+    places = load_part(space.context, largest).places
+    for found in space.run(tasks.seed_from_part, q, [Job(((largest,),))], seed):
+        for name, natural in found.items():
+            if name not in given:
+                at = places[name]
+                q.natural[name][slice(None) if at is None else at] = natural
+                q.moments[name] = network.hidden[name].family.moments(q.natural[name])
