@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from svmp.errors import ModelError
+from svmp.families.family import Array
 from svmp.inference.default import LARGEST
 from svmp.inference.estimate import Estimator
 from svmp.inference.fingerprint import describe
