@@ -47,11 +47,16 @@ class ImproperError(SvmpError, ArithmeticError):
 
     def __init__(self, variable: str, index: tuple[int, ...], family: str, natural: object) -> None:
         self.variable, self.index = variable, index
+        self._made_of = variable, index, family, natural
         shown = " ".join(str(natural).split())  # a long array is printed on several lines
         super().__init__(
             f"the natural parameter of '{variable}' at {index} left the domain of the family "
             f"{family}: {shown:.200}"
         )
+
+    def __reduce__(self) -> tuple[type[ImproperError], tuple[Any, ...]]:
+        """Return how to make it again in another process."""
+        return type(self), self._made_of
 
 
 class FileError(SvmpError, ValueError):

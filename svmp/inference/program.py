@@ -387,6 +387,11 @@ class Program:
         terms |= {name: term(q) for name, term in self.likelihoods.items()}
         return {name: terms[name] for name in (*self.network.hidden, *self.network.observed)}
 
+    @property
+    def note(self) -> str:
+        """What the progress line should add; "" if nothing."""
+        return ""
+
     def explain(self) -> ProgramSummary:
         """Return the updater of each variable, and why it is not a compiled one."""
         return ProgramSummary(type(self.method).__name__, tuple(self._variable_updaters()))

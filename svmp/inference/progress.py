@@ -5,16 +5,29 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from svmp.inference.program import Program
 from svmp.inference.run import Run
 from svmp.inference.stopping import Budget
 
 Report = Callable[[Run], None]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of progress, whose last part is asked for each time that it is drawn."""
+
+    text: str
+    program: Program
+
+    def __rich__(self) -> Text:
+        return Text("   ".join(filter(None, (self.text, self.program.note))))
 
 
 @contextmanager
@@ -41,10 +54,11 @@ def report_to(wanted: bool | None, budget: Budget) -> Iterator[Report]:
                 step = f"{run.state.trace.last('step_median'):.3g}"
             done = f"iteration {run.state.iteration:,}   sweeps {run.sweeps:,.2f}"
             live.update(
-                Text(
+                Line(
                     f"{done}   bound {bound}   "
                     f"step {step}   {run.state.accesses / seconds:,.3g} accesses/s   "
-                    f"at most {timedelta(seconds=round(min(left, 8.64e6)))} left"
+                    f"at most {timedelta(seconds=round(min(left, 8.64e6)))} left",
+                    run.program,
                 )
             )
 

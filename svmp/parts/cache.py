@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from threading import Lock
 
 from svmp.errors import ModelError
@@ -54,7 +55,7 @@ def _request(context: Context, unit: Unit) -> Future[Part | None]:
         if key in _parts and _failed(_parts[key]):
             del _parts[key]  # the file may have been mended
         if key not in _parts:
-            _parts[key] = _reader.submit(_load, context, unit)
+            _parts[key] = _reader.submit(copy_context().run, _load, context, unit)
         _parts.move_to_end(key)
         mine = [other for other in _parts if other[0] == context.token and other != key]
         late = max(len(mine) + 1 - max(context.resident, 2), 0)
@@ -80,7 +81,7 @@ def _load(context: Context, unit: Unit) -> Part | None:
 
 
 def forget(token: str) -> None:
-    """Remove the parts of a context from memory."""
+    """Remove the parts of all contexts whose token begins so from memory."""
     with _lock:
         for key in [key for key in _parts if key[0].startswith(token)]:
             del _parts[key]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Collection
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from svmp.errors import ModelError
+from svmp.families.family import Array
 from svmp.inference.methods.method import check_count
 from svmp.inference.problem import Divided
 from svmp.network.validation import shown
@@ -16,9 +18,11 @@ from svmp.parts.cache import forget
 from svmp.parts.context import Declare
 from svmp.parts.memory import parse_memory
 from svmp.parts.problem import PartsProblem
+from svmp.parts.scratch import zeros_on_disk
 from svmp.parts.sharing import PartDims, Sharing
 from svmp.parts.sources import as_source
 from svmp.parts.workspace import Executor, Local
+from svmp.writing import as_path
 
 GROUPS = 4
 """Number of groups of parts that are not in memory, by default."""
@@ -54,11 +58,15 @@ class Parts(Divided):
         changes no bit. By default 1 for parts in memory, which are then put together, and 4 for
         others; with a client, give at least twice the number of workers.
     keep
-        Whether to keep the q of own variables from one visit to the next ("memory"), or to optimise
-        them anew in each visit ("none"), which needs no memory for them, and more time.
+        Whether to keep the q of own variables from one visit to the next, in memory or in temporary
+        files ("memory", "disk"), or to optimise them anew in each visit ("none"), which needs no
+        room for them, and more time.
     memory
         Memory for the rows of parts, as 2_000_000_000 or "2GB". By default parts that are in memory
         stay there, and of those in files as many as fit into 1 GB.
+    scratch
+        An existing folder for the files of `keep="disk"`, by default that of temporary files. They
+        have no name, and are gone with the fit.
 
     >>> import numpy as np, svmp
     >>> def counts(part):
@@ -81,6 +89,7 @@ class Parts(Divided):
         groups: int | None = None,
         keep: str = "memory",
         memory: int | str | None = None,
+        scratch: str | os.PathLike[str] | None = None,
     ) -> None:
         if not callable(declare):
             raise ModelError(
@@ -90,11 +99,13 @@ class Parts(Divided):
         self.own, self.shared = own, shared
         count = (1 if self.source.in_memory else GROUPS) if groups is None else groups
         check_count("groups", count)
-        if keep not in ("memory", "none"):
-            raise ModelError(f'keep must be "memory" or "none", not {shown(keep)}')
+        if keep not in ("memory", "disk", "none"):
+            raise ModelError(f'keep must be "memory", "disk" or "none", not {shown(keep)}')
+        self.scratch = None if scratch is None else as_path(scratch, "scratch")
         self.groups, self.keep = min(int(count), len(self.source)), keep
         self.memory = None if memory is None else parse_memory(memory)
         self._tokens: list[str] = []
+        self._executors: list[Executor] = []
 
     def __len__(self) -> int:
         """Return the number of parts."""
@@ -106,6 +117,7 @@ class Parts(Divided):
     def problem(self, client: Any = None) -> PartsProblem:
         """Read what the parts have in common; with a client, on its workers."""
         executor = executor_of(client)
+        self._executors.append(executor)
         numbers = np.array_split(np.arange(len(self.source)), self.groups)
         groups = np.repeat(np.arange(self.groups), [len(part) for part in numbers])
         found: list[PartDims | None] = executor.describe(
@@ -126,9 +138,14 @@ class Parts(Divided):
             executor,
             groups,
             self.resident(largest),
-            self.keep == "memory",
+            self.keep != "none",
             token,
+            self.empty,
         )
+
+    def empty(self, shape: tuple[int, ...]) -> Array:
+        """Return an array of zeros for the q of own variables, in memory or on disk."""
+        return zeros_on_disk(shape, self.scratch) if self.keep == "disk" else np.zeros(shape)
 
     def resident(self, rows: int) -> int:
         """Return the number of parts that may stay in memory, given the rows of the largest."""
@@ -142,6 +159,9 @@ class Parts(Divided):
         for token in self._tokens:
             forget(token)
         self._tokens.clear()
+        for executor in self._executors:
+            executor.close()
+        self._executors.clear()
 
 
 def executor_of(client: Any) -> Executor:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from svmp.errors import ModelError
+from svmp.families.family import Array
 from svmp.inference.default import LARGEST
 from svmp.inference.estimate import Estimator
 from svmp.inference.fingerprint import describe
@@ -59,6 +60,8 @@ class PartsProblem(Problem):
         Number of the part with most rows.
     observed
         The observed variables.
+    empty
+        Makes an array of zeros for the q of own variables, in memory or on disk.
     """
 
     network: SharedNetwork
@@ -70,6 +73,7 @@ class PartsProblem(Problem):
     shapes: dict[int, dict[str, tuple[int, ...]]]
     largest: int
     observed: Mapping[str, VariableShape]
+    empty: Callable[[tuple[int, ...]], Array]
 
     @property
     def natural_only(self) -> Collection[str]:  # type: ignore[override]
@@ -95,6 +99,7 @@ class PartsProblem(Problem):
         resident: int,
         keeps: bool,
         token: str,
+        empty: Callable[[tuple[int, ...]], Array],
     ) -> PartsProblem:
         """Make the network of all parts from their descriptions."""
         sizes = np.zeros(len(groups), dtype=np.int64)
@@ -135,7 +140,9 @@ class PartsProblem(Problem):
         )
         prints = {source.name(i): source.fingerprint(i) for i in range(len(groups))}
         observed = next(iter(dims.values())).observed
-        return cls(network, prints, context, executor, groups, sizes, shapes, largest, observed)
+        return cls(
+            network, prints, context, executor, groups, sizes, shapes, largest, observed, empty
+        )
 
     def choose(self, method: Method | None, policy: Policy | None) -> tuple[Method, Policy, bool]:
         if method is None and policy is None:
@@ -202,7 +209,9 @@ class PartsProblem(Problem):
 
     def start(self, program: Program, init: Init | None) -> Beliefs:
         assert isinstance(program, PartsProgram)
-        return start_parts(program.space, self.network, self.largest, program.seed, init)
+        return start_parts(
+            program.space, self.network, self.largest, program.seed, init, self.empty
+        )
 
     def held_out(self, values: Mapping[str, Any]) -> HeldOut:
         raise ModelError(

@@ -290,5 +290,9 @@ class PartsProgram(Program):
             terms |= updater.bound_term(q)
         return terms
 
+    @property
+    def note(self) -> str:
+        return self.space.executor.note
+
     def explain(self) -> ProgramSummary:
         return self.summary

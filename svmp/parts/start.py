@@ -6,12 +6,13 @@ different rows, and take those of the largest part.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from svmp.errors import ModelError
+from svmp.families.family import Array
 from svmp.inference.posterior import Posterior, Posteriors
 from svmp.inference.start import Init, from_posterior, from_values, start
 from svmp.network.beliefs import Beliefs
@@ -23,7 +24,12 @@ from svmp.parts.workspace import Workspace
 
 
 def start_parts(
-    space: Workspace, network: SharedNetwork, largest: int, seed: int, init: Init | None
+    space: Workspace,
+    network: SharedNetwork,
+    largest: int,
+    seed: int,
+    init: Init | None,
+    empty: Callable[[tuple[int, ...]], Array],
 ) -> Beliefs:
     """Return a starting point of q.
 
@@ -35,6 +41,8 @@ def start_parts(
         Number of the part with most rows.
     seed, init
         As for `svmp.fit`. Values of own variables are those of all parts, one after the other.
+    empty
+        Makes an array of zeros for the q of an own variable, in memory or on disk.
     """
     own = space.context.sharing.own
     given = dict(init.stored if isinstance(init, Posteriors) else init or {})
@@ -47,7 +55,7 @@ def start_parts(
         _seed_components(space, network, q, largest, seed, given)
     for name in space.stored:
         variable = network.hidden[name]
-        q.natural[name] = np.zeros((variable.size, variable.family.size))
+        q.natural[name] = empty((variable.size, variable.family.size))
     if space.stored:
         jobs = space.jobs(None, np.arange(len(space.sizes)))
         for found in space.run(tasks.start_parts, q, jobs, seed):
@@ -65,7 +73,7 @@ def start_parts(
         if not sound.all():
             where = variable.plate.locate(int(np.argmin(sound)))
             raise ModelError(f"init of '{name}' is not a proper distribution at {where}")
-        q.natural[name] = natural
+        q.natural[name][...] = natural
     return q
 
 

@@ -55,6 +55,14 @@ class Executor(ABC):
         assert total is not None
         return total
 
+    @property
+    def note(self) -> str:
+        """How far the tasks are, for the progress line; "" if there is nothing to say."""
+        return ""
+
+    def close(self) -> None:  # noqa: B027
+        """Release what tasks left behind; here `Parts.close` releases the parts."""
+
 
 class Local(Executor):
     """Runs tasks in this process, one after the other."""
