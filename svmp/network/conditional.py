@@ -24,7 +24,7 @@ from svmp.factors.factor import Factor, Given
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.binding import Binder, category_axis
-from svmp.network.expressions import Symbol
+from svmp.network.expressions import DiagonalMatrix, Expression, Symbol
 from svmp.network.grid import Grid, Ints, Kinds
 from svmp.network.linear import Linear
 from svmp.network.slot import Slot
@@ -59,11 +59,12 @@ class Conditional:
         binder = Binder(variable.coords, variable.name, plate, plate, 1, dims=variable.dims)
         self.parameters = binder.parameters(parameters)
         self.selector: Slot | None = None
+        self.chooser: Expression | DiagonalMatrix | None = None
         self.components = 1
         self.component_axis: str | None = None
         if selector is not None:
-            chooser = binder.parameters({"z": selector})["z"]
-            self.selector = binder.slot("z", chooser, families.Categorical)
+            self.chooser = binder.parameters({"z": selector})["z"]
+            self.selector = binder.slot("z", self.chooser, families.Categorical)
             axis, self.components = self._component_axis()
             rows = Grid((*plate.labels, axis), (*plate.shape, self.components))
             binder = replace(binder, rows=rows)

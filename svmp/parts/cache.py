@@ -11,42 +11,55 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 
-from svmp.parts.context import Context, Job, declared
+from svmp.errors import ModelError
+from svmp.parts.context import Context, Job, Unit, declared
+from svmp.parts.merging import merged
 from svmp.parts.part import Part
 
-_parts: OrderedDict[tuple[str, int], Future[Part | None]] = OrderedDict()
+_parts: OrderedDict[tuple[str, Unit], Future[Part | None]] = OrderedDict()
 _lock = Lock()
 _reader = ThreadPoolExecutor(1, thread_name_prefix="svmp-reader")
 
 
-def loaded(context: Context, job: Job) -> Iterator[tuple[int, Part]]:
+def loaded(context: Context, job: Job) -> Iterator[tuple[Unit, Part]]:
     """Yield the parts of a job in order, without those that have no rows."""
-    following = [*job.numbers[1:], job.then]
-    for number, then in zip(job.numbers, following, strict=True):
-        part = _request(context, number)
-        if then is not None and then != number:
+    following = [*job.units[1:], job.then]
+    for unit, then in zip(job.units, following, strict=True):
+        part = _request(context, unit)
+        if then is not None and then != unit:
             _request(context, then)
         found = part.result()
         if found is not None:
-            yield number, found
+            yield unit, found
 
 
 def load_part(context: Context, number: int) -> Part:
     """Return one part that has rows, loaded here."""
-    return next(part for _, part in loaded(context, Job((number,))))
+    return next(part for _, part in loaded(context, Job(((number,),))))
 
 
-def _request(context: Context, number: int) -> Future[Part | None]:
+def can_merge(context: Context, unit: Unit) -> bool:
+    """Return whether parts can be put together; if so, they are loaded."""
+    try:
+        return _request(context, unit).result() is not None
+    except ModelError:
+        forget(context.token)
+        return False
+
+
+def _request(context: Context, unit: Unit) -> Future[Part | None]:
     """Return a part that is in memory or being loaded."""
-    key = context.token, number
+    key = context.token, unit
     with _lock:
         if key in _parts and _failed(_parts[key]):
             del _parts[key]  # the file may have been mended
         if key not in _parts:
-            _parts[key] = _reader.submit(_load, context, number)
+            _parts[key] = _reader.submit(_load, context, unit)
         _parts.move_to_end(key)
-        mine = [other for other in _parts if other[0] == context.token]
-        for other in mine[: max(len(mine) - max(context.resident, 2), 0)]:
+        mine = [other for other in _parts if other[0] == context.token and other != key]
+        late = max(len(mine) + 1 - max(context.resident, 2), 0)
+        spare = [k for k in mine if len(unit) > 1 and len(k[1]) == 1 and k[1][0] in unit]
+        for other in dict.fromkeys([*mine[:late], *spare]):
             if _parts[other].done():
                 del _parts[other]
         return _parts[key]
@@ -56,13 +69,18 @@ def _failed(part: Future[Part | None]) -> bool:
     return part.done() and part.exception() is not None
 
 
-def _load(context: Context, number: int) -> Part | None:
-    model = declared(context.declare, context.source, number)
-    return None if model is None else Part.of(model, context, number)
+def _load(context: Context, unit: Unit) -> Part | None:
+    models = [declared(context.declare, context.source, number) for number in unit]
+    if len(models) == 1:
+        return None if models[0] is None else Part.of(models[0], context, unit[0])
+    model = merged([model for model in models if model is not None], context.sharing)
+    if model is None:
+        raise ModelError("these parts cannot be put together")
+    return Part.of(model, context, unit[0])
 
 
 def forget(token: str) -> None:
     """Remove the parts of a context from memory."""
     with _lock:
-        for key in [key for key in _parts if key[0] == token]:
+        for key in [key for key in _parts if key[0].startswith(token)]:
             del _parts[key]

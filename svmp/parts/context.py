@@ -68,22 +68,26 @@ class Context:
     token: str
 
 
+Unit = tuple[int, ...]
+"""The numbers of parts that are put together into one, or of a single part."""
+
+
 class Job(NamedTuple):
     """Parts that are visited one after the other.
 
     Attributes
     ----------
-    numbers
+    units
         The parts, in this order.
     then
-        The part that is needed next, if it is known.
+        What is needed next, if it is known.
     own
-        By part, the q of its own variables; None if it is not kept.
+        By unit, the q of its own variables; None if it is not kept.
     """
 
-    numbers: tuple[int, ...]
-    then: int | None = None
-    own: dict[int, Own] | None = None
+    units: tuple[Unit, ...]
+    then: Unit | None = None
+    own: dict[Unit, Own] | None = None
 
 
 class Visited(NamedTuple):
@@ -96,14 +100,14 @@ class Visited(NamedTuple):
     children
         By shared variable that was asked for, the number of children of each element.
     own
-        By part, the new q of its own variables.
+        By unit, the new q of its own variables.
     accesses
         Number of rows read by own variables.
     """
 
     totals: list[Array]
     children: dict[str, Ints]
-    own: dict[int, Own]
+    own: dict[Unit, Own]
     accesses: int
 
 

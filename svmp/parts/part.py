@@ -21,8 +21,8 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.declaration import Declaration
 from svmp.network.grid import Ints
 from svmp.network.network import Network
-from svmp.parts.context import Context, Job, Own, SharedQ
-from svmp.parts.schedule import Asked, Visit, part_method
+from svmp.parts.context import Context, Job, Own, SharedQ, Unit
+from svmp.parts.schedule import Asked, Visit, in_layout, part_method
 from svmp.parts.sharing import element_places
 
 TOLERANCE, MOST_PASSES = 1e-4, 100
@@ -109,10 +109,10 @@ class Part:
                 q.moments[name] = variable.family.moments(natural)
         return found
 
-    def own_q(self, shared: SharedQ, job: Job, number: int) -> Own:
+    def own_q(self, shared: SharedQ, job: Job, unit: Unit) -> Own:
         """Return the q of the own variables: as it was kept, or optimised from the start."""
         if job.own is not None:
-            return job.own[number]
+            return job.own[unit]
         own = self.start(shared, 0)
         names = list(dict.fromkeys(self.updater(n).names[0] for n in self.own))
         return self.own_of(self.update(shared, own, Visit(own=names, passes=MOST_PASSES))[0])
@@ -178,14 +178,19 @@ class Part:
         updater = self.updater(asked.names[0])
         if asked.elements is not None or not isinstance(updater, SummingUpdater):
             return None
+        if updater.solver != asked.solver:
+            return None
         return updater.line_adder(q, self.rows, self.places)
 
     def add_sums(self, q: Beliefs, asked: Asked, total: Array) -> None:
         """Add the sums of this part for a shared variable, or for some elements of it."""
         updater = self.updater(asked.names[0])
         if asked.elements is None:
-            assert isinstance(updater, SummingUpdater)
-            updater.add_sums(q, self.rows, total, self.places)
+            if isinstance(updater, SummingUpdater) and updater.solver == asked.solver:
+                updater.add_sums(q, self.rows, total, self.places)
+                return
+            sums = updater.sums(q, self.rows) if isinstance(updater, SummingUpdater) else total[:0]
+            asked.solver.add(total, in_layout(updater, asked.solver, sums), self.places)
             return
         name, places = asked.names[0], self.places[asked.names[0]]
         plain = self.program.setup.plain(name)

@@ -23,8 +23,8 @@ from svmp.inference.steps import Constant, Nodewise, Policy
 from svmp.inference.updaters.setup import Setup
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
-from svmp.parts.cache import load_part
-from svmp.parts.context import Context, declared
+from svmp.parts.cache import can_merge, load_part
+from svmp.parts.context import Context, Unit, declared
 from svmp.parts.program import PartsProgram, VisitUpdater
 from svmp.parts.schedule import part_method, schedule
 from svmp.parts.shared import SharedNetwork, declare_all, size
@@ -165,6 +165,7 @@ class PartsProblem(Problem):
         check_order(part.network, method.order)
         kept = tuple(part.stored()) if context.keeps else ()
         space = Workspace(context, self.executor, self.sizes, self.shapes, kept, self.groups)
+        space = replace(space, merged=self._merged(context))
         within = Program.of(
             self.network, part_method(method), False, policy=policy, seed=seed, apart=own
         )
@@ -182,6 +183,16 @@ class PartsProblem(Problem):
         return PartsProgram(
             whole, seed, updaters, {}, space=space, summary=summary, about=self.description
         )
+
+    def _merged(self, context: Context) -> frozenset[Unit]:
+        """Return the groups of parts in memory that can be put together."""
+        if not context.source.in_memory or context.resident < len(self.shapes):
+            return frozenset()
+        groups = [
+            tuple(n for n in self.shapes if self.groups[n] == group)
+            for group in np.unique(self.groups)
+        ]
+        return frozenset(unit for unit in groups if len(unit) > 1 and can_merge(context, unit))
 
     def _place(self, name: str, visits: list[Any]) -> str:
         if name in self.context.sharing.own:

@@ -16,15 +16,18 @@ from itertools import pairwise
 import numpy as np
 
 from svmp.errors import ModelError
+from svmp.families.family import Array
 from svmp.inference.methods import FullVB, Growing, Method
 from svmp.inference.methods.method import check_order
 from svmp.inference.program import Program
 from svmp.inference.updaters.plain import PlainUpdater
-from svmp.inference.updaters.solver import Solver
+from svmp.inference.updaters.solver import MultilinearSolver, PlainSolver, Solver
 from svmp.inference.updaters.updater import SummingUpdater, Updater
 from svmp.network.grid import Ints
 from svmp.network.network import Network, by_value
 
+NORMAL = 2
+"""Number of natural parameters of a Normal."""
 MOST_COLOURS = 64
 """Most visits for the elements of one variable that share rows."""
 
@@ -152,6 +155,30 @@ def schedule(program: Program, whole: Network, method: Method, own: Collection[s
     return visits
 
 
+def common_solver(updater: SummingUpdater) -> Solver:
+    """Return the solver of a variable in all parts, which may have different updaters.
+
+    Where rows read one element at a time, all updaters can return the sum of their messages.
+    """
+    solver = updater.solver
+    if isinstance(solver, MultilinearSolver) and solver.width == 1:
+        return PlainSolver.of(solver.name, NORMAL)
+    return solver
+
+
+def in_layout(updater: Updater, solver: Solver, sums: Array) -> Array:
+    """Return the sums of an updater in the layout of a solver."""
+    if not isinstance(updater, SummingUpdater) or common_solver(updater) != solver:
+        raise ModelError(
+            f"parts compute '{solver.names[0]}' in different ways, because some are very small; "
+            "use kernels=False, or put small parts together"
+        )
+    if updater.solver == solver:
+        return sums
+    _, linear, square = sums.T
+    return np.stack([linear, -0.5 * square], axis=1)
+
+
 def colours_of_all(part: Network, whole: Network, name: str) -> Ints:
     """Return the colour of each element of a variable, of which a part may have some only."""
     mine, every = part.hidden[name].plate, whole.hidden[name].plate
@@ -176,7 +203,7 @@ def _asked(program: Program, updater: Updater, whole: Network) -> Sequence[Asked
             raise ModelError(
                 f"'{names[0]}' cannot be divided: its elements share rows of a shared variable"
             )
-        return [Asked(names, updater.solver)]
+        return [Asked(names, common_solver(updater))]
     (name,) = names
     plain = program.setup.plain(name)
     if len(network.groups[name]) <= 1 and colours <= 1:

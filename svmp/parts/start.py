@@ -86,7 +86,7 @@ def _seed_components(
 ) -> None:
     """Start components at rows of the largest part."""
     places = load_part(space.context, largest).places
-    for found in space.run(tasks.seed_from_part, q, [Job((largest,))], seed):
+    for found in space.run(tasks.seed_from_part, q, [Job(((largest,),))], seed):
         for name, natural in found.items():
             if name not in given:
                 at = places[name]

@@ -21,6 +21,7 @@ from svmp.parts.context import (
     Job,
     Own,
     SharedQ,
+    Unit,
     Visited,
     declared,
 )
@@ -44,11 +45,10 @@ def describe_parts(
     return found
 
 
-def start_parts(context: Context, shared: SharedQ, job: Job, seed: int) -> dict[int, Own]:
+def start_parts(context: Context, shared: SharedQ, job: Job, seed: int) -> dict[Unit, Own]:
     """Return a start of the own variables of parts."""
     return {
-        number: part.start(shared, whole_number(seed, number))
-        for number, part in loaded(context, job)
+        unit: part.start(shared, whole_number(seed, unit[0])) for unit, part in loaded(context, job)
     }
 
 
@@ -89,11 +89,11 @@ def visit_parts(
     """
     totals = [empty(asked, shared) for asked in visit.asked]
     found = Visited(totals, no_children(visit, shared) if count else {}, {}, 0)
-    for number, part in loaded(context, job):
-        q, read = part.update(shared, part.own_q(shared, job, number), visit, before)
+    for unit, part in loaded(context, job):
+        q, read = part.update(shared, part.own_q(shared, job, unit), visit, before)
         for asked, total in zip(visit.asked, totals, strict=True):
             part.add_sums(q, asked, total)
-        found = noted(found, part, number, q, read, job.own is not None)
+        found = noted(found, part, unit, q, read, job.own is not None)
     return found
 
 
@@ -115,10 +115,10 @@ def visit_resident(
     groups: list[list[tuple[Part, Beliefs]]] = []
     for job in jobs:
         groups.append([])
-        for number, part in loaded(context, job):
-            q, read = part.update(shared, part.own_q(shared, job, number), visit, before)
+        for unit, part in loaded(context, job):
+            q, read = part.update(shared, part.own_q(shared, job, unit), visit, before)
             groups[-1].append((part, q))
-            found = noted(found, part, number, q, read, job.own is not None)
+            found = noted(found, part, unit, q, read, job.own is not None)
     for asked, total in zip(visit.asked, totals, strict=True):
         adders = [[part.line_adder(q, asked) for part, q in group] for group in groups]
         if all(add is not None for group in adders for add in group):
@@ -164,35 +164,35 @@ def no_children(visit: Visit, shared: SharedQ) -> dict[str, Ints]:
     return {name: np.zeros(len(shared.natural[name]), dtype=np.int64) for name in names}
 
 
-def noted(found: Visited, part: Part, number: int, q: Beliefs, read: int, kept: bool) -> Visited:
+def noted(found: Visited, part: Part, unit: Unit, q: Beliefs, read: int, kept: bool) -> Visited:
     """Add what was found in one part, but for its sums."""
     for name, total in found.children.items():
         places, counts = part.places[name], part.network.child_counts[name]
         total[slice(None) if places is None else places] += counts
     if kept:
-        found.own[number] = part.own_of(q)
+        found.own[unit] = part.own_of(q)
     return found._replace(accesses=found.accesses + read)
 
 
-def bound_parts(context: Context, shared: SharedQ, job: Job) -> dict[int, dict[str, float]]:
+def bound_parts(context: Context, shared: SharedQ, job: Job) -> dict[Unit, dict[str, float]]:
     """Return the terms of each part in the bound."""
     return {
-        number: part.bound(shared, part.own_q(shared, job, number))
-        for number, part in loaded(context, job)
+        unit: part.bound(shared, part.own_q(shared, job, unit))
+        for unit, part in loaded(context, job)
     }
 
 
-def finish_parts(context: Context, shared: SharedQ, job: Job) -> dict[int, Own]:
+def finish_parts(context: Context, shared: SharedQ, job: Job) -> dict[Unit, Own]:
     """Set own elements without observed descendants to their prior."""
     return {
-        number: part.finish(shared, part.own_q(shared, job, number))
-        for number, part in loaded(context, job)
+        unit: part.finish(shared, part.own_q(shared, job, unit))
+        for unit, part in loaded(context, job)
     }
 
 
-def implicit_of_parts(context: Context, shared: SharedQ, job: Job, name: str) -> dict[int, Array]:
+def implicit_of_parts(context: Context, shared: SharedQ, job: Job, name: str) -> dict[Unit, Array]:
     """Return the natural parameters of an own variable that is not stored."""
     return {
-        number: part.implicit(shared, part.own_q(shared, job, number), name)
-        for number, part in loaded(context, job)
+        unit: part.implicit(shared, part.own_q(shared, job, unit), name)
+        for unit, part in loaded(context, job)
     }

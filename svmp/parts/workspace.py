@@ -17,7 +17,7 @@ from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.parts import tasks
-from svmp.parts.context import Context, Declare, Job, Own, SharedQ, Visited
+from svmp.parts.context import Context, Declare, Job, Own, SharedQ, Unit, Visited
 from svmp.parts.schedule import Visit
 from svmp.parts.sharing import PartDims
 from svmp.parts.sources import Source
@@ -78,7 +78,7 @@ class Local(Executor):
     def visit(
         self, context: Context, shared: SharedQ, jobs: Sequence[Job], *arguments: Any
     ) -> Visited:
-        if sum(len(job.numbers) for job in jobs) <= context.resident:
+        if sum(len(job.units) for job in jobs) <= context.resident:
             return tasks.visit_resident(context, shared, jobs, *arguments)
         return super().visit(context, shared, jobs, *arguments)
 
@@ -108,6 +108,8 @@ class Workspace:
         The own variables whose q is kept.
     groups
         Group of each part: its sums are added up before those of different groups are.
+    merged
+        Groups whose parts are put together into one where all of them are visited.
     """
 
     context: Context
@@ -116,6 +118,7 @@ class Workspace:
     shapes: dict[int, dict[str, tuple[int, ...]]]
     stored: tuple[str, ...]
     groups: Ints
+    merged: frozenset[Unit] = frozenset()
 
     @property
     def numbers(self) -> list[int]:
@@ -149,15 +152,22 @@ class Workspace:
     def jobs(self, q: Beliefs | None, parts: Ints) -> list[Job]:
         """Return the visits of some parts, a job for each group, with q of their own variables."""
         some = [int(p) for p in parts if int(p) in self.shapes]
-        jobs: list[Job] = []
         where = {name: self.slices(name) for name in self.stored} if q is not None else {}
+        jobs: list[Job] = []
         for group in dict.fromkeys(int(self.groups[p]) for p in some):
             numbers = tuple(p for p in some if self.groups[p] == group)
+            units = (numbers,) if numbers in self.merged else tuple((p,) for p in numbers)
             own = None
             if q is not None and self.context.keeps:
-                own = {p: {n: q.natural[n][at[p]] for n, at in where.items()} for p in numbers}
-            jobs.append(Job(numbers, None, own))
-        after = [job.numbers[0] for job in (*jobs[1:], *jobs[:1])]
+                own = {
+                    unit: {
+                        name: q.natural[name][at[unit[0]].start : at[unit[-1]].stop]
+                        for name, at in where.items()
+                    }
+                    for unit in units
+                }
+            jobs.append(Job(units, None, own))
+        after = [job.units[0] for job in (*jobs[1:], *jobs[:1])]
         return [job._replace(then=then) for job, then in zip(jobs, after, strict=True)]
 
     def run(
@@ -185,13 +195,14 @@ class Workspace:
         self.keep(q, found.own)
         return found
 
-    def keep(self, q: Beliefs, own: Mapping[int, Own]) -> None:
+    def keep(self, q: Beliefs, own: Mapping[Unit, Own]) -> None:
         """Write the q of own variables to the q of all parts."""
         for name in self.stored:
             where = self.slices(name)
-            for number, arrays in own.items():
+            for unit, arrays in own.items():
                 if not np.shares_memory(q.natural[name], arrays[name]):
-                    q.natural[name][where[number]] = arrays[name]
+                    some = slice(where[unit[0]].start, where[unit[-1]].stop)
+                    q.natural[name][some] = arrays[name]
         q.version += 1
 
     def bound(self, q: Beliefs) -> dict[str, float]:

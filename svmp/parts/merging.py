@@ -1,0 +1,267 @@
+"""Put the networks of several parts together into one.
+
+Every part costs something, whatever its number of rows. So parts of a group that are in memory
+anyway are put together: rows and own elements follow each other in the order of the parts, keys to
+own elements are moved by the number of those before, and shared elements stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from svmp.network.declaration import Declaration
+from svmp.network.expressions import DiagonalMatrix, Expression, Index, Operand, Sum, Term
+from svmp.network.grid import Labelled
+from svmp.network.network import Network
+from svmp.network.variable import Component, Variable
+from svmp.parts.sharing import Sharing
+
+
+class ApartError(Exception):
+    """The networks cannot be put together."""
+
+
+def merged(models: Sequence[Declaration], sharing: Sharing) -> Declaration | None:
+    """Return one network for the rows of several parts; None if they cannot be put together.
+
+    Shared dims must have the same labels in all of them.
+    """
+    try:
+        return Merger.of(models, sharing).merged()
+    except ApartError:
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Merger:
+    """Puts networks together.
+
+    Attributes
+    ----------
+    models
+        The networks of the parts.
+    sizes
+        By dim along which parts follow each other, its size in each part.
+    found
+        The network of all of them.
+    """
+
+    models: Sequence[Declaration]
+    sizes: Mapping[str, list[int]]
+    found: Declaration
+
+    @classmethod
+    def of(cls, models: Sequence[Declaration], sharing: Sharing) -> Merger:
+        """Find the dims along which parts follow each other."""
+        first = models[0]
+        network = Network(first)
+        shared = {d for n in sharing.shared for d in network.hidden[n].dims}
+        sizes: dict[str, list[int]] = {}
+        coords: dict[str, Any] = {}
+        for dim in first.sizes:
+            every = [model.sizes[dim] for model in models]
+            follows = any(
+                dim in v.dims and (v.name in sharing.own or not v.hidden)
+                for v in first.variables.values()
+            )
+            if dim in shared or not follows:
+                if len(set(every)) > 1:
+                    raise ApartError
+                coords[dim] = every[0]
+            else:
+                sizes[dim], coords[dim] = every, sum(every)
+        return cls(models, _only_divided(first, sharing, sizes, coords), Declaration(coords))
+
+    def merged(self) -> Declaration:
+        """Declare all variables again."""
+        for name in self.models[0].variables:
+            self.found.variables[name] = self.variable([m.variables[name] for m in self.models])
+        return self.found
+
+    def variable(self, every: Sequence[Variable]) -> Variable:
+        """Return a variable with the elements of all parts."""
+        first = every[0]
+        conditionals = [v.conditional for v in every]
+        parameters = {
+            name: self.parameter(first, [c.parameters[name] for c in conditionals], name)
+            for name in conditionals[0].parameters
+        }
+        selector = None
+        if conditionals[0].chooser is not None:
+            selector = self.parameter(first, [c.chooser for c in conditionals], "z")
+        observed = missing = None
+        if first.observed is not None:
+            values = [np.asarray(v.observed).reshape(v.shape) for v in every]
+            observed = self.joined(values, first.dims)
+            if any(v.present is not None for v in every):
+                missing = self.joined([_missing(v) for v in every], first.plate.labels)
+        return Variable(
+            self.found.coords,
+            first.name,
+            Component(conditionals[0].factor, parameters),
+            first.dims,
+            observed,
+            False if missing is None else missing,
+            selector,
+        )
+
+    def parameter(
+        self, variable: Variable, every: Sequence[Any], name: str
+    ) -> Expression | DiagonalMatrix:
+        """Return a parameter of the rows of all parts."""
+        first = every[0]
+        if isinstance(first, DiagonalMatrix):
+            entries = self.expression(variable, [e.entries for e in every], ())
+            return DiagonalMatrix(entries)
+        return self.expression(variable, every, variable.plate.labels, self.events(variable, name))
+
+    @staticmethod
+    def events(variable: Variable, name: str) -> int:
+        """Return the number of axes that each value of a parameter has."""
+        factor = variable.conditional.factor
+        if name in factor.constants:
+            return int(factor.constants[name])
+        return factor.slots[name].event_ndim if name in factor.slots else 0
+
+    def expression(
+        self,
+        variable: Variable,
+        every: Sequence[Expression],
+        plate: Sequence[str],
+        events: int = 0,
+    ) -> Sum:
+        """Return an expression of the rows of all parts."""
+        counts = {len(e.terms) for e in every}
+        if len(counts) > 1:
+            raise ApartError
+        terms = zip(*(e.terms for e in every), strict=True)
+        return Sum(tuple(self.term(some, plate, events) for some in terms))
+
+    def term(self, every: Sequence[Term], plate: Sequence[str], events: int) -> Term:
+        """Return a term of the rows of all parts."""
+        first = every[0]
+        alike = {
+            (t.scale, len(t.constants), len(t.operands), t.summed, t.design is None) for t in every
+        }
+        if len(alike) > 1:
+            raise ApartError
+        constants = zip(*(t.constants for t in every), strict=True)
+        operands = zip(*(t.operands for t in every), strict=True)
+        design = None
+        if first.design is not None:
+            designs = [t.design for t in every if t.design is not None]
+            design = self.labelled(designs, plate, 0)
+        return Term(
+            first.scale,
+            tuple(self.labelled(some, plate, events) for some in constants),
+            tuple(self.operand(some, plate) for some in operands),
+            first.summed,
+            design,
+        )
+
+    def operand(self, every: Sequence[Operand], plate: Sequence[str]) -> Operand:
+        """Return a variable in a product, with the keys of all parts."""
+        first = every[0].variable
+        if len({o.variable.name for o in every}) > 1:
+            raise ApartError
+        indices = zip(*(o.index for o in every), strict=True)
+        found = tuple(
+            self.index(some, dim, plate) for some, dim in zip(indices, first.dims, strict=True)
+        )
+        return Operand(self.found.variables[first.name], found)
+
+    def index(self, every: Sequence[Index], dim: str, plate: Sequence[str]) -> Index:
+        """Return the index of one axis of a variable."""
+        first = every[0]
+        keys = [index for index in every if isinstance(index, Labelled)]
+        if not keys:
+            if len(set(every)) > 1 or (isinstance(first, int) and dim in self.sizes):
+                raise ApartError
+            return first
+        if len(keys) < len(every):
+            raise ApartError
+        if dim in self.sizes:
+            before = np.cumsum([0, *self.sizes[dim][:-1]])
+            keys = [
+                Labelled(key.values + begin, key.axes)
+                for key, begin in zip(keys, before.tolist(), strict=True)
+            ]
+        found = self.labelled(keys, plate, 0)
+        return Labelled(self.found.coords.kept(found.values), found.axes)
+
+    def labelled(self, every: Sequence[Labelled], plate: Sequence[str], events: int) -> Labelled:
+        """Return an array for the rows of all parts."""
+        axes = every[0].axes
+        if any(array.axes != axes for array in every):
+            raise ApartError
+        return Labelled(self.joined([a.values for a in every], _names(axes, plate, events)), axes)
+
+    def joined(self, every: Sequence[Any], names: Sequence[str | None]) -> NDArray[Any]:
+        """Return arrays of all parts as one, along the axis in which parts follow each other."""
+        along = [axis for axis, name in enumerate(names) if name in self.sizes]
+        if not along:
+            first = every[0]
+            for other in every[1:]:
+                if sparse.issparse(first) or not np.array_equal(first, other):
+                    raise ApartError
+            return first
+        if len(along) > 1:
+            raise ApartError
+        sizes = self.sizes[str(names[along[0]])]
+        if [np.shape(array)[along[0]] for array in every] != sizes:
+            raise ApartError  # an axis of length 1 that is repeated
+        if sparse.issparse(every[0]):
+            return sparse.vstack(every, format="csr") if along == [0] else _apart()
+        return np.concatenate(every, axis=along[0])
+
+
+def _apart() -> NDArray[Any]:
+    raise ApartError
+
+
+def _only_divided(
+    model: Declaration, sharing: Sharing, sizes: dict[str, list[int]], coords: dict[str, Any]
+) -> dict[str, list[int]]:
+    """Return the dims along which parts follow each other; each table has one of them.
+
+    A dim of observed rows that is the same in all parts, beside one that divides them, is shared.
+    """
+    divided = set(sharing.divided) & set(sizes)
+    for variable in model.variables.values():
+        mine = [dim for dim in variable.dims if dim in sizes]
+        if not variable.hidden and not set(mine) & divided:
+            divided |= set(mine[:1])
+    for dim in [dim for dim in sizes if dim not in divided]:
+        if len(set(sizes[dim])) > 1:
+            raise ApartError
+        coords[dim] = sizes.pop(dim)[0]
+    return sizes
+
+
+def _names(axes: Sequence[str | None], plate: Sequence[str], events: int) -> list[str | None]:
+    """Return the names of the axes of an array; those of a plain array are the last of a plate."""
+    lead = len(axes) - events
+    if None not in axes:
+        return list(axes)
+    if any(axis is not None for axis in axes[:lead]) or lead > len(plate):
+        return [None] * len(axes) if not plate else _mixed(axes, plate)
+    return [*plate[len(plate) - lead :], *[None] * events]
+
+
+def _mixed(axes: Sequence[str | None], plate: Sequence[str]) -> list[str | None]:
+    raise ApartError
+
+
+def _missing(variable: Variable) -> NDArray[np.bool_]:
+    """Return a mask of the missing elements of a variable."""
+    mask = np.zeros(variable.size, dtype=bool)
+    if variable.present is not None:
+        mask[:] = True
+        mask[variable.present] = False
+    return mask.reshape(variable.plate.shape)
