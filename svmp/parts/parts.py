@@ -20,8 +20,8 @@ from svmp.parts.sharing import PartDims, Sharing
 from svmp.parts.sources import as_source
 from svmp.parts.workspace import Executor, Local
 
-MOST_GROUPS = 4
-"""Number of groups of parts, by default."""
+GROUPS = 4
+"""Number of groups of parts that are not in memory, by default."""
 BYTES_A_ROW = 160
 """Memory of a part, for each of its observed rows: arrays, and their order by two keys."""
 MEMORY = 1 << 30
@@ -48,9 +48,11 @@ class Parts(Divided):
         the dims and labels: variables along a dim whose labels differ in all parts are own, and so
         are those that depend on them.
     groups
-        Number of groups of parts. The sums of a group are added up where it is computed, so that
-        this many results travel in each visit. The result depends on it by rounding alone, but the
-        number of workers changes no bit. Use at least twice as many as workers. By default 4.
+        Number of groups of parts. The parts of a group are computed with in one place, one after
+        the other, and their sums are added up there, so that this many results travel in each
+        visit. The number of groups changes the result by rounding alone, and the number of workers
+        changes no bit. By default 1 for parts in memory, which are then put together, and 4 for
+        others; with a client, give at least twice the number of workers.
     keep
         Whether to keep the q of own variables from one visit to the next ("memory"), or to optimise
         them anew in each visit ("none"), which needs no memory for them, and more time.
@@ -86,7 +88,7 @@ class Parts(Divided):
             )
         self.declare, self.source = declare, as_source(parts)
         self.own, self.shared = own, shared
-        count = MOST_GROUPS if groups is None else groups
+        count = (1 if self.source.in_memory else GROUPS) if groups is None else groups
         check_count("groups", count)
         if keep not in ("memory", "none"):
             raise ModelError(f'keep must be "memory" or "none", not {shown(keep)}')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -56,12 +57,23 @@ def test_joint_solutions_converge_to_the_bound_of_the_undivided_table(name: str)
 @pytest.mark.parametrize("name", FAST)
 def test_bits_do_not_depend_on_memory_or_threads(name: str) -> None:
     case = CASES[name]()
-    first = fitted(case.divided(), case)
+    groups = len(case.parts)
+    first = fitted(case.divided(groups=groups), case)
     for options, threads in (({"memory": 1}, 2), ({"memory": "1GB"}, 1)):
-        again = fitted(case.divided(**options), case, threads=threads)
+        again = fitted(case.divided(groups=groups, **options), case, threads=threads)
         assert again.trace["bound"].tolist() == first.trace["bound"].tolist()
         for variable in first.posteriors:
             assert np.array_equal(again[variable].natural, first[variable].natural)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 8])
+def test_groups_change_the_result_by_rounding_alone(groups: int) -> None:
+    case = factorization(biases=True)
+    parts = cut(case.whole, case.whole["user"] % 7)
+    case = replace(case, parts=parts, whole=joined(parts))
+    whole = fitted(case.declare(case.whole), case)
+    fit = fitted(svmp.Parts(case.declare, parts, groups=groups), case)
+    np.testing.assert_allclose(fit.trace["bound"], whole.trace["bound"], rtol=1e-12)
 
 
 def test_own_variables_that_are_not_kept_are_optimised_anew() -> None:
