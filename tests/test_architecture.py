@@ -59,6 +59,13 @@ def test_every_room_is_described() -> None:
     assert rooms <= set(re.findall(r"^\| `(\w+)/` \|", PAGE, re.M))
 
 
+def test_every_file_of_parts_is_described() -> None:
+    section = PAGE.split("## The room of parts")[1].split("\n## ")[0]
+    files = {f"parts/{path.name}" for path in (PACKAGE / "parts").glob("[a-z]*.py")}
+    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    assert files == set(re.findall(r"`([\w/.]+)`", " ".join(cells)))
+
+
 FILES = sorted(set(re.findall(r"`((?:\w+/)+\w+\.(?:py|toml)|\w+\.py)`", PAGE)))
 
 
@@ -70,7 +77,7 @@ def test_named_files_exist(name: str) -> None:
 
 
 def test_names_of_the_paper_table_are_where_it_says() -> None:
-    table = PAGE.split("## Where each line of the paper is")[1].split("## Five walks")[0]
+    table = PAGE.split("## Where each line of the paper is")[1].split("## The room of parts")[0]
     found = 0
     for line in table.splitlines():
         cell = line.split("|")[2] if line.startswith("| ") else ""
@@ -122,6 +129,20 @@ def topics() -> svmp.Model:
     return model
 
 
+def in_parts() -> svmp.Parts:
+    def declare(part: Any) -> svmp.Model:
+        coords = {"user": part.labels("user"), "item": range(10), "factor": 2}
+        with svmp.Model(coords=coords) as model:
+            u = svmp.Normal("u", mu=0, tau=1, dims=("user", "factor"))
+            v = svmp.Normal("v", mu=0, tau=1, dims=("item", "factor"))
+            mean = svmp.dot(u[part.keys("user")], v[part.item])
+            svmp.Normal("r", mu=mean, tau=1, dims="rating", observed=part.stars)
+        return model
+
+    table = dict(zip(("user", "item", "stars"), ratings(), strict=True))
+    return svmp.Parts(declare, svmp.split(table, by="user", parts=3))
+
+
 def recommender() -> Any:
     from svmp.ratings import Ratings
     from svmp.recommend import RatingModel
@@ -168,7 +189,9 @@ def call(number: int) -> Callable[[], object]:
     if number == 4:
         estimator, table = recommender()
         return lambda: estimator.fit(table)
-    return request()
+    if number == 5:
+        return request()
+    return lambda: svmp.fit(in_parts(), max_sweeps=2)
 
 
 def entered(run: Callable[[], object]) -> list[str]:
@@ -190,7 +213,7 @@ def entered(run: Callable[[], object]) -> list[str]:
     return list(seen)
 
 
-@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 6])
 def test_walks_pass_the_files_in_order(number: int) -> None:
     text = re.split(rf"^\*\*{number}\. ", PAGE, flags=re.M)[1]
     text = re.split(r"^\*\*\d\. |^## ", text, flags=re.M)[0]

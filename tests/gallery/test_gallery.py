@@ -15,8 +15,8 @@ from .conftest import FOLDER, load
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("[0-9][0-9]_*.py"))
 
 
-def test_there_are_twelve_scripts():
-    assert [stem[:2] for stem in SCRIPTS] == [f"{i:02}" for i in range(1, 13)]
+def test_there_are_thirteen_scripts():
+    assert [stem[:2] for stem in SCRIPTS] == [f"{i:02}" for i in range(1, 14)]
 
 
 @pytest.mark.parametrize("stem", SCRIPTS)
@@ -40,7 +40,9 @@ def test_page_shows_the_figure_and_links_the_script(stem):
     assert (FOLDER / "figures" / f"{stem}.png").stat().st_size < 100_000
 
 
-@pytest.mark.parametrize("stem", ["05_gaussian_mixture", "07_topics", "10_tensor", "11_football"])
+@pytest.mark.parametrize(
+    "stem", ["05_gaussian_mixture", "07_topics", "10_tensor", "11_football", "13_parts"]
+)
 def test_generated_data_are_used_where_real_data_are_absent(stem, tmp_path, monkeypatch):
     script = load(stem)
     monkeypatch.setattr(script, "SHARED", tmp_path / "absent")
@@ -50,6 +52,8 @@ def test_generated_data_are_used_where_real_data_are_absent(stem, tmp_path, monk
     elif stem == "07_topics":
         document, word, year, vocabulary = data
         network = script.model(document, word, len(year), len(vocabulary))
+    elif stem == "13_parts":
+        network = svmp.Parts(script.model, data)
     elif stem == "10_tensor":
         network = script.model(data[0])
     else:
