@@ -241,6 +241,10 @@ def _only_divided(
         if len(set(sizes[dim])) > 1:
             raise ApartError
         coords[dim] = sizes.pop(dim)[0]
+    for name in sharing.own:  # elements of one part must follow each other
+        follows = [dim in sizes for dim in model.variables[name].plate.labels]
+        if follows[:1] != [True] or any(follows[1:]):
+            raise ApartError
     return sizes
 
 

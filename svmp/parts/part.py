@@ -6,7 +6,7 @@ sweep over one table would, and adds its sums for shared variables to a total.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -96,15 +96,26 @@ class Part:
             q.moments[name] = self.network.hidden[name].family.moments(own[name])
         return self.program.attach(q)
 
-    def start(self, shared: SharedQ, seed: int) -> Own:
-        """Return a start of the own variables, near their prior."""
+    def start(self, shared: SharedQ, pieces: Sequence[tuple[int, Mapping[str, int]]] = ()) -> Own:
+        """Return a start of the own variables, near their prior.
+
+        `pieces` are the parts that were put together: a seed, and the number of elements of each
+        own variable. So a part starts at the same values, alone or together with others.
+        """
+        pieces = pieces or [(0, {n: self.network.hidden[n].size for n in self.own})]
         q = self.beliefs(shared, {n: self._empty(n) for n in self.stored()})
         found: Own = {}
         for index, name in enumerate(self.network.hidden):
             if name in self.stored():
                 variable = self.network.hidden[name]
                 prior = np.array(self.network.priors(q, name))
-                natural = variable.family.start(prior, np.random.default_rng([seed, index]))
+                cuts = np.cumsum([sizes[name] for _, sizes in pieces])[:-1]
+                natural = np.concatenate(
+                    [
+                        variable.family.start(some, np.random.default_rng([seed, index]))
+                        for (seed, _), some in zip(pieces, np.split(prior, cuts), strict=True)
+                    ]
+                )
                 found[name] = q.natural[name] = natural
                 q.moments[name] = variable.family.moments(natural)
         return found
@@ -113,7 +124,7 @@ class Part:
         """Return the q of the own variables: as it was kept, or optimised from the start."""
         if job.own is not None:
             return job.own[unit]
-        own = self.start(shared, 0)
+        own = self.start(shared)
         names = list(dict.fromkeys(self.updater(n).names[0] for n in self.own))
         return self.own_of(self.update(shared, own, Visit(own=names, passes=MOST_PASSES))[0])
 
@@ -149,7 +160,7 @@ class Part:
         the sweep, for which choices that are not stored were optimised.
         """
         if visit.restart:
-            own = self.start(shared, 0)
+            own = self.start(shared)
         q, rows = self.beliefs(shared, own), self.rows
         rho = StepRule.unit(rows)
         self.program.begin(q, rows)

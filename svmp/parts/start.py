@@ -58,7 +58,7 @@ def start_parts(
         q.natural[name] = empty((variable.size, variable.family.size))
     if space.stored:
         jobs = space.jobs(None, np.arange(len(space.sizes)))
-        for found in space.run(tasks.start_parts, q, jobs, seed):
+        for found in space.run(tasks.start_parts, q, jobs, seed, space.element_counts()):
             space.keep(q, found)
     for name in (n for n in given if n in own):
         if name not in space.stored:

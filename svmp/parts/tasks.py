@@ -6,7 +6,7 @@ sums in the order of the parts, and returns one total.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -45,10 +45,17 @@ def describe_parts(
     return found
 
 
-def start_parts(context: Context, shared: SharedQ, job: Job, seed: int) -> dict[Unit, Own]:
-    """Return a start of the own variables of parts."""
+def start_parts(
+    context: Context,
+    shared: SharedQ,
+    job: Job,
+    seed: int,
+    sizes: Mapping[int, Mapping[str, int]],
+) -> dict[Unit, Own]:
+    """Return a start of the own variables of parts, given their numbers of elements."""
     return {
-        unit: part.start(shared, whole_number(seed, unit[0])) for unit, part in loaded(context, job)
+        unit: part.start(shared, [(whole_number(seed, n), sizes[n]) for n in unit])
+        for unit, part in loaded(context, job)
     }
 
 

@@ -143,6 +143,13 @@ class Workspace:
         sharing = self.context.sharing
         return (*sharing.own, *sharing.shared)[0]
 
+    def element_counts(self) -> dict[int, dict[str, int]]:
+        """Return by part the number of elements of each own variable."""
+        return {
+            number: {n: int(np.prod(shape, dtype=np.int64)) for n, shape in shapes.items()}
+            for number, shapes in self.shapes.items()
+        }
+
     def slices(self, name: str) -> dict[int, slice]:
         """Return by part where its elements are among those of all parts."""
         found, begin = {}, 0

@@ -62,3 +62,42 @@ def test_numbers_that_differ_between_parts_keep_them_apart() -> None:
     fit = svmp.fit(svmp.Parts(offsets, parts))
     left = np.array([1 - 1.0, 2 - 1.0, 2 - 3.0, 4 - 3.0, 5 - 3.0])
     np.testing.assert_allclose(fit["mu"].mean, left.sum() / 6)
+
+
+def test_parts_start_at_the_same_values_alone_and_together() -> None:
+    case = CASES["football"]()
+    runs = [
+        svmp.fit(case.divided(groups=groups), svmp.FullVB(), tol=0, max_sweeps=3)
+        for groups in (1, 2, 3)
+    ]
+    for run in runs[1:]:
+        np.testing.assert_allclose(run.trace["bound"], runs[0].trace["bound"], rtol=1e-12)
+
+
+def test_own_elements_that_do_not_follow_each_other_keep_parts_apart() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=30)
+    key = np.repeat(np.arange(6), 5)
+
+    def declare(groups: range) -> svmp.Model:
+        mine = np.isin(key, groups)
+        coords = {"group": list(groups), "kind": ["a", "b"], "row": int(mine.sum())}
+        with svmp.Model(coords=coords) as model:
+            mu = svmp.Normal("mu", mu=0, tau=1, dims="kind")
+            effect = svmp.Normal("effect", mu=mu, tau=1, dims=("group", "kind"))
+            other = svmp.Normal(
+                "other", mu=svmp.data(np.zeros(2), dims="kind"), tau=1, dims=("kind", "group")
+            )
+            at, kind = key[mine] - groups[0], np.arange(mine.sum()) % 2
+            mean = effect[at, kind] + other[kind, at]
+            svmp.Normal("y", mu=mean, tau=1, dims="row", observed=y[mine])
+        return model
+
+    parts = [range(2), range(2, 5), range(5, 6)]
+    order = ("effect", "other", "mu")
+    init = {"effect": rng.normal(size=(6, 2))}
+    options = {"tol": 0, "max_sweeps": 4, "init": init}
+    fit = svmp.fit(svmp.Parts(declare, parts), svmp.FullVB(order=order), **options)
+    whole = svmp.fit(declare(range(6)), svmp.FullVB(order=order), **options)
+    np.testing.assert_allclose(fit["mu"].mean, whole["mu"].mean, rtol=1e-2, atol=1e-2)
+    assert fit["other"].mean.size == 12
