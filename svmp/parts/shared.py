@@ -74,7 +74,9 @@ def declare_all(
         if name in sharing.own:
             first = variable.plate.labels[:1]
             divided = bool(first) and first[0] not in sharing.labels
-            found.variables[name] = resized(variable, joined_shape(counts[name], divided))
+            mine = resized(variable, joined_shape(counts[name], divided))
+            found.variables[name] = mine
+            found.sizes.update(zip(mine.plate.labels, mine.plate.shape, strict=True))
         elif name in sharing.shared:
             found.variables[name] = enlarged(found, variable, grown) if grown else variable
     return found
