@@ -18,7 +18,13 @@ import table
 
 HERE = Path(__file__).parent
 HELPERS = {"alone", "common", "first_steps", "no_divergence", "plain", "run", "runs", "table"}
-HELPERS |= {"recommend_data", "recommend_events", "recommend_ratings", "recommend_speed"}
+HELPERS |= {
+    "recommend_data",
+    "recommend_events",
+    "recommend_ratings",
+    "recommend_speed",
+    "parts_data",
+}
 
 
 def main() -> None:

@@ -86,7 +86,7 @@ class ParquetSource(Source):
 
     def load(self, part: int) -> Columns:
         """Read the rows of a part."""
-        pq = _pyarrow_parquet()
+        pq = needs_pyarrow()
         here = self.parts[part]
         with _refusing(here.path), pq.ParquetFile(here.place, **READING) as file:
             if os.path.getsize(here.place) != here.size or _footer(here.place) != here.footer:
@@ -158,7 +158,7 @@ def parquet(
     if by is not None and not isinstance(by, str):
         raise ModelError(f"by must be the name of a column, not {shown(by)}")
     wanted = None if columns is None else tuple(dict.fromkeys([*columns, *([by] if by else [])]))
-    _pyarrow_parquet()
+    needs_pyarrow()
     found: list[FilePart] = []
     kinds: dict[str, str] = {}
     for path in files_of(paths):
@@ -249,7 +249,7 @@ def _parts_of(
     kinds: dict[str, str],
 ) -> list[FilePart]:
     """Return the parts of a file, after checking its metadata; `kinds` are those of columns."""
-    pq = _pyarrow_parquet()
+    pq = needs_pyarrow()
     place = os.path.abspath(path)
     with _refusing(path), pq.ParquetFile(place, **READING) as file:
         about, schema = file.metadata, file.schema_arrow
@@ -326,7 +326,8 @@ def _check_all_there(found: Columns, by: str) -> None:
         )
 
 
-def _pyarrow_parquet() -> Any:
+def needs_pyarrow() -> Any:
+    """Return the module `pyarrow.parquet`; raise with the pip command if it is not installed."""
     try:
         import pyarrow.parquet as pq
     except ModuleNotFoundError:

@@ -2,5 +2,6 @@
 
 from svmp.ratings.read import read_ratings
 from svmp.ratings.table import Ratings
+from svmp.ratings.write_parts import partition
 
-__all__ = ["Ratings", "read_ratings"]
+__all__ = ["Ratings", "partition", "read_ratings"]

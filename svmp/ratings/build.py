@@ -25,11 +25,7 @@ def build_table(
     text_ids: Collection[str] = (),
 ) -> Ratings:
     """Return the table of some columns."""
-    if duplicates not in get_args(Duplicates):
-        raise RatingsError(
-            f"{called('duplicates')} must be 'error', 'last', 'mean' or 'sum', "
-            f"not {duplicates!r:.60}"
-        )
+    check_duplicates(duplicates)
     rows = len(found.columns["user"])
     if not rows:
         raise RatingsError(f"{found.name}: there are no ratings")
@@ -44,7 +40,17 @@ def build_table(
     in_order = np.sort(pair)
     if (in_order[1:] != in_order[:-1]).all():
         return table
-    return _deduplicated(found, table, pair, duplicates)
+    if duplicates == "error":
+        raise _repeated(found, table, pair)
+    return deduplicated(table, pair, duplicates)
+
+
+def check_duplicates(rule: Duplicates) -> None:
+    """Raise unless this is a rule for repeated ratings."""
+    if rule not in get_args(Duplicates):
+        raise RatingsError(
+            f"{called('duplicates')} must be 'error', 'last', 'mean' or 'sum', not {rule!r:.60}"
+        )
 
 
 def _keys(found: SourceColumns, role: str, text: bool) -> tuple[Keys, Ids]:
@@ -73,23 +79,30 @@ def _keys(found: SourceColumns, role: str, text: bool) -> tuple[Keys, Ids]:
     return place[numbers - low], known
 
 
-def _deduplicated(
-    found: SourceColumns, table: Ratings, pair: NDArray[np.int64], rule: Duplicates
-) -> Ratings:
+def _repeated(found: SourceColumns, table: Ratings, pair: NDArray[np.int64]) -> RatingsError:
+    """Return the error of the first row whose pair has been rated before."""
+    order = np.argsort(pair, kind="stable")
+    again = order[1:][pair[order][1:] == pair[order][:-1]]
+    second = int(again.min())
+    first = int(np.argmax(pair == pair[second]))
+    ids = table.user_ids[table.user[second]], table.item_ids[table.item[second]]
+    return repeated_error(found.where(first), found.where(second), *ids)
+
+
+def repeated_error(first: str, second: str, user: object, item: object) -> RatingsError:
+    """Return the error of two rows that rate the same item."""
+    rules = argument("duplicates", "'last' or 'mean'", "last or mean")
+    return RatingsError(
+        f"{second}: user {user!s:.60} has rated item {item!s:.60} already ({first}); say which "
+        f"counts with {rules}"
+    )
+
+
+def deduplicated(table: Ratings, pair: NDArray[np.int64], rule: Duplicates) -> Ratings:
     """Keep one rating of each pair: the last, by time if there are times, the mean, or the sum."""
-    time = np.zeros(len(table)) if table.time is None or rule == "error" else table.time
+    time = np.zeros(len(table)) if table.time is None else table.time
     order = np.lexsort((np.arange(len(table)), time, pair))
     new = np.append(True, pair[order][1:] != pair[order][:-1])
-    if rule == "error":
-        again = order[np.flatnonzero(~new)]
-        second = int(again.min())
-        first = int(np.argmax(pair == pair[second]))
-        user, item = table.user_ids[table.user[second]], table.item_ids[table.item[second]]
-        rules = argument("duplicates", "'last' or 'mean'", "last or mean")
-        raise RatingsError(
-            f"{found.where(second)}: user {user!s:.60} has rated item {item!s:.60} already "
-            f"({found.where(first)}); say which counts with {rules}"
-        )
     last = order[np.append(new[1:], True)]
     rating = table.rating[last]
     if rule in ("mean", "sum"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -101,6 +102,44 @@ class TextFile:
                 bare = raw.removeprefix(BOM) if number == 1 else raw
                 yield self._decoded(bare, f", line {number}")
 
+    def blocks(self, size: int, quoted: bool = False) -> Iterator[bytes]:
+        """Yield the text in UTF-8, in blocks of about `size` bytes that end with a line.
+
+        If fields may be `quoted`, a line ending within quotes does not end a block.
+        """
+        rest = b""
+        for piece in self._pieces(size):
+            rest += piece
+            cut = _end_of_records(rest, quoted)
+            if not cut and len(rest) > size + LONGEST:
+                cut = rest.rfind(b"\n") + 1
+                if not cut:
+                    raise RatingsError(
+                        f"{self.path}: a line has more than {LONGEST:,} bytes; this is not a table "
+                        "of ratings"
+                    )
+            if cut:
+                yield rest[:cut]
+                rest = rest[cut:]
+        if rest:
+            yield rest
+
+    def _pieces(self, size: int) -> Iterator[bytes]:
+        """Yield the unpacked file in UTF-8, in pieces that may end anywhere."""
+        utf8 = self.encoding.lower() in ("utf-8", "utf8")
+        with refusing(self.path), self._opened() as file:
+            with self._decoding():
+                decoder = codecs.getincrementaldecoder(self.encoding)()
+            unpacked = 0
+            while chunk := file.read(size):
+                unpacked += len(chunk)
+                if self.held + unpacked > self.most and isinstance(file, gzip.GzipFile):
+                    raise too_much(self.path, self.most)
+                with self._decoding():
+                    yield chunk if utf8 else decoder.decode(chunk).encode("utf-8", "replace")
+            with self._decoding():
+                yield b"" if utf8 else decoder.decode(b"", final=True).encode("utf-8", "replace")
+
     def _opened(self) -> IO[bytes]:
         """Open the file; a gzipped one is unpacked while it is read."""
         with self.path.open("rb") as file:
@@ -122,8 +161,14 @@ class TextFile:
 
     def _decoded(self, raw: bytes, where: str = "") -> str:
         """Decode bytes to text."""
-        try:
+        with self._decoding(where):
             return raw.decode(self.encoding)
+
+    @contextmanager
+    def _decoding(self, where: str = "") -> Iterator[None]:
+        """Turn the errors of a decoder into a RatingsError with advice."""
+        try:
+            yield
         except UnicodeError:
             right = _option("encoding", "'latin-1'", "latin-1")
             raise RatingsError(
@@ -132,6 +177,23 @@ class TextFile:
             ) from None
         except (LookupError, ValueError):
             raise RatingsError(f"{self.path}: there is no encoding {self.encoding!r:.60}") from None
+
+
+def _end_of_records(text: bytes, quoted: bool) -> int:
+    r"""Return the end of the last whole record: of a line, with an even number of quotes before.
+
+    >>> _end_of_records(b'1,"a"\n2,"b\n', quoted=True)
+    6
+    """
+    cut = text.rfind(b"\n") + 1
+    if not quoted or b'"' not in text:
+        return cut
+    odd = text.count(b'"', 0, cut) % 2
+    while cut and odd:
+        before = text.rfind(b"\n", 0, cut - 1) + 1
+        odd ^= text.count(b'"', before, cut) % 2
+        cut = before
+    return cut
 
 
 def records(name: Path, text: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:

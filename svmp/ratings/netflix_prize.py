@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
@@ -54,29 +55,77 @@ def read(files: list[TextFile], name: str) -> SourceColumns:
     )
 
 
-def _groups(files: list[TextFile]) -> Iterator[list[TextFile]]:
+def batches(files: list[TextFile], name: str, size: int) -> Iterator[SourceColumns]:
+    """Read files in batches of about a number of bytes."""
+    held = 0
+    for group in _groups(files, size):
+        first = 0
+        sharing = [replace(file, held=held) for file in group]
+        for source in _blocks(sharing, size):
+            held += 0 if files[0].is_plain else len(source)
+            frame = _parse(sharing, source)
+            where = partial(_place_after, group, first)
+            first += frame.height
+            columns = {role: frame[role] for role in ("user", "item", "rating", "time")}
+            yield SourceColumns(name, columns, where)
+
+
+def _blocks(files: list[TextFile], size: int) -> Iterator[bytes]:
+    """Yield the content of a group of files; each block begins with the header of a movie."""
+    if len(files) > 1:
+        yield _joined(files)
+        return
+    header = b""
+    for block in files[0].blocks(size):
+        yield header + block
+        header = _last_header(block) or header
+
+
+def _last_header(block: bytes) -> bytes:
+    r"""Return the last header of a movie's ratings, b"" if there is none.
+
+    >>> _last_header(b"1:\n7,3,2005-01-01\n2:\n8,3,2005-01-01\n")
+    b'2:\n'
+    """
+    end = len(block)
+    while (end := block.rfind(b":", 0, end)) >= 0:
+        first = block.rfind(b"\n", 0, end) + 1
+        last = block.find(b"\n", end)
+        line = block[first : last if last >= 0 else len(block)]
+        if b"," not in line.rstrip(b", \t\r") and line.rstrip(b", \t\r").endswith(b":"):
+            return line + b"\n"
+    return b""
+
+
+def _groups(files: list[TextFile], together: int = TOGETHER) -> Iterator[list[TextFile]]:
     """Group small files, which are read as one: the Prize has 17,770 of them."""
     group: list[TextFile] = []
     size = 0
     for file in files:
         with refusing(file.path):
-            size += file.path.stat().st_size
-        group.append(file)
-        if size > TOGETHER:
+            length = file.path.stat().st_size
+        if group and size + length > together:
             yield group
             group, size = [], 0
+        group.append(file)
+        size += length
     if group:
         yield group
 
 
 def _frame(files: list[TextFile]) -> tuple[pl.DataFrame, int]:
-    """Read a group of files, and return the rows and the number of bytes held in memory.
+    """Read a group of files, and return the rows and the number of bytes held in memory."""
+    plain = len(files) == 1 and files[0].is_plain
+    source: Path | bytes = files[0].path if plain else _joined(files)
+    return _parse(files, source), len(source) if isinstance(source, bytes) else 0
+
+
+def _parse(files: list[TextFile], source: Path | bytes) -> pl.DataFrame:
+    """Return the rows of a group of files, or of a block of one.
 
     Invalid numbers and dates stay strings, to be reported later with their line.
     """
     path = files[0].path
-    plain = len(files) == 1 and files[0].is_plain
-    source: Path | bytes = path if plain else _joined(files)
     try:
         frame = _read(path, source, FIELDS)
     except RatingsError:
@@ -97,8 +146,7 @@ def _frame(files: list[TextFile]) -> tuple[pl.DataFrame, int]:
     for better in (number, DATE):
         if all(frame.select(better.is_not_null().all()).row(0)):
             frame = frame.with_columns(better)
-    held = len(source) if isinstance(source, bytes) else 0
-    return frame.select("user", "item", "rating", "time"), held
+    return frame.select("user", "item", "rating", "time")
 
 
 def _joined(files: list[TextFile]) -> bytes:
@@ -139,6 +187,11 @@ def _place(files: list[TextFile], row: int) -> str:
     text = ((file.path, *line) for file in files for line in enumerate(file.lines(), 1))
     rows = (f"{path}, line {n}" for path, n, line in text if _is_row(line))
     return next(islice(rows, row, None), str(files[0].path))
+
+
+def _place_after(files: list[TextFile], first: int, row: int) -> str:
+    """Return the file and the line of a row of a block that begins with row `first`."""
+    return _place(files, first + row)
 
 
 def _is_row(line: str) -> bool:

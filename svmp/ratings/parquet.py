@@ -35,7 +35,7 @@ class SizeLimitError(FileError):
 def names(path: Path, most: int) -> list[str]:
     """Return the columns of a file, if its rows need at most `most` bytes."""
     with reading():
-        _check_file(path, most, ())
+        check_file(path, most, ())
         return list(pl.read_parquet_schema(path))
 
 
@@ -43,11 +43,11 @@ def read(path: Path, most: int, columns: Iterable[str] | None = None) -> pl.Data
     """Read columns of a file, by default all, if they unpack to at most `most` bytes."""
     wanted = None if columns is None else sorted(set(columns))
     with reading():
-        _check_file(path, most, wanted)
+        check_file(path, most, wanted)
         return pl.read_parquet(path, columns=wanted, glob=False)
 
 
-def _check_file(path: Path, most: int, wanted: Iterable[str] | None) -> None:
+def check_file(path: Path, most: int, wanted: Iterable[str] | None) -> None:
     """Check a file on disk."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as raw:
         check(raw, most, wanted)

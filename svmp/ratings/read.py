@@ -76,18 +76,11 @@ def read_ratings(
     if isinstance(source, Ratings):
         return source
     span = check_range(range)
-    if type(max_unpacked) is not int or max_unpacked < 1:
-        raise RatingsError(
-            f"{called('max_unpacked')} must be a number of bytes, not {max_unpacked!r:.60}"
-        )
+    check_options(max_unpacked, text_ids)
     try:
         from svmp.ratings.build import build_table
     except ImportError:  # pragma: no cover
         raise SvmpError('ratings are read with Polars: pip install "svmp[recommend]"') from None
-    if isinstance(text_ids, str) or not set(text_ids) <= {"user", "item"}:
-        raise RatingsError(
-            f"{called('text_ids')} must be a list of 'user' and 'item', not {text_ids!r:.60}"
-        )
     if not isinstance(source, str | os.PathLike):
         from svmp.ratings import memory
 
@@ -95,14 +88,14 @@ def read_ratings(
             found = memory.read(source, ColumnSelection(columns, events))
             return build_table(found, duplicates, span, text_ids)
     path = Path(source)
-    with refusing(path, (OSError, _polars_errors())), _files(path, max_unpacked) as paths:
+    with refusing(path, (OSError, _polars_errors())), files_at(path, max_unpacked) as paths:
         files = [TextFile(one, encoding, max_unpacked) for one in paths]
         found = _from_files(files, path, ColumnSelection(columns, events), header)
         return build_table(found, duplicates, span, text_ids)
 
 
 @contextmanager
-def _files(path: Path, most: int) -> Iterator[list[Path]]:
+def files_at(path: Path, most: int) -> Iterator[list[Path]]:
     """Return the files of a path: itself, or those in a folder or an archive."""
     from svmp.ratings import packed
 
@@ -138,6 +131,18 @@ def _polars_errors() -> type[Exception]:
     from polars.exceptions import PolarsError
 
     return PolarsError
+
+
+def check_options(max_unpacked: int, text_ids: Collection[str]) -> None:
+    """Raise unless these options of `read_ratings` are valid."""
+    if type(max_unpacked) is not int or max_unpacked < 1:
+        raise RatingsError(
+            f"{called('max_unpacked')} must be a number of bytes, not {max_unpacked!r:.60}"
+        )
+    if isinstance(text_ids, str) or not set(text_ids) <= {"user", "item"}:
+        raise RatingsError(
+            f"{called('text_ids')} must be a list of 'user' and 'item', not {text_ids!r:.60}"
+        )
 
 
 def check_range(span: Any) -> tuple[float, float] | None:

@@ -6,7 +6,8 @@ converted, or reported with its line.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -56,32 +57,72 @@ class Layout:
         return [row[place] for row in self.sample if place < len(row) and row[place]]
 
 
+@dataclass(frozen=True)
+class Plan:
+    """How to read a text file: its layout, and the position and type of each column by role."""
+
+    layout: Layout
+    roles: dict[str, int]
+    kinds: dict[str, pl.DataType]
+
+    def columns(self, source: Path | bytes, first: int | None = None) -> SourceColumns:
+        """Read the whole file, or lines of it without the header, which begin with row `first`."""
+        frame = self._frame(source, whole=first is None)
+        before = first or 0
+        path = self.layout.file.path
+
+        def where(row: int) -> str:
+            line = _line(self.layout, [*self.roles.values()], before + row)
+            return f"{path}, line {line}" if line else f"{path}, row {before + row + 1}"
+
+        return SourceColumns(str(path), {role: frame[role] for role in self.roles}, where)
+
+    def _frame(self, source: Path | bytes, whole: bool) -> pl.DataFrame:
+        layout, roles = self.layout, self.roles
+        here = layout if whole else replace(layout, header=False, skip=0)
+        try:
+            frame = _frame(here, source, roles, self.kinds)
+        except RatingsError:
+            try:
+                frame = _frame(here, source, roles, dict.fromkeys(roles, pl.String()))
+            except RatingsError as error:
+                raise _fault(layout, error) from None
+        bare = selectors.string().str.strip_chars()
+        frame = frame.with_columns(pl.when(bare != "").then(bare))
+        if frame.null_count().sum_horizontal().item():
+            frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
+        return frame
+
+
 def read(file: TextFile, choice: ColumnSelection, header: bool | None) -> SourceColumns:
     """Read the columns of a text file."""
-    layout, path = detect_layout(file, header), file.path
-    roles = choice.among(str(path), layout.names, layout.header)
+    return plan(file, choice, header).columns(file.path if file.is_plain else file.content())
+
+
+def batches(
+    file: TextFile, choice: ColumnSelection, header: bool | None, size: int
+) -> Iterator[SourceColumns]:
+    """Read the columns of a text file in batches of about `size` bytes."""
+    how = plan(file, choice, header)
+    first, skip = 0, how.layout.skip + how.layout.header
+    for block in file.blocks(size, quoted=len(how.layout.separator) == 1):
+        while skip and block:
+            block, skip = block.partition(b"\n")[2], skip - 1
+        if block.strip():
+            found = how.columns(block, first)
+            first += len(found.columns["user"])
+            yield found
+
+
+def plan(file: TextFile, choice: ColumnSelection, header: bool | None) -> Plan:
+    """Decide how to read a text file, from its first lines."""
+    layout = detect_layout(file, header)
+    roles = choice.among(str(file.path), layout.names, layout.header)
     by_position = choice.columns is None and not layout.header
     if by_position and "time" in roles and not times_of(layout.column(roles["time"])):
         del roles["time"]
     kinds = {role: kind_of(role, layout.column(place)) for role, place in roles.items()}
-    source: Path | bytes = path if file.is_plain else file.content()
-    try:
-        frame = _frame(layout, source, roles, kinds)
-    except RatingsError:
-        try:
-            frame = _frame(layout, source, roles, dict.fromkeys(roles, pl.String()))
-        except RatingsError as error:
-            raise _fault(layout, error) from None
-    bare = selectors.string().str.strip_chars()
-    frame = frame.with_columns(pl.when(bare != "").then(bare))
-    if frame.null_count().sum_horizontal().item():
-        frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
-
-    def where(row: int) -> str:
-        line = _line(layout, [*roles.values()], row)
-        return f"{path}, line {line}" if line else f"{path}, row {row + 1}"
-
-    return SourceColumns(str(path), {role: frame[role] for role in roles}, where)
+    return Plan(layout, roles, kinds)
 
 
 def detect_layout(file: TextFile, header: bool | None = None) -> Layout:

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import svmp.parts.parquet_files
 from svmp.cli import main
+from svmp.ratings import read_ratings
 from svmp.recommend import EventModel, RatingModel
 from tests.recommend.tools import drawn
 
@@ -238,3 +240,30 @@ def test_other_encodings_packed_files_and_ids_as_text(tmp_path: Path) -> None:
     assert len(answer("top", out, "--user", "José3", "-n", 2)) == 2
     assert len(answer("similar", out, "--item", 2**64, "-n", 2)) == 2
     assert answer("update", out, data, "--encoding", "latin-1")["items"] == 40
+
+
+def test_partition_writes_parts(ratings: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    about = answer("partition", ratings, out, "--parts", 3, "--memory", "500MB")
+    source = svmp.parts.parquet_files.parquet(out, by="user")
+    rows = [source.rows(part) for part in range(3)]
+    assert about["parts"] == len(source) == 3
+    assert about["ratings"] == sum(rows) == len(read_ratings(ratings))
+    assert about["ratings of the largest part"] == max(rows)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--memory", "much"], "--memory must be an amount of memory, as 4GB or 512MB, not 'much'"),
+        (["--by", "rating"], "--by must be 'user' or 'item', not 'rating'"),
+        (["--memory", "1KB", "--parts", 1], "with --memory, or use more --parts"),
+    ],
+)
+def test_errors_of_partition_name_flags(
+    ratings: Path, tmp_path: Path, flags: list[object], message: str
+) -> None:
+    done = run("partition", ratings, tmp_path / "out", *flags)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not (tmp_path / "out").exists()

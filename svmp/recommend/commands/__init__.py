@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from svmp.recommend.commands import ask, learn, serve
+from svmp.recommend.commands import ask, learn, partition, serve
 
 recommend = typer.Typer(
     help="Recommendations from a file of ratings, with honest uncertainty.",
@@ -15,4 +15,5 @@ for command in (learn.fit, learn.evaluate, ask.top, ask.similar):
     recommend.command()(command)
 recommend.command(name="fold-in")(ask.fold_in)
 recommend.command()(learn.update)
+recommend.command()(partition.partition)
 recommend.command()(serve.serve)
