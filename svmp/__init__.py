@@ -36,7 +36,9 @@ from svmp.network.expressions import data, diag, dot
 from svmp.network.model import Model
 from svmp.network.variable import Variable
 from svmp.parts.parts import Parts
+from svmp.parts.parquet_files import parquet
 from svmp.parts.sources import from_dask
+from svmp.parts.splitting import frames, split
 
 __version__ = "0.1.0"
 
@@ -79,5 +81,9 @@ __all__ = [
     "dot",
     "explain",
     "fit",
+    "frames",
+    "from_dask",
     "load",
+    "parquet",
+    "split",
 ]

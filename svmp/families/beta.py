@@ -69,6 +69,9 @@ class Beta(Family):
         # Draws of small shapes round to 0 or 1, where the statistics are infinite.
         return np.clip(rng.beta(alpha, beta, (size, *alpha.shape)), TINY, BELOW_ONE)
 
+    def as_evidence(self, natural: Array) -> Array:
+        return np.maximum(natural, 0.0)
+
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         """Add random pseudo-counts: about one each, more if the prior has more."""
         spread = np.sqrt(np.maximum(natural + 1, 1.0))

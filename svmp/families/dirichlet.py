@@ -74,6 +74,9 @@ class Dirichlet(Family):
         logs = np.log(rng.gamma(a + 1, size=shape)) - rng.exponential(size=shape) / a
         return np.asarray(np.maximum(softmax(logs, axis=-1), TINY))
 
+    def as_evidence(self, natural: Array) -> Array:
+        return np.maximum(natural, 0.0)
+
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         """Use pseudo-counts of one, or of the prior if larger, perturbed by about a tenth."""
         return np.maximum(natural + 1, 1.0) * rng.gamma(100.0, 0.01, natural.shape) - 1

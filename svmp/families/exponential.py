@@ -62,6 +62,9 @@ class Exponential(Family):
         mean = self.mean(natural)
         return rng.exponential(mean, (size, *mean.shape))
 
+    def as_evidence(self, natural: Array) -> Array:
+        return np.minimum(natural, 0.0)
+
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         """Perturb the mean by about a tenth."""
         return natural * np.exp(0.1 * rng.standard_normal(natural.shape))

@@ -94,6 +94,13 @@ class Family(Protocol):
         """Return a random starting point near this prior, different for each element."""
         ...
 
+    def as_evidence(self, natural: Array) -> Array:
+        """Return the nearest natural parameter that a sum of messages of rows can have.
+
+        Added to the natural parameter of any proper distribution, it leaves it proper.
+        """
+        return natural
+
     def at(self, elements: Any) -> Self:
         """Return the family of some elements of a plate, as their trials may differ."""
         return self

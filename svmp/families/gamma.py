@@ -66,6 +66,9 @@ class Gamma(Family):
         # Draws of a small shape underflow to 0, where the statistics are infinite.
         return np.maximum(rng.gamma(alpha, 1 / beta, (size, *alpha.shape)), TINY)
 
+    def as_evidence(self, natural: Array) -> Array:
+        return stack(np.minimum(natural[..., 0], 0.0), np.maximum(natural[..., 1], 0.0))
+
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         """Keep the shape and perturb the mean by about a tenth."""
         alpha, beta = self.standard(natural).values()

@@ -23,6 +23,9 @@ from svmp.families.matrix import (
 )
 from svmp.families.normal import LOG_2PI
 
+ROUNDING = 1e-13
+"""Relative size of eigenvalues that are 0 up to rounding."""
+
 
 @dataclass(frozen=True)
 class MvNormal(Family):
@@ -86,6 +89,15 @@ class MvNormal(Family):
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         mu, whitener, _ = self._factorised(natural)
         return mu + apply(np.swapaxes(whitener, -1, -2), rng.standard_normal((size, *mu.shape)))
+
+    def as_evidence(self, natural: Array) -> Array:
+        values, vectors = np.linalg.eigh(self._tau(natural))
+        sound = values[..., :1] >= 0
+        values = np.where(values > ROUNDING * values[..., -1:], values, 0.0)
+        white = apply(np.swapaxes(vectors, -1, -2), natural[..., : self.dimension])
+        linear = apply(vectors, np.where(values > 0, white, 0.0))
+        tau = vectors * values[..., None, :] @ np.swapaxes(vectors, -1, -2)
+        return np.where(sound, natural, join(linear, -0.5 * flat(tau)))
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         mu, tau = self.standard(natural).values()

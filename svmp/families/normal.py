@@ -70,6 +70,9 @@ class Normal(Family):
         mu, sd = self.mean(natural), np.sqrt(self.var(natural))
         return mu + sd * rng.standard_normal((size, *mu.shape))
 
+    def as_evidence(self, natural: Array) -> Array:
+        return np.where(natural[..., 1:] < 0, natural, 0.0)
+
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         mu, tau = self.standard(natural).values()
         spread = 0.3 * np.minimum(1.0, 1 / np.sqrt(tau))

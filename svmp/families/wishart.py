@@ -98,6 +98,12 @@ class Wishart(Family):
         x = root @ np.swapaxes(root, -1, -2)
         return 0.5 * (x + np.swapaxes(x, -1, -2))
 
+    def as_evidence(self, natural: Array) -> Array:
+        values, vectors = np.linalg.eigh(self._half(natural))
+        half = vectors * np.maximum(values, 0.0)[..., None, :] @ np.swapaxes(vectors, -1, -2)
+        found = join(-flat(half), np.maximum(natural[..., -1:], 0.0))
+        return np.where((values[..., :1] >= 0) & (natural[..., -1:] >= 0), natural, found)
+
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         """Keep the degrees of freedom and perturb the scale by about a tenth."""
         nu, V = self.standard(natural).values()

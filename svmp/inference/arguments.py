@@ -21,9 +21,14 @@ def check_model_and_method(model: Any, method: Any, steps: Any, watch: Any = Non
     Traceback (most recent call last):
     svmp.errors.ModelError: method must be an algorithm, as svmp.FullVB(), not the class FullVB
     """
+    check_model(model)
+    check_method_and_steps(method, steps, watch)
+
+
+def check_model(model: Any) -> None:
+    """Refuse anything but a model."""
     if not isinstance(model, Model):
         raise ModelError(f"model must be a svmp.Model, not {shown(model)}")
-    check_method_and_steps(method, steps, watch)
 
 
 def check_method_and_steps(method: Any, steps: Any, watch: Any = None) -> None:

@@ -20,6 +20,7 @@ from safetensors.numpy import save_file
 from svmp import families
 from svmp.errors import FileError
 from svmp.families.family import Family
+from svmp.inference import label_files
 from svmp.inference.posterior import Posterior
 from svmp.inference.run_record import RunRecord, Status
 from svmp.inference.schema import (
@@ -44,7 +45,8 @@ from svmp.inference.schema import (
 from svmp.inference.trace import Trace
 from svmp.writing import as_path, begins_as, check_place, written_beside
 
-FORMAT = 1
+FORMAT = 2
+"""2 has the dims of the hidden variables, with labels, and what `Fit.update` needs besides."""
 KEY, WHAT, SUFFIX = "svmp", "a fit", ".svmp"
 MOST_DIMS = 32
 MOST_EMPTY = 2**24
@@ -67,8 +69,14 @@ ABOUT = record(
         "bound_terms": dict_of(number()),
         "variables": dict_of(VARIABLE),
         "columns": trace_names,
+        "coords": label_files.COORDS,
+        "parents": dict_of(list_of(text)),
+        "forgetting": dict_of(number(0, 1)),
+        "forgetting_natural": dict_of(number()),
     }
 )
+LATER = ("coords", "parents", "forgetting", "forgetting_natural")
+"""Entries that files of format 1 do not have."""
 
 
 def write(fit: RunRecord, path: str | os.PathLike[str]) -> None:
@@ -83,6 +91,8 @@ def write(fit: RunRecord, path: str | os.PathLike[str]) -> None:
             tensors[f"trials/{name}"] = q.parameters["n"].ravel()
         family, length = type(q.family).__name__, _length(q)
         variables[name] = {"family": family, "length": length, "dims": q.dims, "plate": q.plate}
+    coords, labels = label_files.pack(fit.coords)
+    tensors |= labels
     about = {
         "format": FORMAT,
         "status": fit.status,
@@ -92,6 +102,10 @@ def write(fit: RunRecord, path: str | os.PathLike[str]) -> None:
         "bound_terms": {name: float(term) for name, term in fit.bound_terms.items()},
         "variables": variables,
         "columns": fit.trace.columns,
+        "coords": coords,
+        "parents": fit.parents,
+        "forgetting": fit.forgetting,
+        "forgetting_natural": fit.forgetting_natural,
     }
     try:
         with written_beside(target) as draft:
@@ -115,6 +129,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         about, tensors = read_tensors(as_path(path), KEY, "one that svmp saved")
         check_format(about, FORMAT, "a file that svmp saved")
+        if about["format"] == 1:
+            about = {**{key: {} for key in LATER}, **about}
         return _fields(ABOUT("description", about), tensors)
     except FileError as error:
         raise FileError(f"{path}: {error}") from None
@@ -125,14 +141,18 @@ def _fields(about: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
     found = trace_tensors(about["columns"], tensors)
     for name, of in about["variables"].items():
         found |= declared(name, prod(of["plate"]), kinds[name])
+    found |= label_files.declared(about["coords"], tensors)
     check_tensors(tensors, found)
+    label_files.check_sizes(about["variables"], about["coords"])
     trace = {column: tensors[f"trace/{column}"].tolist() for column in about["columns"]}
-    kept = ("status", "bound_terms", "iterations", "accesses", "seconds")
+    kept = ("status", "bound_terms", "iterations", "accesses", "seconds", *LATER[1:])
     posteriors = {}
     for name, of in about["variables"].items():
         plate, natural = tuple(of["plate"]), tensors[f"natural/{name}"]
         posteriors[name] = Posterior(name, tuple(of["dims"]), plate, kinds[name], natural)
-    return {**{k: about[k] for k in kept}, "trace": Trace(trace), "posteriors": posteriors}
+    coords = label_files.unpack(about["coords"], tensors)
+    fields = {"trace": Trace(trace), "posteriors": posteriors, "coords": coords}
+    return {**{k: about[k] for k in kept}, **fields}
 
 
 def _family(name: str, about: dict[str, Any], tensors: Tensors) -> Family:

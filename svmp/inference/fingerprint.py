@@ -18,7 +18,10 @@ from svmp.network.variable import Variable
 def describe(network: Network) -> dict[str, dict[str, str]]:
     """Return a description and a data fingerprint of each variable."""
     variables = (*network.hidden.values(), *network.observed.values())
-    return {v.name: describe_variable(v) for v in variables}
+    found = {v.name: describe_variable(v) for v in variables}
+    for name, learned in network.learned.items():
+        found[name]["earlier rows"] = fingerprint([learned])
+    return found
 
 
 def describe_variable(variable: Variable) -> dict[str, str]:

@@ -6,44 +6,24 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from svmp.errors import ConvergenceWarning, ModelError
-from svmp.inference.arguments import (
-    check_method_and_steps,
-    check_model_and_method,
-    check_numbers,
-    given_values,
-)
-from svmp.inference.checkpoint import Checkpoints
+from svmp.inference.arguments import check_model, check_model_and_method
 from svmp.inference.default import choose
-from svmp.inference.diagnosis import diagnose, safe_first_step
+from svmp.inference.execute import MAX_SWEEPS, execute
 from svmp.inference.methods import Method
 from svmp.inference.problem import Divided, OneTable, Problem
 from svmp.inference.program import Program
 from svmp.inference.program_summary import ProgramSummary
-from svmp.inference.progress import report_to
-from svmp.inference.recording import Recorder, Watch
+from svmp.inference.recording import Watch
 from svmp.inference.result import Fit
-from svmp.inference.resuming import Saved
-from svmp.inference.run import Run
-from svmp.inference.seeds import whole_seed
-from svmp.inference.start import Init, check_finite
-from svmp.inference.state import State
+from svmp.inference.start import Init
 from svmp.inference.steps import Steps, as_policy
-from svmp.inference.stopping import Budget, catch_interrupt
-from svmp.inference.updaters.linear_block import find_blocks
-from svmp.kernels.machine.threads import use_threads
-from svmp.network.beliefs import Beliefs
 from svmp.network.model import Model
 from svmp.network.network import Network
-from svmp.writing import as_path
-
-MAX_SWEEPS = 1000
-"""Default limit of sweeps."""
 
 
 def fit(
@@ -150,59 +130,30 @@ def fit(
     >>> fit.status, fit["rate"].alpha, fit["rate"].beta
     ('converged', array(17.), array(4.))
     """
-    if isinstance(model, Divided):
-        check_method_and_steps(method, steps, watch)
-    else:
-        declared = model.model if isinstance(model, Network) else model
-        check_model_and_method(declared, method, steps, watch)
-    check_numbers(seed, tol, bound_every, max_sweeps, max_accesses, max_seconds)
-    seed = whole_seed(seed)
-    place = None if checkpoint is None else as_path(checkpoint, "checkpoint")
-    keep = None if place is None else Checkpoints(place, every)
-    with _computing(threads, tell=progress is not False), problem_of(model, client) as problem:
-        network = problem.network
-        init = init.posteriors if isinstance(init, Fit) else init
-        policy = None if steps is None else as_policy(steps)
-        held = None if held_out is None else problem.held_out(held_out)
-        saved = None if resume is None else Saved.read(resume, problem, method, policy)
-        stored = given_values(init)
-        if saved is not None and resume is not None:
-            saved.check_held_out(held)
-            method, policy, stored = saved.method, saved.policy, set(saved.stored)
-            seed, tol, kernels = saved.seed, saved.tol, saved.kernels
-            keep = keep or Checkpoints(Path(resume), every)
-            same = keep.path.absolute() == Path(resume).absolute()
-            keep.spoilt = same and keep.path.absolute() != saved.path.absolute()
-        method, policy, persistent = problem.choose(method, policy)
-        persistent = persistent if saved is None else saved.persistent
-
-        def begin(program: Program) -> Beliefs:
-            return problem.start(program, init)
-
-        def probe() -> float | None:
-            with _computing(threads, tell=False):
-                return safe_first_step(run, begin)
-
-        budget = Budget(max_sweeps, max_accesses, max_seconds)
-        recorder = Recorder(budget, bound_every, held, watch, problem.estimator(method))
-        program = problem.program(method, policy, kernels, seed, stored)
-        run = Run(program, State(begin(program)), budget, tol, persistent, recorder)
-        check_finite(network, run.state.q, run.guard.rows)
-        if saved is not None:
-            saved.restore(run.state)
-            budget.began -= run.state.seconds
-        with catch_interrupt() as interrupt, report_to(progress, budget) as report:
-            run.observers = (report,) if keep is None else (report, keep)
-            status = run.go(interrupt)
-            if keep is not None and status != "diverged":
-                keep.write(run)  # before the last bound, which a longer run would not compute here
-            status = run.finish(status)
-        for name, term in run.state.measured.terms.items():
-            if not np.isfinite(term):
-                raise ModelError(f"the run made numbers too large to compute with: see '{name}'")
-        if status == "budget" and max_sweeps == MAX_SWEEPS and run.sweeps >= MAX_SWEEPS:
-            warnings.warn(unconverged(run), ConvergenceWarning, stacklevel=2)
-        return Fit.of(run, status, diagnose(run, probe) if status == "diverged" else None)
+    with problem_of(model, client) as problem:
+        found = execute(
+            problem,
+            method,
+            steps=steps,
+            seed=seed,
+            init=init.posteriors if isinstance(init, Fit) else init,
+            tol=tol,
+            max_sweeps=max_sweeps,
+            max_accesses=max_accesses,
+            max_seconds=max_seconds,
+            bound_every=bound_every,
+            held_out=held_out,
+            progress=progress,
+            watch=watch,
+            kernels=kernels,
+            threads=threads,
+            checkpoint=checkpoint,
+            every=every,
+            resume=resume,
+        )
+        if found.warning is not None:
+            warnings.warn(found.warning, ConvergenceWarning, stacklevel=2)
+        return Fit.of(found)
 
 
 @contextmanager
@@ -218,8 +169,8 @@ def problem_of(model: Model | Network | Divided, client: Any) -> Iterator[Proble
         raise ModelError(
             "client= is for rows in parts: divide the rows, as in svmp.Parts(declare, parts)"
         )
+    check_model(model.model if isinstance(model, Network) else model)
     network = model if isinstance(model, Network) else Network(model)
-    network.check()
     yield OneTable(network)
     if network is not model:
         network.derived.clear()  # sorted rows are not left to the garbage collector
@@ -259,24 +210,3 @@ def explain(
     policy = None if steps is None else as_policy(steps)
     method, policy, _ = choose(network, method, policy)
     return Program.of(network, method, kernels, policy=policy).explain()
-
-
-def unconverged(run: Run) -> str:
-    """Return the warning for a run that ends at the default limit before it converged."""
-    alone = not run.program.method.joint and find_blocks(run.program.network)
-    return (
-        f"the fit stopped at max_sweeps={MAX_SWEEPS} before it converged, so its means may be far "
-        f"from where they would end (its last sweep moved q by {run.state.window.moved:.2g} nats "
-        f"an element, and tol is {run.tol:g}); "
-        + ("leave out the method (the default solves linear terms together), " if alone else "")
-        + "centre and scale covariates, go on from this fit with init=fit, raise max_sweeps=, or "
-        "raise tol="
-    )
-
-
-@contextmanager
-def _computing(threads: int | None, tell: bool) -> Iterator[None]:
-    """Use a number of threads, and no NumPy warnings: overflows are detected and reported."""
-    quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
-    with quiet, use_threads(threads, tell=tell):
-        yield

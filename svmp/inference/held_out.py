@@ -60,7 +60,7 @@ class HeldOut:
         held = {name: held_out_of(network, name, given) for name, given in values.items()}
         model = copy.copy(network.model)
         model.variables = {**network.hidden, **held}
-        rows = Network(model)
+        rows = Network(model, network.learned)
         rows.locals = network.locals  # local or not is decided in training
         elements, own = {}, {}
         for local in network.locals:

@@ -38,15 +38,17 @@ class Problem(ABC):
     network: Network
     natural_only: Collection[str] = ()
 
+    def check(self) -> None:
+        """Refuse a network that cannot be fitted."""
+        self.network.check()
+
     @property
     @abstractmethod
     def description(self) -> dict[str, dict[str, str]]:
         """By variable, its density and a hash of its data, by which checkpoints are recognised."""
 
     @abstractmethod
-    def choose(
-        self, method: Method | None, policy: Policy | None
-    ) -> tuple[Method, Policy, bool]:
+    def choose(self, method: Method | None, policy: Policy | None) -> tuple[Method, Policy, bool]:
         """Return the algorithm, the steps, and whether to go on after a divergence."""
 
     @abstractmethod
@@ -78,9 +80,7 @@ class OneTable(Problem):
     def description(self) -> dict[str, dict[str, str]]:
         return describe(self.network)
 
-    def choose(
-        self, method: Method | None, policy: Policy | None
-    ) -> tuple[Method, Policy, bool]:
+    def choose(self, method: Method | None, policy: Policy | None) -> tuple[Method, Policy, bool]:
         method, policy, persistent = choose(self.network, method, policy)
         check_order(self.network, method.order)
         return method, policy, persistent

@@ -80,6 +80,8 @@ def implicit(setup: Setup, name: str) -> Offer:
         return setup.implicit[name]
     if name in setup.stored:
         return "it starts at given values, and so is stored"
+    if name in setup.network.learned:
+        return "earlier rows have taught something about it, and so it is stored"
     if not setup.method.shares_rows:
         return "elements draw rows of their own, so that its q is stored"
     return "no loops for what it chooses among: only topics and mixtures of Normals have them"
@@ -316,7 +318,9 @@ class Program:
 
         With unit steps those without hidden parents are there already.
         """
-        names = [n for n in self.network.hidden if not self.safe or self.network.present[n] is not None]
+        names = [
+            n for n in self.network.hidden if not self.safe or self.network.present[n] is not None
+        ]
         self.network.follow_parents(q, names)
 
     def optimise_locals(self, q: Beliefs) -> int:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+import warnings
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from svmp.errors import ConvergenceWarning
 from svmp.families.family import Array
-from svmp.inference import files
+from svmp.inference import files, updating
 from svmp.inference.diagnosis import Diagnosis
+from svmp.inference.execute import Outcome
 from svmp.inference.held_out import score
+from svmp.inference.methods import Method
 from svmp.inference.plot import plot
 from svmp.inference.posterior import Posterior, Posteriors
 from svmp.inference.program_summary import ProgramSummary
-from svmp.inference.run import Run
 from svmp.inference.run_record import RunRecord
 from svmp.inference.summary import summarise
+from svmp.inference.updating import Forget, parents_of
+from svmp.network.matching import hidden_coords
 from svmp.network.model import Model
 
 if TYPE_CHECKING:
@@ -43,6 +48,13 @@ class Fit(RunRecord):
         first access.
     iterations, accesses, seconds
         Cost of the run.
+    coords
+        Sizes or labels of the dims of the hidden variables.
+    parents
+        By hidden variable, the hidden variables that it depends on.
+    forgetting, forgetting_natural
+        After `update(..., forget="learn")`, by variable the share of what was learned that was
+        forgotten, 1 - E[k], and the natural parameter w of q(k) ~ exp(w k) on [0, 1].
     diagnosis
         Where and why a run diverged, and which first step would have been safe, which is determined
         on first access; None if the run did not diverge. It is not saved.
@@ -55,8 +67,9 @@ class Fit(RunRecord):
     program: ProgramSummary | None = None
 
     @classmethod
-    def of(cls, run: Run, status: str, diagnosis: Diagnosis | None = None) -> Fit:
+    def of(cls, outcome: Outcome) -> Fit:
         """Return the result of a run."""
+        run = outcome.run
         hidden, state, q = run.program.network.hidden, run.state, run.state.q
 
         def posterior(name: str, natural: Array) -> Posterior:
@@ -67,17 +80,21 @@ class Fit(RunRecord):
             return posterior(name, run.program.implicit_natural(q, name))
 
         stored = {name: posterior(name, q.natural[name]) for name in q.natural}
-        posteriors = Posteriors(list(hidden), stored, implicit) if len(stored) < len(hidden) else stored
+        posteriors = (
+            Posteriors(list(hidden), stored, implicit) if len(stored) < len(hidden) else stored
+        )
         return cls(
-            status,
+            outcome.status,
             state.measured.terms,
             state.trace,
             posteriors,
             state.iteration,
             int(state.accesses),
             run.budget.seconds,
-            diagnosis,
-            run.program.explain(),
+            coords=hidden_coords(run.program.network),
+            parents={name: parents_of(v) for name, v in hidden.items()},
+            diagnosis=outcome.diagnosis,
+            program=run.program.explain(),
         )
 
     def __getitem__(self, name: str) -> Posterior:
@@ -109,6 +126,69 @@ class Fit(RunRecord):
             The mean over held-out rows of what each would add to the bound, in nats.
         """
         return score(self.posteriors, model, values)
+
+    def update(
+        self,
+        model: Model,
+        method: Method | None = None,
+        *,
+        forget: Forget = 0.0,
+        new: Collection[str] = (),
+        **options: Any,
+    ) -> Fit:
+        """Return the fit after new rows; what was learned is their prior, and no old row is read.
+
+        With one hidden variable this is Bayes' rule: the result is that of one fit to all rows. In
+        other networks it is the same approximation as q itself: what earlier rows have said to a
+        variable stays as it was when they were read.
+
+        Parameters
+        ----------
+        model
+            The same network, declared for the new rows only. Elements along a dim with labels in
+            `coords` are the same as earlier ones if their labels are, and new labels are added:
+            new users, new items, new words of a Dirichlet. Without labels, elements along the rows
+            of an observed table are new, and all others the same by position.
+        method
+            As for `svmp.fit`.
+        forget
+            Share of what was learned to forget, at least 0 and less than 1; or "learn", which
+            learns a share for each variable: see `forgetting`.
+        new
+            Dims without labels whose elements are all new, as the documents of today.
+        options
+            Other options of `svmp.fit`.
+
+        Returns
+        -------
+        Fit
+            Posteriors of all elements: the earlier ones first, in their order, then new ones; those
+            that the model does not declare keep their q. Of variables along new rows, only those of
+            the new rows. The bound and the trace are those of the new rows.
+
+        >>> import svmp
+        >>> def counts(observed):
+        ...     with svmp.Model() as model:
+        ...         rate = svmp.Gamma("rate", alpha=2, beta=1)
+        ...         svmp.Poisson("count", mu=rate, observed=observed)
+        ...     return model
+        >>> fit = svmp.fit(counts([3, 4])).update(counts([8]))
+        >>> fit["rate"].alpha, fit["rate"].beta
+        (array(17.), array(4.))
+        """
+        found = updating.update(self, model, forget, new, {"method": method, **options})
+        if found.outcome.warning is not None:
+            warnings.warn(found.outcome.warning, ConvergenceWarning, stacklevel=2)
+        rows = Fit.of(found.outcome)
+        return replace(
+            rows,
+            posteriors=Posteriors(
+                list(rows.posteriors), found.posteriors, lambda name: rows.posteriors[name]
+            ),
+            coords=found.coords,
+            forgetting=found.forgetting,
+            forgetting_natural=found.natural,
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit to one safetensors file, atomically."""

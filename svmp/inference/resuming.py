@@ -184,12 +184,12 @@ def check_model(then: dict[str, dict[str, str]], now: dict[str, dict[str, str]])
         if name not in now or name not in then:
             place = "the checkpoint" if name not in now else "the model"
             raise MismatchError(f"only {place} has a variable '{name:.60}'")
-        for aspect, value in now[name].items():
-            was = then[name].get(aspect)
+        for aspect in {**now[name], **then[name]}:
+            was, value = then[name].get(aspect), now[name].get(aspect)
             if was != value:
                 raise MismatchError(
                     f"{aspect} of '{name:.60}' differs: {was!s:.200} in the checkpoint, "
-                    f"{value:.200} in the model"
+                    f"{value!s:.200} in the model"
                 )
 
 

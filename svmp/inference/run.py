@@ -169,7 +169,9 @@ class Run:
             state.q = state.safety.sound.copy()
             self.program.follow_parents(state.q)
             self.recorder.measure(self.program, state)
-        self.program.follow_parents(state.q)  # again: measuring optimised the variables of all groups
+        self.program.follow_parents(
+            state.q
+        )  # again: measuring optimised the variables of all groups
         return status
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from svmp.inference.posterior import Posterior
 from svmp.inference.trace import Trace
+from svmp.network.matching import Extent
 
 Status = Literal["converged", "budget", "diverged", "interrupted"]
 
@@ -23,6 +24,10 @@ class RunRecord:
     iterations: int
     accesses: int
     seconds: float
+    coords: dict[str, Extent] = field(default_factory=dict)
+    parents: dict[str, list[str]] = field(default_factory=dict)
+    forgetting: dict[str, float] = field(default_factory=dict)
+    forgetting_natural: dict[str, float] = field(default_factory=dict)
 
     @property
     def bound(self) -> float:

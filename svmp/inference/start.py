@@ -52,7 +52,7 @@ def start(
         if isinstance(value, Posterior):
             natural = from_posterior(variable, value)
         else:
-            prior = np.array(variable.conditional.to_children(q))
+            prior = np.array(network.priors(q, name))
             check_domain(variable, np.arange(variable.size), prior)
             family, rng = variable.family, np.random.default_rng([seed, index])
             whole = isinstance(value, Mapping) and set(value) == set(family.parameters)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from svmp.errors import ModelError
-from svmp.families.family import Array
+from svmp.families.family import Array, dot
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK
 from svmp.network.declaration import Declaration
@@ -61,6 +61,13 @@ class Network:
         By variable, the rows of its table that count, or None for all. Missing rows do not count,
         nor do barren elements (hidden ones without observed descendants), on which the evidence
         does not depend: they send no messages to their parents and are not in the bound.
+    learned
+        By variable, what earlier rows have taught, as natural parameters of (elements, size): they
+        are added to the message of the parents, so that earlier rows need not be read again. An
+        element that has some is not barren.
+    baseline
+        By variable, its term in the bound before any new row, which is subtracted: the bound is
+        then that of the new rows given the earlier ones.
     derived
         Cache for what inference derives from this network, such as sorted rows, for the next run on
         it. The network itself does not use it.
@@ -74,11 +81,15 @@ class Network:
     def __init__(
         self,
         model: Declaration,
+        learned: Mapping[str, Array] | None = None,
+        *,
         elsewhere: Collection[str] = (),
         remote: Mapping[str, Ints] | None = None,
     ) -> None:
         variables = list(model.variables.values())
         self.model = model
+        self.learned = dict(learned or {})
+        self.baseline: dict[str, float] = {}
         self.elsewhere = frozenset(elsewhere)
         self.remote = dict(remote or {})
         self.derived: dict[Any, Any] = {}
@@ -106,13 +117,16 @@ class Network:
             self.present[name] = self._reached(variable) if variable.hidden else variable.present
 
     def _reached(self, variable: Variable) -> Ints | None:
-        """Return the elements with observed descendants, or None if all have some.
+        """Return the elements with observed descendants, now or earlier, or None if all have some.
 
         For variables without hidden parents it makes no difference, and None is returned.
         """
         if not any(parent.hidden for parent in variable.conditional.parents()):
             return None
+        learned = self.learned.get(variable.name)
         reached = self._remote(variable.name) > 0
+        if learned is not None:
+            reached |= (learned != 0).any(axis=1)
         for edge in self.edges[variable.name]:
             edge.mark(reached)
             if reached.all():
@@ -272,8 +286,14 @@ class Network:
         ]
 
     def prior(self, q: Beliefs, name: str, elements: Ints) -> Array:
-        """Return the message of an element's parents: eta_i in the paper."""
-        return self.hidden[name].conditional.to_child(q, elements)
+        """Return the message of an element's parents, and of earlier rows: eta_i in the paper."""
+        prior = self.hidden[name].conditional.to_child(q, elements)
+        return prior + self.learned[name][elements] if name in self.learned else prior
+
+    def priors(self, q: Beliefs, name: str) -> Array:
+        """Return `prior` of all elements."""
+        prior = self.hidden[name].conditional.to_children(q)
+        return prior + self.learned[name] if name in self.learned else prior
 
     def remember_means(self, q: Beliefs, but: Collection[str] = ()) -> None:
         """Compute E[mu] of every row once, for an iteration that reads all rows.
@@ -319,8 +339,14 @@ class Network:
         if variable.conditional.pools:
             free = sum(float(p.sum()) for p in self._entropies(q, variable))
             absent = complement(self.present[name], variable.size)
-            return variable.conditional.pooled_density(q, absent) + free
+            density = variable.conditional.pooled_density(q, absent)
+            return density + free + self.learned_term(q, name)
         return float(sum(p.sum() for p in self._parts(q, variable, self.rows(variable))))
+
+    def learned_term(self, q: Beliefs, name: str) -> float:
+        """Return what earlier rows add to a variable's term: learned . E[phi(x)] - baseline."""
+        learned, baseline = self.learned.get(name), self.baseline.get(name, 0.0)
+        return -baseline if learned is None else float(np.vdot(learned, q.moments[name])) - baseline
 
     def terms(self, q: Beliefs, name: str, rows: Ints) -> Array:
         """Return the terms of some rows of a variable in the bound."""
@@ -344,4 +370,9 @@ class Network:
             if variable.observed is not None:
                 yield density + family.log_base(variable.observed[part])
             else:
-                yield density + family.free_entropy(q.natural_at(variable.name, part))
+                free = family.free_entropy(q.natural_at(variable.name, part))
+                if variable.name in self.learned:
+                    free = free + dot(self.learned[variable.name][part], q.at(variable.name, part))
+                if variable.name in self.baseline:
+                    free = free - self.baseline[variable.name] / len(self.rows(variable))
+                yield density + free

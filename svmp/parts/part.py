@@ -103,7 +103,7 @@ class Part:
         for index, name in enumerate(self.network.hidden):
             if name in self.stored():
                 variable = self.network.hidden[name]
-                prior = np.array(variable.conditional.to_children(q))
+                prior = np.array(self.network.priors(q, name))
                 natural = variable.family.start(prior, np.random.default_rng([seed, index]))
                 found[name] = q.natural[name] = natural
                 q.moments[name] = variable.family.moments(natural)

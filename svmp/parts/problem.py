@@ -76,6 +76,9 @@ class PartsProblem(Problem):
         """The own variables."""
         return self.context.sharing.own
 
+    def check(self) -> None:
+        """Do nothing: parts were checked when they were described."""
+
     @property
     def description(self) -> dict[str, dict[str, str]]:
         return {**describe(self.network), "parts": dict(self.fingerprint)}
@@ -156,9 +159,7 @@ class PartsProblem(Problem):
         own = context.sharing.own
         check_order(part.network, method.order)
         kept = tuple(part.stored()) if context.keeps else ()
-        space = Workspace(
-            context, self.executor, self.sizes, self.shapes, kept, self.groups
-        )
+        space = Workspace(context, self.executor, self.sizes, self.shapes, kept, self.groups)
         within = Program.of(
             self.network, part_method(method), False, policy=policy, seed=seed, apart=own
         )

@@ -136,7 +136,7 @@ class VisitUpdater(Updater):
         """Return the messages to a shared variable from all but the rows of parts."""
         network = self.shared.network
         if not network.edges[name] and elements is None:
-            return network.hidden[name].conditional.to_children(q)
+            return network.priors(q, name)
         some = np.arange(network.hidden[name].size) if elements is None else elements
         within, _ = self.shared.setup.plain(name).message_sum(q, AllRows(network), some)
         return network.prior(q, name, some) + within
@@ -213,8 +213,12 @@ class PartsProgram(Program):
 
     def optimise_locals(self, q: Beliefs) -> int:
         """Update the own variables of all parts; return the number of rows read."""
-        own = [name for updater in self.updaters if isinstance(updater, VisitUpdater)
-               for name in updater.visit.own]
+        own = [
+            name
+            for updater in self.updaters
+            if isinstance(updater, VisitUpdater)
+            for name in updater.visit.own
+        ]
         everything = np.arange(len(self.space.sizes))
         return self.space.visit(q, everything, Visit(own=own)).accesses
 

@@ -66,7 +66,7 @@ def declare_all(
     """
     coords: dict[str, Any] = dict(model.coords.sizes) | {
         dim: labels if isinstance(labels, int) else list(labels)
-        for dim, labels in sharing.labels.items()
+        for dim, labels in (sharing.divided | sharing.labels).items()
     }
     grown = {dim for dim, labels in sharing.labels.items() if size(labels) != model.sizes[dim]}
     found = Declaration(coords)

@@ -155,12 +155,15 @@ class Sharing:
     places
         By part and dim of a shared variable, the place of each of the part's labels in `labels`;
         dims that have the same labels in the same order are left out.
+    divided
+        By other dim of an own variable the labels of all parts, one after the other, or their sum.
     """
 
     own: tuple[str, ...]
     shared: tuple[str, ...]
     labels: dict[str, Labels]
     places: tuple[dict[str, Ints], ...]
+    divided: dict[str, Labels]
 
     @classmethod
     def of(
@@ -196,12 +199,23 @@ class Sharing:
                 "from each other; fit each part by itself"
             )
         dims = list(dict.fromkeys(d for name in shared_names for d in first.hidden[name].dims))
-        check_disjoint(parts, {d for n in found for d in first.hidden[n].dims} - set(dims))
+        others = dict.fromkeys(d for n in found for d in first.hidden[n].dims if d not in dims)
+        check_disjoint(parts, others)
+        divided = {dim: _joined([part.labels[dim] for part in parts]) for dim in others}
         labels: dict[str, Labels] = {}
         places: list[dict[str, Ints]] = [{} for _ in parts]
         for dim in dims:
             labels[dim] = _united(parts, dim, places)
-        return cls(tuple(n for n in first.hidden if n in found), shared_names, labels, tuple(places))
+        own_names = tuple(n for n in first.hidden if n in found)
+        return cls(own_names, shared_names, labels, tuple(places), divided)
+
+
+def _joined(every: Sequence[Labels]) -> Labels:
+    """Return the labels of all parts, one part after the other."""
+    arrays = [labels for labels in every if not isinstance(labels, int)]
+    if len(arrays) < len(every):
+        return sum(labels if isinstance(labels, int) else len(labels) for labels in every)
+    return as_labels([label for labels in arrays for label in labels.tolist()])
 
 
 def check_alike(parts: Sequence[PartDims]) -> None:

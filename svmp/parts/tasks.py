@@ -164,9 +164,7 @@ def no_children(visit: Visit, shared: SharedQ) -> dict[str, Ints]:
     return {name: np.zeros(len(shared.natural[name]), dtype=np.int64) for name in names}
 
 
-def noted(
-    found: Visited, part: Part, number: int, q: Beliefs, read: int, kept: bool
-) -> Visited:
+def noted(found: Visited, part: Part, number: int, q: Beliefs, read: int, kept: bool) -> Visited:
     """Add what was found in one part, but for its sums."""
     for name, total in found.children.items():
         places, counts = part.places[name], part.network.child_counts[name]

@@ -21,7 +21,7 @@ from svmp.ratings.columns import Columns
 from svmp.ratings.table import Duplicates
 from svmp.recommend.estimator import check_choice, check_number, check_whole
 from svmp.recommend.event_state import EventSettings, EventState, event_times
-from svmp.recommend.factor_model import FactorModel, Person
+from svmp.recommend.factor_model import Person
 from svmp.recommend.files import Arrays, need
 from svmp.recommend.fold import Array, Explanation
 from svmp.recommend.fold_events import fold_in_events
@@ -32,6 +32,7 @@ from svmp.recommend.population import Population
 from svmp.recommend.probability import interval, moments, probability
 from svmp.recommend.schema import ArraySpec
 from svmp.recommend.side import EntityTable, Floats, Keys, Side, score, score_all, variance_all
+from svmp.recommend.streaming import StreamingModel
 from svmp.recommend.top import Explore, scorer, shown
 
 LARGEST = 1e9
@@ -46,7 +47,7 @@ CERTAIN = 1e-9
 consider."""
 
 
-class EventModel(FactorModel):
+class EventModel(StreamingModel):
     """Events as a random graph: an item that was considered is taken with probability 1/(1+e^-z).
 
     z = u_user . v_item + b_item - log(ratio), with Normal terms. If a user did not take an item,

@@ -89,21 +89,38 @@ def _prior(size: int, factors: int, covariance: Covariance, share: float) -> Nor
 
 
 def continued(ratings: Ratings, users: Side, items: Side, precision: Any) -> Model:
-    """Declare the network of more ratings, with the q of the earlier ones as its prior.
+    """Declare the network of more ratings, with a prior for each user and each item.
 
     The precision of the noise is given, for all ratings or for each.
     """
-    priors = {"a": users.bias_prior(), "b": items.bias_prior()}
-    if users.factors:
-        priors |= {"u": users.factor_prior(), "v": items.factor_prior()}
     return matrix_factorization(
         pairs_of(ratings),
         ratings.rating,
         users.factors,
-        priors=priors,
+        priors=priors_of(users, items),
         covariance="full" if users.full else "diagonal",
         noise=precision,
     )
+
+
+def priors_of(users: Side, items: Side) -> dict[str, NormalPrior]:
+    """Return q of users and items as priors."""
+    priors = {"a": users.bias_prior(), "b": items.bias_prior()}
+    if users.factors:
+        priors |= {"u": users.factor_prior(), "v": items.factor_prior()}
+    return priors
+
+
+def posteriors_of(model: Model, users: Side, items: Side) -> dict[str, Posterior]:
+    """Return the posteriors of the users and items of a network."""
+    found = {}
+    for name, q in priors_of(users, items).items():
+        variable = model[name]
+        natural = variable.family.natural(mu=np.float64(q.mean), tau=np.float64(q.precision))
+        natural = natural.reshape(variable.size, variable.family.size)
+        shape = variable.plate.shape
+        found[name] = Posterior(name, variable.dims, shape, variable.family, natural)
+    return found
 
 
 def sides(q: Mapping[str, Posterior]) -> tuple[Side, Side]:

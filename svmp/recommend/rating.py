@@ -19,7 +19,7 @@ from svmp.ratings.columns import Columns
 from svmp.ratings.read import check_range
 from svmp.ratings.table import Duplicates
 from svmp.recommend.estimator import check_choice, check_number, check_whole
-from svmp.recommend.factor_model import FactorModel, Person
+from svmp.recommend.factor_model import Person
 from svmp.recommend.files import Arrays, need
 from svmp.recommend.fold import Array, UserPosterior
 from svmp.recommend.history import History
@@ -28,13 +28,14 @@ from svmp.recommend.network import Noise
 from svmp.recommend.schema import LARGE, SMALL, ArraySpec, number
 from svmp.recommend.side import EntityTable, Floats, Keys, Side, score
 from svmp.recommend.spread import GRID, Spread
+from svmp.recommend.streaming import StreamingModel
 from svmp.recommend.update import RatingState, update_ratings
 
 HELD_OUT = 20_000
 """Maximum number of held-out ratings."""
 
 
-class RatingModel(FactorModel):
+class RatingModel(StreamingModel):
     """Ratings as r = mean + a_user + b_item + u_user . v_item + noise, with Normal terms.
 
     The precisions of the noise, the biases and the factors are learned; there is nothing to tune.

@@ -1,6 +1,7 @@
 """Update a fitted model with more ratings: its posterior is the prior of the new rows.
 
-Only the new rows are read, and only their users and items change.
+Only the new rows are read, and only their users and items change: `Fit.update` with the noise
+given.
 
 If a pair is rated again, q already contains its first rating. Both ratings have the same precision
 tau, so replacing one message by the other leaves tau E[x] (new - old). A row with a fraction of tau
@@ -16,13 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.inference.fit import fit
+from svmp.inference import updating
 from svmp.inference.methods import FullVB
+from svmp.inference.run_record import RunRecord
+from svmp.inference.trace import Trace
 from svmp.ratings import Ratings
 from svmp.ratings.table import Ids, keys_of
 from svmp.recommend.history import History
 from svmp.recommend.learn import CUT
-from svmp.recommend.network import continued, sides
+from svmp.recommend.network import continued, posteriors_of, sides
 from svmp.recommend.side import EntityTable, Keys, Side, score
 
 SWEEPS = 3
@@ -84,26 +87,29 @@ def update_ratings(
     precision[again] *= AGAIN
     rows = Ratings(u.astype(np.int32), i.astype(np.int32), centred, some_users, some_items)
     before = users.side.at(some_users), items.side.at(some_items)
-    network = continued(rows, *before, precision)
+    anyone = known[0].prior.at(np.zeros(len(some_users), np.int64))
+    anything = known[1].prior.at(np.zeros(len(some_items), np.int64))
+    network = continued(rows, anyone, anything, precision)
     rng = np.random.default_rng([seed, len(history.item)])
     start = {
         **_start("a", "u", before[0], some_users >= len(known[0]), rng),
         **_start("b", "v", before[1], some_items >= len(known[1]), rng),
     }
-    q = fit(
-        network,
-        FullVB(),
-        init=start,
-        seed=seed,
-        max_sweeps=SWEEPS,
-        bound_every=SWEEPS,
-        tol=0,
-        threads=threads,
-        progress=progress,
-    )
-    if q.status == "interrupted":
+    earlier = RunRecord("converged", {}, Trace(), posteriors_of(network, *before), 0, 0, 0.0)
+    options = {
+        "method": FullVB(),
+        "init": start,
+        "seed": seed,
+        "max_sweeps": SWEEPS,
+        "bound_every": SWEEPS,
+        "tol": 0,
+        "threads": threads,
+        "progress": progress,
+    }
+    found = updating.update(earlier, network, 0.0, (), options)
+    if found.outcome.status == "interrupted":
         raise KeyboardInterrupt
-    after = sides(q.posteriors)
+    after = sides(found.posteriors)
     return RatingState(
         replaced(users, some_users, after[0]), replaced(items, some_items, after[1]), history, noise
     )

@@ -15,8 +15,8 @@ from .conftest import FOLDER, load
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("[0-9][0-9]_*.py"))
 
 
-def test_there_are_eleven_scripts():
-    assert [stem[:2] for stem in SCRIPTS] == [f"{i:02}" for i in range(1, 12)]
+def test_there_are_twelve_scripts():
+    assert [stem[:2] for stem in SCRIPTS] == [f"{i:02}" for i in range(1, 13)]
 
 
 @pytest.mark.parametrize("stem", SCRIPTS)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.inference import fit as fitting
+from svmp.inference import execute
 
 
 @pytest.fixture(autouse=True)
 def _few_sweeps(monkeypatch):
     """Set the default limit to 20 sweeps."""
-    monkeypatch.setattr(fitting, "MAX_SWEEPS", 20)
+    monkeypatch.setattr(execute, "MAX_SWEEPS", 20)
     monkeypatch.setitem(svmp.fit.__kwdefaults__, "max_sweeps", 20)
 
 

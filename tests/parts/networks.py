@@ -88,9 +88,7 @@ def mixture() -> Case:
             z = svmp.Categorical("z", p=w, dims="row")
             mu = svmp.Normal("mu", mu=0, tau=0.01, dims="component")
             tau = svmp.Gamma("tau", alpha=1, beta=1, dims="component")
-            svmp.Mixture(
-                "y", z, svmp.Normal.dist(mu=mu, tau=tau), dims="row", observed=part["y"]
-            )
+            svmp.Mixture("y", z, svmp.Normal.dist(mu=mu, tau=tau), dims="row", observed=part["y"])
         return model
 
     parts = cut(rows, np.repeat([0, 1, 2, 3], [100, 50, 50, 100]))
@@ -133,7 +131,9 @@ def factorization(biases: bool = False, factors: int = 3) -> Case:
     }
     own = ("u", "a") if biases else ("u",)
     order = ("u", "a", "v", "b", "tau", "spread") if biases else ("u", "v")
-    return Case(declare, parts, joined(parts), own, order, init | ({"a": np.zeros(users)} if biases else {}))
+    return Case(
+        declare, parts, joined(parts), own, order, init | ({"a": np.zeros(users)} if biases else {})
+    )
 
 
 def topics() -> Case:
@@ -152,9 +152,7 @@ def topics() -> Case:
             theta = svmp.Dirichlet("theta", a=0.5, dims=("doc", "topic"))
             phi = svmp.Dirichlet("phi", a=0.1, dims=("topic", "word"))
             z = svmp.Categorical("z", p=theta[key], dims="token")
-            svmp.Mixture(
-                "w", z, svmp.Categorical.dist(p=phi), dims="token", observed=part["word"]
-            )
+            svmp.Mixture("w", z, svmp.Categorical.dist(p=phi), dims="token", observed=part["word"])
         return model
 
     parts = cut(rows, np.minimum(doc // 9, 3))
@@ -195,8 +193,9 @@ def regression() -> Case:
             intercept = svmp.Normal("intercept", mu=0, tau=0.01)
             tau = svmp.Gamma("tau", alpha=1, beta=1)
             x = svmp.data(part["x"], dims=("row", "predictor"))
-            svmp.Normal("y", mu=intercept + svmp.dot(x, beta), tau=tau, dims="row",
-                        observed=part["y"])
+            svmp.Normal(
+                "y", mu=intercept + svmp.dot(x, beta), tau=tau, dims="row", observed=part["y"]
+            )
         return model
 
     parts = cut(rows, np.repeat([0, 1, 2], [50, 40, 30]))
@@ -208,8 +207,12 @@ def football() -> Case:
     league = np.repeat(np.arange(3), 60)
     home = rng.integers(6, size=180) + 6 * league
     away = rng.integers(6, size=180) + 6 * league
-    rows = {"home": home, "away": away, "league": league,
-            "margin": rng.normal(size=18)[home] - rng.normal(size=18)[away] + rng.normal(size=180)}
+    rows = {
+        "home": home,
+        "away": away,
+        "league": league,
+        "margin": rng.normal(size=18)[home] - rng.normal(size=18)[away] + rng.normal(size=180),
+    }
 
     def declare(part: Any) -> svmp.Model:
         teams, key = codes(np.concatenate([part["home"], part["away"]]))
@@ -219,14 +222,24 @@ def football() -> Case:
             strength = svmp.Normal("strength", mu=0, tau=spread, dims="team")
             advantage = svmp.Normal("advantage", mu=0, tau=1)
             tau = svmp.Gamma("tau", alpha=1, beta=1)
-            svmp.Normal("margin", mu=advantage + strength[at] - strength[guest], tau=tau,
-                        dims="match", observed=part["margin"])
+            svmp.Normal(
+                "margin",
+                mu=advantage + strength[at] - strength[guest],
+                tau=tau,
+                dims="match",
+                observed=part["margin"],
+            )
         return model
 
     parts = cut(rows, league)
-    return Case(declare, parts, joined(parts), ("strength",),
-                ("strength", "advantage", "spread", "tau"),
-                {"strength": np.linspace(-1, 1, 18)})
+    return Case(
+        declare,
+        parts,
+        joined(parts),
+        ("strength",),
+        ("strength", "advantage", "spread", "tau"),
+        {"strength": np.linspace(-1, 1, 18)},
+    )
 
 
 CASES: dict[str, Callable[[], Case]] = {

@@ -261,3 +261,11 @@ def test_counts_of_new_items_are_repeated_events() -> None:
     assert model.learned_[model.items_.keys(500)].tolist() == [6]
     model.update(([1], [500], [1]))
     assert model.learned_[model.items_.keys(500)].tolist() == [8]
+
+
+def test_partial_fit_fits_first_and_updates_later() -> None:
+    log = drawn(100, 80, 2000, seed=7)
+    late = np.arange(len(log.user)) % 10 == 0
+    one = EventModel(2, **QUIET).partial_fit(log.at(~late)).partial_fit(log.at(late))
+    other = EventModel(2, **QUIET).fit(log.at(~late)).update(log.at(late))
+    assert np.array_equal(one.items_.side.mean, other.items_.side.mean)

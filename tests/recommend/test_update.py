@@ -119,3 +119,20 @@ def test_invalid_update_is_refused_and_changes_nothing() -> None:
     with pytest.raises(svmp.RatingsError, match="whole numbers"):
         model.update((["ann"], [0], [3.0]))
     assert model.users_ is before
+
+
+def test_partial_fit_fits_first_and_updates_later() -> None:
+    whole = drawn(5)
+    late = np.arange(len(whole.user)) % 10 == 0
+    one = (
+        RatingModel(2, **QUIET)
+        .partial_fit(whole.take(np.flatnonzero(~late)))
+        .partial_fit(whole.take(np.flatnonzero(late)))
+    )
+    other = (
+        RatingModel(2, **QUIET)
+        .fit(whole.take(np.flatnonzero(~late)))
+        .update(whole.take(np.flatnonzero(late)))
+    )
+    assert np.array_equal(one.users_.side.mean, other.users_.side.mean)
+    assert np.array_equal(one.history_.rating, other.history_.rating)

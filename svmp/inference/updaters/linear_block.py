@@ -366,14 +366,19 @@ def solve_means(block: LinearBlock, q: Beliefs, draw: Draw) -> tuple[Array, Arra
 
 
 def prior_of_vectors(block: LinearBlock, q: Beliefs) -> tuple[Array, Array, Array]:
-    """Return the current means, and the contributions of the priors of MvNormals to g and A."""
+    """Return the current means, and the contributions of the priors of MvNormals to g and A.
+
+    The priors of Normals are rows of their own tables, but not what earlier rows taught.
+    """
     means, gradient = np.zeros(block.size), np.zeros(block.size)
     precision = np.zeros((block.size, block.size))
     for variable in block.variables:
         size, places = dimension(variable), block.places(variable)
         means[places] = q.moments[variable.name][:, :size]
+        prior = block.network.learned.get(variable.name)
         if size > 1:
-            prior = block.network.prior(q, variable.name, np.arange(variable.size))
+            prior = block.network.priors(q, variable.name)
+        if prior is not None:
             own = -2 * prior[:, size:].reshape(-1, size, size)
             gradient[places] = prior[:, :size] - np.einsum("eij,ej->ei", own, means[places])
             precision[places[:, :, None], places[:, None, :]] = own

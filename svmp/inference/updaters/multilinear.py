@@ -105,10 +105,11 @@ class MultilinearUpdater(SummingUpdater):
         """Return eta_i of each element of each key, or of one key if all keys have the same."""
         variable = self.network.hidden[self.name]
         within = set(variable.plate.labels[-1:]) if width > 1 else set()
-        if set(variable.conditional.kinds.grid.labels) <= within:
+        alike = set(variable.conditional.kinds.grid.labels) <= within
+        if alike and self.name not in self.network.learned:
             return variable.conditional.to_first(q, width)
         if len(first) * width == variable.size:
-            return variable.conditional.to_children(q)
+            return self.network.priors(q, self.name)
         return self.network.prior(q, self.name, (first[:, None] + np.arange(width)).ravel())
 
     def bound_term(self, q: Beliefs) -> dict[str, float]:

@@ -75,7 +75,8 @@ class Setup:
         for name in network.hidden:
             loops = Topics.of(network, name) or Mixtures.of(network, name)
             whole = name in network.locals or self.method.reads_all(1)  # rows are read together
-            if loops is not None and whole and name not in self.stored:
+            kept = name in self.stored or name in network.learned
+            if loops is not None and whole and not kept:
                 found[name] = ImplicitUpdater(network, loops)
         if over is not None and not all(
             isinstance(u.loops, Topics) and u.loops.divides(network.grouped(over))
@@ -92,14 +93,17 @@ class Setup:
         """Return the term of a variable in the bound."""
         network = self.network
         variable, loops = network.variable(name), self.loops.get(name)
+        compiled: Term | None = None
         if loops is not None:
-            if loops.noise is not None:
-                return loops.bound_term
+            compiled = None if loops.noise is None else loops.bound_term
         elif self.kernels:
             prior = HiddenNormals.of(variable.conditional, network.present[name])
-            if prior is not None:
-                return prior.bound_term
-        return lambda q: network.bound_term(q, name)
+            compiled = None if prior is None else prior.bound_term
+        if compiled is None:
+            return lambda q: network.bound_term(q, name)
+        if name not in network.learned and name not in network.baseline:
+            return compiled
+        return lambda q: compiled(q) + network.learned_term(q, name)
 
     def messages(self, edge: Edge) -> Messages:
         """Return the messages of a table to a variable, compiled where they can be."""

@@ -1,0 +1,154 @@
+"""Run an algorithm on a network until it converges or its budget is spent.
+
+`svmp.fit` and `Fit.update` check their arguments, prepare the network and the start, and call
+`execute`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from svmp.errors import ModelError
+from svmp.inference.arguments import check_method_and_steps, check_numbers, given_values
+from svmp.inference.checkpoint import Checkpoints
+from svmp.inference.diagnosis import Diagnosis, diagnose, safe_first_step
+from svmp.inference.methods import Method
+from svmp.inference.problem import Problem
+from svmp.inference.program import Program
+from svmp.inference.progress import report_to
+from svmp.inference.recording import Recorder, Watch
+from svmp.inference.resuming import Saved
+from svmp.inference.run import Run
+from svmp.inference.run_record import Status
+from svmp.inference.seeds import whole_seed
+from svmp.inference.start import Init, check_finite
+from svmp.inference.state import State
+from svmp.inference.steps import Steps, as_policy
+from svmp.inference.stopping import Budget, catch_interrupt
+from svmp.inference.updaters.linear_block import find_blocks
+from svmp.kernels.machine.threads import use_threads
+from svmp.network.beliefs import Beliefs
+from svmp.writing import as_path
+
+MAX_SWEEPS = 1000
+"""Default limit of sweeps."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A run that has ended.
+
+    Attributes
+    ----------
+    run, status
+        The run, and how it ended.
+    diagnosis
+        Where and why it diverged; None if it did not.
+    warning
+        What to warn the user of; None if there is nothing.
+    """
+
+    run: Run
+    status: Status
+    diagnosis: Diagnosis | None
+    warning: str | None
+
+
+def execute(
+    problem: Problem,
+    method: Method | None = None,
+    *,
+    steps: Steps | None = None,
+    seed: int | np.random.Generator = 0,
+    init: Init | None = None,
+    tol: float = 1e-6,
+    max_sweeps: float | None = MAX_SWEEPS,
+    max_accesses: float | None = None,
+    max_seconds: float | None = None,
+    bound_every: int | Callable[[int], bool] | None = None,
+    held_out: Mapping[str, Any] | None = None,
+    progress: bool | None = None,
+    watch: Watch | None = None,
+    kernels: bool = True,
+    threads: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: str | int = "30s",
+    resume: str | os.PathLike[str] | None = None,
+) -> Outcome:
+    """Run an algorithm on a problem; the arguments are those of `svmp.fit`."""
+    check_method_and_steps(method, steps, watch)
+    check_numbers(seed, tol, bound_every, max_sweeps, max_accesses, max_seconds)
+    seed = whole_seed(seed)
+    place = None if checkpoint is None else as_path(checkpoint, "checkpoint")
+    keep = None if place is None else Checkpoints(place, every)
+    problem.check()
+    policy = None if steps is None else as_policy(steps)
+    held = None if held_out is None else problem.held_out(held_out)
+    saved = None if resume is None else Saved.read(resume, problem, method, policy)
+    stored = given_values(init)
+    if saved is not None and resume is not None:
+        saved.check_held_out(held)
+        method, policy, stored = saved.method, saved.policy, set(saved.stored)
+        seed, tol, kernels = saved.seed, saved.tol, saved.kernels
+        keep = keep or Checkpoints(Path(resume), every)
+        same = keep.path.absolute() == Path(resume).absolute()
+        keep.spoilt = same and keep.path.absolute() != saved.path.absolute()
+    method, policy, persistent = problem.choose(method, policy)
+    persistent = persistent if saved is None else saved.persistent
+
+    def begin(program: Program) -> Beliefs:
+        return problem.start(program, init)
+
+    def probe() -> float | None:
+        with _computing(threads, tell=False):
+            return safe_first_step(run, begin)
+
+    budget = Budget(max_sweeps, max_accesses, max_seconds)
+    recorder = Recorder(budget, bound_every, held, watch, problem.estimator(method))
+    with _computing(threads, tell=progress is not False):
+        program = problem.program(method, policy, kernels, seed, stored)
+        run = Run(program, State(begin(program)), budget, tol, persistent, recorder)
+        check_finite(problem.network, run.state.q, run.guard.rows)
+        if saved is not None:
+            saved.restore(run.state)
+            budget.began -= run.state.seconds
+        with catch_interrupt() as interrupt, report_to(progress, budget) as report:
+            run.observers = (report,) if keep is None else (report, keep)
+            status = run.go(interrupt)
+            if keep is not None and status != "diverged":
+                keep.write(run)  # before the last bound, which a longer run would not compute here
+            status = run.finish(status)
+    for name, term in run.state.measured.terms.items():
+        if not np.isfinite(term):
+            raise ModelError(f"the run made numbers too large to compute with: see '{name}'")
+    limited = status == "budget" and max_sweeps == MAX_SWEEPS and run.sweeps >= MAX_SWEEPS
+    diagnosis = diagnose(run, probe) if status == "diverged" else None
+    return Outcome(run, status, diagnosis, unconverged(run) if limited else None)
+
+
+def unconverged(run: Run) -> str:
+    """Return the warning for a run that ends at the default limit before it converged."""
+    alone = not run.program.method.joint and find_blocks(run.program.network)
+    return (
+        f"the fit stopped at max_sweeps={MAX_SWEEPS} before it converged, so its means may be far "
+        f"from where they would end (its last sweep moved q by {run.state.window.moved:.2g} nats "
+        f"an element, and tol is {run.tol:g}); "
+        + ("leave out the method (the default solves linear terms together), " if alone else "")
+        + "centre and scale covariates, go on from this fit with init=fit, raise max_sweeps=, or "
+        "raise tol="
+    )
+
+
+@contextmanager
+def _computing(threads: int | None, tell: bool) -> Iterator[None]:
+    """Use a number of threads, and no NumPy warnings: overflows are detected and reported."""
+    quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+    with quiet, use_threads(threads, tell=tell):
+        yield
