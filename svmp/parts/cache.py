@@ -57,7 +57,7 @@ def _load(context: Context, number: int) -> Part | None:
 
 
 def forget(token: str) -> None:
-    """Remove the parts of a context from memory."""
+    """Remove the parts of all contexts whose token begins so from memory."""
     with _lock:
-        for key in [key for key in _parts if key[0] == token]:
+        for key in [key for key in _parts if key[0].startswith(token)]:
             del _parts[key]
