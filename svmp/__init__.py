@@ -14,7 +14,7 @@ from svmp.errors import (
     SvmpError,
 )
 from svmp.inference.fit import explain, fit
-from svmp.inference.methods import Batch, Children, FullVB, Growing
+from svmp.inference.methods import Batch, Children, FullVB, Growing, Memoized
 from svmp.inference.result import Fit, load
 from svmp.inference.steps import Constant, Grow, HoldThenDecay, Nodewise, RobbinsMonro, StepContext
 from svmp.network.distributions import (
@@ -35,8 +35,8 @@ from svmp.network.distributions import (
 from svmp.network.expressions import data, diag, dot
 from svmp.network.model import Model
 from svmp.network.variable import Variable
-from svmp.parts.parts import Parts
 from svmp.parts.parquet_files import parquet
+from svmp.parts.parts import Parts
 from svmp.parts.sources import from_dask
 from svmp.parts.splitting import frames, split
 
@@ -61,6 +61,7 @@ __all__ = [
     "Growing",
     "HoldThenDecay",
     "ImproperError",
+    "Memoized",
     "Mixture",
     "Model",
     "ModelError",

@@ -25,7 +25,7 @@ from svmp.inference.run import Run
 from svmp.inference.state_schema import describe_state, state_tensors
 from svmp.writing import begins_as, check_place, refuse_other, written_beside
 
-FORMAT = 1
+FORMAT = 2
 KEY, WHAT = "svmp-run", "a checkpoint"
 
 

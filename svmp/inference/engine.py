@@ -28,7 +28,7 @@ def step(program: Program, state: State) -> tuple[State, Info]:
     q, t = state.q, state.iteration + 1
     rows = program.draw(t)
     option, damping = program.method.option, state.safety.damping
-    rho = StepRule(rows, program.policy, option, t, damping, state.statistics)
+    rho = StepRule(rows, program.policy, option, t, damping, state.statistics, state.memo)
     info, collected = Info(fresh=rows.fresh), []
     program.begin(q, rows)
     for updater in program.updaters:  # each hidden x_i

@@ -114,7 +114,8 @@ def execute(
     recorder = Recorder(budget, bound_every, held, watch, problem.estimator(method))
     with _computing(threads, tell=progress is not False):
         program = problem.program(method, policy, kernels, seed, stored)
-        run = Run(program, State(begin(program)), budget, tol, persistent, recorder)
+        state = State(begin(program), memo=program.memo())
+        run = Run(program, state, budget, tol, persistent, recorder)
         check_finite(problem.network, run.state.q, run.guard.rows)
         if saved is not None:
             saved.restore(run.state)

@@ -72,10 +72,10 @@ ABOUT = record(
         "coords": label_files.COORDS,
         "parents": dict_of(list_of(text)),
         "forgetting": dict_of(number(0, 1)),
-        "forgetting_natural": dict_of(number()),
+        "changed": dict_of(number(0, 1)),
     }
 )
-LATER = ("coords", "parents", "forgetting", "forgetting_natural")
+LATER = ("coords", "parents", "forgetting", "changed")
 """Entries that files of format 1 do not have."""
 
 
@@ -105,7 +105,7 @@ def write(fit: RunRecord, path: str | os.PathLike[str]) -> None:
         "coords": coords,
         "parents": fit.parents,
         "forgetting": fit.forgetting,
-        "forgetting_natural": fit.forgetting_natural,
+        "changed": fit.changed,
     }
     try:
         with written_beside(target) as draft:

@@ -57,12 +57,12 @@ def fit(
         instead, to be fitted several times: rows are then sorted once.
     method
         The algorithm: `FullVB()`, `Children(...)`, `Batch(...)`, `Batch(..., over="doc")` for
-        minibatches of documents or other groups, or `Growing(...)`. By default it is chosen from
-        the child counts, see docs/steps.md.
+        minibatches of documents or other groups, `Memoized(over="doc")`, or `Growing(...)`. By
+        default it is chosen from the child counts, see docs/steps.md.
     steps
         How far an update moves: a step policy, as `RobbinsMonro(...)`, or a function from a
-        `StepContext` to steps. By default unit steps under `FullVB` and `Growing`, and
-        `Nodewise()` elsewhere.
+        `StepContext` to steps. By default unit steps under `FullVB`, `Growing` and
+        `Memoized`, and `Nodewise()` elsewhere.
     seed
         Seed of the start and of the draws of rows: a whole number, which gives the same bits each
         time, or a `numpy.random.Generator`, from which one is drawn.

@@ -1,28 +1,27 @@
 """Learn how much of what was learned to forget: hierarchical power priors (Masegosa et al. 2017).
 
-Let p_first be the prior of a variable x, with natural parameter eta, and p_last what earlier rows
-have made of it, with eta + S. The new rows have the prior
+Let eta be the natural parameter of the prior of a variable x, and eta + S that of what earlier rows
+have made of it. The new rows have the prior
 
     p(x | k) with the natural parameter eta + k S,    k in [0, 1].
 
 At k = 1 nothing is forgotten, at k = 0 everything. With probability 1 - CHANGE nothing has changed
-and k = 1; else k is uniform. The log-partition is convex, so that
-A(eta + k S) <= k A(eta + S) + (1 - k) A(eta), which gives a lower bound on the evidence in which
+and k = 1; else k is uniform. With q(x) q(k),
 
-    q(k) ~ p(k) exp(w k),    w = KL(q(x) || p_first) - KL(q(x) || p_last)
-                               = S . E[phi(x)] - A(eta + S) + A(eta),
+    q(k) ~ p(k) exp(g(k)),    g(k) = k S . E[phi(x)] - A(eta + k S) + A(eta),
 
-k = 1 or a truncated exponential of mean m = 1 / (1 - exp(-w)) - 1 / w, and q(x) has the prior
-eta + E[k] S. The two are updated in turn. As a function of E[k] the bound has a maximum near either
-end: `updating.py` climbs both and takes the higher.
+and q(x) has the prior eta + E[k] S. They are updated in turn. There may be one maximum of the bound
+near k = 1 and one at a smaller k: `updating.py` climbs both and takes the higher.
 
-In the paper p(k) is a truncated exponential alone. E[k] is then 1 - 1 / w where nothing has
-changed, and 20 batches of a stationary stream lose most of what was learned.
+The paper replaces A(eta + k S) by k A(eta + S) + (1 - k) A(eta), which makes q(k) a truncated
+exponential. It then forgets much of a stationary stream, and all or nothing of one that drifts.
+Here g is computed at some k, and taken to be linear in between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,83 +31,100 @@ from svmp.network.network import Network
 
 CHANGE = 0.01
 """Prior probability that a variable has changed."""
+POINTS = 32
+"""Number of k at which g is computed, and as many again around its maximum."""
+SMALLEST = 1e-6
+"""Smallest k above 0 at which g is computed."""
 
 
-def slab_mean(w: float) -> float:
-    """Return the mean of a truncated exponential, 1 / (1 - exp(-w)) - 1 / w.
+class Share(NamedTuple):
+    """q(k) of one variable.
 
-    >>> slab_mean(0.0), round(slab_mean(20.0), 3), round(slab_mean(-20.0), 3)
-    (0.5, 0.95, 0.05)
+    Attributes
+    ----------
+    mean
+        E[k], the share of what was learned that is kept.
+    changed
+        Probability that the variable has changed.
+    log_partition
+        Log of E[exp(g(k))] under p(k).
+    told
+        S . E[phi(x)].
     """
-    if abs(w) < 1e-3:
-        return 0.5 + w / 12
-    if w < 0:
-        return 1 - slab_mean(-w)
-    return float(-1 / np.expm1(-w) - 1 / w)
+
+    mean: float
+    changed: float
+    log_partition: float
+    told: float
 
 
-def slab_log_partition(w: float) -> float:
-    """Return the log of the integral of exp(w k) over [0, 1].
+def exponential_mean(w: Array) -> Array:
+    """Return the mean of a density exp(w t) on [0, 1], 1 / (1 - exp(-w)) - 1 / w.
 
-    >>> round(slab_log_partition(0.0), 12), round(slab_log_partition(1.0), 4)
-    (0.0, 0.5413)
+    >>> exponential_mean(np.array([0.0, 20.0, -20.0])).round(3)
+    array([0.5 , 0.95, 0.05])
     """
-    if abs(w) < 1e-3:
-        return w / 2 + w**2 / 24
-    if w < 0:
-        return w + slab_log_partition(-w)
-    return float(w + np.log(-np.expm1(-w)) - np.log(w))
+    size = np.maximum(np.abs(w), 1e-3)
+    mean = -1 / np.expm1(-size) - 1 / size
+    mean = np.where(np.abs(w) < 1e-3, 0.5 + np.abs(w) / 12, mean)
+    return np.asarray(np.where(w < 0, 1 - mean, mean))
 
 
-def log_partition(w: float) -> float:
-    """Return the log of E[exp(w k)] under p(k)."""
-    return float(np.logaddexp(np.log1p(-CHANGE) + w, np.log(CHANGE) + slab_log_partition(w)))
+def exponential_log_partition(w: Array) -> Array:
+    """Return the log of the integral of exp(w t) over [0, 1].
 
-
-def expected_share(w: float) -> float:
-    """Return E[k] under q(k).
-
-    >>> round(expected_share(5.0), 4), round(expected_share(-20.0), 4)
-    (0.9997, 0.05)
+    >>> exponential_log_partition(np.array([0.0, 1.0])).round(4)
+    array([0.    , 0.5413])
     """
-    unchanged = float(np.exp(np.log1p(-CHANGE) + w - log_partition(w)))
-    return unchanged + (1 - unchanged) * slab_mean(w)
+    size = np.maximum(np.abs(w), 1e-3)
+    log = size + np.log(-np.expm1(-size)) - np.log(size)
+    log = np.where(np.abs(w) < 1e-3, np.abs(w) / 2 + w**2 / 24, log)
+    return np.asarray(np.where(w < 0, w + log, log))
 
 
-def log_ratios(network: Network, q: Beliefs, taught: Mapping[str, Array]) -> dict[str, float]:
-    """Return A(eta + S) - A(eta) of each variable, summed over elements.
+def share_of(told: float, ratio: Callable[[float], float]) -> Share:
+    """Return q(k) from S . E[phi(x)] and the function A(eta + k S) - A(eta) of k."""
+    k = np.concatenate([[0.0], np.geomspace(SMALLEST, 1.0, POINTS)])
+    g = np.array([point * told - ratio(point) for point in k])
+    top = int(np.argmax(g))
+    more = np.linspace(k[max(top - 1, 0)], k[min(top + 1, POINTS)], POINTS + 2)[1:-1]
+    more = np.setdiff1d(more, k)
+    k, g = np.append(k, more), np.append(g, [point * told - ratio(point) for point in more])
+    order = np.argsort(k)
+    k, g = k[order], g[order]
+    width, rise = np.diff(k), np.diff(g)
+    parts = g[:-1] + np.log(width) + exponential_log_partition(rise)
+    slab = float(np.logaddexp.reduce(parts))
+    slab_mean = float(np.exp(parts - slab) @ (k[:-1] + width * exponential_mean(rise)))
+    total = float(np.logaddexp(np.log1p(-CHANGE) + g[-1], np.log(CHANGE) + slab))
+    changed = float(np.exp(np.log(CHANGE) + slab - total))
+    return Share(1 - changed + changed * slab_mean, changed, total, told)
+
+
+def shares_of(network: Network, q: Beliefs, taught: Mapping[str, Array]) -> dict[str, Share]:
+    """Return q(k) of each variable, summed over the elements that earlier rows taught about.
 
     `taught` is S, whatever share of it the network has as `learned`.
     """
-    found = {}
-    for name, evidence in taught.items():
-        variable = network.hidden[name]
-        elements = np.flatnonzero((evidence != 0).any(axis=1))
-        eta = np.array(variable.conditional.to_child(q, elements))
-        family = variable.family.at(elements)
-        ratio = family.log_partition(eta + evidence[elements]) - family.log_partition(eta)
-        found[name] = float(ratio.sum())
-    return found
+    return {name: _share(network, q, name, evidence) for name, evidence in taught.items()}
 
 
-def natural_parameters(
-    q: Beliefs, taught: Mapping[str, Array], ratios: Mapping[str, float]
-) -> dict[str, float]:
-    """Return w of each variable."""
-    return {
-        name: float(dot(evidence, q.moments[name]).sum()) - ratios[name]
-        for name, evidence in taught.items()
-    }
+def _share(network: Network, q: Beliefs, name: str, evidence: Array) -> Share:
+    variable = network.hidden[name]
+    elements = np.flatnonzero((evidence != 0).any(axis=1))
+    eta, some = np.array(variable.conditional.to_child(q, elements)), evidence[elements]
+    family = variable.family.at(elements)
+    first = float(family.log_partition(eta).sum())
+
+    def ratio(k: float) -> float:
+        return float(family.log_partition(eta + k * some).sum()) - first
+
+    return share_of(float(dot(some, q.moments[name][elements]).sum()), ratio)
 
 
-def bound_of_shares(
-    shares: Mapping[str, float], natural: Mapping[str, float], ratios: Mapping[str, float]
-) -> float:
-    """Return what the shares add to the bound of q(x) under the prior eta + E[k] S.
+def bound_of_shares(shares: Mapping[str, Share]) -> float:
+    """Return what q(k) adds to the bound of q(x) under the prior eta + E[k] S.
 
-    That is -E[k] (A(eta + S) - A(eta)) and minus the KL of q(k) from p(k).
+    That is -E[A(eta + k S) - A(eta)] and minus the KL of q(k) from p(k).
     """
-    return sum(
-        log_partition(natural[name]) - (natural[name] + ratios[name]) * share
-        for name, share in shares.items()
-    )
+    return sum(share.log_partition - share.mean * share.told for share in shares.values())

@@ -22,11 +22,13 @@ from svmp.inference.methods.method import check_order
 from svmp.inference.program_summary import ProgramSummary, VariableUpdater
 from svmp.inference.steps import Constant, Policy
 from svmp.inference.steps.rule import StepRule
+from svmp.inference.sums_by_part import Memo, SumsByPart
 from svmp.inference.updaters.block_sums import block_updater
 from svmp.inference.updaters.categorical import ImplicitUpdater, TopicUpdater
 from svmp.inference.updaters.groups import DocumentsUpdater, GroupsUpdater
 from svmp.inference.updaters.joint import JointUpdater
 from svmp.inference.updaters.linear_block import find_blocks
+from svmp.inference.updaters.memoized import MemoizedTopics, MemoizedUpdater
 from svmp.inference.updaters.multilinear import MultilinearUpdater
 from svmp.inference.updaters.setup import Setup
 from svmp.inference.updaters.updater import Change, Term, Updater
@@ -62,6 +64,19 @@ def groups(setup: Setup, name: str) -> Offer:
         return "it belongs to no group that is drawn"
     variables = {local: setup.plain(local) for local in grouping.locals}
     return GroupsUpdater(setup.network, grouping, variables)
+
+
+def memoized(setup: Setup, name: str) -> Offer:
+    """Offer the updater of a global variable from sums that are kept by part."""
+    network, division = setup.network, setup.division
+    if division is None:
+        return "the method keeps no sums"
+    if not any(division.parts[0].memoizes(edge) for edge in network.edges[name]):
+        return "its children are in no part"
+    compiled = topics(setup, name)
+    if isinstance(compiled, TopicUpdater):
+        return MemoizedTopics(network, compiled, division)
+    return MemoizedUpdater(network, setup.plain(name), division)
 
 
 def linear_block(setup: Setup, name: str) -> Offer:
@@ -140,6 +155,7 @@ def plain(setup: Setup, name: str) -> Offer:
 UPDATERS: tuple[Callable[[Setup, str], Offer], ...] = (
     documents,
     groups,
+    memoized,
     linear_block,
     implicit,
     topics,
@@ -201,7 +217,8 @@ class Program:
         apart
             Variables that are own to a part of the rows: they are not solved jointly with others.
         """
-        setup = Setup(network, method, policy, kernels, stored, frozenset(apart))
+        division = method.division(network, seed)
+        setup = Setup(network, method, policy, kernels, stored, frozenset(apart), division)
         chosen: dict[str, Updater] = {}
         for name in turns(network, method):
             if name not in chosen:
@@ -322,6 +339,29 @@ class Program:
             n for n in self.network.hidden if not self.safe or self.network.present[n] is not None
         ]
         self.network.follow_parents(q, names)
+
+    def ends_sweep(self, iteration: int) -> bool:
+        """Return whether a sweep over all rows ends with an iteration, if it reads them in turn."""
+        return self.method.ends_sweep(self.network, iteration)
+
+    def is_within_first_sweep(self, iteration: int) -> bool:
+        """Return whether there are parts that were not visited yet."""
+        division = self.setup.division
+        return division is not None and iteration < division.count
+
+    def restarts_locals(self, iteration: int) -> bool:
+        """Return whether the next visits of parts start their variables near the prior again."""
+        division = self.setup.division
+        return division is not None and division.restarts(iteration + 1)
+
+    def memo(self) -> Memo:
+        """Return the sums that are kept by part, before any part was read."""
+        found: dict[str, SumsByPart] = {}
+        if self.setup.division is None:
+            return Memo()
+        for updater in self.updaters:
+            found |= updater.sums_by_part()
+        return Memo(found, exact=1)
 
     def optimise_locals(self, q: Beliefs) -> int:
         """Optimise the local variables of all rows; return the number of rows read.

@@ -39,6 +39,7 @@ FIELDS: dict[str, Check] = {
     "int": whole(high=ANY),
     "float": number(infinite=True),
     "float | None": optional(number(infinite=True)),
+    "str": text,
     "str | None": optional(text),
     "Option": one_of("a", "b"),
     "Sequence[str] | None": optional(list_of(text)),

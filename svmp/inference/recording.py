@@ -54,12 +54,15 @@ class Recorder:
             return state.iteration % self.bound_every == 0
         cost = program.observations + state.measured.local_accesses
         spent = state.accesses - max(state.measured.accesses, 0)
-        return program.method.reads_all(state.iteration) or spent >= BOUND_SHARE * cost
+        if program.method.reads_all(state.iteration):
+            return program.ends_sweep(state.iteration)
+        return spent >= BOUND_SHARE * cost
 
     def measure(self, program: Program, state: State) -> None:
         """Compute the exact bound, after optimising local variables that the method has not."""
         local = 0
-        if not program.method.reads_all(max(state.iteration, 1)):
+        method = program.method
+        if not (method.keeps_sums or method.reads_all(max(state.iteration, 1))):
             local = program.optimise_locals(state.q)
         state.measured = Measured(
             program.bound(state.q),

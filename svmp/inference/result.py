@@ -8,8 +8,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from svmp.errors import ConvergenceWarning
 from svmp.families.family import Array
 from svmp.inference import files, updating
@@ -52,9 +50,9 @@ class Fit(RunRecord):
         Sizes or labels of the dims of the hidden variables.
     parents
         By hidden variable, the hidden variables that it depends on.
-    forgetting, forgetting_natural
+    forgetting, changed
         After `update(..., forget="learn")`, by variable the share of what was learned that was
-        forgotten, 1 - E[k], and the natural parameter w of q(k) ~ exp(w k) on [0, 1].
+        forgotten, 1 - E[k], and the probability that the variable has changed.
     diagnosis
         Where and why a run diverged, and which first step would have been safe, which is determined
         on first access; None if the run did not diverge. It is not saved.
@@ -187,7 +185,7 @@ class Fit(RunRecord):
             ),
             coords=found.coords,
             forgetting=found.forgetting,
-            forgetting_natural=found.natural,
+            changed=found.changed,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:

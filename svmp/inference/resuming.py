@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from svmp.errors import FileError, ModelError
 from svmp.inference.checkpoint import FORMAT, KEY, WHAT, before
 from svmp.inference.held_out import HeldOut
 from svmp.inference.methods import Method
 from svmp.inference.methods.method import check_order
-from svmp.inference.recipes import check_recipe, make, recipe
 from svmp.inference.problem import Problem
+from svmp.inference.recipes import check_recipe, make, recipe
 from svmp.inference.run import global_names
 from svmp.inference.schema import (
     ANY,
@@ -111,7 +113,7 @@ class Saved:
     ) -> Saved:
         found, arrays = read_tensors(path, KEY, f"{WHAT} of svmp")
         check_format(found, FORMAT, f"{WHAT} of svmp")
-        about = ABOUT("description", found)
+        about = ABOUT("description", upgraded(found))
         check_model(about["model"], problem.description)
         made = about["settings"]
         method = resolved("method", method, made["method"])
@@ -131,9 +133,12 @@ class Saved:
         """Declare the arrays of the file."""
         network, hidden = problem.network, problem.network.hidden
         families = {n: (v.size, v.family) for n, v in hidden.items() if n in self.stored}
-        names, safe = global_names(network, self.method, families), self.policy.is_safe(self.method)
+        names, keeps_sums = global_names(network, self.method, families), self.method.keeps_sums
+        sound = not self.policy.is_safe(self.method)
+        if keeps_sums:
+            sound = sound or np.isfinite(self.about["counters"]["sweep_bound"])
         found = declared_tensors(
-            self.about, self.arrays, families, names, safe, problem.natural_only
+            self.about, self.arrays, families, names, sound, keeps_sums, problem.natural_only
         )
         return found | trace_tensors(self.about["columns"], self.arrays)
 
@@ -175,7 +180,17 @@ class Saved:
         """Restore a state from the checkpoint."""
         missing = [name for name in state.q.natural if name not in self.stored]
         need(not missing, f"{self.path}: damaged: there is no q of {missing}")
-        restore_state(state, self.about, self.arrays)
+        try:
+            restore_state(state, self.about, self.arrays)
+        except FileError as error:
+            raise FileError(f"{self.path}: {error}") from None
+
+
+def upgraded(about: dict[str, Any]) -> dict[str, Any]:
+    """Return the description of a file in the newest format; the first had no sums by part."""
+    if about["format"] != 1 or not isinstance(about.get("counters"), dict):
+        return about
+    return about | {"counters": {"exact": 0, "sweep_bound": -np.inf} | about["counters"]}
 
 
 def check_model(then: dict[str, dict[str, str]], now: dict[str, dict[str, str]]) -> None:

@@ -21,6 +21,9 @@ from svmp.inference.stopping import Budget, Interrupt
 from svmp.inference.window import Window
 from svmp.network.network import Network
 
+ROUNDING = 1e-9
+"""Largest fall of the bound, relative to its size, that counts as rounding: the compiled loops of
+documents compute in single precision."""
 Observer = Callable[["Run"], Status | None]
 """Looks at a run after each iteration; returns a status to end it."""
 
@@ -129,11 +132,45 @@ class Run:
 
     def measure(self, info: Info) -> None:
         """Compute the exact bound, add it to the trace, and keep q if it is sound."""
-        self.recorder.measure(self.program, self.state)
+        if self.state.measured.iteration != self.state.iteration:
+            self.recorder.measure(self.program, self.state)
         bound = self.state.measured.bound
         if not self.safe and bound >= self.first_bound:
             self.guard.keep(self.state.q, self.state.safety)
         self.recorder.note(self.state, info, bound)
+
+    def keep_sweep(self) -> bool:
+        """Compute the exact bound after a sweep over parts; undo the sweep if the bound has fallen.
+
+        The first sweeps, in which the variables of groups start anew, are not compared. Later the
+        bound can fall where variables that share rows are updated from sums that are out of date.
+        The next sweeps then use none: one at first, and twice as many after each further fall.
+        """
+        state, memo, safety = self.state, self.state.memo, self.state.safety
+        self.recorder.measure(self.program, state)
+        exact, memo.exact = memo.exact > 0, max(memo.exact - 1, 0)
+        if self.program.restarts_locals(state.iteration):
+            return True
+        if self.is_below(state.measured.bound, memo.bound) and not exact:
+            memo.exact = 2**safety.rollbacks
+            safety.rollbacks = min(safety.rollbacks + 1, MOST_ROLLBACKS)
+            self.undo_sweep()
+            return False
+        if state.measured.bound >= memo.bound:
+            memo.bound, safety.sound = state.measured.bound, state.q.copy()
+        return True
+
+    def undo_sweep(self) -> None:
+        """Return to the q of the last sweep over parts."""
+        assert self.state.safety.sound is not None
+        self.state.q = self.state.safety.sound.copy()
+        self.state.window = self.window()
+        self.state.measured = replace(self.state.measured, terms={}, iteration=-1)
+
+    @staticmethod
+    def is_below(bound: float, before: float) -> bool:
+        """Return whether a bound is lower than another by more than rounding."""
+        return not bound >= before - ROUNDING * abs(before)
 
     def bound_has_fallen(self) -> bool:
         """Return whether the exact bound is far below the first."""
@@ -158,11 +195,17 @@ class Run:
         state = self.state
         state.q.means.clear()
         self.program.follow_parents(state.q)
+        if self.program.is_within_first_sweep(state.iteration):
+            self.program.optimise_locals(state.q)
+            state.measured = replace(state.measured, iteration=-1)
         if status != "diverged" and state.measured.iteration != state.iteration:
             self.measure(self.info)
             if self.bound_has_fallen():
                 self.alarm = self.guard.divergence(state.q, state.safety)
                 status = status if self.persistent else "diverged"
+        if state.measured.bound < state.memo.bound:  # in the middle of a sweep over parts
+            self.undo_sweep()
+            self.recorder.measure(self.program, state)
         worse = not self.safe and not state.measured.bound >= self.first_bound
         if status == "diverged" or (self.persistent and worse):
             assert state.safety.sound is not None
@@ -185,10 +228,15 @@ def watch_divergence(run: Run) -> Status | None:
 def watch_convergence(run: Run) -> Status | None:
     """Record the bound, exact or estimated; end a run whose q and bound have converged."""
     program, state, info = run.program, run.state, run.info
-    full = program.method.reads_all(state.iteration)
-    moved = state.window.add(state.q, info.smallest_median, program.network.hidden)
+    method, network = program.method, program.network
+    full, ends = method.reads_all(state.iteration), program.ends_sweep(state.iteration)
+    before, last = state.measured, state.memo.bound
+    if method.keeps_sums and ends and not run.keep_sweep():
+        return None
+    moved = None
+    if ends or not full:  # not in the middle of a sweep over parts
+        moved = state.window.add(state.q, info.smallest_median, network.hidden)
     quiet = moved is not None and moved <= run.tol and (full or not run.safe)
-    before = state.measured
     if not (quiet or run.recorder.is_due(program, state)):
         if not full:  # beside a full sweep an exact bound is cheap: no need for estimates
             run.recorder.estimate(state, info, program.seed)
@@ -198,8 +246,10 @@ def watch_convergence(run: Run) -> Status | None:
         run.alarm = run.guard.divergence(state.q, state.safety)
         return "diverged"
     bound = state.measured.bound
-    near = abs(bound - before.bound) <= run.tol * max(1.0, abs(bound))
-    return "converged" if quiet and before.terms and near else None
+    known = np.isfinite(last) if method.keeps_sums else bool(before.terms)
+    change = bound - (last if method.keeps_sums else before.bound)
+    near = known and abs(change) <= run.tol * max(1.0, abs(bound))
+    return "converged" if quiet and near else None
 
 
 OBSERVERS: tuple[Observer, ...] = (watch_divergence, watch_convergence)

@@ -27,7 +27,7 @@ class RunRecord:
     coords: dict[str, Extent] = field(default_factory=dict)
     parents: dict[str, list[str]] = field(default_factory=dict)
     forgetting: dict[str, float] = field(default_factory=dict)
-    forgetting_natural: dict[str, float] = field(default_factory=dict)
+    changed: dict[str, float] = field(default_factory=dict)
 
     @property
     def bound(self) -> float:

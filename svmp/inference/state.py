@@ -9,6 +9,7 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference.steps.rule import GradientStatistics
+from svmp.inference.sums_by_part import Memo
 from svmp.inference.trace import Trace
 from svmp.inference.window import Window
 from svmp.network.beliefs import Beliefs
@@ -48,7 +49,7 @@ class Safety:
     start
         Mean expected log density at the start, of the random rows and of the farthest (guard.py).
     sound
-        The last q that was sound, where the method can diverge.
+        The last q that was sound, where the method can diverge or keeps sums.
     damping, rollbacks
         Factor by which rollbacks have reduced the steps, and the number of rollbacks.
     """
@@ -73,6 +74,8 @@ class State:
         Statistics of the natural gradient, for step policies that use them.
     window
         Averages of q, by which convergence is decided.
+    memo
+        Sums by part, for methods that keep them.
     measured
         The last exact bound.
     safety
@@ -88,6 +91,7 @@ class State:
     accesses: int = 0
     statistics: GradientStatistics = field(default_factory=GradientStatistics)
     window: Window = field(default_factory=Window)
+    memo: Memo = field(default_factory=Memo)
     measured: Measured = field(default_factory=Measured)
     safety: Safety = field(default_factory=Safety)
     trace: Trace = field(default_factory=Trace)

@@ -6,6 +6,7 @@ read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
@@ -21,7 +22,9 @@ from svmp.inference.schema import (
     anything,
     dict_of,
     entries,
+    finite,
     moments_of,
+    need,
     number,
     proper,
     record,
@@ -64,6 +67,8 @@ COUNTERS = {
     "bound_at": Scalar("measured.accesses", whole(-1)),
     "bound_iteration": Scalar("measured.iteration", whole(-1)),
     "settling": Scalar("measured.local_accesses", whole()),
+    "exact": Scalar("memo.exact", whole(high=2**MOST_ROLLBACKS)),
+    "sweep_bound": Scalar("memo.bound", number(infinite=True)),
 }
 DESCRIPTION: dict[str, Check] = {
     "counters": record({name: scalar.check for name, scalar in COUNTERS.items()}),
@@ -88,6 +93,10 @@ ARRAYS = {
 """By kind of array, the attribute path of its dict; natural parameters before their moments."""
 
 
+SUMS = "sums"
+"""Kind of the arrays of sums by part; for one part, followed by its number."""
+
+
 def describe_state(state: State, seconds: float) -> dict[str, Any]:
     """Return the numbers of a state, as JSON."""
     return {
@@ -109,6 +118,11 @@ def state_tensors(state: State) -> Tensors:
         for name, array in attrgetter(path)(state).items():
             if name in state.q.natural:  # moments of observed parents are in the model
                 found[f"{kind}/{name}"] = np.ascontiguousarray(array)
+    for name, sums in state.memo.sums.items():
+        for part, array in enumerate(sums.parts):
+            if array is not None:
+                found[f"{SUMS}{part}/{name}"] = np.ascontiguousarray(array)
+        found[f"{SUMS}/{name}"] = sums.total
     return found | {f"trace/{k}": v for k, v in state.trace.to_dict().items()}
 
 
@@ -117,7 +131,8 @@ def declared_tensors(
     arrays: Tensors,
     families: Mapping[str, tuple[int, Family]],
     globals_: Collection[str],
-    safe: bool,
+    keeps_sound: bool,
+    keeps_sums: bool,
     natural_only: Collection[str] = (),
 ) -> dict[str, Tensor]:
     """Declare the arrays of a file.
@@ -130,8 +145,10 @@ def declared_tensors(
         By stored variable, its number of elements and its family.
     globals_
         Variables that the convergence criterion averages.
-    safe
-        Whether the method cannot diverge, so that no sound q is kept.
+    keeps_sound
+        Whether there is a sound q to return to.
+    keeps_sums
+        Whether there are sums by part; `restore_state` checks which.
     natural_only
         Variables whose moments are not stored.
     """
@@ -148,7 +165,7 @@ def declared_tensors(
 
     declare("natural", "moments", families)
     declare("last", "last_moments", globals_)
-    if not safe:
+    if keeps_sound:
         declare("sound", "sound_moments", families)
     count = about["window"][1]
     for name in globals_ if count else ():
@@ -158,6 +175,9 @@ def declared_tensors(
         for kind in ("gradient", "square"):  # NaN where there is no gradient yet
             if f"{kind}/{name}" in arrays:
                 found[f"{kind}/{name}"] = Tensor((size, family.size), anything)
+    for key, array in arrays.items():
+        if keeps_sums and re.match(SUMS + r"[0-9]*/", key):
+            found[key] = Tensor(array.shape, finite)
     return found
 
 
@@ -182,4 +202,26 @@ def restore_state(state: State, about: Mapping[str, Any], arrays: Tensors) -> No
     for kind, path in ARRAYS.items():
         if state.safety.sound is not None or not path.startswith("safety"):
             attrgetter(path)(state).update(of(kind))
+    restore_sums(state, arrays)
     state.q.version += 1
+
+
+def restore_sums(state: State, arrays: Tensors) -> None:
+    """Restore the sums by part; refuse those that do not belong to the run."""
+    left = {key for key in arrays if re.match(SUMS + r"[0-9]*/", key)}
+
+    def take(key: str, shape: tuple[int, ...]) -> np.ndarray:
+        need(key in left, f"damaged: there is no array {key!r:.60}")
+        is_as = f"damaged: {key!r:.60} is {arrays[key].shape} instead of {shape}"
+        need(arrays[key].shape == shape, f"{is_as:.200}")
+        left.remove(key)
+        return arrays[key].copy()
+
+    for name, sums in state.memo.sums.items():
+        sums.total = take(f"{SUMS}/{name}", sums.total.shape)
+        for part in range(len(sums.parts)):
+            key = f"{SUMS}{part}/{name}"
+            sums.parts[part] = take(key, sums.shape(part)) if key in left else None
+        visited = len(sums.parts) if state.iteration >= len(sums.parts) else 0
+        need(len(sums.seen) == visited, f"damaged: there are sums of {len(sums.seen)} parts only")
+    need(not left, "damaged: there are sums of other parts than those of the run")

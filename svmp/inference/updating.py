@@ -18,6 +18,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -26,12 +27,7 @@ from svmp.errors import ModelError
 from svmp.families import Dirichlet
 from svmp.families.family import Array
 from svmp.inference.execute import Outcome, execute
-from svmp.inference.forgetting import (
-    bound_of_shares,
-    expected_share,
-    log_ratios,
-    natural_parameters,
-)
+from svmp.inference.forgetting import Share, bound_of_shares, shares_of
 from svmp.inference.posterior import Posterior
 from svmp.inference.problem import OneTable
 from svmp.inference.run_record import RunRecord
@@ -107,15 +103,15 @@ class Updated:
         Of the variables that do not belong to new rows, the posteriors of all elements.
     coords
         Sizes or labels of all dims.
-    forgetting, natural
-        1 - E[k] by variable, and the natural parameter of q(k), if they were learned.
+    forgetting, changed
+        1 - E[k] by variable, and the probability that it has changed, if they were learned.
     """
 
     outcome: Outcome
     posteriors: dict[str, Posterior]
     coords: dict[str, Extent]
     forgetting: dict[str, float] = field(default_factory=dict)
-    natural: dict[str, float] = field(default_factory=dict)
+    changed: dict[str, float] = field(default_factory=dict)
 
 
 def update(
@@ -137,28 +133,32 @@ def update(
     if not isinstance(forget, str):
         prepared.keep(dict.fromkeys(prepared.taught, 1 - float(forget)))
         return collect(earlier, prepared, run(start))
-    outcome, natural = learn_shares(prepared, start, run)
-    forgetting = {name: 1 - expected_share(w) for name, w in natural.items()}
-    return replace(collect(earlier, prepared, outcome), forgetting=forgetting, natural=natural)
+    outcome, shares = learn_shares(prepared, start, run)
+    forgetting = {name: 1 - share.mean for name, share in shares.items()}
+    changed = {name: share.changed for name, share in shares.items()}
+    return replace(collect(earlier, prepared, outcome), forgetting=forgetting, changed=changed)
 
 
 def check_arguments(model: Any, forget: Any, new: Any, options: Mapping[str, Any]) -> None:
     """Refuse arguments that `update` does not know."""
     if not isinstance(model, Model):
         raise ModelError(f"update needs a svmp.Model of the new rows, not {shown(model)}")
-    number = isinstance(forget, int | float) and not isinstance(forget, bool)
-    if forget != "learn" and not (number and 0 <= forget < 1):
+    number = not isinstance(forget, bool) and isinstance(forget, Real) and 0 <= float(forget) < 1
+    if not number and not (isinstance(forget, str) and forget == "learn"):
         raise ModelError(
             "forget must be a number of at least 0 and less than 1, or 'learn', not "
             + shown(forget)
         )
     if isinstance(new, str) or not isinstance(new, Collection):
         raise ModelError(f"new must be a list of dims, not {shown(new)}")
+    init = options.get("init")
+    if not isinstance(init, Mapping | None):
+        raise ModelError(f"init must be a dict by variable, not {shown(init)}")
     known = list(inspect.signature(execute).parameters)[1:]
     for name in options:
         if name not in known:
             raise ModelError(f"update has no option {shown(name)}; there are {known}")
-        if forget == "learn" and name in ("checkpoint", "resume") and options[name] is not None:
+        if not number and name in ("checkpoint", "resume") and options[name] is not None:
             raise ModelError(f"{name} is not possible with forget='learn', which runs several fits")
 
 
@@ -303,31 +303,30 @@ def learn_shares(
     prepared: Update,
     start: Mapping[str, Any],
     run: Callable[[Mapping[str, Any]], Outcome],
-) -> tuple[Outcome, dict[str, float]]:
+) -> tuple[Outcome, dict[str, Share]]:
     """Fit q and what is kept in turn, from all and from nothing; return the better of the two.
 
-    Returns the run with the higher bound, and w of each variable.
+    Returns the run with the higher bound, and q(k) of each variable.
     """
-    best: tuple[float, Outcome, dict[str, float]] | None = None
+    best: tuple[float, Outcome, dict[str, Share]] | None = None
     network, taught = prepared.network, prepared.taught
     for first in (1.0, 0.0):
-        shares, init = dict.fromkeys(taught, first), dict(start)
+        kept, init = dict.fromkeys(taught, first), dict(start)
         for _ in range(ROUNDS):
-            prepared.keep(shares)
+            prepared.keep(kept)
             outcome = run(init)
             q = outcome.run.state.q
-            ratios = log_ratios(network, q, taught)
-            natural = natural_parameters(q, taught, ratios)
-            before, shares = shares, {name: expected_share(w) for name, w in natural.items()}
+            shares = shares_of(network, q, taught)
+            before, kept = kept, {name: share.mean for name, share in shares.items()}
             stored = {name: network.hidden[name] for name in q.natural}
             init = {n: posterior(v, v.plate.shape, q.natural[n]) for n, v in stored.items()}
-            near = all(abs(shares[name] - before[name]) <= CLOSE for name in shares)
+            near = all(abs(kept[name] - before[name]) <= CLOSE for name in kept)
             if near or outcome.status == "interrupted":
                 break
         bound = outcome.run.state.measured.bound + sum(network.baseline.values())
-        bound += bound_of_shares(shares, natural, ratios)
+        bound += bound_of_shares(shares)
         if best is None or bound > best[0]:
-            best = bound, outcome, natural
+            best = bound, outcome, shares
         if outcome.status == "interrupted":
             break
     assert best is not None

@@ -346,7 +346,7 @@ class Network:
     def learned_term(self, q: Beliefs, name: str) -> float:
         """Return what earlier rows add to a variable's term: learned . E[phi(x)] - baseline."""
         learned, baseline = self.learned.get(name), self.baseline.get(name, 0.0)
-        return -baseline if learned is None else float(np.vdot(learned, q.moments[name])) - baseline
+        return (0.0 if learned is None else float(dot(learned, q.moments[name]).sum())) - baseline
 
     def terms(self, q: Beliefs, name: str, rows: Ints) -> Array:
         """Return the terms of some rows of a variable in the bound."""

@@ -114,13 +114,8 @@ class Part:
         if job.own is not None:
             return job.own[number]
         own = self.start(shared, 0)
-        visit = Visit(own=list(dict.fromkeys(self.updater(n).names[0] for n in self.own)))
-        for _ in range(MOST_PASSES):
-            before = {name: natural.copy() for name, natural in own.items()}
-            own = self.own_of(self.update(shared, own, visit)[0])
-            if self._moved(before, own) <= TOLERANCE:
-                break
-        return own
+        names = list(dict.fromkeys(self.updater(n).names[0] for n in self.own))
+        return self.own_of(self.update(shared, own, Visit(own=names, passes=MOST_PASSES))[0])
 
     def _moved(self, before: Own, after: Own) -> float:
         """Return the symmetrised KL between two q of the own variables, in nats an element."""
@@ -153,6 +148,8 @@ class Part:
         The arrays of `own` may be changed in place. `before` is the shared q at the beginning of
         the sweep, for which choices that are not stored were optimised.
         """
+        if visit.restart:
+            own = self.start(shared, 0)
         q, rows = self.beliefs(shared, own), self.rows
         rho = StepRule.unit(rows)
         self.program.begin(q, rows)
@@ -161,11 +158,15 @@ class Part:
             for implicit in self.program.implicit.values():
                 implicit.keep(q, None, implicit.loops.sums(then, None))
         accesses = 0
-        for name in visit.own:
-            for change in self.updater(name).update(q, rows, rho):
-                self.program.check(change)
-                self.program.apply(q, change)
-                accesses += change.accesses
+        for _ in range(visit.passes):
+            last = {n: a.copy() for n, a in self.own_of(q).items()} if visit.passes > 1 else {}
+            for name in visit.own:
+                for change in self.updater(name).update(q, rows, rho):
+                    self.program.check(change)
+                    self.program.apply(q, change)
+                    accesses += change.accesses
+            if visit.passes > 1 and self._moved(last, self.own_of(q)) <= TOLERANCE:
+                break
         return q, accesses
 
     def own_of(self, q: Beliefs) -> Own:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
 from svmp.errors import ModelError
+from svmp.inference.methods.method import check_count
 from svmp.inference.problem import Divided
 from svmp.network.validation import shown
-from svmp.parts import tasks
 from svmp.parts.cache import forget
 from svmp.parts.context import Declare
 from svmp.parts.memory import parse_memory
 from svmp.parts.problem import PartsProblem
 from svmp.parts.sharing import PartDims, Sharing
-from svmp.parts.sources import Source, as_source
+from svmp.parts.sources import as_source
 from svmp.parts.workspace import Executor, Local
 
 MOST_GROUPS = 4
@@ -82,13 +82,12 @@ class Parts(Divided):
     ) -> None:
         if not callable(declare):
             raise ModelError(
-                f"declare must be a function from one part's rows to its model, not {shown(declare)}"
+                f"declare must be a function from a part's rows to its model, not {shown(declare)}"
             )
         self.declare, self.source = declare, as_source(parts)
         self.own, self.shared = own, shared
-        count = min(MOST_GROUPS, len(self.source)) if groups is None else groups
-        if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
-            raise ModelError(f"groups must be a whole number of at least 1, not {shown(groups)}")
+        count = MOST_GROUPS if groups is None else groups
+        check_count("groups", count)
         if keep not in ("memory", "none"):
             raise ModelError(f'keep must be "memory" or "none", not {shown(keep)}')
         self.groups, self.keep = min(int(count), len(self.source)), keep

@@ -4,35 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from svmp.errors import ModelError
-from svmp.families.family import Array
 from svmp.inference.default import LARGEST
 from svmp.inference.estimate import Estimator
 from svmp.inference.fingerprint import describe
 from svmp.inference.held_out import HeldOut
 from svmp.inference.methods import FullVB, Growing, Method
 from svmp.inference.methods.method import check_order
+from svmp.inference.posterior import Posterior, Posteriors
 from svmp.inference.problem import Problem
 from svmp.inference.program import Program
 from svmp.inference.program_summary import ProgramSummary, VariableUpdater
 from svmp.inference.start import Init, from_posterior, from_values, start
-from svmp.inference.posterior import Posterior
 from svmp.inference.steps import Constant, Nodewise, Policy
 from svmp.inference.updaters.setup import Setup
 from svmp.network.beliefs import Beliefs
-from svmp.network.declaration import Declaration
 from svmp.network.grid import Ints
 from svmp.parts import tasks
-from svmp.parts.context import Context, Job, SharedQ, declared
+from svmp.parts.context import Context, Job, declared
 from svmp.parts.part import Part
 from svmp.parts.program import PartsProgram, VisitUpdater
 from svmp.parts.schedule import part_method, schedule
 from svmp.parts.shared import SharedNetwork, declare_all, size
-from svmp.parts.sharing import PartDims, Sharing, element_places
+from svmp.parts.sharing import PartDims, Sharing, VariableShape, element_places
 from svmp.parts.sources import Source
 from svmp.parts.workspace import Executor, Workspace
 
@@ -58,8 +56,10 @@ class PartsProblem(Problem):
         Where tasks are run, and the group of each part.
     sizes, shapes
         Number of rows of each part, and the plates of own variables by part.
-    model
-        The network of the largest part, and its number.
+    largest
+        Number of the part with most rows.
+    observed
+        The observed variables.
     """
 
     network: SharedNetwork
@@ -70,6 +70,7 @@ class PartsProblem(Problem):
     sizes: Ints
     shapes: dict[int, dict[str, tuple[int, ...]]]
     largest: int
+    observed: Mapping[str, VariableShape]
 
     @property
     def natural_only(self) -> Collection[str]:  # type: ignore[override]
@@ -81,7 +82,7 @@ class PartsProblem(Problem):
 
     @property
     def description(self) -> dict[str, dict[str, str]]:
-        return {**describe(self.network), "parts": dict(self.fingerprint)}
+        return describe_parts(self.network, self.observed, self.fingerprint)
 
     @classmethod
     def of(
@@ -115,12 +116,12 @@ class PartsProblem(Problem):
             for (name, table), children in part.children.items():
                 if table in sharing.shared:
                     continue
-                accesses += int(np.sum(children))
+                accesses += children.total
                 if name in remote:
                     plate = whole.variables[name].plate
                     shape = part.shapes[name]
                     at = element_places(plate.labels, shape, plate.shape, places[number])
-                    remote[name][slice(None) if at is None else at] += children
+                    remote[name][slice(None) if at is None else at] += children.unpacked()
         network = SharedNetwork(whole, sharing, remote, int(sizes.sum()), accesses)
         context = Context(
             declare,
@@ -134,7 +135,8 @@ class PartsProblem(Problem):
             token,
         )
         prints = {source.name(i): source.fingerprint(i) for i in range(len(groups))}
-        return cls(network, prints, context, executor, groups, sizes, shapes, largest)
+        observed = next(iter(dims.values())).observed
+        return cls(network, prints, context, executor, groups, sizes, shapes, largest, observed)
 
     def choose(self, method: Method | None, policy: Policy | None) -> tuple[Method, Policy, bool]:
         if method is None and policy is None:
@@ -143,7 +145,12 @@ class PartsProblem(Problem):
         if method is None:
             assert policy is not None
             method = policy.default_method()
-        method.parts(self.sizes, 0, 1)  # refuses methods that cannot visit parts
+        if method.over is not None:
+            raise ModelError(
+                f"the rows lie in parts already: leave out over={method.over!r} of "
+                f"{type(method).__name__}"
+            )
+        method.visited_parts(self.sizes, 0, 1)  # refuses methods that cannot visit parts
         if policy is None:
             policy = Constant(1.0) if method.unit_steps else Nodewise()
             return method, policy, True
@@ -175,7 +182,7 @@ class PartsProblem(Problem):
         )
         whole = Setup(self.network, method, policy, kernels)
         return PartsProgram(
-            whole, seed, updaters, {}, space=space, summary=summary, fingerprint=self.fingerprint
+            whole, seed, updaters, {}, space=space, summary=summary, about=self.description
         )
 
     def _place(self, name: str, visits: list[Any]) -> str:
@@ -188,7 +195,7 @@ class PartsProblem(Problem):
         assert isinstance(program, PartsProgram)
         space, network, seed = program.space, self.network, program.seed
         own = self.context.sharing.own
-        given = {} if init is None else dict(init)
+        given = dict(init.stored if isinstance(init, Posteriors) else init or {})
         unknown = [name for name in given if name not in network.hidden]
         if unknown:
             raise ModelError(f"init names {unknown}, which are not hidden variables of the parts")
@@ -245,6 +252,21 @@ class PartsProblem(Problem):
 
     def estimator(self, method: Method) -> Estimator | None:
         return None
+
+
+def describe_parts(
+    network: SharedNetwork, observed: Mapping[str, VariableShape], fingerprint: Mapping[str, str]
+) -> dict[str, dict[str, str]]:
+    """Return a description of each variable, and a hash of the data of each part."""
+    tables = {
+        name: {
+            "density": shape.density,
+            "dims": ", ".join(shape.dims),
+            "parents": ", ".join(shape.parents),
+        }
+        for name, shape in observed.items()
+    }
+    return {**describe(network), **tables, "rows in parts": dict(fingerprint)}
 
 
 def load(context: Context, number: int) -> Part:

@@ -16,16 +16,19 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference.domain import check_domain
+from svmp.inference.methods.division import PASSES, RESTARTS
 from svmp.inference.methods.draw import AllRows, Draw, Reading
 from svmp.inference.program import Program
-from svmp.inference.program_summary import ProgramSummary, VariableUpdater
+from svmp.inference.program_summary import ProgramSummary
 from svmp.inference.steps import Policy
 from svmp.inference.steps.rule import StepRule
+from svmp.inference.sums_by_part import Memo, SumsByPart
 from svmp.inference.updaters.categorical import ImplicitUpdater
 from svmp.inference.updaters.updater import Change, Updater, blend
 from svmp.network.beliefs import Beliefs
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
+from svmp.parts.context import Visited
 from svmp.parts.schedule import Asked, Visit
 from svmp.parts.workspace import Local, Workspace
 
@@ -44,12 +47,16 @@ class DrawnParts(Draw):
         Whether sums are scaled as if all parts had been visited (Algorithm 2).
     share
         Share of the observations that lie in the visited parts.
+    restart, begins
+        Where sums are kept: whether own variables start anew, and whether a sweep begins.
     """
 
     parts: Ints
     count: int
     scaled: bool
     share: float
+    restart: bool = False
+    begins: bool = False
 
     @property
     def whole(self) -> bool:
@@ -84,9 +91,12 @@ class VisitUpdater(Updater):
 
     def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
         assert isinstance(rows, DrawnParts)
+        if rho.memo.exact:  # each variable is updated from all parts, at the end of the sweep
+            if not self.space.ends_sweep(rho.iteration):
+                return
+            rows = replace(rows, parts=np.array(self.space.numbers), begins=True)
         if self.visit.own or self.visit.asked:
-            before = rows.memory["before"] if self.visit.late else None
-            found = self.space.visit(q, rows.parts, self.visit, before, rows.scaled)
+            found = self._visited(q, rows, rho.memo)
             yield Change.of_rows_read(self.space.any_name, found.accesses)
         for names, number in self.visit.shared:
             if number is None:
@@ -95,6 +105,23 @@ class VisitUpdater(Updater):
                 asked = self.visit.asked[number]
                 children = {n: found.children[n] for n in names} if rows.scaled else {}
                 yield from self._solved(asked, found.totals[number], children, q, rho)
+
+    def _visited(self, q: Beliefs, rows: DrawnParts, memo: Memo) -> Visited:
+        """Visit parts; with sums that are kept, return totals with those of the other parts."""
+        before = rows.memory["before"] if self.visit.late else None
+        if not memo.sums:
+            return self.space.visit(q, rows.parts, self.visit, before, rows.scaled)
+        visit = replace(self.visit, passes=PASSES, restart=rows.restart and bool(self.visit.own))
+        kept = [memo.sums[key] for key in self.visit.labels()]
+        accesses = 0
+        for sums in kept if rows.begins else ():
+            sums.add_up()
+        for part in rows.parts:  # one, or in an exact sweep all
+            found = self.space.visit(q, np.array([part]), visit, before)
+            for sums, mine in zip(kept, found.totals, strict=True):
+                sums.replace(self.space.numbers.index(int(part)), mine)
+            accesses += found.accesses
+        return Visited([sums.total for sums in kept], {}, {}, accesses)
 
     def _within(self, name: str, q: Beliefs, rho: StepRule) -> Iterator[Change]:
         """Update a shared variable that has no children in parts."""
@@ -164,19 +191,21 @@ class PartsProgram(Program):
         The parts, and where they are computed with.
     summary
         The updater of each variable.
+    about
+        Description of the network and of the parts, for checkpoints.
     """
 
     space: Workspace = field(kw_only=True)
     summary: ProgramSummary = field(kw_only=True)
 
-    fingerprint: Mapping[str, str] = field(kw_only=True)
+    about: dict[str, dict[str, str]] = field(kw_only=True)
 
     def under(self, policy: Policy) -> PartsProgram:
         return replace(self, setup=replace(self.setup, policy=policy))
 
     @property
     def description(self) -> dict[str, dict[str, str]]:
-        return {**super().description, "parts": dict(self.fingerprint)}
+        return self.about
 
     def implicit_natural(self, q: Beliefs, name: str) -> Array:
         """Return the natural parameters of an own variable; its parts are loaded again here."""
@@ -202,9 +231,42 @@ class PartsProgram(Program):
 
     def draw(self, iteration: int) -> Draw:
         method, sizes = self.policy.method_at(self.method, iteration), self.space.sizes
-        parts = method.parts(sizes, self.seed, iteration)
+        parts = method.visited_parts(sizes, self.seed, iteration)
         share = float(sizes[parts].sum() / max(sizes.sum(), 1))
-        return DrawnParts(self.network, parts, len(sizes), not method.unit_steps, share)
+        count = len(self.space.numbers)
+        kept = method.keeps_sums
+        return DrawnParts(
+            self.network,
+            parts,
+            len(sizes),
+            not method.unit_steps,
+            share,
+            restart=kept and iteration <= RESTARTS * count,
+            begins=kept and (iteration - 1) % count == 0,
+        )
+
+    def ends_sweep(self, iteration: int) -> bool:
+        return not self.method.keeps_sums or self.space.ends_sweep(iteration)
+
+    def is_within_first_sweep(self, iteration: int) -> bool:
+        return self.method.keeps_sums and iteration < len(self.space.numbers)
+
+    def restarts_locals(self, iteration: int) -> bool:
+        return self.method.keeps_sums and iteration + 1 <= RESTARTS * len(self.space.numbers)
+
+    def memo(self) -> Memo:
+        if not self.method.keeps_sums:
+            return Memo()
+        count = len(self.space.numbers)
+        sizes = {n: v.size for n, v in self.network.hidden.items()}
+        found: dict[str, SumsByPart] = {}
+        for updater in self.updaters:
+            assert isinstance(updater, VisitUpdater)
+            for key, asked in zip(updater.visit.labels(), updater.visit.asked, strict=True):
+                few = asked.elements
+                lengths = {n: sizes[n] if few is None else len(few) for n in asked.names}
+                found[key] = SumsByPart.empty(asked.solver.empty(lengths).shape, [None] * count)
+        return Memo(found, exact=1)
 
     def begin(self, q: Beliefs, rows: Draw) -> None:
         q.means.clear()

@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
 
 from svmp.errors import ModelError
 from svmp.inference.methods import FullVB, Growing, Method
@@ -59,17 +62,30 @@ class Visit:
     late
         Whether choices that are not stored were updated in an earlier visit of the sweep, so that
         sums over them are those of the q at its beginning.
+    passes
+        Most updates of the own variables, until they have converged.
+    restart
+        Whether own variables start near their prior.
     """
 
     own: list[str] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     shared: list[tuple[tuple[str, ...], int | None]] = field(default_factory=list)
     late: bool = False
+    passes: int = 1
+    restart: bool = False
+
+    def labels(self) -> list[str]:
+        """Return a name for each of the sums that are asked for."""
+        return [
+            ",".join(asked.names) + ("" if asked.elements is None else f"[{asked.elements[0]}]")
+            for asked in self.asked
+        ]
 
 
 def part_method(method: Method) -> Method:
     """Return the method by which a part updates its own variables: all rows, unit steps."""
-    return Growing(1.0) if method.joint else FullVB()
+    return Growing(1.0) if method.joint or method.keeps_sums else FullVB()
 
 
 def order_of(network: Network, method: Method, own: Collection[str]) -> list[str]:
@@ -131,9 +147,24 @@ def schedule(program: Program, whole: Network, method: Method, own: Collection[s
             visit = place(tables, above, False)
             visit.shared.append((asked.names, len(visit.asked)))
             visit.asked.append(asked)
-    for earlier, visit in zip(visits, visits[1:], strict=False):
+    for earlier, visit in pairwise(visits):
         visit.late = earlier.late or any(name in program.implicit for name in earlier.own)
     return visits
+
+
+def colours_of_all(part: Network, whole: Network, name: str) -> Ints:
+    """Return the colour of each element of a variable, of which a part may have some only."""
+    mine, every = part.hidden[name].plate, whole.hidden[name].plate
+    colour = part.colours[name].reshape(mine.shape)
+    for axis, dim in enumerate(mine.labels):
+        if mine.shape[axis] != every.shape[axis]:
+            if (colour != colour.take([0], axis)).any():
+                raise ModelError(
+                    f"the elements of '{name}' along '{dim}' share rows, and its labels differ "
+                    "between parts; give every part all labels in coords"
+                )
+            colour = colour.take([0], axis)
+    return np.array(np.broadcast_to(colour, every.shape)).ravel()
 
 
 def _asked(program: Program, updater: Updater, whole: Network) -> Sequence[Asked]:
@@ -150,13 +181,8 @@ def _asked(program: Program, updater: Updater, whole: Network) -> Sequence[Asked
     plain = program.setup.plain(name)
     if len(network.groups[name]) <= 1 and colours <= 1:
         return [Asked(names, plain.solver)]
-    if network.hidden[name].size != whole.hidden[name].size:
-        raise ModelError(
-            f"the elements of '{name}' share rows, and its labels differ between parts; give every "
-            "part all labels in coords"
-        )
-    colour = network.colours[name] * colours + whole.colours[name]
-    sets = by_value(colour)
+    colour = colours_of_all(network, whole, name)
+    sets = by_value(colour * colours + whole.colours[name])
     if len(sets) > MOST_COLOURS:
         raise ModelError(
             f"'{name}' has {len(sets)} elements that share rows, each of which would need a visit "

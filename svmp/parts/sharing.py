@@ -34,6 +34,26 @@ class VariableShape(NamedTuple):
     parents: tuple[str, ...]
 
 
+class ChildCounts(NamedTuple):
+    """Numbers of children, as bits where no element has more than one, as in a row of its own."""
+
+    packed: NDArray[Any]
+    size: int
+    total: int
+
+    @classmethod
+    def of(cls, counts: Ints) -> ChildCounts:
+        """Pack numbers of children."""
+        bits = counts.max(initial=0) <= 1
+        return cls(np.packbits(counts > 0) if bits else counts, len(counts), int(counts.sum()))
+
+    def unpacked(self) -> Ints:
+        """Return the number of children of each element."""
+        if self.packed.dtype != np.uint8:
+            return self.packed
+        return np.unpackbits(self.packed, count=self.size).astype(np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class PartDims:
     """The dims and the variables of one part.
@@ -43,7 +63,7 @@ class PartDims:
     name
         Name of the part, for messages.
     labels
-        By dim of a hidden variable, its labels or its size.
+        By dim, its labels or its size.
     hidden, observed
         The variables of the part.
     keyed
@@ -55,8 +75,7 @@ class PartDims:
     shapes
         By hidden variable, the shape of its plate.
     children
-        By hidden variable and table, the number of children of each element in that table; of
-        variables with an element for each row, only their sum.
+        By hidden variable and table, the number of children of each element in that table.
     observations
         Number of observed rows.
     """
@@ -69,7 +88,7 @@ class PartDims:
     rows: frozenset[str]
     per_row: frozenset[str]
     shapes: dict[str, tuple[int, ...]]
-    children: dict[tuple[str, str], Ints | int]
+    children: dict[tuple[str, str], ChildCounts]
     observations: int
 
     @classmethod
@@ -78,7 +97,7 @@ class PartDims:
         network = Network(model)
         network.check()
         variables = model.variables.values()
-        dims = {d: model.sizes[d] for v in network.hidden.values() for d in v.dims}
+        dims = {d: model.sizes[d] for v in variables for d in v.dims}
         rows = frozenset(d for v in network.observed.values() for d in v.plate.labels)
         keyed = frozenset(
             d for v in variables for d in keyed_dims(v.conditional.parameters.values())
@@ -104,9 +123,7 @@ class PartDims:
             per_row,
             {name: v.plate.shape for name, v in network.hidden.items()},
             {
-                (name, edge.conditional.variable.name): int(edge.children.sum())
-                if name in per_row
-                else edge.children
+                (name, edge.conditional.variable.name): ChildCounts.of(edge.children)
                 for name, edges in network.edges.items()
                 for edge in edges
             },
@@ -277,6 +294,10 @@ def find_own(parts: Sequence[PartDims]) -> set[str]:
             raise ModelError(f"dimension '{dim}' has labels in some parts and none in others")
         elif is_disjoint(every):  # type: ignore[arg-type]
             divided.add(dim)
+    for dim in sorted(unclear - first.keyed):  # beside a dim that divides the table it is shared
+        tables = [set(shape.dims) for shape in first.observed.values() if dim in shape.dims]
+        if all(dims & divided for dims in tables):
+            unclear.remove(dim)
     own: set[str] = set()
     per_row = frozenset.intersection(*(part.per_row for part in parts))
     for name, shape in first.hidden.items():  # parents are declared before their children

@@ -118,6 +118,15 @@ class Workspace:
     groups: Ints
 
     @property
+    def numbers(self) -> list[int]:
+        """The numbers of the parts that have rows."""
+        return list(self.shapes)
+
+    def ends_sweep(self, iteration: int) -> bool:
+        """Return whether a sweep ends with an iteration, if each visits one part."""
+        return iteration % len(self.shapes) == 0
+
+    @property
     def any_name(self) -> str:
         """A variable in whose name rows are counted."""
         sharing = self.context.sharing

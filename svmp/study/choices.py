@@ -16,12 +16,16 @@ from svmp.inference.steps import Policy
 
 
 def methods_by_name() -> dict[str, type[Method]]:
-    """Return the methods by lower-case name.
+    """Return the methods by lower-case name, without those that need the name of a dim.
 
     >>> list(methods_by_name())
     ['full', 'children', 'batch', 'growing']
     """
-    return {cls.__name__.removesuffix("VB").lower(): cls for cls in methods.METHODS}
+    return {
+        cls.__name__.removesuffix("VB").lower(): cls
+        for cls in methods.METHODS
+        if not cls.needs_over
+    }
 
 
 def policies_by_name() -> dict[str, type[Policy]]:

@@ -2,33 +2,58 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
 import svmp
-from svmp.inference.forgetting import CHANGE, expected_share, log_partition, slab_log_partition
+from svmp.families import Gamma, Normal
+from svmp.inference.forgetting import CHANGE, share_of
+
+FIRST = {"Gamma": (Gamma(), [-1.0, 1.0]), "Normal": (Normal(), [0.0, -0.005])}
 
 
-@pytest.mark.parametrize("w", [-300.0, -20.0, -1.0, -1e-4, 0.0, 1e-4, 0.9e-3, 1.1e-3, 3.0, 40.0])
-def test_q_of_the_share_is_normalised(w):
-    """The log-partition and the mean, by integration over the slab and the spike at 1."""
+def taught(name, rows):
+    """Return S of rows with mean 5 (and variance 1), and a sum of messages of ten more rows."""
+    row = {"Gamma": (-1.0, 5.0), "Normal": (5.0, -0.5)}[name]
+    return rows * np.array(row), np.array(row)
 
-    def slab(k):
-        return CHANGE * np.exp(w * k - max(w, 0))
 
-    spike = (1 - CHANGE) * np.exp(w - max(w, 0))
-    edge = [1 / max(abs(w), 1), 1 - 1 / max(abs(w), 1)]
-    total = spike + integrate.quad(slab, 0, 1, points=edge, epsabs=0)[0]
-    mean = spike + integrate.quad(lambda k: k * slab(k), 0, 1, points=edge, epsabs=0)[0]
-    assert log_partition(w) == pytest.approx(np.log(total) + max(w, 0), rel=1e-9, abs=1e-12)
-    assert expected_share(w) == pytest.approx(mean / total, rel=1e-7)
-    assert slab_log_partition(w) == pytest.approx(
-        np.log(integrate.quad(lambda k: np.exp(w * (k - (w > 0))), 0, 1, points=edge)[0])
-        + max(w, 0),
-        rel=1e-9,
-        abs=1e-12,
-    )
+@pytest.mark.parametrize("shift", [0.0, 0.5, 4.0])
+@pytest.mark.parametrize("rows", [3, 100, 3000])
+@pytest.mark.parametrize("name", FIRST)
+def test_q_of_the_share_by_quadrature(name, rows, shift):
+    """Its normaliser, its mean and the probability of a change, by adaptive integration."""
+    family, eta = FIRST[name][0], np.array(FIRST[name][1])
+    evidence, row = taught(name, rows)
+    moved = row * [1, 1 + shift / 5] if name == "Gamma" else row * [1 + shift / 5, 1]
+    moments = family.moments(eta + evidence / (1 + shift * rows / 10) + 10 * moved)
+
+    def ratio(k):
+        return float(family.log_partition(eta + k * evidence) - family.log_partition(eta))
+
+    def g(k):
+        return k * float(evidence @ moments) - ratio(k)
+
+    found = share_of(float(evidence @ moments), ratio)
+    grid = np.concatenate([[0], np.geomspace(1e-8, 1, 80)])
+    top = max(g(k) for k in grid)
+    slab = slab_mean = 0.0
+
+    def density(points):
+        return np.exp(np.array([g(k) for k in points]) - top)
+
+    for low, high in pairwise(grid):
+        slab += integrate.fixed_quad(density, low, high, n=9)[0]
+        slab_mean += integrate.fixed_quad(lambda k: k * density(k), low, high, n=9)[0]
+    spike = np.exp(g(1.0) - top)
+    total = (1 - CHANGE) * spike + CHANGE * slab
+    assert found.log_partition == pytest.approx(np.log(total) + top, abs=0.01)
+    assert found.changed == pytest.approx(CHANGE * slab / total, rel=0.02, abs=1e-12)
+    mean = ((1 - CHANGE) * spike + CHANGE * slab_mean) / total
+    assert found.mean == pytest.approx(mean, rel=0.02)
 
 
 def counts(observed):
@@ -46,28 +71,24 @@ def numbers(observed):
     return model
 
 
-def test_natural_parameter_is_a_difference_of_divergences():
-    """w = KL(q || p_first) - KL(q || p_last), each by quadrature over the rate."""
+def test_the_share_and_the_rate_are_at_their_fixed_point():
+    """q(rate) has the share of what was learned, and q(k) follows from divergences of q(rate)."""
     rng = np.random.default_rng(0)
     old, new = rng.poisson(4, 20), rng.poisson(5, 20)
-    first = svmp.fit(counts(old))
-    fit = first.update(counts(new), forget="learn")
-
-    def gamma(alpha, beta):
-        return stats.gamma(float(alpha), scale=1 / float(beta))
-
-    q = gamma(fit["rate"].alpha, fit["rate"].beta)
-    last, prior = gamma(first["rate"].alpha, first["rate"].beta), gamma(2, 1)
-    low, high = q.ppf([1e-12, 1 - 1e-12])
-
-    def divergence(p):
-        return integrate.quad(lambda x: q.pdf(x) * (q.logpdf(x) - p.logpdf(x)), low, high)[0]
-
-    w = fit.forgetting_natural["rate"]
-    assert w == pytest.approx(divergence(prior) - divergence(last), rel=1e-5)
+    fit = svmp.fit(counts(old)).update(counts(new), forget="learn")
     kept = 1 - fit.forgetting["rate"]
-    assert kept == pytest.approx(expected_share(w), rel=1e-12)
     assert fit["rate"].alpha == pytest.approx(2 + kept * old.sum() + new.sum(), rel=1e-3)
+    q = stats.gamma(float(fit["rate"].alpha), scale=1 / float(fit["rate"].beta))
+    low, high = q.ppf([1e-13, 1 - 1e-13])
+
+    def g(k):
+        """E[log p(x | k)] - E[log p(x | 0)] under q."""
+        p, first = stats.gamma(2 + k * old.sum(), scale=1 / (1 + 20 * k)), stats.gamma(2)
+        return integrate.quad(lambda x: q.pdf(x) * (p.logpdf(x) - first.logpdf(x)), low, high)[0]
+
+    slab = integrate.quad(lambda k: np.exp(g(k) - g(1)), 0, 1)[0]
+    changed = CHANGE * slab / (1 - CHANGE + CHANGE * slab)
+    assert fit.changed["rate"] == pytest.approx(changed, rel=0.02)
 
 
 @pytest.mark.parametrize("rows", [10, 50])
@@ -98,6 +119,22 @@ def test_a_jump_is_forgotten_by_the_variable_that_jumped(seed):
     assert fit.mean("tau") == pytest.approx(4, rel=0.25)
 
 
+def test_a_drift_is_followed():
+    """The rate rises in each batch: what was learned is forgotten, and the mean keeps up."""
+    rng = np.random.default_rng(1)
+    rates = 5 + 1.0 * np.arange(15)
+    fits = {"learn": None, 0.0: None}
+    found = []
+    for rate in rates:
+        batch = counts(rng.poisson(rate, 50))
+        for forget, fit in fits.items():
+            fits[forget] = svmp.fit(batch) if fit is None else fit.update(batch, forget=forget)
+        found.append(fits["learn"].forgetting.get("rate", 0.0))
+    assert (np.array(found) > 0.5).sum() >= 2
+    error = {forget: abs(fit.mean("rate") - rates[-1]) for forget, fit in fits.items()}
+    assert error["learn"] < 0.5 * error[0.0]
+
+
 def test_what_was_learned_about_forgetting_is_saved(tmp_path):
     rng = np.random.default_rng(0)
     fit = svmp.fit(counts(rng.poisson(4, 20))).update(counts(rng.poisson(40, 20)), forget="learn")
@@ -105,7 +142,7 @@ def test_what_was_learned_about_forgetting_is_saved(tmp_path):
     fit.save(tmp_path / "fit.svmp")
     loaded = svmp.load(tmp_path / "fit.svmp")
     assert loaded.forgetting == fit.forgetting
-    assert loaded.forgetting_natural == fit.forgetting_natural
+    assert loaded.changed == fit.changed
     assert svmp.fit(counts([3])).forgetting == {}
 
 

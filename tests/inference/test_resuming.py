@@ -13,7 +13,7 @@ import pytest
 
 import svmp
 from svmp.inference import state_schema
-from svmp.inference.checkpoint import before
+from svmp.inference.checkpoint import FORMAT, before
 from svmp.inference.posterior import Posterior
 from svmp.inference.recipes import FIELDS, KNOWN, check_recipe, make, recipe
 from svmp.inference.schema import read_json
@@ -131,7 +131,7 @@ WRONG: dict[str, Callable[[dict[str, Any]], object]] = {
     "a model of numbers": lambda about: about.update(model=3),
     "a variable of numbers": lambda about: about["model"].update(A=3),
     "depth": lambda about: about.update(guard=DEEP),
-    "a newer format": lambda about: about.update(format=2),
+    "a newer format": lambda about: about.update(format=FORMAT + 1),
 }
 
 

@@ -166,6 +166,8 @@ def test_vectors_keep_their_entries():
         ({"forget": "all"}, "forget must be a number"),
         ({"forget": True}, "forget must be a number"),
         ({"forget": np.nan}, "forget must be a number"),
+        ({"forget": np.array([0.1, 0.2])}, "forget must be a number"),
+        ({"init": 3}, "init must be a dict by variable"),
         ({"new": "shop"}, "new must be a list of dims"),
         ({"new": ["shops"]}, "new names 'shops', which is no dim"),
         ({"sweeps": 3}, "update has no option 'sweeps'"),

@@ -74,9 +74,9 @@ class Batch(Method):
         chosen = sample_each(seed, iteration, number, np.zeros(1, dtype=np.int64), total, take)
         return DrawnBatch(network, np.sort(chosen))
 
-    def parts(self, sizes: Ints, seed: int, iteration: int) -> Ints:
+    def visited_parts(self, sizes: Ints, seed: int, iteration: int) -> Ints:
         """Return as many parts as have `size` rows between them, at least one."""
-        each = max(int(np.median(sizes[sizes > 0], method="lower")), 1) if sizes.any() else 1
+        each = max(int(np.median(sizes[sizes > 0])), 1) if sizes.any() else 1
         count = min(max(1, round(min(self.size, MOST) / each)), len(sizes))
         return draw_groups(len(sizes), count, seed, iteration)
 

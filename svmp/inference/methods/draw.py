@@ -87,6 +87,15 @@ class Draw(ABC):
         """The groups that are drawn; empty if rows are drawn."""
         return NO_GROUPS
 
+    @property
+    def most_passes(self) -> int | None:
+        """Most passes over the variables of a drawn group; None for passes until it converges."""
+        return None
+
+    def restarts(self, iteration: int) -> bool:
+        """Return whether the variables of drawn groups start near their prior, whatever q was."""
+        return True
+
     def children(self, name: str, elements: Ints) -> Ints:
         """Return N_i of each element, the number of children that it draws from."""
         return self.network.child_counts[name][elements]

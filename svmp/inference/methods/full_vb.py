@@ -34,7 +34,7 @@ class FullVB(Method):
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
         return AllRows(network)
 
-    def parts(self, sizes: Ints, seed: int, iteration: int) -> Ints:
+    def visited_parts(self, sizes: Ints, seed: int, iteration: int) -> Ints:
         return np.arange(len(sizes))
 
     def reads_all(self, iteration: int) -> bool:

@@ -93,7 +93,7 @@ class Growing(Method):
             known = network.derived["sample"] = Sampled(network, share, seed)
         return known
 
-    def parts(self, sizes: Ints, seed: int, iteration: int) -> Ints:
+    def visited_parts(self, sizes: Ints, seed: int, iteration: int) -> Ints:
         """Return the first parts of a random order whose rows make up the sample."""
         share = self.share(iteration)
         if share >= 1:

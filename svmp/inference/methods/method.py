@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from svmp.errors import ModelError
+from svmp.inference.methods.division import Division
 from svmp.inference.methods.draw import Draw
 from svmp.inference.settings import Setting
 from svmp.network.grid import Ints
@@ -44,6 +45,11 @@ class Method(ABC):
         Steps then have unit length by default, and nothing can diverge.
     shares_rows
         Whether one draw of rows serves all elements. Otherwise each draws its own.
+    needs_over
+        Whether `over` must be given, so that a form for all networks cannot offer the method.
+    keeps_sums
+        Whether the sums over the rows of each part are kept from one iteration to the next. Such a
+        method divides the groups of `over` into parts.
     title
         Name of the method in a form; the name of the class if empty.
     settings
@@ -56,6 +62,8 @@ class Method(ABC):
     over: str | None = None
     unit_steps: ClassVar[bool] = False
     shares_rows: ClassVar[bool] = True
+    needs_over: ClassVar[bool] = False
+    keeps_sums: ClassVar[bool] = False
     title: ClassVar[str] = ""
     settings: ClassVar[dict[str, Setting]] = {}
 
@@ -63,7 +71,7 @@ class Method(ABC):
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
         """Choose the rows of one iteration."""
 
-    def parts(self, sizes: Ints, seed: int, iteration: int) -> Ints:
+    def visited_parts(self, sizes: Ints, seed: int, iteration: int) -> Ints:
         """Choose the parts that one iteration visits, where rows lie in parts.
 
         Parameters
@@ -79,8 +87,16 @@ class Method(ABC):
         )
 
     def reads_all(self, iteration: int) -> bool:
-        """Return whether an iteration is a sweep over all rows."""
+        """Return whether an iteration reads all rows, or uses sums over all of them."""
         return False
+
+    def ends_sweep(self, network: Network, iteration: int) -> bool:
+        """Return whether a sweep over all rows ends with an iteration."""
+        return self.reads_all(iteration)
+
+    def division(self, network: Network, seed: int) -> Division | None:
+        """Return the parts whose sums are kept, if `keeps_sums`."""
+        return None
 
     def with_children(self, C: int) -> Method:
         """Return this method with C children for each element."""

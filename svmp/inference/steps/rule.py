@@ -12,6 +12,7 @@ from svmp.inference.methods.draw import Draw
 from svmp.inference.methods.method import Option
 from svmp.inference.steps.constant import Constant
 from svmp.inference.steps.policy import Policy, StepContext
+from svmp.inference.sums_by_part import Memo
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 
@@ -46,6 +47,8 @@ class StepRule:
         Factor of all steps, below 1 after a rollback.
     statistics
         Statistics of the gradient, for policies that use them.
+    memo
+        Sums by part, for methods that keep them.
     """
 
     rows: Draw
@@ -54,6 +57,7 @@ class StepRule:
     iteration: int = 1
     damping: float = 1.0
     statistics: GradientStatistics = field(default_factory=GradientStatistics)
+    memo: Memo = field(default_factory=Memo)
 
     @classmethod
     def unit(cls, rows: Draw) -> StepRule:

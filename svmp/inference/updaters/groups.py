@@ -1,7 +1,8 @@
 """The variables of the groups that are drawn: a document's topics, a user's factors.
 
 They are optimised by coordinate ascent until each group has converged, before the global variables
-are updated. They start near their prior, whatever their q was before.
+are updated. They start near their prior, whatever their q was before, unless the method keeps q of
+all groups (`Memoized`): then they start from there.
 """
 
 from __future__ import annotations
@@ -56,8 +57,9 @@ class GroupsUpdater(Updater):
 
     def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
         active, grouping, accesses = rows.groups_drawn, self.grouping, 0
-        restart(self.network, q, grouping, self.names, active)
-        for _ in range(MOST_PASSES):
+        if rows.restarts(rho.iteration):
+            restart(self.network, q, grouping, self.names, active)
+        for _ in range(rows.most_passes or MOST_PASSES):
             moved = np.zeros(grouping.count)
             for name, updater in self.variables.items():
                 groups = by_colour(self.network, name, grouping.rows(name, active))
@@ -114,10 +116,12 @@ class DocumentsUpdater(Updater):
             yield Change.of_rows_read(self.words.name, len(words))
             return
         name, drawn = self.shares.name, rows.groups_drawn
-        restart(self.network, q, self.grouping, [name], drawn)
+        if rows.restarts(rho.iteration):
+            restart(self.network, q, self.grouping, [name], drawn)
         documents = self.grouping.rows(name, drawn)
         prior = self.network.prior(q, name, documents)
-        natural, sums, read = self.loops.optimise(q, documents, prior, TOLERANCE, MOST_PASSES)
+        most = rows.most_passes or MOST_PASSES
+        natural, sums, read = self.loops.optimise(q, documents, prior, TOLERANCE, most)
         self.network.move(q, name, documents, natural)
         self.words.keep(q, rows, sums)
         yield Change.of_rows_read(name, read)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from svmp.inference.methods import Method
+from svmp.inference.methods.division import Division
 from svmp.inference.steps.policy import Policy
 from svmp.inference.updaters.categorical import ImplicitMessages, ImplicitUpdater
 from svmp.inference.updaters.multilinear import NoiseMessages
@@ -47,6 +48,8 @@ class Setup:
         Variables whose q must be stored, because the user gave their starting values.
     apart
         Variables that are not solved jointly with others: those that are own to a part of the rows.
+    division
+        The parts whose sums are kept, if the method keeps sums.
     """
 
     network: Network
@@ -55,6 +58,7 @@ class Setup:
     kernels: bool = True
     stored: Collection[str] = ()
     apart: frozenset[str] = frozenset()
+    division: Division | None = None
 
     @cached_property
     def loops(self) -> dict[str, Multilinear]:

@@ -17,6 +17,7 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
+from svmp.inference.sums_by_part import SumsByPart
 from svmp.inference.updaters.solver import Places, Solver
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
@@ -87,6 +88,10 @@ class Updater(ABC):
     @abstractmethod
     def bound_term(self, q: Beliefs) -> dict[str, float]:
         """Return the terms of its variables in the bound."""
+
+    def sums_by_part(self) -> dict[str, SumsByPart]:
+        """Return the sums that it keeps by part, by variable, before any part was read."""
+        return {}
 
 
 LineAdder = Callable[[Array, slice], None]

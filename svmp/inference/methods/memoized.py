@@ -1,0 +1,116 @@
+"""Memoized variational inference (Hughes & Sudderth, NeurIPS 2013): exact updates, part by part.
+
+The groups of a dim are divided once into P parts. An iteration visits one of them: its variables
+are optimised, its sums S_p replace those of its last visit, and the global variables are updated
+exactly from the sums of all parts,
+
+    lambda_i = eta_i + S_1 + ... + S_P
+
+The first sweep updates the global variables at its end, as no sums are known before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from svmp.errors import ModelError
+from svmp.inference.methods.division import Division
+from svmp.inference.methods.draw import Draw
+from svmp.inference.methods.method import MOST, Method, Option, check_count
+from svmp.inference.settings import Setting
+from svmp.network.grid import Ints
+from svmp.network.network import Network
+from svmp.network.validation import text
+
+
+@dataclass(frozen=True)
+class Memoized(Method):
+    """Exact updates from the sums of all parts of the data, after each part that is read.
+
+    The elements of a dim, each with all of its rows, are divided into `parts` fixed parts of about
+    the same number of elements. A sweep visits all parts in random order. At each visit the
+    variables that belong to the part alone (a document's shares of topics, its tokens' topics) are
+    optimised, from where they were at the last visit; in the first five sweeps, from near their
+    prior. Then the sums over the part's rows replace those of its last visit, and every global
+    variable is updated from the sums over all parts. There is no step size.
+
+    The exact bound is computed after each sweep. After the first five it never falls: if a sweep
+    has lowered it, because global variables share rows and the sums of other parts were out of
+    date, the sweep is undone, and the next one updates each variable from all rows.
+
+    Parameters
+    ----------
+    over
+        The dim whose elements are divided: documents, users, schools. Rows that lie in parts
+        already (`svmp.Parts`) need none.
+    parts
+        Number of parts; there are never more than elements of the dim. Rows that lie in parts
+        already stay as they are.
+    order
+        Names of the hidden variables in the order of their updates.
+    """
+
+    title: ClassVar[str] = "Memoized: exact updates, part by part"
+    unit_steps: ClassVar[bool] = True
+    needs_over: ClassVar[bool] = True
+    keeps_sums: ClassVar[bool] = True
+    settings: ClassVar[dict[str, Setting]] = {
+        "parts": Setting(20, 1, 1_000_000, "Parts", whole=True)
+    }
+    over: str | None = None
+    parts: int = 20
+    order: Sequence[str] | None = None
+    option: Option = field(default="a", init=False)
+    joint: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        if self.over is not None:
+            text(self.over, "over")
+        check_count("parts", self.parts)
+
+    def draw(self, network: Network, seed: int, iteration: int) -> Draw:
+        return self.division(network, seed).visited(iteration)
+
+    def division(self, network: Network, seed: int) -> Division:
+        """Return the parts of a network; they are cached in it."""
+        over = self.dim
+        known: Division | None = network.derived.get("division")
+        key = (over, self.parts, seed)
+        if known is None or known.key != key:
+            count = min(self.parts, network.grouped(over).count, MOST)
+            known = network.derived["division"] = Division(network, over, count, seed, key)
+        return known
+
+    def reads_all(self, iteration: int) -> bool:
+        return True
+
+    def ends_sweep(self, network: Network, iteration: int) -> bool:
+        return iteration % self.division_size(network) == 0
+
+    def division_size(self, network: Network) -> int:
+        """Return the number of parts."""
+        return min(self.parts, network.grouped(self.dim).count)
+
+    @property
+    def dim(self) -> str:
+        """The dim whose elements are divided; refused where there is none."""
+        if self.over is None:
+            raise ModelError(
+                'Memoized divides the elements of a dim: name it, as in svmp.Memoized(over="doc")'
+            )
+        return self.over
+
+    def visited_parts(self, sizes: Ints, seed: int, iteration: int) -> Ints:
+        """Return the part that an iteration visits; every sweep visits each part once."""
+        parts = np.flatnonzero(sizes)
+        sweep, turn = divmod(iteration - 1, len(parts))
+        order = np.random.default_rng([seed, sweep, 8]).permutation(len(parts))
+        return parts[order[turn : turn + 1]]
+
+    @property
+    def label(self) -> str:
+        return f"Memoized, {self.parts:,} parts"

@@ -1,0 +1,162 @@
+"""Which variables parts share is found from dims and labels, or refused with the reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import svmp
+from svmp.parts.sharing import PartDims, Sharing, as_labels, element_places, is_disjoint
+from tests.parts.networks import CASES
+
+
+def sharing(models: list[svmp.Model], **named: Any) -> Sharing:
+    return Sharing.of([PartDims.of(f"part {i}", m) for i, m in enumerate(models)], **named)
+
+
+def effects(groups: Any, rows: int = 6, tau: float = 1.0, name: str = "effect") -> svmp.Model:
+    """Return a network of group effects, with keys to the groups."""
+    count = groups if isinstance(groups, int) else len(groups)
+    with svmp.Model(coords={"group": groups}) as model:
+        mu = svmp.Normal("mu", mu=0, tau=1)
+        effect = svmp.Normal(name, mu=mu, tau=tau, dims="group")
+        key = np.arange(rows) % count
+        svmp.Normal("y", mu=effect[key], tau=1, dims="row", observed=np.arange(rows) / 3)
+    return model
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_own_variables_are_found(name: str) -> None:
+    case = CASES[name]()
+    found = sharing([case.declare(part) for part in case.parts])
+    assert set(found.own) == set(case.own)
+
+
+def test_same_labels_are_shared_and_other_labels_are_own() -> None:
+    assert sharing([effects(["a", "b"]), effects(["a", "b"])]).own == ()
+    assert sharing([effects(["a", "b"]), effects(["c", "d"])]).own == ("effect",)
+    both = sharing([effects(["a", "b"]), effects(["b", "c"])])
+    assert both.own == ()
+    assert list(both.labels["group"]) == ["a", "b", "c"]  # type: ignore[arg-type]
+    assert [p["group"].tolist() for p in both.places] == [[0, 1], [1, 2]]
+
+
+def test_sizes_that_differ_are_own() -> None:
+    assert sharing([effects(2), effects(3)]).own == ("effect",)
+
+
+def test_equal_sizes_without_labels_are_refused() -> None:
+    with pytest.raises(svmp.ModelError, match=r"the 2 elements of 'group' are the same.*own= or"):
+        sharing([effects(2), effects(2)])
+    assert sharing([effects(2), effects(2)], own=["effect"]).own == ("effect",)
+    assert sharing([effects(2), effects(2)], own="group").own == ("effect",)
+    assert sharing([effects(2), effects(2)], shared=["mu", "effect"]).own == ()
+
+
+def test_label_in_two_parts_is_refused_for_own_variables() -> None:
+    with pytest.raises(svmp.ModelError, match=r"'b' of dimension 'group' is in part part 0 and"):
+        sharing([effects(["a", "b"]), effects(["b", "c"])], own=["effect"])
+
+
+def test_shared_variable_below_an_own_one_is_refused() -> None:
+    with pytest.raises(svmp.ModelError, match="'effect' is shared by all parts, but depends on"):
+        sharing([effects(["a"]), effects(["b"])], own=["mu"])
+
+
+def test_network_without_shared_variables_is_refused() -> None:
+    with pytest.raises(svmp.ModelError, match="nothing to learn from each other"):
+        sharing([effects(["a"]), effects(["b"])], own=["mu", "effect"])
+
+
+@pytest.mark.parametrize("named", [{"own": ["x"]}, {"shared": "nothing"}])
+def test_unknown_names_are_refused(named: dict[str, Any]) -> None:
+    with pytest.raises(svmp.ModelError, match="no hidden variable and no dimension"):
+        sharing([effects(["a"]), effects(["b"])], **named)
+
+
+def test_variable_named_twice_is_refused() -> None:
+    with pytest.raises(svmp.ModelError, match="own and shared both name"):
+        sharing([effects(["a"]), effects(["b"])], own=["effect"], shared=["effect"])
+
+
+def test_different_networks_are_refused() -> None:
+    with pytest.raises(svmp.ModelError, match=r"'other' is missing.* in part part 0"):
+        sharing([effects(["a"]), effects(["b"], name="other")])
+
+    def gamma() -> svmp.Model:
+        with svmp.Model() as model:
+            mu = svmp.Gamma("mu", alpha=1, beta=1)
+            svmp.Poisson("y", mu=mu, dims="row", observed=[1, 2])
+        return model
+
+    def normal() -> svmp.Model:
+        with svmp.Model() as model:
+            mu = svmp.Normal("mu", mu=0, tau=1)
+            svmp.Normal("y", mu=mu, tau=1, dims="row", observed=[1, 2])
+        return model
+
+    with pytest.raises(svmp.ModelError, match="the density of 'mu' is Normal in part part 1 and"):
+        sharing([gamma(), normal()])
+
+
+def test_labels_in_some_parts_only_are_refused() -> None:
+    with pytest.raises(svmp.ModelError, match="labels in some parts and none in others"):
+        sharing([effects(["a", "b"]), effects(2)])
+
+
+def test_values_along_a_dim_whose_labels_differ_are_refused() -> None:
+    def topic(words: list[str]) -> svmp.Model:
+        with svmp.Model(coords={"word": words}) as model:
+            p = svmp.Dirichlet("p", a=1, dims="word")
+            svmp.Categorical("w", p=p, dims="token", observed=[0, 1, 1])
+        return model
+
+    parts = svmp.Parts(topic, [["a", "b"], ["b", "c"]])
+    with pytest.raises(svmp.ModelError, match="give every part all labels of 'word'"):
+        svmp.fit(parts)
+
+
+def test_numbers_along_a_dim_whose_labels_differ_are_refused() -> None:
+    def prior(items: list[str]) -> svmp.Model:
+        with svmp.Model(coords={"item": items}) as model:
+            mu = svmp.Normal("mu", mu=np.arange(len(items)), tau=1, dims="item")
+            svmp.Normal("y", mu=mu[[0, 1, 1]], tau=1, dims="row", observed=[0.0, 1.0, 1.5])
+        return model
+
+    with pytest.raises(svmp.ModelError, match="'mu' has numbers along 'item'"):
+        svmp.fit(svmp.Parts(prior, [["a", "b"], ["b", "c"]]))
+    same = svmp.fit(svmp.Parts(prior, [["a", "b"], ["a", "b"]]))
+    assert same.status == "converged"
+
+
+def test_errors_of_the_function_that_declares_name_the_part() -> None:
+    def declare(part: Any) -> svmp.Model:
+        with svmp.Model() as model:
+            mu = svmp.Normal("mu", mu=0, tau=1)
+            svmp.Normal("y", mu=mu, tau=1, dims="row", observed=part)
+        return model
+
+    with pytest.raises(svmp.ModelError, match=r"part 1: 'y' holds nan"):
+        svmp.fit(svmp.Parts(declare, [[1.0, 2.0], [np.nan, 1.0]]))
+    with pytest.raises(svmp.ModelError, match="must return its model"):
+        svmp.fit(svmp.Parts(lambda part: None, [[1.0]]))
+    with pytest.raises(svmp.ModelError, match="declare must be a function"):
+        svmp.Parts(declare([1.0]), [[1.0]])  # type: ignore[arg-type]
+
+
+def test_labels_as_arrays() -> None:
+    assert as_labels(["b", "a"]).dtype.kind == "U"
+    assert as_labels(range(3)).dtype.kind == "i"
+    assert as_labels([1, "a"]).dtype == object
+    assert as_labels([(1, 2), (3, 4)]).dtype == object
+    assert is_disjoint([as_labels([1, 2]), as_labels([3])])
+    assert not is_disjoint([as_labels([(1, 2)]), as_labels(["a", (1, 2)])])
+
+
+def test_places_of_elements() -> None:
+    assert element_places(["i", "k"], [2, 2], [2, 2], {}) is None
+    found = element_places(["i", "k"], [2, 2], [4, 2], {"i": np.array([3, 0])})
+    assert found is not None
+    assert found.tolist() == [6, 7, 0, 1]
