@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 
 from svmp.parts.context import Context, Job, declared
+from svmp.parts.heap import return_unused
 from svmp.parts.part import Part
 
 _parts: OrderedDict[tuple[str, int], Future[Part | None]] = OrderedDict()
@@ -52,6 +53,8 @@ def _failed(part: Future[Part | None]) -> bool:
 
 
 def _load(context: Context, number: int) -> Part | None:
+    if context.resident < len(context.source):
+        return_unused()
     model = declared(context.declare, context.source, number)
     return None if model is None else Part.of(model, context, number)
 
