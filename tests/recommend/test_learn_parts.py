@@ -42,7 +42,9 @@ def test_bound_is_that_of_the_undivided_table(covariance: Any, noise: Any, folde
     assert fit is not None
     mean, scale = table.rating.mean(dtype=np.float64), table.rating.std(dtype=np.float64)
     unit = (table.rating - np.float32(mean)) / np.float32(scale)
-    whole = Network(network(Ratings(table.user, table.item, unit, *ids(table)), 2, covariance, noise))
+    whole = Network(
+        network(Ratings(table.user, table.item, unit, *ids(table)), 2, covariance, noise)
+    )
     q = Beliefs()
     for name, variable in whole.hidden.items():
         q.natural[name] = np.array(posterior(fit, name).natural)

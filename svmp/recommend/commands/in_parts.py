@@ -36,6 +36,7 @@ def fit_parts(
     scheduler: str | None,
 ) -> None:
     """Fit a model to ratings in parts, with the options of the command."""
+    from svmp.parts.memory import parse_memory
     from svmp.recommend.out_of_core import parts_of
 
     if options != FileOptions("utf-8", None):
@@ -44,9 +45,10 @@ def fit_parts(
             "are Parquet files; use them with svmp recommend partition, which writes parts"
         )
     model._check_parameters()
+    limit = None if memory is None else parse_memory(memory)
     source = parts_of(ratings)
     with _client(scheduler) as client, _warnings_as_sentences():
-        model.fit(source, memory=memory, client=client)
+        model.fit(source, memory=limit, client=client)
 
 
 @contextmanager
