@@ -1,8 +1,9 @@
 """Return the memory of released parts to the system.
 
-Networks refer to themselves, so their arrays are freed by the garbage collector only, which runs by
-the number of objects and not by their size. And glibc keeps freed arrays of a few megabytes: without
-this, memory grew by 80 MB with each part of a million rows that was read.
+Variables refer to their densities and these to them, so their arrays are freed by the garbage
+collector only, which runs by the number of objects and not by their size. And glibc keeps freed
+arrays of a few megabytes. Without this, the memory of a fit to 20 parts of a million ratings grew
+to 2.1 GB; with it, to 0.94 GB.
 """
 
 from __future__ import annotations

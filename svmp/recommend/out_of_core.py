@@ -18,9 +18,10 @@ import numpy as np
 
 from svmp.errors import FileError, ModelError, called
 from svmp.models.factorization import Covariance
-from svmp.parts.parquet_files import files_of, parquet
+from svmp.parts.parquet_files import files_of, needs_pyarrow, parquet
 from svmp.parts.parts import BYTES_A_ROW
 from svmp.parts.sources import Source, as_source
+from svmp.ratings.columns import Columns, ColumnSelection
 from svmp.recommend.history import History
 from svmp.recommend.part_ratings import PartsSummary, RatingParts, Report
 
@@ -89,18 +90,30 @@ def _shown(size: int) -> str:
     return f"{size / 1e9:.2g} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 
-def parts_of(data: Any) -> Source:
-    """Return what a user passes as ratings in parts as a source."""
+def parts_of(data: Any, columns: Columns | None) -> Source:
+    """Return what a user passes as ratings in parts as a source.
+
+    Of files only the columns of users, items, ratings and times are read.
+    """
     if not isinstance(data, str | os.PathLike):
         return as_source(data)
-    for file in files_of(data):
+    files = files_of(data)
+    for file in files:
         if os.path.isfile(file) and not _is_parquet(file):
             raise FileError(
                 f"{file}: with {called('memory')} ratings are read from Parquet files, and this is "
                 "none; `svmp recommend partition` (svmp.ratings.partition) writes them from any "
                 "file of ratings"
             )
-    return parquet(data)
+    try:
+        with needs_pyarrow().ParquetFile(files[0]) as opened:
+            names = opened.schema_arrow.names
+    except (OSError, ValueError):
+        return parquet(data)  # says what is wrong with the file
+    choice = ColumnSelection(columns)
+    choice.check()
+    found = choice.among(files[0], names, header=True)
+    return parquet(data, columns=[names[place] for place in found.values()])
 
 
 def _is_parquet(file: str) -> bool:

@@ -155,7 +155,7 @@ class RatingModel(StreamingModel):
         self._check_parameters()
         limit = None if memory is None else parse_memory(memory)
         in_parts = isinstance(data, Source) or memory is not None or client is not None
-        source = parts_of(data) if in_parts else None
+        source = parts_of(data, self.columns) if in_parts else None
         ratings = self.read(data) if source is None else None
         tell = self.progress is not False
         with self._all_or_nothing(), catch_interrupt(tell) as interrupt:

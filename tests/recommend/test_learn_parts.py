@@ -11,7 +11,6 @@ import pytest
 
 import svmp
 from svmp.errors import FileError, ModelError
-from svmp.inference.posterior import Posterior
 from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
 from svmp.parts.sources import InMemory
@@ -42,24 +41,13 @@ def test_bound_is_that_of_the_undivided_table(covariance: Any, noise: Any, folde
     assert fit is not None
     mean, scale = table.rating.mean(dtype=np.float64), table.rating.std(dtype=np.float64)
     unit = (table.rating - np.float32(mean)) / np.float32(scale)
-    whole = Network(
-        network(Ratings(table.user, table.item, unit, *ids(table)), 2, covariance, noise)
-    )
+    rows = Ratings(table.user, table.item, unit, table.user_ids, table.item_ids)
+    whole = Network(network(rows, 2, covariance, noise))
     q = Beliefs()
     for name, variable in whole.hidden.items():
-        q.natural[name] = np.array(posterior(fit, name).natural)
+        q.natural[name] = np.array(fit[name].natural)
         q.moments[name] = variable.family.moments(q.natural[name])
     assert sum(whole.bound(q).values()) == pytest.approx(fit.bound, rel=1e-9)
-
-
-def ids(table: Ratings) -> tuple[Any, Any]:
-    return table.user_ids, table.item_ids
-
-
-def posterior(fit: Any, name: str) -> Posterior:
-    found = fit[name]
-    assert isinstance(found, Posterior)
-    return found
 
 
 def test_predictions_are_as_good_as_those_of_one_table(folder: Path) -> None:
@@ -95,7 +83,7 @@ def test_path_with_memory_is_read_in_parts(folder: Path) -> None:
 
 def test_too_little_memory_is_refused_before_the_fit(folder: Path) -> None:
     model = small()
-    with pytest.raises(ModelError, match="memory is 20 MB, but about .* are needed.*partition"):
+    with pytest.raises(ModelError, match=r"memory is 20 MB, but about .* are needed.*partition"):
         model.fit(svmp.parquet(folder), memory="20MB")
     assert not model.is_fitted
 
@@ -118,7 +106,7 @@ def test_ratings_that_do_not_fit_are_not_kept(
 def test_text_file_with_memory_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "ratings.csv"
     path.write_text("user,item,rating\n1,2,3\n")
-    with pytest.raises(FileError, match="Parquet files, and this is none.*partition"):
+    with pytest.raises(FileError, match=r"Parquet files, and this is none.*partition"):
         small().fit(path, memory="2GB")
 
 

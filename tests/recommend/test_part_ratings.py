@@ -12,7 +12,7 @@ import svmp
 from svmp.errors import FileError, RatingsError
 from svmp.parts.sources import InMemory, as_source
 from svmp.ratings import Ratings, partition
-from svmp.recommend.out_of_core import history_of
+from svmp.recommend.out_of_core import history_of, parts_of
 from svmp.recommend.part_ratings import (
     PartReader,
     RatingParts,
@@ -96,7 +96,7 @@ def test_held_out_pairs_depend_on_the_seed_and_the_share() -> None:
 def test_user_in_two_parts_is_refused() -> None:
     rows = {"user": [1, 1, 2], "item": [1, 2, 1], "rating": [1.0, 2.0, 3.0]}
     more = {"user": [3, 2], "item": [1, 2], "rating": [1.0, 2.0]}
-    with pytest.raises(RatingsError, match="user 2 is in part 0 and in part 1.*partition"):
+    with pytest.raises(RatingsError, match=r"user 2 is in part 0 and in part 1.*partition"):
         summarise(PartReader(as_source([rows, more])), quiet)
 
 
@@ -151,3 +151,17 @@ def test_missing_ids_beside_the_parts_are_reported(tmp_path: Path) -> None:
     (tmp_path / "parts" / "items.parquet").unlink()
     with pytest.raises(FileError, match=r"items\.parquet"):
         summarise(PartReader(svmp.parquet(tmp_path / "parts")), quiet)
+
+
+def test_only_needed_columns_are_read(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    rows = {"note": [["a"], ["b"]], "movieId": [7, 8], "userId": [1, 2], "stars": [1.0, 2.0]}
+    pq.write_table(pa.table(rows), tmp_path / "a.parquet")
+    source = parts_of(tmp_path / "a.parquet", None)
+    assert set(source.load(0).columns) == {"userId", "movieId", "stars"}
+    chosen = parts_of(tmp_path, ("movieId", "userId", "stars"))
+    about = summarise(PartReader(chosen, ("movieId", "userId", "stars")), quiet)
+    assert about.user_ids.tolist() == [7, 8]
+    with pytest.raises(RatingsError, match=r"a\.parquet: there is no column 'who'"):
+        parts_of(tmp_path, ("who", "movieId", "stars"))

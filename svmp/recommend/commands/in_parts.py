@@ -46,7 +46,7 @@ def fit_parts(
         )
     model._check_parameters()
     limit = None if memory is None else parse_memory(memory)
-    source = parts_of(ratings)
+    source = parts_of(ratings, model.columns)
     with _client(scheduler) as client, _warnings_as_sentences():
         model.fit(source, memory=limit, client=client)
 
