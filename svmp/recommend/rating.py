@@ -30,7 +30,8 @@ from svmp.recommend.learn import Learned, LearnSettings, learn
 from svmp.recommend.learn_parts import learn_parts
 from svmp.recommend.network import Noise
 from svmp.recommend.out_of_core import MemoryNeeds, history_of, parts_of, reporting
-from svmp.recommend.part_ratings import PartReader, RatingParts, summarise
+from svmp.recommend.part_ratings import RatingParts, summarise
+from svmp.recommend.part_reader import PartReader
 from svmp.recommend.schema import LARGE, SMALL, ArraySpec, number
 from svmp.recommend.side import EntityTable, Floats, Keys, Side, score
 from svmp.recommend.spread import GRID, Spread
@@ -157,8 +158,7 @@ class RatingModel(StreamingModel):
         in_parts = isinstance(data, Source) or memory is not None or client is not None
         source = parts_of(data, self.columns) if in_parts else None
         ratings = self.read(data) if source is None else None
-        tell = self.progress is not False
-        with self._all_or_nothing(), catch_interrupt(tell) as interrupt:
+        with self._all_or_nothing(), catch_interrupt(self.progress is not False) as interrupt:
             if ratings is not None:
                 self._learn(ratings)
             elif source is not None:
@@ -211,7 +211,6 @@ class RatingModel(StreamingModel):
         )
 
     def _keep(self, found: Learned, user_ids: Ids, item_ids: Ids) -> None:
-        """Set the attributes that hold q."""
         self.fit_, self.sweeps_, self.spread_ = found.fit, found.sweeps, found.spread
         self.users_ = EntityTable("user", user_ids, found.users, found.any_user)
         self.items_ = EntityTable("item", item_ids, found.items, found.any_item)

@@ -13,13 +13,8 @@ from svmp.errors import FileError, RatingsError
 from svmp.parts.sources import InMemory, as_source
 from svmp.ratings import Ratings, partition
 from svmp.recommend.out_of_core import history_of, parts_of
-from svmp.recommend.part_ratings import (
-    PartReader,
-    RatingParts,
-    held_table,
-    is_held,
-    summarise,
-)
+from svmp.recommend.part_ratings import RatingParts, held_table, is_held, summarise
+from svmp.recommend.part_reader import PartReader
 from tests.recommend.tools import drawn
 
 
