@@ -2,8 +2,8 @@
 
 Variables refer to their densities and these to them, so their arrays are freed by the garbage
 collector only, which runs by the number of objects and not by their size. And glibc keeps freed
-arrays of a few megabytes. Without this, the memory of a fit to 20 parts of a million ratings grew
-to 2.1 GB; with it, to 0.94 GB.
+arrays of a few megabytes. A fit of four sweeps to 10 parts of a million ratings took 1.20 GB, with
+memory growing to the end, before this and `Network.release`, and 0.77 GB with both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import count
 from typing import Any
 
 COLLECT = 3
-"""Parts between garbage collections, which take about a tenth of the time of a part."""
+"""Parts between garbage collections, which took 0.15 s each."""
 _calls = count()
 
 
