@@ -151,6 +151,15 @@ class Network:
         if not self.observed:
             raise ModelError("the model has nothing observed; give some variable observed=")
 
+    def release(self) -> None:
+        """Drop what was computed from the rows; it is computed again if it is needed.
+
+        These values refer to the network, so that it would be left to the garbage collector.
+        """
+        self.derived.clear()
+        for name in ("child_counts", "colours", "groups"):
+            vars(self).pop(name, None)
+
     def variable(self, name: str) -> Variable:
         """Return a hidden or observed variable."""
         return self.hidden[name] if name in self.hidden else self.observed[name]

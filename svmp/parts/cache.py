@@ -14,6 +14,7 @@ from threading import Lock
 
 from svmp.errors import ModelError
 from svmp.parts.context import Context, Job, Unit, declared
+from svmp.parts.heap import return_unused
 from svmp.parts.merging import merged
 from svmp.parts.part import Part
 
@@ -71,6 +72,8 @@ def _failed(part: Future[Part | None]) -> bool:
 
 
 def _load(context: Context, unit: Unit) -> Part | None:
+    if context.resident < len(context.source):
+        return_unused()
     models = [declared(context.declare, context.source, number) for number in unit]
     if len(models) == 1:
         return None if models[0] is None else Part.of(models[0], context, unit[0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from weakref import finalize
 
 import numpy as np
 
@@ -74,6 +75,7 @@ class Part:
         part = cls(network, program, sharing.own, places, AllRows(network))
         for name, parent in network.observed_parents.items():
             part.fixed[name] = parent.conditional.child(Beliefs(), parent.rows)
+        finalize(part, network.release).atexit = False
         return part
 
     def updater(self, name: str) -> Updater:

@@ -123,7 +123,7 @@ def read(
         for name, shape in _get(about, "shapes", dict).items():
             need(name in arrays, f"damaged: there is no array {name!r:.60}")
             need(list(arrays[name].shape) == shape, f"damaged: {name!r:.60} has another shape")
-        ids = {name: _ids(folder / f"{name}.parquet") for name in ("users", "items")}
+        ids = {name: read_ids(folder / f"{name}.parquet") for name in ("users", "items")}
     except FileError as error:
         raise FileError(f"{path}: {error}") from None
     return about, arrays, ids
@@ -190,7 +190,8 @@ def _arrays(path: Path, mapped: bool) -> Arrays:
     return arrays
 
 
-def _ids(path: Path) -> Ids:
+def read_ids(path: Path) -> Ids:
+    """Return the ids in a Parquet file, checked."""
     import polars as pl
 
     from svmp.ratings import parquet

@@ -38,6 +38,12 @@ class History:
         time = None if ratings.time is None else ratings.time[order]
         return cls(begin, ratings.item[order], ratings.rating[order], time)
 
+    @classmethod
+    def empty(cls, users: int) -> History:
+        """Return the history of users whose ratings are not kept."""
+        none = np.zeros(0, np.int32)
+        return cls(np.zeros(users + 1, np.int64), none, none.astype(np.float32))
+
     @property
     def user(self) -> NDArray[np.int32]:
         """User key of each row."""

@@ -33,15 +33,23 @@ LOOSE), and at least LEAST."""
 
 
 def network(
-    ratings: Ratings, factors: int, covariance: Covariance, noise: Noise, weight: float = FIRM
+    ratings: Ratings,
+    factors: int,
+    covariance: Covariance,
+    noise: Noise,
+    weight: float = FIRM,
+    users: int | None = None,
 ) -> Model:
-    """Declare the network of ratings whose mean is 0 and whose variance is 1."""
+    """Declare the network of ratings whose mean is 0 and whose variance is 1.
+
+    If these are the ratings of one part of the users, `users` is the number of all.
+    """
     learned = GammaPrior(alpha=1, beta=1)
     priors = {"a": NormalPrior(0, learned), "b": NormalPrior(0, learned)}
     if factors:
         priors |= {
             name: _prior(size, factors, covariance, weight)
-            for name, size in (("u", ratings.users), ("v", ratings.items))
+            for name, size in (("u", users or ratings.users), ("v", ratings.items))
         }
     return matrix_factorization(
         pairs_of(ratings),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self, get_args
@@ -12,19 +13,25 @@ from numpy.typing import NDArray
 from svmp.errors import ModelError
 from svmp.inference.result import Fit
 from svmp.inference.seeds import Seed, whole_seed
-from svmp.inference.stopping import catch_interrupt
+from svmp.inference.stopping import Interrupt, catch_interrupt
 from svmp.models.factorization import Covariance
+from svmp.parts.memory import parse_memory
+from svmp.parts.sources import Source
 from svmp.ratings import Ratings, read_ratings
 from svmp.ratings.columns import Columns
 from svmp.ratings.read import check_range
-from svmp.ratings.table import Duplicates
+from svmp.ratings.table import Duplicates, Ids
 from svmp.recommend.estimator import check_choice, check_number, check_whole
 from svmp.recommend.factor_model import Person
 from svmp.recommend.files import Arrays, need
 from svmp.recommend.fold import Array, UserPosterior
 from svmp.recommend.history import History
-from svmp.recommend.learn import LearnSettings, learn
+from svmp.recommend.learn import Learned, LearnSettings, learn
+from svmp.recommend.learn_parts import learn_parts
 from svmp.recommend.network import Noise
+from svmp.recommend.out_of_core import MemoryNeeds, history_of, parts_of, reporting
+from svmp.recommend.part_ratings import RatingParts, summarise
+from svmp.recommend.part_reader import PartReader
 from svmp.recommend.schema import LARGE, SMALL, ArraySpec, number
 from svmp.recommend.side import EntityTable, Floats, Keys, Side, score
 from svmp.recommend.spread import GRID, Spread
@@ -33,6 +40,8 @@ from svmp.recommend.update import RatingState, update_ratings
 
 HELD_OUT = 20_000
 """Maximum number of held-out ratings."""
+FEWEST = 50
+"""Minimum number of held-out ratings; with fewer, none are held out."""
 
 
 class RatingModel(StreamingModel):
@@ -125,17 +134,35 @@ class RatingModel(StreamingModel):
 
     # --- learning --------------------------------------------------------------------------
 
-    def fit(self, data: Any) -> Self:
+    def fit(self, data: Any, *, memory: int | str | None = None, client: Any = None) -> Self:
         """Fit to ratings: a path, a table, or arrays, see `svmp.ratings.read_ratings`.
 
         Ctrl-C ends the fit early with what was learned so far, and sets `interrupted_`. Before the
         first sweep it raises KeyboardInterrupt and leaves the model unchanged.
+
+        Parameters
+        ----------
+        data
+            The ratings; or ratings in parts, which need not fit into memory: `svmp.parquet(...)` or
+            another source of `svmp.Parts`. All ratings of a user must be in the same part, as in
+            those that `svmp.ratings.partition` writes.
+        memory
+            Memory to use, as "4GB", if the ratings are in parts; a path is then that of Parquet
+            files, as "ratings/*.parquet". By default about 1 GB are used for the rows of parts. If
+            the ratings themselves do not fit, `history_` is empty, with a warning.
+        client
+            A Dask client, on whose workers parts are computed with.
         """
         self._check_parameters()
-        ratings = self.read(data)
-        tell = self.progress is not False
-        with self._all_or_nothing(), catch_interrupt(tell) as interrupt:
-            self._learn(ratings)
+        limit = None if memory is None else parse_memory(memory)
+        in_parts = isinstance(data, Source) or memory is not None or client is not None
+        source = parts_of(data, self.columns) if in_parts else None
+        ratings = self.read(data) if source is None else None
+        with self._all_or_nothing(), catch_interrupt(self.progress is not False) as interrupt:
+            if ratings is not None:
+                self._learn(ratings)
+            elif source is not None:
+                self._learn_parts(source, limit, client, interrupt)
             if interrupt.pressed and not self.sweeps_:
                 raise KeyboardInterrupt
             self.interrupted_ = interrupt.pressed
@@ -147,7 +174,32 @@ class RatingModel(StreamingModel):
         self.seed_ = whole_seed(self.seed)
         self.offset_ = float(ratings.rating.mean(dtype=np.float64))
         self.range_ = self.range or (float(ratings.rating.min()), float(ratings.rating.max()))
-        settings = LearnSettings(
+        found = learn(ratings, self._held_out(len(ratings)), self.offset_, self._settings())
+        self._keep(found, ratings.user_ids, ratings.item_ids)
+        self.history_ = History.of(ratings)
+
+    def _learn_parts(
+        self, source: Source, memory: int | None, client: Any, interrupt: Interrupt
+    ) -> None:
+        reader = PartReader(source, self.columns, self.duplicates, self.range)
+        with reporting(self.progress) as report:
+            about = summarise(reader, report, lambda: interrupt.pressed)
+            needs = MemoryNeeds.of(about, self.factors, self.covariance)
+            of_parts = None if memory is None else needs.left(memory)
+            self.seed_, self.offset_ = whole_seed(self.seed), about.mean
+            self.range_ = self.range or (about.low, about.high)
+            size = min(int(self.calibrate * about.ratings), HELD_OUT)
+            share = size / about.ratings if size >= FEWEST else 0.0
+            parts = RatingParts.of(reader, about, self.seed_, share)
+            found = learn_parts(parts, about, self._settings(), of_parts, client, report)
+            self._keep(found, about.user_ids, about.item_ids)
+            fits = memory is None or needs.of_history <= memory
+            self.history_ = history_of(parts, about, report) if fits else History.empty(about.users)
+        if not fits:
+            warnings.warn(needs.without_history(), UserWarning, stacklevel=3)
+
+    def _settings(self) -> LearnSettings:
+        return LearnSettings(
             self.factors,
             self.covariance,
             self.noise,
@@ -157,13 +209,13 @@ class RatingModel(StreamingModel):
             self.threads,
             self.progress,
         )
-        found = learn(ratings, self._held_out(len(ratings)), self.offset_, settings)
+
+    def _keep(self, found: Learned, user_ids: Ids, item_ids: Ids) -> None:
         self.fit_, self.sweeps_, self.spread_ = found.fit, found.sweeps, found.spread
-        self.users_ = EntityTable("user", ratings.user_ids, found.users, found.any_user)
-        self.items_ = EntityTable("item", ratings.item_ids, found.items, found.any_item)
-        self.noise_ = np.array(np.broadcast_to(found.noise, ratings.users), np.float32)
+        self.users_ = EntityTable("user", user_ids, found.users, found.any_user)
+        self.items_ = EntityTable("item", item_ids, found.items, found.any_item)
+        self.noise_ = np.array(np.broadcast_to(found.noise, len(user_ids)), np.float32)
         self.prior_noise_ = float(np.mean(found.noise))
-        self.history_ = History.of(ratings)
 
     def update(self, data: Any) -> Self:
         """Update the model with more ratings, of known and of new users and items.
@@ -278,7 +330,7 @@ class RatingModel(StreamingModel):
         held = np.zeros(count, bool)
         size = min(int(self.calibrate * count), HELD_OUT)
         rng = np.random.default_rng([self.seed_, 1])
-        held[rng.choice(count, size if size >= 50 else 0, replace=False)] = True
+        held[rng.choice(count, size if size >= FEWEST else 0, replace=False)] = True
         return held
 
     def _own_state(self) -> tuple[dict[str, Any], Arrays]:

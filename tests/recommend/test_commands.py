@@ -267,3 +267,33 @@ def test_errors_of_partition_name_flags(
     assert done.returncode == 2
     assert message in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_fit_of_parts_within_memory(ratings: Path, tmp_path: Path) -> None:
+    assert run("partition", ratings, tmp_path / "parts", "--parts", 3).returncode == 0
+    options = ("--factors", 2, "--max-sweeps", 4)
+    pattern = tmp_path / "parts" / "*.parquet"
+    about = answer("fit", pattern, "-o", tmp_path / "a.svmp", "--memory", "2GB", *options)
+    assert (about["ratings"], about["users"], about["items"]) == (1200, 60, 40)
+    answer("fit", tmp_path / "parts", "-o", tmp_path / "b.svmp", *options)  # found to be parts
+    one, other = (RatingModel.load(tmp_path / name) for name in ("a.svmp", "b.svmp"))
+    assert np.array_equal(one.users_.side.mean, other.users_.side.mean)
+    assert len(answer("top", tmp_path / "a.svmp", "--user", 4, "-n", 3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--memory", "lots"), "--memory must be an amount of memory"),
+        (("--memory", "2GB", "--events"), "--events cannot be used with ratings in parts"),
+        (("--memory", "2GB", "--encoding", "latin-1"), "--encoding, --max-unpacked and --text-ids"),
+        (("--memory", "2GB"), "Parquet files, and this is none"),
+    ],
+)
+def test_invalid_options_of_parts_are_refused(
+    arguments: tuple[str, ...], message: str, ratings: Path, tmp_path: Path
+) -> None:
+    done = run("fit", ratings, "-o", tmp_path / "out", *arguments)
+    assert done.returncode == 2
+    assert message in " ".join(done.stderr.split())
+    assert not (tmp_path / "out").exists()

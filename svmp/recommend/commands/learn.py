@@ -64,9 +64,22 @@ def fit(
         typer.Option(min=1, help="Not for events: maximum number of sweeps; by default 150."),
     ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Number of threads.")] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(help="Memory to use, as 4GB, for ratings in Parquet parts: see partition."),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Dask scheduler, as tcp://host:8786, on whose workers parts are fitted."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Fit a model to a file of ratings, or of events."""
+    """Fit a model to a file of ratings, or of events; or to ratings in parts.
+
+    Parts are Parquet files, each with all ratings of its users: a folder or a quoted pattern, as
+    "data/*.parquet". They need not fit into memory.
+    """
+    from svmp.recommend.commands.in_parts import fit_parts, is_in_parts
     from svmp.recommend.files import check_place
     from svmp.recommend.rating import RatingModel
 
@@ -80,8 +93,15 @@ def fit(
         of_events,
         duplicates,
     )
+    options = FileOptions(encoding, max_unpacked, text_ids)
+    in_parts = memory is not None or scheduler is not None or is_in_parts(ratings)
+    if in_parts and events:
+        raise ModelError("--events cannot be used with ratings in parts, --memory or --scheduler")
     with if_interrupted("there is no model yet, and nothing is saved"):
-        model.fit(_read(model, ratings, FileOptions(encoding, max_unpacked, text_ids)))
+        if in_parts and isinstance(model, RatingModel):
+            fit_parts(model, ratings, options, memory, scheduler)
+        else:
+            model.fit(_read(model, ratings, options))
     with if_interrupted("the model was not saved"):
         model.save(out)
     about: dict[str, Any] = {

@@ -1,0 +1,187 @@
+"""Early stopping on held-out ratings: sweeps in stages, until the next no longer helps.
+
+A factorised q underestimates the dependence between factors. At convergence of the bound, weak
+factors have vanished or strong ones overfit the noise; predictions are better before that. So the
+run proceeds in stages, and ends when the next stage no longer reduces the held-out error.
+
+Biases are fitted first, without factors, which is cheap. Factors start from there, and are kept if
+they improve the predictions of the held-out ratings.
+
+How informative the prior of the factors' precisions should be depends on the data: if there are
+more factors than the data support, the others should vanish. One stage is run with both weights.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmp.inference.posterior import Posterior
+from svmp.inference.stopping import Interrupt
+from svmp.recommend.network import FIRM, LOOSE
+from svmp.recommend.top import shown
+
+FIRST, GROWTH = 3, 1.5
+"""Sweeps of the first stage, and growth of the total number of sweeps with each stage."""
+PATIENT, CLEARLY = 10, 1.004
+"""Minimum number of sweeps, since factors may need some to move away from 0; twice as many unless
+the mean squared error exceeds CLEARLY times the least so far."""
+FOR_BIASES = 0.4
+"""Share of the sweeps that may be spent on biases alone, if there are factors."""
+
+
+class Sweeper(Protocol):
+    """A q that is updated sweep by sweep."""
+
+    @property
+    def iteration(self) -> int:
+        """Number of sweeps so far."""
+
+    @property
+    def posteriors(self) -> dict[str, Posterior]:
+        """Posterior of every hidden variable; valid until the next sweep."""
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+
+
+Run = TypeVar("Run", bound=Sweeper)
+
+
+class Stage(NamedTuple):
+    """The state of a run after a stage, and its held-out errors.
+
+    Attributes
+    ----------
+    posteriors
+        q after the stage.
+    factors, weight
+        Number of factors, and weight of the prior of their precisions.
+    errors, std
+        Errors of the held-out ratings, and their standard deviations under q.
+    """
+
+    posteriors: Mapping[str, Posterior]
+    factors: int
+    weight: float
+    errors: NDArray[Any]
+    std: NDArray[Any]
+
+    @property
+    def error(self) -> float:
+        """Mean squared error."""
+        return float(np.mean(self.errors**2))
+
+    def surely_better_than(self, other: Stage) -> bool:
+        """Whether the mean squared error is lower by more than two standard errors."""
+        less = other.errors**2 - self.errors**2
+        return bool(less.mean() > 2 * less.std() / np.sqrt(len(less)))
+
+
+class Search(ABC, Generic[Run]):
+    """How to begin a run, to sweep over the training rows, and to score the held-out ones.
+
+    Attributes
+    ----------
+    tol
+        Relative decrease of the held-out error below which the run stops.
+    progress
+        Whether to show progress; by default on a terminal.
+    biases
+        Minimum number of sweeps without factors.
+    """
+
+    biases: ClassVar[int]
+    tol: float
+    progress: bool | None
+
+    @abstractmethod
+    def begin(self, factors: int, init: Mapping[str, Any]) -> Run:
+        """Return a run that starts at the given q."""
+
+    @abstractmethod
+    def sweep(
+        self, run: Run, factors: int, weight: float, sweeps: int, interrupt: Interrupt
+    ) -> Stage:
+        """Advance a run by some sweeps, at least one; fewer after Ctrl-C."""
+
+    @abstractmethod
+    def kept(self, stage: Stage) -> Stage:
+        """Return a stage whose q does not change with its run."""
+
+
+def search_best(
+    search: Search[Run],
+    factors: int,
+    init: Mapping[str, Any],
+    most: int,
+    interrupt: Interrupt,
+) -> tuple[Stage, int]:
+    """Fit biases, then factors; return the best stage and the number of sweeps, at most `most`."""
+    few = max(1, int((FOR_BIASES if factors else 1.0) * most))
+    best, sweeps = stages(search, search.begin(0, {}), 0, few, None, interrupt)
+    left = most - sweeps
+    if factors and left > 0 and not interrupt.pressed:
+        run = search.begin(factors, {**init, **best.posteriors})
+        best, more = stages(search, run, factors, left, best, interrupt)
+        sweeps += more
+    return best, sweeps
+
+
+def stages(
+    search: Search[Run],
+    run: Run,
+    factors: int,
+    most: int,
+    best: Stage | None,
+    interrupt: Interrupt,
+) -> tuple[Stage, int]:
+    """Sweep over the training rows until the held-out error stops falling.
+
+    Returns the best stage and the number of sweeps. A stage replaces the best one if its error is
+    lower; with factors, early stages do not count, because factors have hardly moved by then and
+    look better by chance. There are at most `most` sweeps, including both variants of the stage
+    that is run twice. Ctrl-C also ends the run; its state is then valid.
+    """
+    weight = FIRM
+    spent = tried = 0
+    for end in shown(ends(most), search.progress, "sweeping", few=1):
+        until = min(end, most - tried)
+        if until == spent:
+            break
+        other = None
+        if factors and not tried and spent >= PATIENT and spent + 2 <= most:
+            other, until = run.copy(), min(until, spent + (most - spent) // 2)
+        now = search.sweep(run, factors, weight, until - spent, interrupt)
+        if other is not None:
+            tried = until - spent
+            found = search.sweep(other, factors, LOOSE, tried, interrupt)
+            if found.surely_better_than(now):
+                now, run, weight = found, other, LOOSE
+        spent, before = until, np.inf if best is None else best.error
+        early = factors and until < min(PATIENT, most)
+        if best is None or (now.error < before and not early):
+            best = search.kept(now)
+        patience = PATIENT if now.error > CLEARLY * before else 2 * PATIENT
+        patience = patience if factors else search.biases
+        if (now.error >= (1 - search.tol) * before and spent >= patience) or interrupt.pressed:
+            break
+    assert best is not None
+    return best, run.iteration + tried
+
+
+def ends(max_sweeps: float) -> list[int]:
+    """Return the total number of sweeps at the end of each stage.
+
+    >>> ends(30)
+    [3, 5, 8, 12, 18, 27, 30]
+    """
+    found, most = [FIRST], math.ceil(max_sweeps)
+    while found[-1] < most:
+        found.append(math.ceil(GROWTH * found[-1]))
+    return [*found[:-1], most]
