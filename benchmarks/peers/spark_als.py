@@ -22,6 +22,7 @@ def session(threads):
         .config("spark.driver.memory", "4g")
         .config("spark.sql.shuffle.partitions", threads)
         .config("spark.default.parallelism", threads)
+        .config("spark.driver.extraJavaOptions", "-Xss16m")
         .config("spark.ui.enabled", "false")
         .getOrCreate()
     )
@@ -54,6 +55,7 @@ def measure(request):
     threads = request["threads"]
     spark = session(threads)
     spark.sparkContext.setLogLevel("ERROR")
+    spark.sparkContext.setCheckpointDir("checkpoints")  # or many iterations overflow its stack
     table = spark.read.parquet(request["table"]).repartition(threads).cache()
     table.count()
     java = spark._jvm.java.lang.ProcessHandle.current().pid()
