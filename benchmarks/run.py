@@ -23,6 +23,7 @@ HELPERS |= {
     "recommend_events",
     "recommend_ratings",
     "recommend_speed",
+    "parts_alone",
     "parts_data",
 }
 

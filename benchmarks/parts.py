@@ -1,0 +1,87 @@
+"""Rows in parts: seconds a sweep beside one table, and memory out of core, K = 32.
+
+In memory: a million Netflix-shaped ratings in 8 parts of users and in one table, in turn; full VB
+with joint solves of each user's and each item's factors, and without. A sweep is the least time
+between the ends of two iterations. Out of core: 300 million generated ratings in Parquet files of a
+million rows, each run in a process of its own; beside 300 times the sweep over the first million in
+one table.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from alone import in_new_process
+from common import Row, main
+from parts_alone import paper_model, timed
+from parts_data import write_ratings
+
+import svmp
+from svmp.datasets import netflix_shaped
+from svmp.parts.columns import Columns
+
+FACTORS, PARTS, ITEMS = 32, 8, 10_000
+METHODS = {"joint solves": svmp.Growing(1.0), "one factor after the other": svmp.FullVB()}
+MOST_GB = 4.0
+MEMORY = "1GB"
+ALONE = str(Path(__file__).with_name("parts_alone.py"))
+
+
+def in_memory(share: float, rounds: int) -> Iterator[Row]:
+    """Yield the sweeps over 8 parts in memory beside those over one table."""
+    ratings = netflix_shaped(share)
+    columns = {"user": ratings.user, "item": ratings.item, "rating": ratings.rating}
+    declare = paper_model(ratings.items, FACTORS)
+    whole = declare(Columns(columns))
+    for how, method in METHODS.items():
+        least = {"parts": (9e9, 9e9), "table": (9e9, 9e9)}
+        for _ in range(rounds):  # in turn: other load affects both
+            for name in least:
+                data = (
+                    whole
+                    if name == "table"
+                    else svmp.Parts(declare, svmp.split(columns, by="user", parts=PARTS))
+                )
+                found = timed(data, method, 12)
+                if isinstance(data, svmp.Parts):
+                    data.close()
+                least[name] = (min(least[name][0], found[0]), min(least[name][1], found[1]))
+        (wall, cpu), (other, other_cpu) = least["parts"], least["table"]
+        note = f"processor seconds {cpu:.3g} and {other_cpu:.3g}: {cpu / other_cpu:.3g}"
+        what = f"full VB sweep, {PARTS} parts in memory, Netflix-shaped, {how}"
+        yield Row(what, wall, other, "one table", "s", 1.3, note)
+
+
+def out_of_core(millions: int, folder: Path, sweeps: int) -> Iterator[Row]:
+    """Yield the memory and the sweeps of a fit whose parts stay in files."""
+    write_ratings(folder, millions * 10**6, millions * 5000, ITEMS)
+    request = {"folder": str(folder), "items": ITEMS, "factors": FACTORS, "memory": MEMORY}
+    table = in_new_process(ALONE, {**request, "in_memory": 1, "sweeps": 12})
+    found = in_new_process(ALONE, {**request, "in_memory": 0, "sweeps": sweeps})
+    again = in_new_process(ALONE, {**request, "in_memory": 1, "sweeps": 12})
+    one, one_cpu = (min(table[name], again[name]) for name in ("seconds", "cpu"))
+    what = f"{millions} million ratings out of core"
+    yield Row(f"peak memory, {what}", found["peak_GB"], MOST_GB, "the limit", "GB", 1.0)
+    cpu, other = found["cpu"], millions * one_cpu
+    yield Row(
+        f"sweep, {what}",
+        found["seconds"],
+        millions * one,
+        f"{millions} times a million in one table",
+        "s",
+        2.0,
+        f"processor seconds {cpu:.3g} and {other:.3g}: {cpu / other:.3g}",
+    )
+
+
+def measure(quick: bool) -> Iterator[Row]:
+    yield from in_memory(0.05 if quick else 1.0, 1 if quick else 5)
+    for millions in (2,) if quick else (20, 300):
+        with tempfile.TemporaryDirectory() as folder:
+            yield from out_of_core(millions, Path(folder), 3)
+
+
+if __name__ == "__main__":
+    main(measure, __doc__)
