@@ -23,7 +23,7 @@ from svmp.errors import FileError, ModelError
 from svmp.inference.recipes import recipe
 from svmp.inference.run import Run
 from svmp.inference.state_schema import describe_state, state_tensors
-from svmp.writing import begins_as, check_place, refuse_other, written_beside
+from svmp.writing import as_path, begins_as, check_place, refuse_other, written_beside
 
 FORMAT = 2
 KEY, WHAT = "svmp-run", "a checkpoint"
@@ -80,6 +80,11 @@ class Checkpoints:
         except (OSError, SafetensorError) as error:
             raise FileError(f"{self.path}: cannot write the checkpoint ({error})") from None
         self.spoilt = False
+
+
+def checkpoints_at(path: str | os.PathLike[str] | None, every: str | int) -> Checkpoints | None:
+    """Return the checkpoints that are to be written; refuse a file that is not a checkpoint."""
+    return None if path is None else Checkpoints(as_path(path, "checkpoint"), every)
 
 
 def parse_every(every: str | int) -> tuple[float, int]:

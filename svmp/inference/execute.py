@@ -17,7 +17,7 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.inference.arguments import check_method_and_steps, check_numbers, given_values
-from svmp.inference.checkpoint import Checkpoints
+from svmp.inference.checkpoint import Checkpoints, checkpoints_at
 from svmp.inference.diagnosis import Diagnosis, diagnose, safe_first_step
 from svmp.inference.methods import Method
 from svmp.inference.problem import Problem
@@ -35,7 +35,6 @@ from svmp.inference.stopping import Budget, catch_interrupt
 from svmp.inference.updaters.linear_block import find_blocks
 from svmp.kernels.machine.threads import use_threads
 from svmp.network.beliefs import Beliefs
-from svmp.writing import as_path
 
 MAX_SWEEPS = 1000
 """Default limit of sweeps."""
@@ -86,8 +85,7 @@ def execute(
     check_method_and_steps(method, steps, watch)
     check_numbers(seed, tol, bound_every, max_sweeps, max_accesses, max_seconds)
     seed = whole_seed(seed)
-    place = None if checkpoint is None else as_path(checkpoint, "checkpoint")
-    keep = None if place is None else Checkpoints(place, every)
+    keep = checkpoints_at(checkpoint, every)
     problem.check()
     policy = None if steps is None else as_policy(steps)
     held = None if held_out is None else problem.held_out(held_out)

@@ -12,6 +12,7 @@ import numpy as np
 
 from svmp.errors import ConvergenceWarning, ModelError
 from svmp.inference.arguments import check_model, check_model_and_method
+from svmp.inference.checkpoint import checkpoints_at
 from svmp.inference.default import choose
 from svmp.inference.execute import MAX_SWEEPS, execute
 from svmp.inference.methods import Method
@@ -130,6 +131,7 @@ def fit(
     >>> fit.status, fit["rate"].alpha, fit["rate"].beta
     ('converged', array(17.), array(4.))
     """
+    checkpoints_at(checkpoint, every)  # refuses other files before any rows are read
     with problem_of(model, client) as problem:
         found = execute(
             problem,
