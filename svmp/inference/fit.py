@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 
 from svmp.errors import ConvergenceWarning, ModelError
-from svmp.inference.arguments import check_model, check_model_and_method
+from svmp.inference.arguments import check_method_and_steps, check_model
 from svmp.inference.checkpoint import checkpoints_at
-from svmp.inference.default import choose
 from svmp.inference.execute import MAX_SWEEPS, execute
 from svmp.inference.methods import Method
 from svmp.inference.problem import Divided, OneTable, Problem
-from svmp.inference.program import Program
 from svmp.inference.program_summary import ProgramSummary
 from svmp.inference.recording import Watch
 from svmp.inference.result import Fit
@@ -179,7 +177,7 @@ def problem_of(model: Model | Network | Divided, client: Any) -> Iterator[Proble
 
 
 def explain(
-    model: Model | Network,
+    model: Model | Network | Divided,
     method: Method | None = None,
     *,
     steps: Steps | None = None,
@@ -205,10 +203,9 @@ def explain(
     Growing
       rate  plain (not compiled: no loops for the rows of 'count': they are not Normal, ...)
     """
-    declared = model.model if isinstance(model, Network) else model
-    check_model_and_method(declared, method, steps)
-    network = model if isinstance(model, Network) else Network(model)
-    network.check()
+    check_method_and_steps(method, steps)
     policy = None if steps is None else as_policy(steps)
-    method, policy, _ = choose(network, method, policy)
-    return Program.of(network, method, kernels, policy=policy).explain()
+    with problem_of(model, None) as problem:
+        problem.check()
+        method, policy, _ = problem.choose(method, policy)
+        return problem.program(method, policy, kernels, seed=0, stored=()).explain()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import uuid
 from collections.abc import Collection
@@ -16,7 +17,7 @@ from svmp.inference.problem import Divided
 from svmp.network.validation import shown
 from svmp.parts.cache import forget
 from svmp.parts.context import Declare
-from svmp.parts.memory import parse_memory
+from svmp.parts.memory import machine_memory, parse_memory
 from svmp.parts.problem import PartsProblem
 from svmp.parts.scratch import zeros_on_disk
 from svmp.parts.sharing import PartDims, Sharing
@@ -60,7 +61,8 @@ class Parts(Divided):
     keep
         Whether to keep the q of own variables from one visit to the next, in memory or in temporary
         files ("memory", "disk"), or to optimise them anew in each visit ("none"), which needs no
-        room for them, and more time.
+        room for them, and more time. By default in memory if a variable takes less than a quarter
+        of the machine's, else on disk; the result is the same.
     memory
         Memory for the rows of parts, as 2_000_000_000 or "2GB". By default parts that are in memory
         stay there, and of those in files as many as fit into 1 GB.
@@ -87,7 +89,7 @@ class Parts(Divided):
         own: Collection[str] | None = None,
         shared: Collection[str] | None = None,
         groups: int | None = None,
-        keep: str = "memory",
+        keep: str | None = None,
         memory: int | str | None = None,
         scratch: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -99,7 +101,7 @@ class Parts(Divided):
         self.own, self.shared = own, shared
         count = (1 if self.source.in_memory else GROUPS) if groups is None else groups
         check_count("groups", count)
-        if keep not in ("memory", "disk", "none"):
+        if keep not in (None, "memory", "disk", "none"):
             raise ModelError(f'keep must be "memory", "disk" or "none", not {shown(keep)}')
         self.scratch = None if scratch is None else as_path(scratch, "scratch")
         self.groups, self.keep = min(int(count), len(self.source)), keep
@@ -145,7 +147,9 @@ class Parts(Divided):
 
     def empty(self, shape: tuple[int, ...]) -> Array:
         """Return an array of zeros for the q of own variables, in memory or on disk."""
-        return zeros_on_disk(shape, self.scratch) if self.keep == "disk" else np.zeros(shape)
+        large = 8 * math.prod(shape) > machine_memory() // 4
+        on_disk = self.keep == "disk" or (self.keep is None and large)
+        return zeros_on_disk(shape, self.scratch) if on_disk else np.zeros(shape)
 
     def resident(self, rows: int) -> int:
         """Return the number of parts that may stay in memory, given the rows of the largest."""
