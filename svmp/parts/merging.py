@@ -216,13 +216,11 @@ class Merger:
         sizes = self.sizes[str(names[along[0]])]
         if [np.shape(array)[along[0]] for array in every] != sizes:
             raise ApartError  # an axis of length 1 that is repeated
-        if sparse.issparse(every[0]):
-            return sparse.vstack(every, format="csr") if along == [0] else _apart()
-        return np.concatenate(every, axis=along[0])
-
-
-def _apart() -> NDArray[Any]:
-    raise ApartError
+        if not sparse.issparse(every[0]):
+            return np.concatenate(every, axis=along[0])
+        if along != [0]:
+            raise ApartError
+        return sparse.vstack(every, format="csr")
 
 
 def _only_divided(
@@ -249,17 +247,17 @@ def _only_divided(
 
 
 def _names(axes: Sequence[str | None], plate: Sequence[str], events: int) -> list[str | None]:
-    """Return the names of the axes of an array; those of a plain array are the last of a plate."""
-    lead = len(axes) - events
-    if None not in axes:
+    """Return the names of the axes of an array; those of a plain array are the last of a plate.
+
+    The last `events` axes belong to each value. Inside a diagonal matrix there is no plate, and an
+    array must be the same in all parts.
+    """
+    if None not in axes or not plate:
         return list(axes)
+    lead = len(axes) - events
     if any(axis is not None for axis in axes[:lead]) or lead > len(plate):
-        return [None] * len(axes) if not plate else _mixed(axes, plate)
+        raise ApartError
     return [*plate[len(plate) - lead :], *[None] * events]
-
-
-def _mixed(axes: Sequence[str | None], plate: Sequence[str]) -> list[str | None]:
-    raise ApartError
 
 
 def _missing(variable: Variable) -> NDArray[np.bool_]:

@@ -96,8 +96,8 @@ def test_own_elements_that_do_not_follow_each_other_keep_parts_apart() -> None:
     parts = [range(2), range(2, 5), range(5, 6)]
     order = ("effect", "other", "mu")
     init = {"effect": rng.normal(size=(6, 2))}
-    options = {"tol": 0, "max_sweeps": 4, "init": init}
+    options = {"tol": 1e-12, "max_sweeps": 400, "init": init}
     fit = svmp.fit(svmp.Parts(declare, parts), svmp.FullVB(order=order), **options)
     whole = svmp.fit(declare(range(6)), svmp.FullVB(order=order), **options)
-    np.testing.assert_allclose(fit["mu"].mean, whole["mu"].mean, rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(fit["mu"].mean, whole["mu"].mean, atol=1e-4)
     assert fit["other"].mean.size == 12
