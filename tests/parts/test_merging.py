@@ -88,7 +88,7 @@ def test_own_elements_that_do_not_follow_each_other_keep_parts_apart() -> None:
             other = svmp.Normal(
                 "other", mu=svmp.data(np.zeros(2), dims="kind"), tau=1, dims=("kind", "group")
             )
-            at, kind = key[mine] - groups[0], np.arange(mine.sum()) % 2
+            at, kind = key[mine] - groups[0], np.flatnonzero(mine) % 2
             mean = effect[at, kind] + other[kind, at]
             svmp.Normal("y", mu=mean, tau=1, dims="row", observed=y[mine])
         return model
