@@ -12,8 +12,8 @@ import svmp
 from svmp.inference.methods import FullVB
 from svmp.inference.steps import Constant
 from svmp.network.network import Network
+from svmp.parts.cache import load_part
 from svmp.parts.heap import return_unused
-from svmp.parts.problem import load
 
 
 def hierarchy(part: Any) -> svmp.Model:
@@ -28,7 +28,7 @@ def test_network_of_a_released_part_is_freed_at_once() -> None:
     parts = svmp.Parts(hierarchy, [np.arange(3.0), np.ones(3)], own=["each"])
     problem = parts.problem(None)
     program: Any = problem.program(FullVB(), Constant(1.0), True, 0, ())
-    part = load(program.space.context, 1)
+    part = load_part(program.space.context, 1)
     assert part.network.groups["each"]  # refers to the network
     network = weakref.ref(part.network)
     gc.disable()

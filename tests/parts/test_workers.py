@@ -49,7 +49,7 @@ def same_bits(one: svmp.Fit, other: svmp.Fit) -> bool:
 
 
 def fit(case: Case, **options: Any) -> svmp.Fit:
-    return svmp.fit(case.divided(), max_sweeps=SWEEPS, **options)
+    return svmp.fit(case.divided(groups=len(case.parts)), max_sweeps=SWEEPS, **options)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -71,7 +71,7 @@ def test_one_part_and_parts_without_rows(client: Any) -> None:
     case = CASES["factorization"]()
     empty = {column: values[:0] for column, values in case.parts[0].items()}
     for parts in (case.parts[:1], [case.parts[0], empty, case.parts[1]]):
-        divided = svmp.Parts(case.declare, parts)
+        divided = svmp.Parts(case.declare, parts, groups=len(parts))
         here = svmp.fit(divided, max_sweeps=2)
         assert same_bits(here, svmp.fit(divided, max_sweeps=2, client=client))
 
@@ -127,7 +127,7 @@ def test_errors_of_a_part_come_through_with_its_name(client: Any) -> None:
     case = CASES["factorization"]()
     parts = [*case.parts]
     parts[2] = {**parts[2], "rating": np.append(parts[2]["rating"][:-1], np.inf)}
-    divided = svmp.Parts(case.declare, parts)
+    divided = svmp.Parts(case.declare, parts, groups=len(parts))
     with pytest.raises(svmp.ModelError) as here:
         svmp.fit(divided)
     with pytest.raises(svmp.ModelError, match="part 2") as there:
@@ -215,8 +215,14 @@ def test_a_worker_that_joins_and_one_that_leaves_change_no_bit() -> None:
                 client.retire_workers([min(client.scheduler_info()["workers"])])
 
         options: dict[str, Any] = {"max_sweeps": 6, "tol": 0, "bound_every": 1}
-        expected = svmp.fit(case.divided(), svmp.FullVB(), **options)
-        found = svmp.fit(case.divided(), svmp.FullVB(), client=client, watch=change, **options)
+        expected = svmp.fit(case.divided(groups=len(case.parts)), svmp.FullVB(), **options)
+        found = svmp.fit(
+            case.divided(groups=len(case.parts)),
+            svmp.FullVB(),
+            client=client,
+            watch=change,
+            **options,
+        )
     assert same_bits(expected, found)
 
 
@@ -277,8 +283,10 @@ def test_workers_killed_in_every_phase_change_no_bit(name: str, faulty: Any) -> 
         count += 1
 
     options: dict[str, Any] = {"max_sweeps": 30, "tol": 0, "bound_every": 1}
-    expected = svmp.fit(case.divided(), svmp.FullVB(), **options)
-    found = svmp.fit(case.divided(), svmp.FullVB(), client=client, watch=kill, **options)
+    expected = svmp.fit(case.divided(groups=len(case.parts)), svmp.FullVB(), **options)
+    found = svmp.fit(
+        case.divided(groups=len(case.parts)), svmp.FullVB(), client=client, watch=kill, **options
+    )
     assert same_bits(expected, found)
     killed = (folder / "killed").read_text().split()
     assert len(killed) >= 20
