@@ -4,7 +4,8 @@ In memory: a million Netflix-shaped ratings in 8 parts of users and in one table
 with joint solves of each user's and each item's factors, and without. A sweep is the least time
 between the ends of two iterations. Out of core: 300 million generated ratings in Parquet files of a
 million rows, each run in a process of its own; beside 300 times the sweep over the first million in
-one table.
+one table. Times are processor seconds, which other programs on the machine hardly affect; the notes
+have wall seconds.
 """
 
 from __future__ import annotations
@@ -48,10 +49,16 @@ def in_memory(share: float, rounds: int) -> Iterator[Row]:
                 if isinstance(data, svmp.Parts):
                     data.close()
                 least[name] = (min(least[name][0], found[0]), min(least[name][1], found[1]))
-        (wall, cpu), (other, other_cpu) = least["parts"], least["table"]
-        note = f"processor seconds {cpu:.3g} and {other_cpu:.3g}: {cpu / other_cpu:.3g}"
         what = f"full VB sweep, {PARTS} parts in memory, Netflix-shaped, {how}"
-        yield Row(what, wall, other, "one table", "s", 1.3, note)
+        yield beside(what, least["parts"], least["table"], "one table", 1.3)
+
+
+def beside(
+    what: str, mine: tuple[float, float], other: tuple[float, float], against: str, wanted: float
+) -> Row:
+    """Return the row of two sweeps, each with its wall seconds and its processor seconds."""
+    note = f"wall seconds {mine[0]:.3g} and {other[0]:.3g}: {mine[0] / other[0]:.3g}"
+    return Row(what, mine[1], other[1], against, "s", wanted, note)
 
 
 def out_of_core(millions: int, folder: Path, sweeps: int) -> Iterator[Row]:
@@ -72,10 +79,9 @@ def rows_of(
     """Yield the rows of a fit out of core, beside sweeps over a million in one table."""
     what = f"{millions} million ratings out of core"
     yield Row(f"peak memory, {what}", found["peak_GB"], MOST_GB, "the limit", "GB", 1.0)
-    wall, cpu = (millions * min(one[name] for one in tables) for name in ("seconds", "cpu"))
+    one, cpu = (millions * min(some[name] for some in tables) for name in ("seconds", "cpu"))
     against = f"{millions} times a million in one table"
-    note = f"processor seconds {found['cpu']:.3g} and {cpu:.3g}: {found['cpu'] / cpu:.3g}"
-    yield Row(f"sweep, {what}", found["seconds"], wall, against, "s", 2.0, note)
+    yield beside(f"sweep, {what}", (found["seconds"], found["cpu"]), (one, cpu), against, 2.0)
 
 
 def measure(quick: bool) -> Iterator[Row]:
