@@ -27,7 +27,7 @@ from svmp.recommend.metrics import rmse
 from svmp.recommend.split import Split
 
 PARTS, NEAR = 8, 0.0005
-GRID = {"ranks": [8, 16, 32], "regs": [0.05, 0.1, 0.2], "iterations": [3, 5, 7, 15, 20]}
+GRID = {"ranks": [5, 6, 8, 16, 32], "regs": [0.05, 0.07, 0.1], "iterations": [3, 5, 7, 15, 20]}
 QUICK = {"ranks": [4], "regs": [0.1], "iterations": [3]}
 
 
