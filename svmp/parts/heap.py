@@ -15,17 +15,19 @@ from functools import cache
 from itertools import count
 from typing import Any
 
-COLLECT = 3
-"""Parts between garbage collections, which took 0.15 s each."""
+COLLECT, TRIM = 6, 3
+"""Parts between garbage collections, which took 0.15 s each, and between returns of memory, after
+which the next arrays are slower to write."""
 _calls = count()
 
 
 def return_unused() -> None:
     """Return unused memory; called before each part that is read in place of another."""
-    if next(_calls) % COLLECT == 0:
+    calls = next(_calls)
+    if calls % COLLECT == 0:
         gc.collect()
     trim = _malloc_trim()
-    if trim is not None:
+    if trim is not None and calls % TRIM == 0:
         trim(0)
 
 
