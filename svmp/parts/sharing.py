@@ -35,23 +35,40 @@ class VariableShape(NamedTuple):
 
 
 class ChildCounts(NamedTuple):
-    """Numbers of children, as bits where no element has more than one, as in a row of its own."""
+    """Numbers of children of the elements of a variable, in little memory.
+
+    Attributes
+    ----------
+    packed
+        One number for each stretch of elements that have the same, as the factors of a user; bits
+        where none has more than one child, as in a row of its own.
+    stretches, each
+        Number of stretches, and of elements in each of them.
+    total
+        The sum over all elements.
+    """
 
     packed: NDArray[Any]
-    size: int
+    stretches: int
+    each: int
     total: int
 
     @classmethod
-    def of(cls, counts: Ints) -> ChildCounts:
-        """Pack numbers of children."""
-        bits = counts.max(initial=0) <= 1
-        return cls(np.packbits(counts > 0) if bits else counts, len(counts), int(counts.sum()))
+    def of(cls, counts: Ints, each: int) -> ChildCounts:
+        """Pack numbers of children, which may be the same for `each` elements in a row."""
+        lines = counts.reshape(-1, each)
+        if each > 1 and (lines != lines[:, :1]).any():
+            return cls.of(counts, 1)
+        few = lines[:, 0]
+        bits = few.max(initial=0) <= 1
+        return cls(np.packbits(few > 0) if bits else few.copy(), len(few), each, int(counts.sum()))
 
     def unpacked(self) -> Ints:
         """Return the number of children of each element."""
-        if self.packed.dtype != np.uint8:
-            return self.packed
-        return np.unpackbits(self.packed, count=self.size).astype(np.int64)
+        few = self.packed
+        if few.dtype == np.uint8:
+            few = np.unpackbits(few, count=self.stretches).astype(np.int64)
+        return np.repeat(few, self.each)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +140,9 @@ class PartDims:
             per_row,
             {name: v.plate.shape for name, v in network.hidden.items()},
             {
-                (name, edge.conditional.variable.name): ChildCounts.of(edge.children)
+                (name, edge.conditional.variable.name): ChildCounts.of(
+                    edge.children, max([1, *network.hidden[name].plate.shape[-1:]])
+                )
                 for name, edges in network.edges.items()
                 for edge in edges
             },

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.parts.sharing import PartDims, Sharing, as_labels, element_places, is_disjoint
+from svmp.parts.sharing import (
+    ChildCounts,
+    PartDims,
+    Sharing,
+    as_labels,
+    element_places,
+    is_disjoint,
+)
 from tests.parts.networks import CASES
 
 
@@ -160,3 +167,10 @@ def test_places_of_elements() -> None:
     found = element_places(["i", "k"], [2, 2], [4, 2], {"i": np.array([3, 0])})
     assert found is not None
     assert found.tolist() == [6, 7, 0, 1]
+
+
+@pytest.mark.parametrize("counts", [[3, 3, 5, 5], [3, 4, 5, 5], [1, 1, 0, 0], [1, 0, 0, 1], []])
+def test_packed_counts_are_unpacked(counts: list[int]) -> None:
+    packed = ChildCounts.of(np.array(counts, dtype=np.int64), 2)
+    assert packed.unpacked().tolist() == counts
+    assert packed.total == sum(counts)
