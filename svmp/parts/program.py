@@ -29,7 +29,8 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.parts.context import Visited
-from svmp.parts.schedule import Asked, Visit
+from svmp.parts.schedule import Visit
+from svmp.parts.solution import Solution
 from svmp.parts.workspace import Local, Workspace
 
 
@@ -95,22 +96,54 @@ class VisitUpdater(Updater):
             if not self.space.ends_sweep(rho.iteration):
                 return
             rows = replace(rows, parts=np.array(self.space.numbers), begins=True)
+        first = None
         if self.visit.own or self.visit.asked:
-            found = self._visited(q, rows, rho.memo)
+            if not (rows.scaled or rho.memo.sums):
+                first = self._first(q)
+            found = self._visited(q, rows, rho.memo, first)
             yield Change.of_rows_read(self.space.any_name, found.accesses)
         for names, number in self.visit.shared:
             if number is None:
                 yield from self._within(names[0], q, rho)
-            else:
-                asked = self.visit.asked[number]
-                children = {n: found.children[n] for n in names} if rows.scaled else {}
-                yield from self._solved(asked, found.totals[number], children, q, rho)
+                continue
+            children = {n: found.children[n] for n in names} if rows.scaled else {}
+            known = first is not None and first.number == number
+            solution = first if first is not None and known else self._solution(q, number)
+            if len(found.totals[number]):
+                sums = self._scaled(number, found.totals[number], children)
+                solution.take(slice(0, len(sums)), sums)
+            yield from self._changes(number, solution.target, children, q, rho)
 
-    def _visited(self, q: Beliefs, rows: DrawnParts, memo: Memo) -> Visited:
+    def _first(self, q: Beliefs) -> Solution | None:
+        """Return the solution that is needed first, and depends on no other of this visit."""
+        number = self.visit.shared[0][1] if self.visit.shared else None
+        return None if number is None else self._solution(q, number)
+
+    def _solution(self, q: Beliefs, number: int) -> Solution:
+        """Return the solution of shared variables given the current q, before it has any sums."""
+        asked = self.visit.asked[number]
+        natural = {
+            name: q.natural[name] if asked.elements is None else q.natural[name][asked.elements]
+            for name in asked.names
+        }
+        prior = {name: self._prior(q, name, asked.elements) for name in asked.names}
+        target = {name: np.empty_like(array) for name, array in natural.items()}
+        return Solution(number, asked.solver, prior, natural, target)
+
+    def _scaled(self, number: int, sums: Array, children: Mapping[str, Ints]) -> Array:
+        """Return sums times N_i / |rows_i|, where parts are drawn."""
+        if not children:
+            return sums
+        asked, remote = self.visit.asked[number], self.shared.network.remote
+        some = slice(None) if asked.elements is None else asked.elements
+        scale = {n: (remote[n] / np.maximum(read, 1))[some] for n, read in children.items()}
+        return asked.solver.scaled(sums, scale)
+
+    def _visited(self, q: Beliefs, rows: DrawnParts, memo: Memo, first: Solution | None) -> Visited:
         """Visit parts; with sums that are kept, return totals with those of the other parts."""
         before = rows.memory["before"] if self.visit.late else None
         if not memo.sums:
-            return self.space.visit(q, rows.parts, self.visit, before, rows.scaled)
+            return self.space.visit(q, rows.parts, self.visit, before, rows.scaled, first)
         visit = replace(self.visit, passes=PASSES, restart=rows.restart and bool(self.visit.own))
         kept = [memo.sums[key] for key in self.visit.labels()]
         accesses = 0
@@ -128,23 +161,17 @@ class VisitUpdater(Updater):
         updater = next(u for u in self.shared.updaters if name in u.names)
         yield from updater.update(q, AllRows(self.shared.network), rho)
 
-    def _solved(
-        self, asked: Asked, sums: Array, children: Mapping[str, Ints], q: Beliefs, rho: StepRule
+    def _changes(
+        self,
+        number: int,
+        targets: Mapping[str, Array],
+        children: Mapping[str, Ints],
+        q: Beliefs,
+        rho: StepRule,
     ) -> Iterator[Change]:
-        """Update shared variables from the sums of parts."""
-        network = self.shared.network
-        scale = {
-            name: network.remote[name] / np.maximum(read, 1) for name, read in children.items()
-        }
-        if children:  # N_i / |rows_i|
-            some = slice(None) if asked.elements is None else asked.elements
-            sums = asked.solver.scaled(sums, {name: each[some] for name, each in scale.items()})
-        prior = {name: self._prior(q, name, asked.elements) for name in asked.names}
-        current = {
-            name: q.natural[name] if asked.elements is None else q.natural[name][asked.elements]
-            for name in asked.names
-        }
-        for name, target in asked.solver.solve(sums, prior, current).items():
+        """Yield the changes of shared variables to lambda_temp, or some way towards it."""
+        network, asked = self.shared.network, self.visit.asked[number]
+        for name, target in targets.items():
             counts = network.child_counts[name]
             read = children.get(name, counts)
             elements = np.arange(len(counts)) if asked.elements is None else asked.elements

@@ -6,7 +6,7 @@ sums in the order of the parts, and returns one total.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from svmp.parts.context import (
 from svmp.parts.part import Part
 from svmp.parts.schedule import Asked, Visit
 from svmp.parts.sharing import PartDims
+from svmp.parts.solution import Solution
 from svmp.parts.sources import Source
 
 BLOCK = 1 << 22
@@ -111,11 +112,14 @@ def visit_resident(
     visit: Visit,
     before: SharedQ | None = None,
     count: bool = False,
+    *,
+    solution: Solution | None = None,
 ) -> Visited:
     """Visit parts that are all in memory, to the same bits as `visit_parts` job by job.
 
     Totals can be larger than the caches of the processor, and every part adds to all of them. So
-    the lines of totals are taken in blocks: all parts add to one block before the next.
+    the lines of totals are taken in blocks: all parts add to one block before the next, and where a
+    solution is given, it takes the block at once; that total is then empty.
     """
     totals = [empty(asked, shared) for asked in visit.asked]
     found = Visited(totals, no_children(visit, shared) if count else {}, {}, 0)
@@ -126,34 +130,44 @@ def visit_resident(
             q, read = part.update(shared, part.own_q(shared, job, unit), visit, before)
             groups[-1].append((part, q))
             found = noted(found, part, unit, q, read, job.own is not None)
-    for asked, total in zip(visit.asked, totals, strict=True):
+    for number, asked in enumerate(visit.asked):
         adders = [[part.line_adder(q, asked) for part, q in group] for group in groups]
         if all(add is not None for group in adders for add in group):
-            add_by_lines(adders, total)  # type: ignore[arg-type]
+            blocks = sums_by_lines(adders, *totals[number].shape)  # type: ignore[arg-type]
+            if solution is not None and solution.number == number:
+                totals[number] = totals[number][:0]
+                for lines, sums in blocks:
+                    solution.take(lines, sums)
+            for lines, sums in blocks:
+                totals[number][lines] = sums
             continue
         for i, group in enumerate(groups):
-            mine = total if i == 0 else np.zeros_like(total)
+            mine = totals[number] if i == 0 else np.zeros_like(totals[number])
             for part, q in group:
                 part.add_sums(q, asked, mine)
             if i > 0:
-                total += mine
+                totals[number] += mine
     return found
 
 
-def add_by_lines(adders: Sequence[Sequence[LineAdder]], total: Array) -> None:
-    """Add the sums of groups of parts to a total, block by block of its lines."""
-    size = max(1, BLOCK // total[:1].nbytes)
+def sums_by_lines(
+    adders: Sequence[Sequence[LineAdder]], lines: int, numbers: int
+) -> Iterator[tuple[slice, Array]]:
+    """Yield the sums of groups of parts, some lines at a time; the array is used again."""
+    size = max(1, BLOCK // (8 * numbers))
+    total = np.empty((min(size, lines), numbers))
     scratch = np.empty_like(total) if len(adders) > 1 else total
-    for first in range(0, len(total), size):
-        lines = slice(first, first + size)
+    for first in range(0, lines, size):
+        some = slice(first, min(first + size, lines))
+        block = total[: some.stop - first]
         for i, group in enumerate(adders):
-            mine = total if i == 0 else scratch
-            if i > 0:
-                scratch[lines] = 0
+            mine = block if i == 0 else scratch[: len(block)]
+            mine[:] = 0
             for add in group:
-                add(mine, lines)
+                add(mine, some, first)
             if i > 0:
-                total[lines] += scratch[lines]
+                block += mine
+        yield some, block
 
 
 def empty(asked: Asked, shared: SharedQ) -> Array:

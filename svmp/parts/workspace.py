@@ -20,6 +20,7 @@ from svmp.parts import tasks
 from svmp.parts.context import Context, Declare, Job, Own, SharedQ, Unit, Visited
 from svmp.parts.schedule import Visit
 from svmp.parts.sharing import PartDims
+from svmp.parts.solution import Solution
 from svmp.parts.sources import Source
 
 Result = TypeVar("Result")
@@ -46,9 +47,17 @@ class Executor(ABC):
         """Return the descriptions of all parts, in their order."""
 
     def visit(
-        self, context: Context, shared: SharedQ, jobs: Sequence[Job], *arguments: Any
+        self,
+        context: Context,
+        shared: SharedQ,
+        jobs: Sequence[Job],
+        *arguments: Any,
+        solution: Solution | None = None,
     ) -> Visited:
-        """Visit parts, and add up the totals of the jobs in their order."""
+        """Visit parts, and add up the totals of the jobs in their order.
+
+        A solution may be given what it is computed from already here; that total is then empty.
+        """
         total: Visited | None = None
         for found in self.run(tasks.visit_parts, context, shared, jobs, *arguments):
             total = found if total is None else added(total, found)
@@ -84,10 +93,15 @@ class Local(Executor):
         return [part for group in groups for part in tasks.describe_parts(declare, source, group)]
 
     def visit(
-        self, context: Context, shared: SharedQ, jobs: Sequence[Job], *arguments: Any
+        self,
+        context: Context,
+        shared: SharedQ,
+        jobs: Sequence[Job],
+        *arguments: Any,
+        solution: Solution | None = None,
     ) -> Visited:
         if sum(len(job.units) for job in jobs) <= context.resident:
-            return tasks.visit_resident(context, shared, jobs, *arguments)
+            return tasks.visit_resident(context, shared, jobs, *arguments, solution=solution)
         return super().visit(context, shared, jobs, *arguments)
 
 
@@ -202,11 +216,14 @@ class Workspace:
         visit: Visit,
         before: SharedQ | None = None,
         count: bool = False,
+        solution: Solution | None = None,
     ) -> Visited:
         """Visit parts; return the totals of what they were asked for, and keep their new q."""
         jobs = self.jobs(q, parts)
         shared = self.shared_q(q)
-        found = self.executor.visit(self.context, shared, jobs, visit, before, count)
+        found = self.executor.visit(
+            self.context, shared, jobs, visit, before, count, solution=solution
+        )
         self.keep(q, found.own)
         return found
 

@@ -94,8 +94,8 @@ class Updater(ABC):
         return {}
 
 
-LineAdder = Callable[[Array, slice], None]
-"""Adds sums over rows to some lines of a total."""
+LineAdder = Callable[[Array, slice, int], None]
+"""Adds sums over rows to some lines of a total, of which an array has those from an offset on."""
 
 
 class SummingUpdater(Updater):

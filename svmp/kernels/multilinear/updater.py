@@ -122,25 +122,26 @@ class Multilinear(LoopTable):
 
     def add_sums(self, q: Beliefs, name: str, work: Work, places: Ints, total: Array) -> None:
         """Add the sums over the rows of each key to its line of a total, all different."""
-        self.adder(q, name, work, places)(total, slice(0, len(work.keys)))
+        self.adder(q, name, work, places)(total, slice(0, len(work.keys)), 0)
 
     def adder(
         self, q: Beliefs, name: str, work: Work, places: Ints
-    ) -> Callable[[Array, slice], None]:
-        """Return `add_sums` as a function of a total and of some of the keys.
+    ) -> Callable[[Array, slice, int], None]:
+        """Return `add_sums` as a function of some lines of a total, of some keys, and of an offset.
 
         Where many parts add to one total, keys are taken in blocks, so that the lines of a block
-        stay in the cache while one part after the other adds to them.
+        stay in the cache while one part after the other adds to them. The first line of a block is
+        that of the place `offset`.
         """
         to = self.receiver(name, work.keys)
         rows, mean = self.reading(q, name, work)
         cost = self.sum_cost(name, work) / max(len(work.keys), 1)
 
-        def add(total: Array, some: slice) -> None:
+        def add(total: Array, some: slice, offset: int) -> None:
             begin, end, keys = rows.begin[some], rows.end[some], to.keys[some]
             part = rows._replace(begin=begin, end=end)
             with threads_for(int(cost * len(keys))):
-                self.add_to_keys(to._replace(keys=keys), part, mean, places[some], total)
+                self.add_to_keys(to._replace(keys=keys), part, mean, places[some] - offset, total)
 
         return add
 
