@@ -173,7 +173,7 @@ def test_errors_are_shown_beside_their_fields(
     expect(page.locator("#kappa-error")).to_have_count(0)
     expect(page.locator(".run")).to_have_count(0)
     page.route("**/api/runs", lambda route: route.abort())  # as if the lab were gone
-    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Run", exact=True).click()
     expect(page.locator("#trouble")).to_contain_text("is it still running in the terminal?")
     page.route("**/api/events", lambda route: route.abort())
     page.reload()

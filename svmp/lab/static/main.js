@@ -48,8 +48,14 @@ function say(ids) {
   if (sentences.length) document.getElementById("said").textContent = sentences.join(" ");
 }
 
+let newest = 0;
+
+/** Start a run; only the newest request may show errors or clear them. */
 async function start() {
+  newest += 1;
+  const mine = newest;
   const errors = await server.start(readForm());
+  if (mine !== newest) return;
   showErrors(errors ?? {});
   if (!errors && narrow.matches) {
     document.getElementById("settings").open = false;
