@@ -172,7 +172,9 @@ class PartsProblem(Problem):
         check_order(part.network, method.order)
         kept = tuple(part.stored()) if context.keeps else ()
         space = Workspace(context, self.executor, self.sizes, self.shapes, kept, self.groups)
-        space = replace(space, merged=self._merged(context))
+        parents = [p for n in kept for p in part.network.hidden[n].conditional.parents()]
+        follow = any(parent.hidden for parent in parents)
+        space = replace(space, merged=self._merged(context), follow=follow)
         within = Program.of(
             self.network, part_method(method), False, policy=policy, seed=seed, apart=own
         )

@@ -132,6 +132,8 @@ class Workspace:
         Group of each part: its sums are added up before those of different groups are.
     merged
         Groups whose parts are put together into one where all of them are visited.
+    follow
+        Whether own variables have hidden parents, which those without descendants follow.
     """
 
     context: Context
@@ -141,6 +143,7 @@ class Workspace:
     stored: tuple[str, ...]
     groups: Ints
     merged: frozenset[Unit] = frozenset()
+    follow: bool = True
 
     @property
     def numbers(self) -> list[int]:
@@ -248,7 +251,7 @@ class Workspace:
 
     def finish(self, q: Beliefs) -> None:
         """Set own elements without observed descendants to the prior given their parents' q."""
-        if self.stored:
+        if self.stored and self.follow:
             for found in self.run(tasks.finish_parts, q, self.all_jobs(q)):
                 self.keep(q, found)
 
