@@ -111,8 +111,8 @@ def fit(
         the same. An algorithm of the same class, or other steps, replace those of the run.
 
     client
-        A Dask client, on whose workers parts are computed with; only for `svmp.Parts`. The result
-        is the same, to the bit.
+        A Dask client whose workers process the parts; only for `svmp.Parts`. The result is the
+        same, to the bit.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """The parts that are in memory: the last few that were used, and the one that is needed next.
 
-A part is loaded in the background while another is computed with. An exception of the reader is
+A part is loaded in the background while another one is processed. An exception of the reader is
 raised where the part is needed.
 """
 

@@ -17,10 +17,11 @@ from svmp.inference.problem import Divided
 from svmp.network.validation import shown
 from svmp.parts.cache import forget
 from svmp.parts.context import Declare
+from svmp.parts.description import PartDims
 from svmp.parts.memory import machine_memory, parse_memory
 from svmp.parts.problem import PartsProblem
 from svmp.parts.scratch import zeros_on_disk
-from svmp.parts.sharing import PartDims, Sharing
+from svmp.parts.sharing import Sharing
 from svmp.parts.sources import as_source
 from svmp.parts.workspace import Executor, Local
 from svmp.writing import as_path
@@ -53,11 +54,11 @@ class Parts(Divided):
         the dims and labels: variables along a dim whose labels differ in all parts are own, and so
         are those that depend on them.
     groups
-        Number of groups of parts. The parts of a group are computed with in one place, one after
-        the other, and their sums are added up there, so that this many results travel in each
-        visit. The number of groups changes the result by rounding alone, and the number of workers
-        changes no bit. By default 1 for parts in memory, which are then put together, and 4 for
-        others; with a client, give at least twice the number of workers.
+        Number of groups of parts. One process visits all parts of a group and adds up their sums,
+        so that each visit returns one result for each group. The number of groups changes the
+        result by rounding alone, and the number of workers changes no bit. By default 1 for parts
+        in memory, which are then put together, and 4 for others; with a client, give at least twice
+        the number of workers.
     keep
         Whether to keep the q of own variables from one visit to the next, in memory or in temporary
         files ("memory", "disk"), or to optimise them anew in each visit ("none"), which needs no

@@ -26,12 +26,14 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.parts.cache import can_merge, load_part
 from svmp.parts.context import Context, Unit, declared
-from svmp.parts.program import PartsProgram, VisitUpdater
+from svmp.parts.description import PartDims, VariableShape
+from svmp.parts.program import PartsProgram
 from svmp.parts.schedule import part_method, schedule
 from svmp.parts.shared import SharedNetwork, declare_all, size
-from svmp.parts.sharing import PartDims, Sharing, VariableShape, element_places
+from svmp.parts.sharing import Sharing, element_places
 from svmp.parts.sources import Source
-from svmp.parts.start import start_parts
+from svmp.parts.start import start_q
+from svmp.parts.visit_updater import VisitUpdater
 from svmp.parts.workspace import Executor, Workspace
 
 FEW = 4
@@ -85,7 +87,7 @@ class PartsProblem(Problem):
 
     @property
     def description(self) -> dict[str, dict[str, str]]:
-        return describe_parts(self.network, self.observed, self.fingerprint)
+        return describe_all(self.network, self.observed, self.fingerprint)
 
     @classmethod
     def of(
@@ -211,9 +213,7 @@ class PartsProblem(Problem):
 
     def start(self, program: Program, init: Init | None) -> Beliefs:
         assert isinstance(program, PartsProgram)
-        return start_parts(
-            program.space, self.network, self.largest, program.seed, init, self.empty
-        )
+        return start_q(program.space, self.network, self.largest, program.seed, init, self.empty)
 
     def held_out(self, values: Mapping[str, Any]) -> HeldOut:
         raise ModelError(
@@ -224,7 +224,7 @@ class PartsProblem(Problem):
         return None
 
 
-def describe_parts(
+def describe_all(
     network: SharedNetwork, observed: Mapping[str, VariableShape], fingerprint: Mapping[str, str]
 ) -> dict[str, dict[str, str]]:
     """Return a description of each variable, and a hash of the data of each part."""

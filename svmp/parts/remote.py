@@ -19,7 +19,7 @@ from svmp.kernels.machine.threads import use_threads
 from svmp.parts import versions
 from svmp.parts.cache import forget
 from svmp.parts.context import Context, Declare, Job, SharedQ
-from svmp.parts.sharing import PartDims
+from svmp.parts.description import PartDims
 from svmp.parts.sources import Source
 from svmp.parts.tasks import describe_parts
 

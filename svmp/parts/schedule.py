@@ -63,8 +63,8 @@ class Visit:
         Shared variables that are updated afterwards, in this order: (names, index in `asked`, or
         None for those without children in parts).
     late
-        Whether choices that are not stored were updated in an earlier visit of the sweep, so that
-        sums over them are those of the q at its beginning.
+        Whether local choices that are not stored were updated in an earlier visit of the same
+        sweep. Their q is then computed from the shared q at the beginning of the sweep.
     passes
         Most updates of the own variables, until they have converged.
     restart

@@ -19,7 +19,8 @@ from svmp.network.expressions import DiagonalMatrix, Expression, Operand, Sum, T
 from svmp.network.grid import Grid, Ints, Labelled
 from svmp.network.network import Network
 from svmp.network.variable import Component, Variable
-from svmp.parts.sharing import Labels, Sharing
+from svmp.parts.description import Labels
+from svmp.parts.sharing import Sharing
 
 
 class SharedNetwork(Network):

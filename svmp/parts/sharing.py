@@ -8,172 +8,17 @@ shared, and the rows of observed tables are new in each part; anything else must
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import ModelError
-from svmp.network.declaration import Declaration
-from svmp.network.expressions import DiagonalMatrix, Expression
-from svmp.network.grid import Ints, Labelled
-from svmp.network.network import Network
+from svmp.network.grid import Ints
 from svmp.network.validation import shown
-
-Labels = NDArray[Any] | int
-"""The labels along a dim, or its size if it has none."""
-
-
-class VariableShape(NamedTuple):
-    """What must be the same in all parts: the density of a variable, its dims and its parents."""
-
-    density: str
-    dims: tuple[str, ...]
-    parents: tuple[str, ...]
-
-
-class ChildCounts(NamedTuple):
-    """Numbers of children of the elements of a variable, in little memory.
-
-    Attributes
-    ----------
-    packed
-        One number for each stretch of elements that have the same, as the factors of a user; bits
-        where none has more than one child, as in a row of its own.
-    stretches, each
-        Number of stretches, and of elements in each of them.
-    total
-        The sum over all elements.
-    """
-
-    packed: NDArray[Any]
-    stretches: int
-    each: int
-    total: int
-
-    @classmethod
-    def of(cls, counts: Ints, each: int) -> ChildCounts:
-        """Pack numbers of children, which may be the same for `each` elements in a row."""
-        lines = counts.reshape(-1, each)
-        if each > 1 and (lines != lines[:, :1]).any():
-            return cls.of(counts, 1)
-        few = lines[:, 0]
-        bits = few.max(initial=0) <= 1
-        return cls(np.packbits(few > 0) if bits else few.copy(), len(few), each, int(counts.sum()))
-
-    def unpacked(self) -> Ints:
-        """Return the number of children of each element."""
-        few = self.packed
-        if few.dtype == np.uint8:
-            few = np.unpackbits(few, count=self.stretches).astype(np.int64)
-        return np.repeat(few, self.each)
-
-
-@dataclass(frozen=True, eq=False)
-class PartDims:
-    """The dims and the variables of one part.
-
-    Attributes
-    ----------
-    name
-        Name of the part, for messages.
-    labels
-        By dim, its labels or its size.
-    hidden, observed
-        The variables of the part.
-    keyed
-        Dims that some table reads by a key.
-    rows
-        Dims of observed tables.
-    per_row
-        Hidden variables with one element for each observed row.
-    shapes
-        By hidden variable, the shape of its plate.
-    children
-        By hidden variable and table, the number of children of each element in that table.
-    observations
-        Number of observed rows.
-    """
-
-    name: str
-    labels: dict[str, Labels]
-    hidden: dict[str, VariableShape]
-    observed: dict[str, VariableShape]
-    keyed: frozenset[str]
-    rows: frozenset[str]
-    per_row: frozenset[str]
-    shapes: dict[str, tuple[int, ...]]
-    children: dict[tuple[str, str], ChildCounts]
-    observations: int
-
-    @classmethod
-    def of(cls, name: str, model: Declaration) -> PartDims:
-        """Describe the network that was declared for a part."""
-        network = Network(model)
-        network.check()
-        variables = model.variables.values()
-        dims = {d: model.sizes[d] for v in variables for d in v.dims}
-        rows = frozenset(d for v in network.observed.values() for d in v.plate.labels)
-        keyed = frozenset(
-            d for v in variables for d in keyed_dims(v.conditional.parameters.values())
-        )
-        per_row = frozenset(
-            name
-            for name in network.locals
-            if set(network.hidden[name].dims) & rows and not set(network.hidden[name].dims) & keyed
-        )
-        shapes = {
-            v.name: VariableShape(
-                v.conditional.title, v.dims, tuple(p.name for p in v.conditional.parents())
-            )
-            for v in variables
-        }
-        return cls(
-            name,
-            {d: as_labels(model.labels[d]) if d in model.labels else n for d, n in dims.items()},
-            {name: shapes[name] for name in network.hidden},
-            {name: shapes[name] for name in network.observed},
-            keyed,
-            rows,
-            per_row,
-            {name: v.plate.shape for name, v in network.hidden.items()},
-            {
-                (name, edge.conditional.variable.name): ChildCounts.of(
-                    edge.children, max([1, *network.hidden[name].plate.shape[-1:]])
-                )
-                for name, edges in network.edges.items()
-                for edge in edges
-            },
-            sum(v.count for v in network.observed.values()),
-        )
-
-
-def as_labels(labels: Sequence[Any]) -> NDArray[Any]:
-    """Return labels as an array that can be compared."""
-    try:
-        found = np.asarray(labels)
-    except ValueError:  # labels of different lengths
-        found = np.zeros(0)
-    if found.shape == (len(labels),) and found.dtype.kind in "iufUSM":
-        kinds = {type(label) for label in labels[:1]} if len(labels) else set()
-        if all(isinstance(label, tuple(kinds)) for label in labels):
-            return found
-    array = np.empty(len(labels), dtype=object)
-    array[:] = list(labels)
-    return array
-
-
-def keyed_dims(parameters: Iterable[Expression | DiagonalMatrix]) -> Iterable[str]:
-    """Yield the dims of variables that parameters read by a key."""
-    for parameter in parameters:
-        expression = parameter.entries if isinstance(parameter, DiagonalMatrix) else parameter
-        for term in expression.terms:
-            for operand in term.operands:
-                for dim, index in zip(operand.variable.dims, operand.index, strict=True):
-                    if isinstance(index, Labelled):
-                        yield dim
+from svmp.parts.description import Labels, PartDims, VariableShape, as_labels
 
 
 @dataclass(frozen=True, eq=False)

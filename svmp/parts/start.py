@@ -23,7 +23,7 @@ from svmp.parts.shared import SharedNetwork
 from svmp.parts.workspace import Workspace
 
 
-def start_parts(
+def start_q(
     space: Workspace,
     network: SharedNetwork,
     largest: int,

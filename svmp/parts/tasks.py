@@ -25,9 +25,9 @@ from svmp.parts.context import (
     Visited,
     declared,
 )
+from svmp.parts.description import PartDims
 from svmp.parts.part import Part
 from svmp.parts.schedule import Asked, Visit
-from svmp.parts.sharing import PartDims
 from svmp.parts.solution import Solution
 from svmp.parts.sources import Source
 

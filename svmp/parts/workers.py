@@ -29,8 +29,8 @@ from svmp.network.validation import shown
 from svmp.parts import remote, versions
 from svmp.parts.affinity import Group, Homes
 from svmp.parts.context import Context, Declare, Job, SharedQ, Unit
+from svmp.parts.description import PartDims
 from svmp.parts.remote import Round, Sent
-from svmp.parts.sharing import PartDims
 from svmp.parts.sources import DaskSource, InMemory, Source
 from svmp.parts.transfer import Transfer, size_of
 from svmp.parts.workspace import Executor

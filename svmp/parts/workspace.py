@@ -18,8 +18,8 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.parts import tasks
 from svmp.parts.context import Context, Declare, Job, Own, SharedQ, Unit, Visited
+from svmp.parts.description import PartDims
 from svmp.parts.schedule import Visit
-from svmp.parts.sharing import PartDims
 from svmp.parts.solution import Solution
 from svmp.parts.sources import Source
 
@@ -56,7 +56,8 @@ class Executor(ABC):
     ) -> Visited:
         """Visit parts, and add up the totals of the jobs in their order.
 
-        A solution may be given what it is computed from already here; that total is then empty.
+        An executor may pass sums to `solution` as soon as it has them. The total that `solution` is
+        computed from is then empty.
         """
         total: Visited | None = None
         for found in self.run(tasks.visit_parts, context, shared, jobs, *arguments):
@@ -116,7 +117,7 @@ def added(total: Visited, more: Visited) -> Visited:
 
 @dataclass(frozen=True, eq=False)
 class Workspace:
-    """The parts of a fit, and where they are computed with.
+    """The parts of a fit, and the executor that processes them.
 
     Attributes
     ----------
@@ -133,7 +134,8 @@ class Workspace:
     merged
         Groups whose parts are put together into one where all of them are visited.
     follow
-        Whether own variables have hidden parents, which those without descendants follow.
+        Whether some own variable has hidden parents: its elements without observed descendants are
+        then set to their prior at the end.
     """
 
     context: Context

@@ -213,7 +213,7 @@ def learn_parts(
     memory
         Memory for the rows of parts, in bytes.
     client
-        A Dask client on whose workers parts are computed with, or None.
+        A Dask client whose workers process the parts, or None.
     report
         Is told what has been done.
     """

@@ -151,7 +151,7 @@ class RatingModel(StreamingModel):
             files, as "ratings/*.parquet". By default about 1 GB are used for the rows of parts. If
             the ratings themselves do not fit, `history_` is empty, with a warning.
         client
-            A Dask client, on whose workers parts are computed with.
+            A Dask client whose workers process the parts.
         """
         self._check_parameters()
         limit = None if memory is None else parse_memory(memory)

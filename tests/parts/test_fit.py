@@ -182,6 +182,15 @@ def test_checkpoint_of_other_parts_is_refused(tmp_path: Path) -> None:
         svmp.fit(svmp.Parts(case.declare, other), resume=path)
 
 
+@pytest.mark.parametrize("name", ["mean and precision", "regression"])
+@pytest.mark.parametrize("steps", [svmp.Constant(0.5), svmp.RobbinsMonro(0.7, tau=1)])
+def test_shared_variables_take_the_steps_that_are_given(name: str, steps: Any) -> None:
+    case = CASES[name]()
+    parts = fitted(case.divided(groups=2), case, steps=steps)
+    whole = fitted(case.declare(case.whole), case, steps=steps)
+    np.testing.assert_allclose(parts.trace["bound"], whole.trace["bound"], rtol=1e-12)
+
+
 @pytest.mark.parametrize("name", FAST)
 def test_algorithm_2_with_parts_as_batches_is_sound(name: str) -> None:
     case = CASES[name]()

@@ -9,8 +9,9 @@ import pytest
 
 import svmp
 from svmp.network.network import Network
+from svmp.parts.description import PartDims
 from svmp.parts.merging import merged
-from svmp.parts.sharing import PartDims, Sharing
+from svmp.parts.sharing import Sharing
 from tests.parts.gallery import GALLERY_CASES
 from tests.parts.networks import CASES, Case
 

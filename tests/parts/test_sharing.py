@@ -8,14 +8,8 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.parts.sharing import (
-    ChildCounts,
-    PartDims,
-    Sharing,
-    as_labels,
-    element_places,
-    is_disjoint,
-)
+from svmp.parts.description import ChildCounts, PartDims, as_labels
+from svmp.parts.sharing import Sharing, element_places, is_disjoint
 from tests.parts.networks import CASES
 
 

@@ -58,6 +58,15 @@ def test_two_workers_give_the_same_bits_as_none(name: str, client: Any) -> None:
     assert same_bits(fit(case), fit(case, client=client))
 
 
+@pytest.mark.parametrize("name", NETWORKS)
+def test_parts_put_together_on_workers_give_the_same_bits(name: str, client: Any) -> None:
+    case = CASES[name]()
+    options = {"init": case.init, "max_sweeps": SWEEPS, "tol": 0}
+    divided = case.divided(groups=2)
+    here = svmp.fit(divided, svmp.FullVB(), **options)
+    assert same_bits(here, svmp.fit(divided, svmp.FullVB(), client=client, **options))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("workers", "threads"), [(1, 1), (4, 1), (1, 2), (2, 2)])
 def test_number_of_workers_and_threads_changes_no_bit(workers: int, threads: int) -> None:
