@@ -10,17 +10,16 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from svmp.errors import FileError
-from svmp.inference.stopping import catch_interrupt
 from svmp.parts.parquet_files import FORMAT, MARKER
+from svmp.ratings.folders import check_folder, drafted
 from svmp.writing import as_path
 
 IDS = {"user": "users.parquet", "item": "items.parquet"}
@@ -38,42 +37,20 @@ def part_name(part: int) -> str:
 def check_place(path: str | os.PathLike[str]) -> Path:
     """Return a path to which a folder can be written; raise if there is anything else."""
     target = as_path(path, "directory")
-    for place in (target, *_beside(target)):
-        if place.is_symlink():
-            raise FileError(f"{place}: a link, not a folder; give the path that it points to")
-        if place.exists() and not _is_ours(place, marked=place == target):
-            raise FileError(
-                f"{place}: there is something else, which was not written by svmp's partition and "
-                "is left as it is; name another"
-            )
-    above = next(p for p in target.absolute().parents if os.path.lexists(p))
-    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        raise FileError(f"{path}: nothing can be written there, because {above} cannot")
+    other = "was not written by svmp's partition"
+    check_folder(target, _is_ours, other, "nothing can be written there")
     return target
 
 
 @contextmanager
-def drafted(target: Path) -> Iterator[Path]:
+def drafted_parts(target: Path) -> Iterator[Path]:
     """Yield an empty folder, which takes the place of the target if the block succeeds."""
-    draft, before = _beside(target)
     try:
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
-        yield draft
-        with catch_interrupt() as interrupt:  # between the two renames there is no folder
-            if target.exists():
-                shutil.rmtree(before, ignore_errors=True)
-                target.rename(before)
-            draft.rename(target)
-        shutil.rmtree(before, ignore_errors=True)
-        if interrupt.pressed:
-            raise KeyboardInterrupt(f"{target} is written")
+        with drafted(target, f"{target} is written") as draft:
+            yield draft
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise FileError(f"{target}: the parts cannot be written ({reason:.200})") from None
-    finally:
-        with suppress(OSError):
-            shutil.rmtree(draft, ignore_errors=True)
 
 
 def write_ids(folder: Path, ids: dict[str, pl.Series]) -> None:
@@ -87,11 +64,6 @@ def write_marker(folder: Path, parts: int, about: dict[str, Any]) -> None:
     names = [part_name(part) for part in range(parts)]
     text = json.dumps({"format": FORMAT, **about, "parts": names}, indent=1)
     (folder / MARKER).write_text(text + "\n", "utf-8")
-
-
-def _beside(target: Path) -> tuple[Path, Path]:
-    """Return the paths of the draft and of the folder that is being replaced."""
-    return target.with_name(f"{target.name}.part"), target.with_name(f"{target.name}.before")
 
 
 def _is_ours(folder: Path, marked: bool) -> bool:

@@ -75,6 +75,6 @@ def partition(
     check_options(options.get("max_unpacked", MOST), options.get("text_ids", ()))
     with partitioning.keyed(source, size, options, report) as rows:
         block = partitioning.assign(rows.counts[by], parts, rows_per_part, size)
-        with part_folder.drafted(target) as draft:
+        with part_folder.drafted_parts(target) as draft:
             partitioning.Partition(rows, by, block, duplicates).write(draft, report)
     return parquet(target, by=by)

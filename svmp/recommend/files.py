@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from svmp.errors import FileError
-from svmp.inference.stopping import catch_interrupt
+from svmp.ratings.folders import check_folder, drafted
 from svmp.ratings.library_errors import reading
 from svmp.ratings.table import Ids
 from svmp.writing import as_path, draft_of, written_beside
@@ -42,58 +40,29 @@ def write(
     import polars as pl
 
     target = check_place(path)
-    draft, before = _beside(target)
     shapes = {name: list(array.shape) for name, array in arrays.items()}
     try:
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
-        whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        with written_beside(draft / ARRAYS) as file:
-            save_file(whole, file)
-        for name, labels in ids.items():
-            pl.DataFrame({"id": labels}).write_parquet(draft / f"{name}.parquet")
-        text = json.dumps({"format": FORMAT, **about, "shapes": shapes}, indent=1)
-        (draft / ABOUT).write_text(text + "\n", "utf-8")
-        with catch_interrupt() as interrupt:  # between the two renames there is no model
-            if target.exists():
-                shutil.rmtree(before, ignore_errors=True)
-                target.rename(before)
-            draft.rename(target)
-        shutil.rmtree(before, ignore_errors=True)
-        if interrupt.pressed:
-            raise KeyboardInterrupt("the model is saved")
+        with drafted(target, "the model is saved") as draft:
+            whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+            with written_beside(draft / ARRAYS) as file:
+                save_file(whole, file)
+            for name, labels in ids.items():
+                pl.DataFrame({"id": labels}).write_parquet(draft / f"{name}.parquet")
+            text = json.dumps({"format": FORMAT, **about, "shapes": shapes}, indent=1)
+            (draft / ABOUT).write_text(text + "\n", "utf-8")
     except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise FileError(f"{path}: the model cannot be written ({error})") from None
-    finally:
-        with suppress(OSError):
-            shutil.rmtree(draft, ignore_errors=True)
 
 
 def check_place(path: str | os.PathLike[str]) -> Path:
     """Return a path to which a model can be written; raise if it holds anything but a model."""
     target = as_path(path)
-    for place in (target, *_beside(target)):
-        whole = (ABOUT, ARRAYS) if place == target else ()
-        if place.is_symlink():
-            raise FileError(f"{place}: a link, not a folder; give the path that it points to")
-        if place.exists() and not _only_ours(place, whole):
-            raise FileError(
-                f"{place}: there is something else, which is not a model of svmp's and is left as "
-                "it is; name another"
-            )
-    above = next(p for p in target.absolute().parents if os.path.lexists(p))
-    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        raise FileError(f"{path}: the model cannot be written, because {above} cannot")
+    check_folder(target, _only_ours, "is not a model of svmp's", "the model cannot be written")
     return target
 
 
-def _beside(target: Path) -> tuple[Path, Path]:
-    """Return the paths of the draft and of the model that is being replaced."""
-    return target.with_name(f"{target.name}.part"), target.with_name(f"{target.name}.before")
-
-
-def _only_ours(folder: Path, whole: tuple[str, ...]) -> bool:
-    """Return whether a folder holds all files in `whole`, and none that svmp does not write."""
+def _only_ours(folder: Path, whole: bool) -> bool:
+    """Return whether a folder has no files that svmp does not write, and if `whole`, a model."""
     names = (ABOUT, ARRAYS, draft_of(Path(ARRAYS)).name, "users.parquet", "items.parquet")
     try:
         with os.scandir(folder) as entries:
@@ -101,7 +70,7 @@ def _only_ours(folder: Path, whole: tuple[str, ...]) -> bool:
     except OSError:
         return False
     ours = all(name in names or name.startswith(".tmp") for name in found)  # as safetensors' drafts
-    return ours and all(found.values()) and all(name in found for name in whole)
+    return ours and all(found.values()) and (not whole or {ABOUT, ARRAYS} <= found.keys())
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
