@@ -63,6 +63,25 @@ class FileError(SvmpError, ValueError):
     """A saved file that is damaged, of another kind, or from a newer version."""
 
 
+class ClusterError(SvmpError):
+    """A cluster without workers, or on which tasks fail again and again.
+
+    Attributes
+    ----------
+    fact
+        The message without advice.
+    """
+
+    def __init__(self, fact: str, checkpoint: str | None = None) -> None:
+        self.fact = fact
+        advice = (
+            "mend the cluster, and fit again; with checkpoint= the run could go on where it ended"
+            if checkpoint is None
+            else f"mend the cluster, and go on from the checkpoint with resume={checkpoint!r}"
+        )
+        super().__init__(f"{fact}; {advice}")
+
+
 class StudyError(SvmpError, ValueError):
     """A study that cannot be run as requested."""
 

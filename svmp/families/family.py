@@ -127,4 +127,7 @@ def stack(*columns: ArrayLike) -> Array:
            [0., 2.]])
     """
     arrays = [np.asarray(c, dtype=np.float64) for c in columns]
-    return np.stack(np.broadcast_arrays(*arrays), axis=-1)
+    out = np.empty((*np.broadcast(*arrays).shape, len(arrays)))
+    for place, array in enumerate(arrays):
+        out[..., place] = array
+    return out

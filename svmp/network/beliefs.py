@@ -60,10 +60,10 @@ class Beliefs:
         """Return the moments of some elements of a variable, stored or not."""
         if name in self.implicit:
             return self.implicit[name].moments(self, elements)
-        return self.moments[name][elements]
+        return self.moments[name].take(elements, axis=0)
 
     def natural_at(self, name: str, elements: Ints) -> Array:
         """Return the natural parameters of some elements of a variable, stored or not."""
         if name in self.implicit:
             return self.implicit[name].natural(self, elements)
-        return self.natural[name][elements]
+        return self.natural[name].take(elements, axis=0)

@@ -10,27 +10,32 @@ covers both, and the messages are its derivatives.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 
 from svmp import families
-from svmp.errors import ModelError
 from svmp.factors.factor import Factor, Given
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.binding import Binder, category_axis
+from svmp.network.columns import is_kept, take_rows
+from svmp.network.components import check_components, check_constants, component_axis
 from svmp.network.expressions import DiagonalMatrix, Expression, Symbol
 from svmp.network.grid import Grid, Ints, Kinds
 from svmp.network.linear import Linear
-from svmp.network.slot import Slot
+from svmp.network.pooling import Summary
+from svmp.network.row_sums import sum_by_owner
+from svmp.network.slot import Single, Slot
 
 CHUNK = 1 << 21
 """Most numbers in an array of messages, to bound the memory."""
+FIXED = 1 << 16
+"""Most numbers of messages that are kept, where they never change."""
 
 
 class Conditional:
@@ -65,7 +70,7 @@ class Conditional:
         if selector is not None:
             self.chooser = binder.parameters({"z": selector})["z"]
             self.selector = binder.slot("z", self.chooser, families.Categorical)
-            axis, self.components = self._component_axis()
+            axis, self.components = component_axis(variable, self.selector)
             rows = Grid((*plate.labels, axis), (*plate.shape, self.components))
             binder = replace(binder, rows=rows)
             self.component_axis = axis
@@ -80,53 +85,26 @@ class Conditional:
             name: binder.constant(name, self.parameters[name], events)
             for name, events in factor.constants.items()
         }
-        self._check_constants()
+        check_constants(variable.name, factor, self.constants, self.component_axis)
         self.slots = {
             name: binder.slot(name, self.parameters[name], family)
             for name, family in factor.slots.items()
         }
-        self._check_components()
+        if self.component_axis is not None and self.components > 1:
+            given, axis = (self.constants.values(), self.slots.values()), self.component_axis
+            check_components(variable.name, factor, (axis, self.components), *given)
         first = np.arange(plate.size if self.constants else 0) * self.components
         self.family = factor.family(
             length, {k: self.scope.look_up(c, first, first) for k, c in self.constants.items()}
         )
 
-    def _check_constants(self) -> None:
-        name = self.variable.name
-        trouble = self.factor.check({k: c.values for k, c in self.constants.items()})
-        if trouble:
-            raise ModelError(f"'{name}': {trouble}")
-        trials = self.constants.get("n")
-        if trials is not None and self.component_axis in trials.axes:
-            # The base measure of a row would depend on its component, and so would its support.
-            raise ModelError(f"n of '{name}' must be the same for all components")
-
-    def _check_components(self) -> None:
-        """Refuse a mixture of components that are all the same."""
-        axis, arrays = self.component_axis, self.constants.values()
-        differs = any(axis in c.axes for c in arrays) or any(
-            axis in slot.axes for slot in self.slots.values()
-        )
-        if axis is not None and self.components > 1 and not differs:
-            raise ModelError(
-                f"all {self.components} {type(self.factor).__name__} components of "
-                f"'{self.variable.name}' are the same; give a parameter of them the dimension "
-                f"'{axis}', along which z chooses"
-            )
-
-    def _component_axis(self) -> tuple[str, int]:
-        """Return the axis of a mixture's components: that of its Categorical's probabilities."""
-        name = self.variable.name
-        (chooser,) = self.selector.variables  # type: ignore[union-attr]
-        label, length = chooser.category_axis or (None, 1)
-        if label is None:
-            raise ModelError(
-                f"z of '{name}': the categories of '{chooser.name}' have no dimension; give its p "
-                "as a Dirichlet or as svmp.data(p, dims=...)"
-            )
-        if label in self.variable.plate.labels:
-            raise ModelError(f"'{name}' has the components' own dimension '{label}'")
-        return label, length
+    def of(self, variable: Symbol) -> Self:
+        """Return a copy for a variable with other observed values."""
+        other = copy.copy(self)
+        other.variable = variable
+        for kept in ("_statistics", "summary", "summarised"):  # they depend on the values
+            vars(other).pop(kept, None)
+        return other
 
     def all_slots(self) -> list[Slot]:
         """Return every slot, the selector's first."""
@@ -161,7 +139,17 @@ class Conditional:
         variable = self.variable
         if variable.observed is None:
             return q.at(variable.name, rows)
+        if is_kept(len(rows), variable.size, variable.family.size):
+            return take_rows(self._statistics, rows)
         return variable.family.at(rows).statistics(variable.observed[rows])
+
+    @cached_property
+    def _statistics(self) -> Array:
+        """The statistics of all observed rows; those of missing rows mean nothing."""
+        variable = self.variable
+        assert variable.observed is not None
+        with np.errstate(all="ignore"):
+            return variable.family.at(variable.rows).statistics(variable.observed)
 
     def subrows(self, rows: Ints) -> Ints:
         """Return the sub-rows of each row, in the order of the rows."""
@@ -171,8 +159,11 @@ class Conditional:
 
     def weights(self, q: Beliefs, rows: Ints, components: Ints) -> Array:
         """Return the probability that each row comes from the component at the same position."""
-        assert self.selector is not None
-        return self.selector.moments(q, rows)[np.arange(len(rows)), components]
+        slot = self.selector
+        assert slot is not None
+        if isinstance(slot, Single) and slot.reader.variable.name in q.moments:
+            return slot.entry(q, rows, components)
+        return slot.moments(q, rows)[np.arange(len(rows)), components]
 
     def to_children(self, q: Beliefs) -> Array:
         """Return the messages to all children; they are cached if no parameter is random."""
@@ -195,9 +186,22 @@ class Conditional:
 
     def to_child(self, q: Beliefs, rows: Ints) -> Array:
         """Return the message to the child: the expected natural parameter of its prior."""
+        if self._fixed is not None:
+            return self._fixed[self.kinds.of(rows)]
+        return self._to_child(q, rows)
+
+    @cached_property
+    def _fixed(self) -> Array | None:
+        """The message to the child of each kind, if no parameter is random and kinds are few."""
+        count = self.kinds.grid.size
+        if self.parents() or not 0 < count * self.family.size <= FIXED:
+            return None
+        return np.array(self._to_child(Beliefs(), self.kinds.one_of_each(np.arange(count))))
+
+    def _to_child(self, q: Beliefs, rows: Ints) -> Array:
         if self.pools and len(rows) > self.kinds.grid.size:
             one = self.kinds.one_of_each(np.arange(self.kinds.grid.size))
-            return self.to_child(q, one)[self.kinds.of(rows)]
+            return self._to_child(q, one)[self.kinds.of(rows)]
         natural = self.factor.to_child(self.given(q, self.subrows(rows)))
         natural = np.broadcast_to(natural, (len(rows) * self.components, natural.shape[-1]))
         if self.selector is None:
@@ -223,6 +227,8 @@ class Conditional:
 
     def pooled(self, q: Beliefs, absent: Ints | None) -> tuple[Ints, Array]:
         """Return the number of rows of each kind, without some, and their mean moments."""
+        if self.variable.observed is not None:
+            return self.summary.count, self.summary.mean
         moments = q.moments[self.variable.name]
         if absent is None:
             return self.kinds.count(None), self.kinds.mean(moments)
@@ -245,9 +251,25 @@ class Conditional:
     @cached_property
     def pools(self) -> bool:
         """Whether rows can be pooled: they are hidden, and of few kinds."""
-        hidden = self.variable.observed is None and self.selector is None
+        return self.variable.observed is None and self._few_kinds
+
+    @property
+    def _few_kinds(self) -> bool:
         few = self.kinds.each > 1 and self.kinds.grid.size <= self.chunk(1)
-        return hidden and few and not self.factor.convex
+        return few and self.selector is None and not self.factor.convex
+
+    @cached_property
+    def summarised(self) -> bool:
+        """Whether observed rows are of few kinds, so that their mean statistics suffice."""
+        observed = self.variable.observed is not None
+        return observed and self._few_kinds and self.summary.is_precise(self.family)
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The observed rows of each kind."""
+        variable, step = self.variable, self.chunk(self.family.size)
+        assert variable.observed is not None
+        return Summary.of(self.kinds, self.family, variable.observed, variable.present, step)
 
     def message(
         self,
@@ -275,11 +297,22 @@ class Conditional:
         name, slot = self.slot_of(parent)
         if slot is self.selector:
             return self.densities(q, rows)
-        message = self.to_slot(q, name, rows, child, tangents)
-        if self.selector is not None:
-            weights = self.weights(q, *np.divmod(rows, self.components))
-            message = message * weights[:, None]
+        message = self.weighted_to_slot(q, name, rows, child, tangents)
         return slot.message(q, parent, elements, rows, message)
+
+    def weighted_to_slot(
+        self,
+        q: Beliefs,
+        name: str,
+        rows: Ints,
+        child: Array | None = None,
+        tangents: Array | None = None,
+    ) -> Array:
+        """Return `to_slot` times the probability that a row comes from its component."""
+        message = self.to_slot(q, name, rows, child, tangents)
+        if self.selector is None:
+            return message
+        return message * self.weights(q, *np.divmod(rows, self.components))[:, None]
 
     def to_slot(
         self,
@@ -297,6 +330,8 @@ class Conditional:
         if child is None:
             child = self.child(q, rows // self.components)
         message = self.factor.to_parent(name, child, given)
+        if message.shape[:-1] == rows.shape:
+            return message
         return np.broadcast_to(message, (len(rows), message.shape[-1]))
 
     def message_sum(
@@ -312,23 +347,31 @@ class Conditional:
 
         `owner` is the position of the element that each row belongs to, in ascending order.
         """
+        name, slot = self.slot_of(parent)
         total = np.zeros((len(elements), parent.family.size))
-        step = self.chunk(parent.family.size)
+        step = self.chunk(slot.message_size(parent))
         for start in range(0, len(rows), step):
-            who, which = owner[start : start + step], rows[start : start + step]
-            message = self.message(q, parent, elements[who], which, tangents=tangents)
-            first, last = who[0], who[-1] + 1
-            bounds = np.searchsorted(who, np.arange(first, last + 1))
-            adder = sparse.csr_array(
-                (np.ones(len(who)), np.arange(len(who)), bounds), shape=(last - first, len(who))
-            )
-            total[first:last] += adder @ message
+            whole = len(rows) <= step
+            who = owner if whole else owner[start : start + step]
+            which = rows if whole else rows[start : start + step]
+            first, last = (0, len(elements)) if whole else (int(who[0]), int(who[-1]) + 1)
+            if slot is self.selector:
+                found = sum_by_owner(self.densities(q, which), who - first, last - first)
+            else:
+                message = self.weighted_to_slot(q, name, which, tangents=tangents)
+                who = who if whole else who - first
+                found = slot.message_sum(q, parent, elements[first:last], who, which, message)
+            total[first:last] += found
         return total
 
     def chunk(self, size: int) -> int:
         """Return the number of rows in a block, which bounds arrays of (rows, components, size)."""
-        widest = max([size, self.family.size, *(p.family.size for p in self.parents())])
-        return max(1, CHUNK // (widest * self.components))
+        return max(1, CHUNK // (max(size, self._widest) * self.components))
+
+    @cached_property
+    def _widest(self) -> int:
+        """Most numbers that are computed for one sub-row."""
+        return max([self.family.size, *(slot.row_size for slot in self.all_slots())])
 
     def slot_of(self, parent: Symbol) -> tuple[str, Slot]:
         """Return the slot that a variable is in, and its name."""

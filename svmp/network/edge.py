@@ -13,10 +13,15 @@ from scipy import sparse
 
 from svmp.families.family import Array, Bools
 from svmp.network.beliefs import Beliefs
-from svmp.network.conditional import Conditional
+from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.grid import Ints, Kinds, complement, ragged
+from svmp.network.regular import RegularTerm
+from svmp.network.row_sums import sum_by_owner
 from svmp.network.slot import Product, Single, Slot
 from svmp.network.variable import Variable
+
+KEPT = 1 << 20
+"""Most rows whose order by element is kept from one sweep to the next."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,13 +135,7 @@ class Edge:
 
     def mark(self, reached: Bools) -> None:
         """Mark the elements of the parent that some row depends on."""
-        firsts = self._firsts() if self._kinds.each == 1 else None
-        if firsts is None:
-            reached |= self.children > 0
-            return
-        marked = np.zeros(self.parent.size, dtype=bool)
-        marked[firsts] = True
-        reached |= marked if self._bases is None else marked[self._bases]
+        reached |= self.children > 0  # counted here, since inference asks for it as well
 
     def children_in(self, rows: Ints | None) -> Ints:
         """Return the number of these rows, or of all, that depend on each element of the parent.
@@ -193,9 +192,19 @@ class Edge:
     def rows_of(self, elements: Ints) -> tuple[Ints, Ints]:
         """Return the rows of these elements, and the position of the element that owns each."""
         elements = self._base(elements)
+        if "all" in self._kept and np.array_equal(self._kept["all"][0], elements):
+            return self._kept["all"][1:]
         starts = self._key.indptr[elements].astype(np.int64)
         owner, place = ragged(starts, self._key.indptr[elements + 1] - starts)
-        return owner, self._key.indices[place].astype(np.int64)
+        rows = self._key.indices[place].astype(np.int64)
+        if self._key.nnz == len(rows) <= KEPT:
+            self._kept["all"] = (elements, owner, rows)
+        return owner, rows
+
+    @cached_property
+    def _kept(self) -> dict[str, tuple[Ints, Ints, Ints]]:
+        """The result of `rows_of` for elements that read all rows, which every sweep asks for."""
+        return {}
 
     def message(
         self,
@@ -208,18 +217,29 @@ class Edge:
         """Return for each element the sum of the messages of its rows."""
         return self.conditional.message_sum(q, self.parent, elements, owner, rows, tangents)
 
+    def shift_means(self, q: Beliefs, term: RegularTerm, change: Array) -> None:
+        """Add to the stored means of rows what a change of all elements' moments adds."""
+        given = self.conditional
+        rows, step = given.subrows(self._present), max(1, CHUNK // term.size)
+        for start in range(0, len(rows), step):
+            part = rows[start : start + step]
+            q.means[given.variable.name][part] += term.shift(q, self.parent, part, change)
+
     def pooled_message(self, q: Beliefs, elements: Ints) -> Array:
         """Return `message` for elements that read all of their rows, computed kind by kind.
 
         A message is linear in the moments of the child, so the sum over rows with the same
         parameters is their number times the message of their mean moments.
         """
-        kinds = self.conditional.kinds
-        owner, rows = self.pairs_in(kinds.one_of_each(np.arange(kinds.grid.size)))
-        kind = kinds.of(rows)
+        owner, rows, kind = self._kind_pairs
         count, child = self.conditional.pooled(q, self._absent)
         message = self.conditional.message(q, self.parent, owner, rows, child[kind])
         message = count[kind][:, None] * message
-        total = np.zeros((self.parent.size, message.shape[1]))
-        np.add.at(total, owner, message)
-        return total[elements]
+        return sum_by_owner(message, owner, self.parent.size)[elements]
+
+    @cached_property
+    def _kind_pairs(self) -> tuple[Ints, Ints, Ints]:
+        """The (element, row) pairs of one row of each kind, by element, and the kind of each."""
+        kinds = self.conditional.kinds
+        owner, rows = self.pairs_in(kinds.one_of_each(np.arange(kinds.grid.size)))
+        return owner, rows, kinds.of(rows)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,84 +23,16 @@ from svmp.families.family import Array, stack
 from svmp.network.beliefs import Beliefs
 from svmp.network.colouring import greedy_colours
 from svmp.network.expressions import Symbol
-from svmp.network.grid import Ints, Labelled, Scope, ragged
+from svmp.network.grid import Ints, Labelled
 from svmp.network.reader import Reader
+from svmp.network.regular import RegularTerm
 from svmp.network.slot import Slot
+from svmp.network.terms import Entries, first_moment, pair_by_owner, second_moment, share_variable
+from svmp.network.terms import LinearTerm as LinearTerm
+from svmp.network.terms import dimension as dimension
+from svmp.network.terms import scatter as scatter
 
-
-@dataclass(frozen=True, eq=False)
-class Entries:
-    """Some entries of one term: owners, rows, inner indices and coefficients."""
-
-    owner: Ints
-    rows: Ints
-    inner: Ints
-    coefficient: Array
-
-    def __getitem__(self, chosen: Ints) -> Entries:
-        return Entries(
-            self.owner[chosen], self.rows[chosen], self.inner[chosen], self.coefficient[chosen]
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class LinearTerm:
-    """One term of a mean in normal form, bound to the rows of a table."""
-
-    scale: float
-    constants: tuple[Labelled, ...]
-    readers: tuple[Reader, ...]
-    scope: Scope
-    design: Labelled | None
-
-    @property
-    def separable(self) -> bool:
-        """Whether no two entries of a row share an element or read entries of one vector."""
-        inner = set(self.scope.inner.labels)
-        return all(dimension(r.variable) == 1 and r.carried == inner for r in self.readers)
-
-    def reader(self, variable: Symbol) -> Reader | None:
-        return next((r for r in self.readers if r.variable is variable), None)
-
-    def entries(self, rows: Ints) -> Entries:
-        """List every entry of these rows; the owner is the position in `rows`."""
-        if self.design is None:
-            owner, inner = np.divmod(
-                np.arange(len(rows) * self.scope.inner.size), self.scope.inner.size
-            )
-            return self._entries(owner, rows[owner], inner, 1.0)
-        line = np.zeros(len(rows), dtype=np.int64)
-        if len(self.design.axes) == 2:  # otherwise all rows have the same line of the matrix
-            line = self.scope.rows.coordinate(str(self.design.axes[0]), rows)
-        matrix: Any = self.design.values
-        starts = matrix.indptr[line].astype(np.int64)
-        owner, place = ragged(starts, matrix.indptr[line + 1] - starts)
-        inner = matrix.indices[place].astype(np.int64)
-        return self._entries(owner, rows[owner], inner, matrix.data[place])
-
-    def _entries(self, owner: Ints, rows: Ints, inner: Ints, value: Array | float) -> Entries:
-        coefficient = np.full(len(rows), self.scale) * value
-        for array in self.constants:
-            coefficient *= self.scope.look_up(array, rows, inner)
-        return Entries(owner, rows, inner, coefficient)
-
-    def touching(self, reader: Reader, elements: Ints, rows: Ints) -> Entries:
-        """List the entries of each row that read the element at the same position."""
-        if self.design is None and reader.carried == set(self.scope.inner.labels):
-            inner = reader.inner_of(elements)
-            found = self._entries(np.arange(len(rows)), rows, inner, 1.0)
-        else:
-            found = self.entries(rows)
-        here = reader.element(found.rows, found.inner) == elements[found.owner]
-        return found if here.all() else found[np.flatnonzero(here)]
-
-    def mean(self, q: Beliefs, at: Entries, skip: Symbol | None = None) -> Array:
-        """E[c prod x_f] of each entry, leaving one variable out."""
-        value = at.coefficient
-        for reader in self.readers:
-            if reader.variable is not skip:
-                value = value * first_moment(q, reader, at)
-        return value
+ReadingEntry = tuple[LinearTerm, Reader, Entries, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,9 +63,35 @@ class Linear(Slot):
             return q.row_moments[self.name](q, rows)[:, 0]
         total = np.zeros(len(rows))
         for term in self.terms:
+            if term.regular is not None:
+                total += term.regular.mean(q, rows)
+                continue
             at = term.entries(rows)
             total += np.bincount(at.owner, term.mean(q, at), len(rows))
         return total
+
+    @cached_property
+    def _alone(self) -> dict[str, RegularTerm]:
+        """By variable, its term, where that is regular and has no variable of another term."""
+        return {
+            reader.variable.name: term.regular
+            for term in self.terms
+            if term.regular is not None
+            and not any(share_variable(term, t) for t in self.terms if t is not term)
+            for reader in term.readers
+        }
+
+    def regular(self, variable: Symbol) -> RegularTerm | None:
+        """Return the only term of a variable, if it is regular and shares none with another."""
+        return self._alone.get(variable.name)
+
+    @cached_property
+    def row_size(self) -> int:
+        return max([self.message_size(variable) for variable in self.variables], default=1)
+
+    def message_size(self, variable: Symbol) -> int:
+        term = self.regular(variable)
+        return variable.family.size if term is None else max(term.row_size, 2)
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
         if self.name in q.row_moments:
@@ -145,13 +104,14 @@ class Linear(Slot):
         total = np.zeros(len(rows))
         for i, left in enumerate(self.terms):
             for right in self.terms[i:]:
-                a = left.entries(rows)
-                if left is right and left.separable:
-                    b = a
-                elif share_variable(left, right):
-                    a, b = pair_by_owner(a, right.entries(rows))
-                else:
+                if left is right and left.regular is not None:
+                    total += left.regular.variance(q, rows)
                     continue
+                if not share_variable(left, right):
+                    continue
+                a = b = left.entries(rows)
+                if left is not right or not left.separable:
+                    a, b = pair_by_owner(a, right.entries(rows))
                 cross = second_moment(q, left, a, right, b) - left.mean(q, a) * right.mean(q, b)
                 total += (1 if left is right else 2) * np.bincount(a.owner, cross, len(rows))
         return total
@@ -172,6 +132,21 @@ class Linear(Slot):
         vector += 2 * square[:, None] * self._shared_with_rest(q, variable, elements, rows, reading)
         matrix = square[:, None] * self._squared_slope(q, variable, count, reading)
         return np.concatenate([vector, matrix], axis=1)
+
+    def message_sum(
+        self,
+        q: Beliefs,
+        variable: Symbol,
+        elements: Ints,
+        owner: Ints,
+        rows: Ints,
+        incoming: Array,
+    ) -> Array:
+        term = self.regular(variable)
+        if term is None:
+            return super().message_sum(q, variable, elements, owner, rows, incoming)
+        mean = self.mean(q, rows)
+        return term.message_sum(q, variable, elements, owner, rows, incoming, mean)
 
     def _reading_entries(
         self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints
@@ -261,7 +236,8 @@ class Linear(Slot):
     def shares_rows(self, variable: Symbol) -> bool:
         reads = [(t, r) for t in self.terms if (r := t.reader(variable)) is not None]
         term, reader = reads[0]
-        every = reader.carried == set(term.scope.inner.labels) and term.scope.inner.size > 0
+        inner = term.scope.inner
+        every = reader.carried in (set(), set(inner.labels)) and inner.size > 0
         return len(reads) == 1 and term.design is None and every and not reader.keyed_by_inner
 
     def first_pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
@@ -287,77 +263,14 @@ class Linear(Slot):
         return greedy_colours(elements, where, variable.size)
 
     def shift(
-        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, change: Array
+        self, q: Beliefs, variable: Symbol, elements: Ints, owner: Ints, rows: Ints, change: Array
     ) -> Array:
-        """Return the change of E[mu] of each row when the element's mean changes by `change`."""
+        """Return the change of E[mu] of each row when the moments of its element change."""
+        term = self.regular(variable)
+        if term is not None:
+            return term.shift_at(q, variable, elements, owner, rows, change)
         total = np.zeros(len(rows))
-        for _, reader, at, a in self._reading_entries(q, variable, elements, rows):
+        for _, reader, at, a in self._reading_entries(q, variable, elements[owner], rows):
             component = reader.component(at.rows, at.inner)
-            total += np.bincount(at.owner, a * change[at.owner, component], len(rows))
+            total += np.bincount(at.owner, a * change[owner[at.owner], component], len(rows))
         return total
-
-
-ReadingEntry = tuple[LinearTerm, Reader, Entries, Array]
-
-
-def dimension(variable: Symbol) -> int:
-    """Return the number of entries of one element: 1 for a Normal."""
-    return variable.shape[-1] if variable.event_dims else 1
-
-
-def scatter(values: Array, row: Ints, column: Ints, shape: tuple[int, ...]) -> Array:
-    """Sum values into a new array at (row, column)."""
-    rows, columns = shape
-    flat = np.bincount(row * columns + column, values, rows * columns)
-    return flat.reshape(shape).astype(np.float64, copy=False)
-
-
-def first_moment(q: Beliefs, reader: Reader, at: Entries) -> Array:
-    """E[x] of the operand at each entry."""
-    moments = q.moments[reader.variable.name]
-    return moments[reader.element(at.rows, at.inner), reader.component(at.rows, at.inner)]
-
-
-def share_variable(left: LinearTerm, right: LinearTerm, skip: Symbol | None = None) -> bool:
-    """Whether two terms have a variable in common, other than `skip`."""
-    return any(right.reader(r.variable) is not None for r in left.readers if r.variable is not skip)
-
-
-def pair_by_owner(left: Entries, right: Entries) -> tuple[Entries, Entries]:
-    """Pair every entry on the left with every entry on the right that has the same owner."""
-    starts = np.searchsorted(right.owner, left.owner, side="left")
-    counts = np.searchsorted(right.owner, left.owner, side="right") - starts
-    chosen, partner = ragged(starts, counts)
-    return left[chosen], right[partner]
-
-
-def second_moment(
-    q: Beliefs,
-    left: LinearTerm,
-    a: Entries,
-    right: LinearTerm,
-    b: Entries,
-    skip: Symbol | None = None,
-    skip_left: Symbol | None = None,
-) -> Array:
-    """E[entry a * entry b]: second moments where both read one element, means elsewhere."""
-    value = a.coefficient * b.coefficient
-    for reader in left.readers:
-        variable = reader.variable
-        if variable is skip or variable is skip_left:
-            continue
-        expected = first_moment(q, reader, a)
-        other = right.reader(variable)
-        if other is not None:
-            size = dimension(variable)
-            element = reader.element(a.rows, a.inner)
-            same = element == other.element(b.rows, b.inner)
-            entry = size * reader.component(a.rows, a.inner) + other.component(b.rows, b.inner)
-            together = q.moments[variable.name][element, size + entry]
-            expected = np.where(same, together, expected * first_moment(q, other, b))
-        value = value * expected
-    for reader in right.readers:
-        variable = reader.variable
-        if variable is not skip and (variable is skip_left or left.reader(variable) is None):
-            value = value * first_moment(q, reader, b)
-    return value

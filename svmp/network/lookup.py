@@ -26,6 +26,11 @@ class Lookup(Conditional):
         assert observed is not None
         return observed[rows].astype(np.int64)
 
+    @property
+    def summarised(self) -> bool:
+        """Never: counts of all categories take more space than the rows."""
+        return False
+
     def densities(self, q: Beliefs, rows: Ints) -> Array:
         slot = self.slots["p"]
         assert isinstance(slot, Single | Fixed)

@@ -312,15 +312,15 @@ class Network:
         for variable in (*self.hidden.values(), *self.observed.values()):
             given, name = variable.conditional, variable.name
             barren = variable.hidden and self.present[name] is not None
-            skip = barren or given.pools or name in but or name in q.row_moments
-            if given.linear is not None and not skip:
-                q.means.pop(name, None)
-                means = np.zeros(variable.size * given.components)
-                subrows = given.subrows(self.rows(variable))
-                for start in range(0, len(subrows), CHUNK // 8):
-                    part = subrows[start : start + CHUNK // 8]
-                    means[part] = given.linear.mean(q, part)
-                q.means[name] = means
+            if given.linear is None or barren or given.pools or name in {*but, *q.row_moments}:
+                continue
+            q.means.pop(name, None)
+            means = np.zeros(variable.size * given.components)
+            subrows = given.subrows(self.rows(variable))
+            for start in range(0, len(subrows), CHUNK // 8):
+                part = subrows[start : start + CHUNK // 8]
+                means[part] = given.linear.mean(q, part)
+            q.means[name] = means
 
     def move(self, q: Beliefs, name: str, elements: Ints, natural: Array) -> None:
         """Set the natural parameters of elements; update their moments and the means of rows."""
@@ -329,10 +329,14 @@ class Network:
         after = variable.family.at(elements).moments(natural)
         for edge in self.edges[name]:
             child, slot = edge.conditional.variable.name, edge.slot
-            if child in q.means and isinstance(slot, Linear):
+            if child not in q.means or not isinstance(slot, Linear):
+                continue
+            term, change = slot.regular(variable), after - before
+            if term is not None and len(elements) == variable.size:
+                edge.shift_means(q, term, change[np.argsort(elements)])
+            else:
                 owner, rows = edge.rows_of(elements)
-                change = (after - before)[owner]
-                shift = slot.shift(q, variable, elements[owner], rows, change)
+                shift = slot.shift(q, variable, elements, owner, rows, change)
                 np.add.at(q.means[child], rows, shift)
         q.natural[name][elements] = natural
         q.moments[name][elements] = after
@@ -345,10 +349,12 @@ class Network:
     def bound_term(self, q: Beliefs, name: str) -> float:
         """Return E[log p(x | parents)] of a variable, and the entropy of q(x) if it is hidden."""
         variable = self.variable(name)
-        if variable.conditional.pools:
+        given = variable.conditional
+        if given.summarised:
+            return given.pooled_density(q, None) + given.summary.base
+        if given.pools:
             free = sum(float(p.sum()) for p in self._entropies(q, variable))
-            absent = complement(self.present[name], variable.size)
-            density = variable.conditional.pooled_density(q, absent)
+            density = given.pooled_density(q, complement(self.present[name], variable.size))
             return density + free + self.learned_term(q, name)
         return float(sum(p.sum() for p in self._parts(q, variable, self.rows(variable))))
 

@@ -15,9 +15,11 @@ import numpy as np
 
 from svmp.families.family import Array, stack
 from svmp.network.beliefs import Beliefs
+from svmp.network.columns import ONE
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints, Labelled, Scope
 from svmp.network.reader import Reader
+from svmp.network.row_sums import sum_by_owner
 
 
 class Slot(Protocol):
@@ -53,6 +55,31 @@ class Slot(Protocol):
     ) -> Array:
         """Turn the density's message at each row into one to the given element of the variable."""
         ...
+
+    def message_sum(
+        self,
+        q: Beliefs,
+        variable: Symbol,
+        elements: Ints,
+        owner: Ints,
+        rows: Ints,
+        incoming: Array,
+    ) -> Array:
+        """Return the sum of the messages of its rows to each element.
+
+        `owner` is the position of the element of each row, in ascending order.
+        """
+        message = self.message(q, variable, elements[owner], rows, incoming)
+        return sum_by_owner(message, owner, len(elements))
+
+    @property
+    def row_size(self) -> int:
+        """Most numbers that are computed for one row."""
+        return max([variable.family.size for variable in self.variables], default=1)
+
+    def message_size(self, variable: Symbol) -> int:
+        """Return the most numbers that `message_sum` computes for one row."""
+        return variable.family.size
 
     def pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
         """List every (element, row) where the row depends on that element of the variable."""
@@ -146,7 +173,10 @@ class Single(Slot):
         return [self.reader.variable]
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
-        return q.at(self.reader.variable.name, self.reader.element(rows, rows))
+        if self.varies:
+            return q.at(self.reader.variable.name, self.reader.element(rows, rows))
+        found = q.at(self.reader.variable.name, self.reader.element(ONE, ONE))
+        return np.broadcast_to(found, (len(rows), found.shape[1]))
 
     def entry(self, q: Beliefs, rows: Ints, column: Ints) -> Array:
         """Return one of the expected statistics at each row."""

@@ -103,8 +103,7 @@ class Variable(Symbol):
                 f"the values of '{self.name}' have shape {given.shape} instead of {self.shape}"
             )
         other = copy.copy(self)
-        other.conditional = copy.copy(self.conditional)
-        other.conditional.variable = other
+        other.conditional = self.conditional.of(other)
         other.observed = given
         other.present = other._present(absent)
         return other

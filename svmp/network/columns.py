@@ -1,0 +1,138 @@
+"""A variable of a mean as a matrix of (rows, inner indices).
+
+Where no index array varies along the inner index k, the element that a row reads at k is that at
+k = 0 plus an offset, the same in all rows: element(r, k) = element(r, 0) + offset(k).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmp.families.family import Array
+from svmp.network.beliefs import Beliefs
+from svmp.network.grid import Ints
+from svmp.network.reader import Reader
+
+Number = TypeVar("Number", np.int64, np.float64)
+KEPT = 1 << 22
+"""Most numbers that are kept from one sweep to the next."""
+FEW = 8
+"""Where fewer than one in this many rows is read, nothing is computed for the others."""
+ONE = np.zeros(1, dtype=np.int64)
+"""The first row, where all rows are alike."""
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A variable of a regular term, as a matrix of (rows, inner indices).
+
+    Attributes
+    ----------
+    offset
+        Element at each inner index, less that at the first.
+    vector
+        Whether it is an MvNormal and the inner index is the entry.
+    same
+        Whether all rows read the same elements.
+    """
+
+    reader: Reader
+    offset: Ints
+    vector: bool
+    same: bool
+
+    @classmethod
+    def of(cls, reader: Reader) -> Column | None:
+        """Return the column of a variable; None if its elements do not form a grid."""
+        variable, inner = reader.variable, reader.scope.inner
+        if reader.keyed_by_inner:
+            return None
+        vector, plate = bool(variable.event_dims), variable.plate
+        if vector and (reader.carried or (reader.index[-1],) != inner.labels):
+            return None
+        every = np.arange(inner.size)
+        offset = np.zeros(inner.size, dtype=np.int64)
+        for index, label in zip(reader.index, plate.labels, strict=False):
+            if isinstance(index, str) and index in inner.labels:
+                offset += inner.coordinate(index, every) * plate.stride(label)
+        return cls(reader, offset, vector, not reader.labels - set(inner.labels))
+
+    @property
+    def name(self) -> str:
+        return self.reader.variable.name
+
+    @cached_property
+    def _packed(self) -> bool:
+        """Whether the elements of a row follow each other, from a multiple of their number on."""
+        size, plate = len(self.offset), self.reader.variable.plate
+        own = self.reader.scope.inner.labels
+        indices = zip(self.reader.index, plate.labels, strict=False)
+        others = [plate.stride(label) for index, label in indices if index not in own]
+        return bool(
+            np.array_equal(self.offset, np.arange(size)) and not any(s % size for s in others)
+        )
+
+    @cached_property
+    def _firsts(self) -> Ints:
+        """`first` of all rows."""
+        every = np.arange(self.reader.scope.rows.size)
+        return self.reader.element(every, np.zeros_like(every))
+
+    def first(self, rows: Ints) -> Ints:
+        """Return the element of each row at the first inner index; one if it is always the same."""
+        if self.same:
+            return self.reader.element(ONE, ONE)
+        if not is_kept(len(rows), self.reader.scope.rows.size, 1):
+            return self.reader.element(rows, np.zeros_like(rows))
+        return take_rows(self._firsts, rows)
+
+    def take(self, table: Array, rows: Ints) -> Array:
+        """Return the values of a table at every (row, inner index); one row if all are the same.
+
+        The table has one value for each element of a Normal, and for each entry of an MvNormal.
+        """
+        first = self.first(rows)
+        if self.vector:
+            return table.take(first, axis=0)
+        if len(self.offset) > 1 and self._packed:
+            lines = np.ascontiguousarray(table).reshape(-1, len(self.offset))
+            return lines.take(first // len(self.offset), axis=0)
+        return table[first[:, None] + self.offset]
+
+    def means(self, q: Beliefs) -> Array:
+        """Return E[x] in the layout of `take`."""
+        moments = q.moments[self.name]
+        return moments[:, : len(self.offset)] if self.vector else moments[:, 0]
+
+    def squares(self, q: Beliefs) -> Array:
+        """E[x^2] of Normals."""
+        return q.moments[self.name][:, 1]
+
+    def matrices(self, q: Beliefs) -> Array:
+        """E[x x^T] of MvNormals."""
+        size = len(self.offset)
+        return q.moments[self.name][:, size:].reshape(-1, size, size)
+
+
+def is_kept(rows: int, all_rows: int, numbers: int) -> bool:
+    """Whether to compute some numbers for all rows and to keep them, where some rows are read."""
+    return all_rows * numbers <= KEPT and FEW * rows >= all_rows
+
+
+def is_range(rows: Ints) -> bool:
+    """Whether rows follow each other without a gap."""
+    if not len(rows) or rows[-1] - rows[0] != len(rows) - 1:
+        return False
+    return bool((rows[1:] > rows[:-1]).all())
+
+
+def take_rows(values: NDArray[Number], rows: Ints) -> NDArray[Number]:
+    """Return some rows of an array; not a copy if they follow each other."""
+    if is_range(rows):
+        return values[rows[0] : rows[-1] + 1]
+    return values[rows]
