@@ -99,6 +99,7 @@ def test_bits_do_not_depend_on_addresses(make: Any, monkeypatch: pytest.MonkeyPa
 
     for module in MODULES:
         monkeypatch.setattr(module, "share", record)
+    monkeypatch.setattr(elements, "FEW", 0)
     with use_threads(1, tell=False):
         for method in METHODS:
             model = make() if make is topics_model else make(5, 3, 3)

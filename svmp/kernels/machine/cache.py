@@ -36,6 +36,8 @@ import numpy as np
 from numba.core.caching import CompileResultCacheImpl, _Cache
 from numba.core.serialize import dumps, loads
 
+from svmp.kernels.machine.ahead import wait_for
+
 PACKAGE = Path(__file__).parents[2]
 DECORATORS = b"svmp.kernels.machine.compiling"
 """Every file that defines a loop imports its decorator from here."""
@@ -146,6 +148,7 @@ class LoopCache(_Cache):
         path = self.path_of(sig, target_context.codegen())
         if path is None:
             return None
+        wait_for(path)
         try:
             content = Path(path).read_bytes()
         except OSError:

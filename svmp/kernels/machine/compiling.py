@@ -10,6 +10,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from svmp.kernels.machine.cache import LoopCache
+from svmp.kernels.machine.inlined import Inlined
 from svmp.kernels.machine.uninterrupted import defer_interrupts
 
 defer_interrupts()
@@ -29,15 +30,25 @@ def compiler(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
+def inliner(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator for functions that are compiled into the loops that call them."""
+    alone = compiler(**options)
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        return Inlined(function, {}, {"nopython": True, **options}, alone)
+
+    return decorate
+
+
 njit: Any = numba.njit
 SETTINGS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
 """Sums may be added up in any order."""
 
-jit = compiler(**SETTINGS, forceinline=True)
+jit = inliner(**SETTINGS, forceinline=True)
 """For functions that loops call. They are inlined into each loop: a function of its own would be
 linked from wherever it was compiled first, and its last bits would differ between the process that
 compiles a loop and those that load it from disk."""
-bare = compiler(**SETTINGS, forceinline=True, _nrt=False)
+bare = inliner(**SETTINGS, forceinline=True, _nrt=False)
 """For functions that allocate nothing either: without reference counts, of which a call may update
 a dozen."""
 shared = compiler(**SETTINGS, nogil=True)

@@ -1,4 +1,4 @@
-"""Single passes over all elements of a variable: how far q moved, and its term of the bound.
+"""Single passes over all elements of a variable: how far q moves, and its term of the bound.
 
 Each block has a sum of its own, and blocks are added in order, so the bits are the same on any
 number of threads. The plain versions are in families/ and factors/.
@@ -20,10 +20,19 @@ from svmp.network.grid import Ints
 
 BLOCK = 4096
 """Elements of a block."""
+FEW = 4096
+"""Largest size of an array that is processed without a compiled loop."""
 
 
 def moved_kl(natural: Array, moments: Array, last: Array, last_moments: Array) -> float:
-    """Return the symmetrised KL divergence of q from an earlier copy, then update the copy."""
+    """Return the symmetrised KL divergence of q from an earlier copy, then update the copy.
+
+    A few elements are taken without a loop, so that nothing is compiled for small networks.
+    """
+    if natural.size <= FEW:
+        moved = float(((natural - last) * (moments - last_moments)).sum())
+        last[...], last_moments[...] = natural, moments
+        return moved
     with threads_for(natural.size // STREAM):
         flat = (a.reshape(-1) for a in (natural, moments, last, last_moments))
         out = np.empty(-(-natural.size // BLOCK))
@@ -52,6 +61,45 @@ def _moved_kl_block(natural: Array, moments: Array, last: Array, last_moments: A
         last[i] = natural[i]
         last_moments[i] = moments[i]
     return total
+
+
+def normal_change(natural: Array, moments: Array, old: Array) -> float:
+    """Return the sum of precision (m - old)^2 over Normals with means m."""
+    with threads_for(natural.size // STREAM):
+        out = np.empty(-(-len(natural) // BLOCK))
+        share(_normal_change, natural, moments, old, out)
+        return float(out.sum())
+
+
+@shared
+def _normal_change(taken: Ints, natural: Array, moments: Array, old: Array, out: Array) -> None:
+    b = claim(taken, 1)
+    while b < len(out):
+        total = 0.0
+        for i in range(b * BLOCK, min((b + 1) * BLOCK, len(natural))):
+            step = moments[i, 0] - old[i, 0]
+            total += -2 * natural[i, 1] * step * step
+        out[b] = total
+        b = claim(taken, 1)
+
+
+def move_normals(natural: Array, moments: Array, old: Array, beyond: float) -> None:
+    """Add beyond (m - old) to the means m of Normals, in place; their precisions stay."""
+    with threads_for(natural.size // STREAM):
+        share(_move_normals, natural, moments, old, beyond)
+
+
+@shared
+def _move_normals(taken: Ints, natural: Array, moments: Array, old: Array, beyond: float) -> None:
+    b = claim(taken, 1)
+    while b * BLOCK < len(natural):
+        for i in range(b * BLOCK, min((b + 1) * BLOCK, len(natural))):
+            mean = moments[i, 0]
+            step = beyond * (mean - old[i, 0])
+            natural[i, 0] += -2 * natural[i, 1] * step
+            moments[i, 0] = mean + step
+            moments[i, 1] += step * (2 * mean + step)  # (m + d)^2 - m^2
+        b = claim(taken, 1)
 
 
 def normal_entropy(natural: Array) -> float:

@@ -27,6 +27,7 @@ from svmp.kernels.multilinear.terms import (
     rest,
     tangents,
     weights_differ,
+    widest,
 )
 from svmp.network.grid import Ints
 
@@ -83,7 +84,7 @@ def scratch_for(mean: Mean, width: int, tile: int) -> Scratch:
         np.empty(TILE, dtype),
         np.empty(TILE, np.uintp),
         np.empty((2, TILE), dtype),
-        np.empty(2 * mean.width.max(), dtype),
+        np.empty(2 * widest(mean), dtype),
         np.zeros(padded, dtype),
         np.empty(padded),
         sums_for(width),

@@ -214,6 +214,15 @@ def own_weight(rows: LoopRows, e: int) -> float:
 
 
 @bare
+def widest(mean: Mean) -> int:
+    """Return the largest padded K of a term; `max` of NumPy takes a second to compile."""
+    found = 1
+    for term in range(len(mean.width)):
+        found = max(found, mean.width[term])
+    return found
+
+
+@bare
 def is_alone(mean: Mean, term: int) -> bool:
     """Whether a term has one operand with K = 1, such as a bias."""
     return mean.first[term + 1] - mean.first[term] == 1 and mean.width[term] == 1

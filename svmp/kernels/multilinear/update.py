@@ -222,6 +222,24 @@ def uses_sums(to: Receiver) -> bool:
 
 
 @bare
+def update_key_from_sums(
+    to: Receiver,
+    m: int,
+    rows: LoopRows,
+    mean: Mean,
+    scratch: Scratch,
+    natural: Array,
+    moments: Array,
+) -> bool:
+    """Update a key from the sums of its rows; return whether its elements are proper Normals."""
+    part = (to.term, to.operand, to.keys[m], rows.begin[m], rows.end[m])
+    add_sums(mean, rows, *part, scratch.sums, scratch)
+    weight = shared_weight(rows, to.keys[m])
+    update_from_sums(to, m, weight, scratch.sums, natural, moments)
+    return are_normals(natural, to.keys[m] * to.width, to.width)
+
+
+@bare
 def update_key(
     to: Receiver,
     m: int,
@@ -233,12 +251,8 @@ def update_key(
 ) -> bool:
     """Update a key from all of its rows; return whether its elements are proper Normals."""
     if uses_sums(to):
-        part = (to.term, to.operand, to.keys[m], rows.begin[m], rows.end[m])
-        add_sums(mean, rows, *part, scratch.sums, scratch)
-        weight = shared_weight(rows, to.keys[m])
-        update_from_sums(to, m, weight, scratch.sums, natural, moments)
-    else:
-        update_from_residuals(to, m, rows, mean, scratch, natural, moments)
+        return update_key_from_sums(to, m, rows, mean, scratch, natural, moments)
+    update_from_residuals(to, m, rows, mean, scratch, natural, moments)
     return are_normals(natural, to.keys[m] * to.width, to.width)
 
 
@@ -256,6 +270,45 @@ def tile_size(to: Receiver, rows: LoopRows, most: Ints) -> int:
         if count <= LONG and (len(most) == 0 or count <= most[m]):
             longest = max(longest, count)
     return (longest // LINE + 3) * LINE * (padded_width(to.width) + 1)
+
+
+@bare
+def update_claimed_from_sums(
+    taken: Ints,
+    to: Receiver,
+    rows: LoopRows,
+    mean: Mean,
+    scratch: Scratch,
+    natural: Array,
+    moments: Array,
+    sound: Bools,
+) -> None:
+    """Update the keys that this thread claims from their sums."""
+    first = claim(taken, CHUNK)
+    while first < len(to.keys):
+        for m in range(first, min(first + CHUNK, len(to.keys))):
+            short = rows.end[m] - rows.begin[m] <= LONG
+            if short and not update_key_from_sums(to, m, rows, mean, scratch, natural, moments):
+                sound[m] = False  # rare, so threads hardly ever write to the same cache line
+        first = claim(taken, CHUNK)
+
+
+@shared
+def update_whole_from_sums(
+    taken: Ints,
+    to: Receiver,
+    rows: LoopRows,
+    mean: Mean,
+    natural: Array,
+    moments: Array,
+    sound: Bools,
+) -> None:
+    """Do what `update_whole` does, where elements are updated from sums.
+
+    It is compiled in less time, as it has no updates from residuals, and most fits need no others.
+    """
+    scratch = scratch_for(mean, to.width, 0)
+    update_claimed_from_sums(taken, to, rows, mean, scratch, natural, moments, sound)
 
 
 @bare

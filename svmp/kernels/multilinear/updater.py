@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from svmp.families.normal import LOG_2PI
 from svmp.kernels.machine.threads import STREAM, share, threads_for
 from svmp.kernels.multilinear import residuals, solve
 from svmp.kernels.multilinear import update as loops
+from svmp.kernels.multilinear.ahead import begin_to_compile
 from svmp.kernels.multilinear.drawn import update_drawn
 from svmp.kernels.multilinear.loop_table import LoopOperand, LoopTable
 from svmp.kernels.multilinear.table import (
@@ -154,6 +155,16 @@ class Multilinear(LoopTable):
         """Add the sums over the rows of each key to its line of a total."""
         solve.add_to_keys(to, rows, mean, places, total)
 
+    @staticmethod
+    def whole_loop(operand: LoopOperand, joint: bool) -> Any:
+        """Return the loop that updates an operand from all rows."""
+        sums = joint or operand.width <= loops.FEW
+        return loops.update_whole_from_sums if sums else loops.update_whole
+
+    def prepare(self, name: str, joint: bool) -> None:
+        """Begin to compile the loop that updates a variable, in another process."""
+        begin_to_compile(self.whole_loop(self.operand(name), joint), self.precision)
+
     def update(
         self,
         q: Beliefs,
@@ -179,7 +190,7 @@ class Multilinear(LoopTable):
             if work.drawn is not None:
                 share(update_drawn, to, work.drawn, *loop)
             else:
-                share(loops.update_whole, to, *loop)
+                share(self.whole_loop(operand, joint), to, *loop)
         if work.keyed.longest > LONG:
             long = rows.end - rows.begin > LONG
             if work.drawn is not None:

@@ -6,7 +6,7 @@ Their rows are like those of the multilinear loops.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -77,6 +77,10 @@ class Vectors(Multilinear):
     @staticmethod
     def add_to_keys(to: Receiver, rows: LoopRows, mean: Mean, places: Ints, total: Array) -> None:
         solve.add_to_keys(to, rows, mean, places, total)
+
+    @staticmethod
+    def whole_loop(operand: LoopOperand, joint: bool) -> Any:
+        return loops.update
 
     def update(
         self,

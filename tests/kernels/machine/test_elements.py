@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from svmp.families import Gamma, MvNormal, Normal
-from svmp.kernels.machine.elements import BLOCK, moved_kl, normal_bound, normal_entropy
+from svmp.kernels.machine.elements import (
+    BLOCK,
+    move_normals,
+    moved_kl,
+    normal_bound,
+    normal_change,
+    normal_entropy,
+)
 from tests.divergence import kl
 from tests.examples import natural_of
 
@@ -45,3 +52,24 @@ def test_the_entropy_of_normals_is_scipys(size, seed):
     q = natural_of(Normal(), np.random.default_rng(seed), size)
     sd = np.sqrt(-0.5 / q[:, 1])
     np.testing.assert_allclose(normal_entropy(q), stats.norm(0, sd).entropy().sum(), rtol=1e-9)
+
+
+@given(SIZES, st.integers(0, 2**16))
+def test_the_change_of_means_is_in_units_of_precisions(size, seed):
+    rng, family = np.random.default_rng(seed), Normal()
+    mu, old, tau = rng.normal(size=size), rng.normal(size=(size, 1)), rng.gamma(3.0, size=size)
+    q = family.natural(mu, tau)
+    found = normal_change(q, family.moments(q), old)
+    np.testing.assert_allclose(found, (tau * (mu - old[:, 0]) ** 2).sum(), rtol=1e-9)
+
+
+@given(SIZES, st.integers(0, 2**16), st.floats(-1, 1))
+def test_normals_move_beyond_their_means_at_the_same_precision(size, seed, beyond):
+    rng, family = np.random.default_rng(seed), Normal()
+    mu, old, tau = rng.normal(size=size), rng.normal(size=(size, 1)), rng.gamma(3.0, size=size)
+    q = family.natural(mu, tau)
+    moments = family.moments(q)
+    move_normals(q, moments, old, beyond)
+    expected = family.natural(mu + beyond * (mu - old[:, 0]), tau)
+    np.testing.assert_allclose(q, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(moments, family.moments(expected), rtol=1e-9, atol=1e-9)
