@@ -25,7 +25,7 @@ from svmp.inference.run import Run
 from svmp.inference.state_schema import describe_state, state_tensors
 from svmp.writing import as_path, begins_as, check_place, refuse_other, written_beside
 
-FORMAT = 2
+FORMAT = 3
 KEY, WHAT = "svmp-run", "a checkpoint"
 
 
@@ -64,6 +64,7 @@ class Checkpoints:
     def write(self, run: Run) -> None:
         """Write the run now."""
         self._last = time.monotonic()
+        run.program.collect(run.state.q)
         about = {
             "format": FORMAT,
             **describe_state(run.state, run.budget.seconds),

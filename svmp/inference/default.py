@@ -1,10 +1,14 @@
-"""The algorithm and the steps that `fit` uses by default, chosen from the child counts.
+"""The algorithm, the steps and the code that `fit` uses by default, chosen from the child counts.
 
 Sampling rows pays where elements have many children: a small sample then has most of the
 information, at a fraction of the cost. Where a typical element has a handful of children, a sample
 leaves most elements without any, and reading all rows from the start is best. The same holds for
 topic models: the topics of a document hardly change once they were fitted to a few of its words.
 docs/steps.md has the measurements.
+
+Compiled loops pay where there is much to compute: the first fit on a machine waits until they are
+compiled. Whether they are used depends on the size of the network only, so that a fit has the same
+bits whatever was compiled before.
 """
 
 from __future__ import annotations
@@ -24,6 +28,9 @@ ROWS = 10_000
 CHOICES = 100
 """Smallest median number of local children in the first sample, for variables that have some (a
 document's shares of topics, whose children are its tokens' topics)."""
+SMALL = 10_000
+"""Fewest accesses in a sweep of full VB for which loops are compiled. At this size a sweep of plain
+code takes some 5 ms and one of loops 0.6, and compiling the loops of a factorization 10 s."""
 LARGEST = 0.25
 """Largest first sample, as a share of the rows: a larger one costs more than it saves."""
 
@@ -38,6 +45,11 @@ def choose(
             method = Growing(1.0 if first > LARGEST else first)
         return method, Constant(1.0) if method.unit_steps else Nodewise(), True
     return method or policy.default_method(), policy, policy.adaptive
+
+
+def uses_loops(network: Network) -> bool:
+    """Return whether loops are compiled for a network, or for all parts of one, by its size."""
+    return network.sweep_accesses >= SMALL
 
 
 def first_sample(network: Network) -> float:

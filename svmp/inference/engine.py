@@ -28,11 +28,13 @@ def step(program: Program, state: State) -> tuple[State, Info]:
     q, t = state.q, state.iteration + 1
     rows = program.draw(t)
     option, damping = program.method.option, state.safety.damping
-    rho = StepRule(rows, program.policy, option, t, damping, state.statistics, state.memo)
+    relaxation = program.relax(state)
+    over = relaxation.omega, program.relaxed[:-1]  # the last block is moved on at the next step
+    rho = StepRule(rows, program.policy, option, t, damping, state.statistics, state.memo, *over)
     info, collected = Info(fresh=rows.fresh), []
     program.begin(q, rows)
     for updater in program.updaters:  # each hidden x_i
-        for change in updater.update(q, rows, rho):
+        for change in program.changes(updater, q, rows, rho):
             info.add(change)
             program.check(change)
             if rho.at_once(change.name):  # option (a)
@@ -41,4 +43,5 @@ def step(program: Program, state: State) -> tuple[State, Info]:
                 collected.append(change)
     for change in collected:
         program.apply(q, change)
-    return replace(state, iteration=t, accesses=state.accesses + info.accesses), info
+    accesses = state.accesses + info.accesses
+    return replace(state, iteration=t, accesses=accesses, relaxation=relaxation), info

@@ -7,20 +7,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from svmp.errors import ModelError
+from svmp.errors import ClusterError, ModelError
 from svmp.inference.arguments import check_method_and_steps, check_numbers, given_values
 from svmp.inference.checkpoint import Checkpoints, checkpoints_at
+from svmp.inference.default import uses_loops
 from svmp.inference.diagnosis import Diagnosis, diagnose, safe_first_step
+from svmp.inference.held_out import Scorer
 from svmp.inference.methods import Method
-from svmp.inference.problem import Problem
+from svmp.inference.problem import HeldOutArgument, Problem
 from svmp.inference.program import Program
 from svmp.inference.progress import report_to
 from svmp.inference.recording import Recorder, Watch
@@ -72,10 +73,10 @@ def execute(
     max_accesses: float | None = None,
     max_seconds: float | None = None,
     bound_every: int | Callable[[int], bool] | None = None,
-    held_out: Mapping[str, Any] | None = None,
+    held_out: HeldOutArgument | None = None,
     progress: bool | None = None,
     watch: Watch | None = None,
-    kernels: bool = True,
+    kernels: bool | None = None,
     threads: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     every: str | int = "30s",
@@ -88,7 +89,9 @@ def execute(
     keep = checkpoints_at(checkpoint, every)
     problem.check()
     policy = None if steps is None else as_policy(steps)
-    held = None if held_out is None else problem.held_out(held_out)
+    held: Scorer | None = None
+    if held_out is not None:
+        problem, held = problem.with_held_out(held_out)
     saved = None if resume is None else Saved.read(resume, problem, method, policy)
     stored = given_values(init)
     if saved is not None and resume is not None:
@@ -111,7 +114,9 @@ def execute(
     budget = Budget(max_sweeps, max_accesses, max_seconds)
     recorder = Recorder(budget, bound_every, held, watch, problem.estimator(method))
     with _computing(threads, tell=progress is not False):
+        kernels = uses_loops(problem.network) if kernels is None else kernels
         program = problem.program(method, policy, kernels, seed, stored)
+        program.prepare()
         state = State(begin(program), memo=program.memo())
         run = Run(program, state, budget, tol, persistent, recorder)
         check_finite(problem.network, run.state.q, run.guard.rows)
@@ -120,7 +125,8 @@ def execute(
             budget.began -= run.state.seconds
         with catch_interrupt() as interrupt, report_to(progress, budget) as report:
             run.observers = (report,) if keep is None else (report, keep)
-            status = run.go(interrupt)
+            with names_checkpoint(keep):
+                status = run.go(interrupt)
             if keep is not None and status != "diverged":
                 keep.write(run)  # before the last bound, which a longer run would not compute here
             status = run.finish(status)
@@ -130,6 +136,17 @@ def execute(
     limited = status == "budget" and max_sweeps == MAX_SWEEPS and run.sweeps >= MAX_SWEEPS
     diagnosis = diagnose(run, probe) if status == "diverged" else None
     return Outcome(run, status, diagnosis, unconverged(run) if limited else None)
+
+
+@contextmanager
+def names_checkpoint(keep: Checkpoints | None) -> Iterator[None]:
+    """Let the error of a cluster that is lost name the checkpoint to go on from."""
+    try:
+        yield
+    except ClusterError as error:
+        if keep is None or not keep.path.exists():
+            raise
+        raise ClusterError(error.fact, str(keep.path)) from error
 
 
 def unconverged(run: Run) -> str:

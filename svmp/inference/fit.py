@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,9 +13,10 @@ import numpy as np
 from svmp.errors import ConvergenceWarning, ModelError
 from svmp.inference.arguments import check_method_and_steps, check_model
 from svmp.inference.checkpoint import checkpoints_at
+from svmp.inference.default import uses_loops
 from svmp.inference.execute import MAX_SWEEPS, execute
 from svmp.inference.methods import Method
-from svmp.inference.problem import Divided, OneTable, Problem
+from svmp.inference.problem import Divided, HeldOutArgument, OneTable, Problem
 from svmp.inference.program_summary import ProgramSummary
 from svmp.inference.recording import Watch
 from svmp.inference.result import Fit
@@ -37,10 +38,10 @@ def fit(
     max_accesses: float | None = None,
     max_seconds: float | None = None,
     bound_every: int | Callable[[int], bool] | None = None,
-    held_out: Mapping[str, Any] | None = None,
+    held_out: HeldOutArgument | None = None,
     progress: bool | None = None,
     watch: Watch | None = None,
-    kernels: bool = True,
+    kernels: bool | None = None,
     threads: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     every: str | int = "30s",
@@ -88,7 +89,8 @@ def fit(
         same shape, NaN or masked where nothing is held out. The trace then has a column `held_out`,
         the mean over these rows of what each would add to the bound, its own local variables
         optimised: a lower bound on the predictive log density. It is not used for stopping. With
-        `resume` the same values must be given again.
+        `resume` the same values must be given again. For `svmp.Parts`, a function from the rows of
+        a part to its held-out values.
     progress
         Whether to show a line of progress; by default on a terminal only.
     watch
@@ -96,8 +98,10 @@ def fit(
         column to number. An exception that it raises ends the run.
     kernels
         Whether to use compiled loops for the updates that they support; the result is the same up
-        to rounding. Local choices that are not stored always follow the other variables; under an
-        `order` in which they are not first, a stored q would lag behind. See `svmp.explain`.
+        to rounding. By default they are used unless the network is small: fewer than 10,000
+        accesses in a sweep, of all rows together if they lie in parts. Local choices that are not
+        stored always follow the other variables; under an `order` in which they are not first, a
+        stored q would lag behind. See `svmp.explain`.
     threads
         Number of threads of the compiled loops; by default the environment variable `SVMP_THREADS`,
         or the number of cores. It does not change the bits.
@@ -181,7 +185,7 @@ def explain(
     method: Method | None = None,
     *,
     steps: Steps | None = None,
-    kernels: bool = True,
+    kernels: bool | None = None,
 ) -> ProgramSummary:
     """Return which updater `fit` would use for each hidden variable, without fitting.
 
@@ -201,11 +205,12 @@ def explain(
     ...     count = svmp.Poisson("count", mu=rate, observed=[3, 4, 8])
     >>> print(svmp.explain(model))
     Growing
-      rate  plain (not compiled: no loops for the rows of 'count': they are not Normal, ...)
+      rate  plain (not compiled: the network is small; see kernels=)
     """
     check_method_and_steps(method, steps)
     policy = None if steps is None else as_policy(steps)
     with problem_of(model, None) as problem:
         problem.check()
         method, policy, _ = problem.choose(method, policy)
-        return problem.program(method, policy, kernels, seed=0, stored=()).explain()
+        loops = uses_loops(problem.network) if kernels is None else kernels
+        return problem.program(method, policy, loops, seed=0, stored=()).explain()

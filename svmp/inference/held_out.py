@@ -11,7 +11,8 @@ The held-out rows are a network of their own: the same hidden variables, with ot
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,8 @@ from svmp.errors import ModelError
 from svmp.inference.arguments import check_model_and_method
 from svmp.inference.fingerprint import fingerprint
 from svmp.inference.posterior import Posterior
-from svmp.inference.scratch import ChosenElements, locals_of, optimise, scratch_copy
+from svmp.inference.program import Program
+from svmp.inference.scratch import NONE, ChosenElements, locals_of, optimise, scratch_copy
 from svmp.inference.start import start
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
@@ -36,9 +38,28 @@ TOLERANCE = 1e-10
 """A score has converged when it changes by at most this, or this share of its size."""
 
 
+class Scorer(ABC):
+    """Computes the column `held_out` of the trace.
+
+    Attributes
+    ----------
+    count
+        Number of held-out rows.
+    fingerprint
+        A short hash of the values.
+    """
+
+    count: int
+    fingerprint: str
+
+    @abstractmethod
+    def score(self, program: Program, q: Beliefs) -> float:
+        """Return the mean over held-out rows of what they would add to the bound of q."""
+
+
 @dataclass(frozen=True)
-class HeldOut:
-    """Values that were left out of training.
+class HeldOut(Scorer):
+    """Values of one table that were left out of training.
 
     Attributes
     ----------
@@ -57,25 +78,34 @@ class HeldOut:
         """Check held-out values by variable, NaN or masked where nothing is held out."""
         if not isinstance(values, Mapping) or not values:
             raise ModelError(f"held_out must be values by variable, not {shown(values)}")
-        held = {name: held_out_of(network, name, given) for name, given in values.items()}
+        variables = network.model.variables
+        held = {name: held_out_of(variables, name, given) for name, given in values.items()}
+        return cls.between(network, held)
+
+    @classmethod
+    def between(
+        cls, network: Network, held: Mapping[str, Variable], names: Collection[str] | None = None
+    ) -> HeldOut:
+        """Return the held-out variables of a network, of which `names` or all locals are local."""
         model = copy.copy(network.model)
         model.variables = {**network.hidden, **held}
         rows = Network(model, network.learned)
-        rows.locals = network.locals  # local or not is decided in training
+        # Local or not is decided in training.
+        rows.locals = [n for n in network.locals if names is None or n in names]
         elements, own = {}, {}
-        for local in network.locals:
+        for local in rows.locals:
             found = [locals_of(rows, local, name, v.rows)[0] for name, v in held.items()]
-            elements[local] = np.unique(np.concatenate(found))
+            elements[local] = np.unique(np.concatenate([NONE, *found]))
             own[local] = elements[local][network.child_counts[local][elements[local]] == 0]
         return cls(rows, elements, own)
 
     @property
-    def count(self) -> int:
+    def count(self) -> int:  # type: ignore[override]
         """Number of held-out rows."""
         return sum(v.count for v in self.rows.observed.values())
 
     @property
-    def fingerprint(self) -> str:
+    def fingerprint(self) -> str:  # type: ignore[override]
         """A short hash of the values."""
         arrays: list[Any] = []
         for name, variable in sorted(self.rows.observed.items()):
@@ -84,7 +114,10 @@ class HeldOut:
             arrays += [code, variable.rows, variable.observed[variable.rows]]
         return fingerprint(arrays)
 
-    def score(self, q: Beliefs) -> float:
+    def score(self, program: Program, q: Beliefs) -> float:
+        return self.mean(q)
+
+    def mean(self, q: Beliefs) -> float:
         """Return the mean over held-out rows of what they would add to the bound of q."""
         q = scratch_copy(self.rows, q, self.elements)
         chosen = ChosenElements(self.rows, self.own)
@@ -106,14 +139,15 @@ class HeldOut:
         return total / self.count
 
 
-def held_out_of(network: Network, name: str, values: Any) -> Variable:
+def held_out_of(variables: Mapping[str, Variable], name: str, values: Any) -> Variable:
     """Return an observed variable with the held-out values instead of those of training."""
-    if name not in network.observed:
+    observed = {n: variable for n, variable in variables.items() if not variable.hidden}
+    if name not in observed:
         raise ModelError(
             f"held_out names {shown(name)}, which is not an observed variable; there are "
-            f"{list(network.observed)}"
+            f"{list(observed)}"
         )
-    variable = network.observed[name]
+    variable = observed[name]
     try:
         held = variable.observing(values)
     except ModelError as error:
@@ -135,4 +169,4 @@ def score(q: Mapping[str, Posterior], model: Model, values: Mapping[str, Any]) -
     if sorted(network.hidden) != sorted(q):
         raise ModelError(f"the fit has q of {list(q)}, but the model hides {list(network.hidden)}")
     held = HeldOut.of(network, values)
-    return held.score(start(network, 0, q))
+    return held.mean(start(network, 0, q))

@@ -5,6 +5,9 @@ and takes a step:
 
     lambda_i <- (1 - rho_t) lambda_i + rho_t (eta_i + sum over its rows e of eta_(e -> i)).
 
+If there is an earlier run, what it learned is the prior of every network, as in updating.py: it is
+computed once, since the networks differ in their rows only.
+
 No bound is computed, and divergence is not detected: the caller decides when to stop.
 """
 
@@ -15,13 +18,16 @@ from typing import Any
 
 import numpy as np
 
+from svmp.families.family import Array
 from svmp.inference.engine import step
 from svmp.inference.methods import FullVB
 from svmp.inference.posterior import Posterior
 from svmp.inference.program import Program
+from svmp.inference.run_record import RunRecord
 from svmp.inference.start import start
 from svmp.inference.state import State
 from svmp.inference.steps import Steps, as_policy
+from svmp.inference.updating import prepare
 from svmp.kernels.machine.threads import use_threads
 from svmp.network.model import Model
 from svmp.network.network import Network
@@ -40,6 +46,9 @@ class Online:
         For the start, as in `svmp.fit`.
     threads, tell
         Number of threads, and whether to print a notice when loops must be compiled first.
+    earlier
+        A run whose posterior is the prior of the networks, see `Fit.update`; elements that it does
+        not know have their declared prior.
     state
         State of the run; None before the first network.
     """
@@ -49,8 +58,11 @@ class Online:
     init: Any = None
     threads: int | None = None
     tell: bool = True
+    earlier: RunRecord | None = None
     state: State | None = None
     _hidden: dict[str, Variable] = field(default_factory=dict)
+    _taught: dict[str, Array] = field(default_factory=dict)
+    _program: Program | None = field(default=None, repr=False)
 
     @property
     def iteration(self) -> int:
@@ -59,21 +71,39 @@ class Online:
 
     def advance(self, model: Model | Network) -> None:
         """Run one iteration on a network with the same hidden variables as the last."""
-        network = model if isinstance(model, Network) else Network(model)
-        network.check()
-        policy = as_policy(self.steps)
-        program = Program.of(
-            network, FullVB(), policy=policy, seed=self.seed, stored=network.hidden
-        )
+        network, init = self._continued(model)
+        program = self._program_of(network)
         with np.errstate(all="ignore"), use_threads(self.threads, self.tell):
             if self.state is None:
-                self.state = State(start(network, self.seed, self.init))
+                self.state = State(start(network, self.seed, init))
             program.attach(self.state.q)
             self.state, _ = step(program, self.state)
         program.detach(self.state.q)
         self._hidden = network.hidden
         if network is not model:
             network.derived.clear()  # sorted rows are not left to the garbage collector
+            self._program = None
+
+    def _program_of(self, network: Network) -> Program:
+        """Return the program of a network, which is kept for the next iteration on it."""
+        if self._program is None or self._program.network is not network:
+            network.check()
+            policy = as_policy(self.steps)
+            self._program = Program.of(
+                network, FullVB(), policy=policy, seed=self.seed, stored=network.hidden
+            )
+        return self._program
+
+    def _continued(self, model: Model | Network) -> tuple[Network, Any]:
+        """Return a network whose prior is what the earlier run learned, and the starting values."""
+        if self.earlier is None:
+            return model if isinstance(model, Network) else Network(model), self.init
+        declared = model.model if isinstance(model, Network) else model
+        if self.state is not None:
+            return Network(declared, self._taught), self.init
+        found = prepare(self.earlier, declared, seed=self.seed)
+        self._taught = dict(found.taught)
+        return found.network, {**found.start, **(self.init or {})}
 
     def copy(self) -> Online:
         """Return an independent copy."""

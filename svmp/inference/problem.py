@@ -7,14 +7,14 @@ A `Problem` makes the network, the program and the start of a run. `OneTable` is
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from svmp.inference.default import choose
 from svmp.inference.estimate import Estimator
 from svmp.inference.fingerprint import describe
-from svmp.inference.held_out import HeldOut
+from svmp.inference.held_out import HeldOut, Scorer
 from svmp.inference.methods import Method
 from svmp.inference.methods.method import check_order
 from svmp.inference.program import Program
@@ -22,6 +22,9 @@ from svmp.inference.start import Init, start
 from svmp.inference.steps import Policy
 from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
+
+HeldOutArgument = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
+"""Held-out values by variable; of rows in parts, a function from the rows of a part to them."""
 
 
 class Problem(ABC):
@@ -62,8 +65,8 @@ class Problem(ABC):
         """Return a starting point of q for a program."""
 
     @abstractmethod
-    def held_out(self, values: Mapping[str, Any]) -> HeldOut:
-        """Return held-out values, checked."""
+    def with_held_out(self, values: HeldOutArgument) -> tuple[Problem, Scorer]:
+        """Return the problem and the scorer of held-out values, which are checked."""
 
     @abstractmethod
     def estimator(self, method: Method) -> Estimator | None:
@@ -94,8 +97,8 @@ class OneTable(Problem):
         implicit = {name: updater.loops for name, updater in program.implicit.items()}
         return program.attach(start(self.network, program.seed, init, implicit))
 
-    def held_out(self, values: Mapping[str, Any]) -> HeldOut:
-        return HeldOut.of(self.network, values)
+    def with_held_out(self, values: HeldOutArgument) -> tuple[Problem, Scorer]:
+        return self, HeldOut.of(self.network, values)
 
     def estimator(self, method: Method) -> Estimator | None:
         return None if method.over is not None else Estimator.of(self.network)

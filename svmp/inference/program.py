@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from svmp.families.family import Array
+from svmp.inference.default import uses_loops
 from svmp.inference.domain import check_domain
 from svmp.inference.fingerprint import describe
 from svmp.inference.methods import Method
@@ -19,6 +20,18 @@ from svmp.inference.methods.draw import AllRows, Draw
 from svmp.inference.methods.groups import DrawnGroups
 from svmp.inference.methods.method import check_order
 from svmp.inference.program_summary import ProgramSummary, VariableUpdater
+from svmp.inference.relaxation import (
+    Relaxation,
+    change_of,
+    largest_omega,
+    means_of,
+    next_omega,
+    relax,
+    relaxed_blocks,
+    relaxed_update,
+)
+from svmp.inference.rotating import rotate
+from svmp.inference.state import State
 from svmp.inference.steps import Constant, Policy
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.sums_by_part import Memo, SumsByPart
@@ -162,10 +175,68 @@ class Program:
         """Let q forget the program, and so the rows that its loops have sorted."""
         q.implicit, q.row_moments = {}, {}
 
+    def collect(self, q: Beliefs) -> None:
+        """Bring q here where some of it is on other machines, before it is read."""
+
+    def prepare(self) -> None:
+        """Begin to compile the loops that take longest, in another process."""
+        if self.method.shares_rows:
+            for updater in self.updaters:
+                updater.prepare()
+
     def draw(self, iteration: int) -> Draw:
         """Choose the rows of one iteration."""
         method = self.policy.method_at(self.method, iteration)
         return method.draw(self.network, self.seed, iteration)
+
+    @property
+    def may_relax(self) -> bool:
+        """Whether the method and its steps allow over-relaxation."""
+        return self.method.relaxes and self.safe and self.method.option == "a"
+
+    @cached_property
+    def relaxed(self) -> tuple[tuple[str, ...], ...]:
+        """The blocks of variables whose means are over-relaxed, in the order of their updates."""
+        return relaxed_blocks(self.updaters, self.network) if self.may_relax else ()
+
+    def relax(self, state: State) -> Relaxation:
+        """Move the block that was solved last beyond its solution; return the new factor.
+
+        Before one of the first sweeps over all rows, factors are rotated instead if that raises the
+        bound.
+        """
+        q, last, iteration = state.q, state.relaxation, state.iteration + 1
+        if not self.relaxed:
+            return last
+        method, change, rate = self.method, change_of(q, last.before), np.nan
+        if iteration > 2 and method.reads_all(iteration - 2) and last.change > 0:
+            rate = float(np.sqrt(change / last.change))
+        most = min(method.relaxation(iteration), self._largest_omega)
+        omega = next_omega(last.omega, rate, most)
+        q.means.clear()
+        if method.rotates(iteration) and self.rotate(state):
+            change = np.nan
+        else:
+            relax(q, self.network, last.before, omega)
+        before = last.before or means_of(q, self.network, self.relaxed[-1])
+        for name, means in before.items():  # in place: new memory for them would cost more
+            np.copyto(means, q.moments[name][:, : means.shape[1]])
+        return Relaxation(omega, change, before)
+
+    @cached_property
+    def _largest_omega(self) -> float:
+        """Limit of the factor: lower where blocks are multiplied by more than one other."""
+        return largest_omega(self.network, self.relaxed)
+
+    def rotate(self, state: State) -> bool:
+        """Rotate factors if that raises the exact bound; return whether it does."""
+        known = state.measured.iteration == state.iteration
+        before = state.measured.bound if known else None
+        return rotate(self.network, state.q, lambda q: sum(self.bound(q).values()), before)
+
+    def changes(self, updater: Updater, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
+        """Yield the changes of an updater, whose means may then be moved beyond their solution."""
+        return relaxed_update(updater, q, rows, rho, self.network)
 
     def begin(self, q: Beliefs, rows: Draw) -> None:
         """Begin an iteration: refresh the variables that are not stored.
@@ -262,13 +333,15 @@ class Program:
         return ProgramSummary(type(self.method).__name__, tuple(self._variable_updaters()))
 
     def _variable_updaters(self) -> Iterator[VariableUpdater]:
+        large = uses_loops(self.network)
+        off = "compiled loops are turned off" if large else "the network is small; see kernels="
         of = {name: updater for updater in self.updaters for name in updater.names}
         for name in self.network.hidden:
             label, reason = of[name].label, ""
             if not label.startswith("compiled"):
                 chooses = any(edge.choosing for edge in self.network.edges[name])
                 offer = offers.implicit if chooses else offers.multilinear
-                found = offer(self.setup, name) if self.kernels else "compiled loops are turned off"
+                found = offer(self.setup, name) if self.kernels else off
                 reason = found if isinstance(found, str) else ""
             yield VariableUpdater(name, label, reason)
 

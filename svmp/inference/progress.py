@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.text import Text
 
 from svmp.inference.program import Program
 from svmp.inference.run import Run
@@ -27,6 +27,8 @@ class Line:
     program: Program
 
     def __rich__(self) -> Text:
+        from rich.text import Text
+
         return Text("   ".join(filter(None, (self.text, self.program.note))))
 
 
@@ -38,6 +40,9 @@ def report_to(wanted: bool | None, budget: Budget) -> Iterator[Report]:
     if not wanted:
         yield lambda run: None
         return
+    from rich.console import Console
+    from rich.live import Live
+
     with Live(console=Console(stderr=True), transient=True, refresh_per_second=8) as live:
 
         def report(run: Run) -> None:

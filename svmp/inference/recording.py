@@ -10,7 +10,7 @@ import numpy as np
 
 from svmp.errors import ImproperError
 from svmp.inference.estimate import Estimator
-from svmp.inference.held_out import HeldOut
+from svmp.inference.held_out import Scorer
 from svmp.inference.info import Info
 from svmp.inference.program import Program
 from svmp.inference.state import Measured, State
@@ -33,7 +33,7 @@ class Recorder:
         Iterations between exact bounds, or a function from the number of an iteration to whether
         it has one; None for so often that bounds cost about a tenth of the accesses.
     held_out
-        Held-out values, whose score is a column of the trace.
+        Scores held-out values, which is a column of the trace.
     watch
         Called with each new row of the trace.
     estimator
@@ -42,7 +42,7 @@ class Recorder:
 
     budget: Budget
     bound_every: int | Callable[[int], bool] | None = None
-    held_out: HeldOut | None = None
+    held_out: Scorer | None = None
     watch: Watch | None = None
     estimator: Estimator | None = None
 
@@ -71,19 +71,21 @@ class Recorder:
             0 if program.method.over is None else local,
         )
 
-    def estimate(self, state: State, info: Info, seed: int) -> None:
+    def estimate(self, program: Program, state: State, info: Info) -> None:
         """Add an estimate of the bound to the trace if it is due; q is not changed."""
         if self.estimator is None:
             return
         rows = self.held_out.count if self.held_out is not None else 0
         since = state.accesses - (state.trace.last("accesses") if len(state.trace) else 0)
         if since >= self.estimator.accesses(rows):
-            sample = self.estimator.draw(seed, state.iteration)
+            sample = self.estimator.draw(program.seed, state.iteration)
             with suppress(ImproperError):  # q is diverging
                 bound, se = self.estimator.estimate(state.q, sample, optimise=True)
-                self.note(state, info, bound, se)
+                self.note(program, state, info, bound, se)
 
-    def note(self, state: State, info: Info, bound: float, se: float = 0.0) -> None:
+    def note(
+        self, program: Program, state: State, info: Info, bound: float, se: float = 0.0
+    ) -> None:
         """Add a row to the trace, unless one of its numbers is not finite."""
         steps = info.every_step
         row = {
@@ -101,7 +103,7 @@ class Recorder:
         }
         with suppress(ImproperError):  # q is diverging
             if self.held_out is not None:
-                row["held_out"] = self.held_out.score(state.q)
+                row["held_out"] = self.held_out.score(program, state.q)
             if np.isfinite(list(row.values())).all():
                 state.trace.append(**row)
                 if self.watch is not None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from svmp.errors import FileError, ModelError
 from svmp.inference.checkpoint import FORMAT, KEY, WHAT, before
-from svmp.inference.held_out import HeldOut
+from svmp.inference.held_out import Scorer
 from svmp.inference.methods import Method
 from svmp.inference.methods.method import check_order
 from svmp.inference.problem import Problem
@@ -167,7 +167,7 @@ class Saved:
         """Whether the run used compiled loops, which round differently from plain code."""
         return bool(self.about["settings"]["kernels"])
 
-    def check_held_out(self, held: HeldOut | None) -> None:
+    def check_held_out(self, held: Scorer | None) -> None:
         """Refuse other held-out values than those of the trace so far."""
         then = self.about["settings"]["held_out"]
         now = None if held is None else held.fingerprint
@@ -187,10 +187,16 @@ class Saved:
 
 
 def upgraded(about: dict[str, Any]) -> dict[str, Any]:
-    """Return the description of a file in the newest format; the first had no sums by part."""
-    if about["format"] != 1 or not isinstance(about.get("counters"), dict):
+    """Return the description of a file in the newest format.
+
+    The first had no sums by part, and the second no over-relaxation.
+    """
+    if about["format"] >= FORMAT or not isinstance(about.get("counters"), dict):
         return about
-    return about | {"counters": {"exact": 0, "sweep_bound": -np.inf} | about["counters"]}
+    added: dict[str, Any] = {"omega": 1.0, "relaxed_change": np.nan}
+    if about["format"] == 1:
+        added |= {"exact": 0, "sweep_bound": -np.inf}
+    return about | {"counters": added | about["counters"]}
 
 
 def check_model(then: dict[str, dict[str, str]], now: dict[str, dict[str, str]]) -> None:

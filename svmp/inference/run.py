@@ -137,7 +137,7 @@ class Run:
         bound = self.state.measured.bound
         if not self.safe and bound >= self.first_bound:
             self.guard.keep(self.state.q, self.state.safety)
-        self.recorder.note(self.state, info, bound)
+        self.recorder.note(self.program, self.state, info, bound)
 
     def keep_sweep(self) -> bool:
         """Compute the exact bound after a sweep over parts; undo the sweep if the bound has fallen.
@@ -185,7 +185,7 @@ class Run:
         """Add a row for an iteration that diverged, if its bound is finite."""
         with np.errstate(all="ignore"):
             bound = sum(self.program.bound(self.state.q).values())
-            self.recorder.note(self.state, self.info, bound)
+            self.recorder.note(self.program, self.state, self.info, bound)
 
     def finish(self, status: Status) -> Status:
         """Make sure that q is sound and the bound is that of this q; return the status.
@@ -239,7 +239,7 @@ def watch_convergence(run: Run) -> Status | None:
     quiet = moved is not None and moved <= run.tol and (full or not run.safe)
     if not (quiet or run.recorder.is_due(program, state)):
         if not full:  # beside a full sweep an exact bound is cheap: no need for estimates
-            run.recorder.estimate(state, info, program.seed)
+            run.recorder.estimate(program, state, info)
         return None
     run.measure(info)
     if run.bound_has_fallen():

@@ -1,4 +1,8 @@
-"""The start of inference: near the prior, with random perturbations to break symmetries."""
+"""The start of inference: near the prior, with random perturbations to break symmetries.
+
+Where the whole mean of a table is a product of variables, one of their factors starts at the level
+of the data (products.py).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from svmp.families.family import Array
 from svmp.families.matrix import is_symmetric
 from svmp.inference.domain import check_domain
 from svmp.inference.posterior import Posterior
+from svmp.inference.products import products, start_at_level
 from svmp.inference.seeding import read_rows, seed_components
 from svmp.network.beliefs import Beliefs, Implicit
 from svmp.network.grid import Ints
@@ -65,6 +70,9 @@ def start(
             if not sound.all():
                 where = variable.plate.locate(int(np.argmin(sound)))
                 raise ModelError(f"init of '{name}' is not a proper distribution at {where}")
+    for product in products(network):
+        if not set(product.operands) & {*init, *but}:
+            start_at_level(network, q, product.starts(), product.width)
     for index, variable in enumerate((*network.hidden.values(), *network.observed.values())):
         if variable.conditional.selector is not None and variable.name not in but:
             if variable.hidden and variable.name not in init:

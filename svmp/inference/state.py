@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from svmp.families.family import Array
+from svmp.inference.relaxation import Relaxation
 from svmp.inference.steps.rule import GradientStatistics
 from svmp.inference.sums_by_part import Memo
 from svmp.inference.trace import Trace
@@ -76,6 +77,8 @@ class State:
         Averages of q, by which convergence is decided.
     memo
         Sums by part, for methods that keep them.
+    relaxation
+        The state of over-relaxation.
     measured
         The last exact bound.
     safety
@@ -92,6 +95,7 @@ class State:
     statistics: GradientStatistics = field(default_factory=GradientStatistics)
     window: Window = field(default_factory=Window)
     memo: Memo = field(default_factory=Memo)
+    relaxation: Relaxation = field(default_factory=Relaxation)
     measured: Measured = field(default_factory=Measured)
     safety: Safety = field(default_factory=Safety)
     trace: Trace = field(default_factory=Trace)

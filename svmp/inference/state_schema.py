@@ -6,6 +6,7 @@ read.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from svmp.families.family import Family
+from svmp.inference.relaxation import is_gaussian
 from svmp.inference.schema import (
     Check,
     Tensor,
@@ -69,6 +71,8 @@ COUNTERS = {
     "settling": Scalar("measured.local_accesses", whole()),
     "exact": Scalar("memo.exact", whole(high=2**MOST_ROLLBACKS)),
     "sweep_bound": Scalar("memo.bound", number(infinite=True)),
+    "omega": Scalar("relaxation.omega", number(1, 2)),
+    "relaxed_change": Scalar("relaxation.change", number(0, infinite=True, nan=True)),
 }
 DESCRIPTION: dict[str, Check] = {
     "counters": record({name: scalar.check for name, scalar in COUNTERS.items()}),
@@ -87,6 +91,7 @@ ARRAYS = {
     "last_moments": "window.last_moments",
     "gradient": "statistics.gradient",
     "square": "statistics.square",
+    "before": "relaxation.before",
     "sound": "safety.sound.natural",
     "sound_moments": "safety.sound.moments",
 }
@@ -175,10 +180,17 @@ def declared_tensors(
         for kind in ("gradient", "square"):  # NaN where there is no gradient yet
             if f"{kind}/{name}" in arrays:
                 found[f"{kind}/{name}"] = Tensor((size, family.size), anything)
+        if is_gaussian(family) and f"before/{name}" in arrays:
+            found[f"before/{name}"] = Tensor((size, entries_of(family)), finite)
     for key, array in arrays.items():
         if keeps_sums and re.match(SUMS + r"[0-9]*/", key):
             found[key] = Tensor(array.shape, finite)
     return found
+
+
+def entries_of(family: Family) -> int:
+    """Return the number of entries of a Normal or MvNormal, which has d + d^2 parameters."""
+    return (math.isqrt(1 + 4 * family.size) - 1) // 2
 
 
 def restore_state(state: State, about: Mapping[str, Any], arrays: Tensors) -> None:

@@ -9,6 +9,9 @@ about each known element, where c are the known elements of the new network that
 about: they send their messages anew. The new network is then fitted with eta_i + (1 - forget) S_i
 for eta_i. With one hidden variable this is Bayes' rule, and equals a fit to all rows.
 
+Where parents are hidden, eta_i will move, and S_i is reduced to what a sum of messages can be, so
+that the sum stays proper. Where they are not, eta_i + S_i is lambda_i, whatever lambda_i is.
+
 Elements that the new model does not declare keep their q, and what they have told their parents
 stays in S.
 """
@@ -292,7 +295,8 @@ def taught_by_earlier_rows(
         taught[~known | (np.abs(taught) <= ROUNDING * size).all(axis=1)] = 0
         others.natural[name] = q.natural[name] - taught
         every = np.arange(variable.size)
-        taught = variable.family.as_evidence(taught)
+        if parents_of(variable):
+            taught = variable.family.as_evidence(taught)
         taught[~variable.family.at(every).in_domain(eta + taught)] = 0
         if taught.any():
             found[name] = taught

@@ -16,7 +16,7 @@ import pytest
 import svmp
 from svmp.datasets import netflix_shaped
 from svmp.inference.checkpoint import before
-from svmp.study.netflix import matrix_factorization
+from svmp.study.netflix import beginning, matrix_factorization
 
 WAYS = {
     "full VB": (svmp.FullVB(), None),
@@ -178,8 +178,9 @@ def test_checkpoints_by_time(tmp_path):
 
 
 def test_divergence_is_diagnosed():
-    model = ratings_model()
-    fit = svmp.fit(model, svmp.Children(1), steps=svmp.RobbinsMonro(kappa=0.6))
+    ratings = netflix_shaped(0.003)
+    model, far = matrix_factorization(ratings, factors=3), beginning(ratings, 3)
+    fit = svmp.fit(model, svmp.Children(1), steps=svmp.RobbinsMonro(kappa=0.6), init=far)
     assert fit.status == "diverged"
     seen = fit.diagnosis
     assert seen.variable in ("u", "v")
@@ -191,7 +192,7 @@ def test_divergence_is_diagnosed():
     assert elsewhere.safe_rho1 == seen.safe_rho1 is not None
     assert str(elsewhere) == str(seen) == f"{seen.event}; {seen.advice}"
     steps = svmp.RobbinsMonro(kappa=0.6, rho1=seen.safe_rho1)
-    safe = svmp.fit(model, svmp.Children(1), steps=steps, max_sweeps=3, tol=0)
+    safe = svmp.fit(model, svmp.Children(1), steps=steps, init=far, max_sweeps=3, tol=0)
     assert safe.status == "budget"
     assert np.isfinite(fit.bound)
     assert all(np.isfinite(fit.trace[c]).all() for c in fit.trace.columns)

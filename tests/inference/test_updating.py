@@ -248,3 +248,18 @@ def test_the_evidence_of_new_rows_is_that_of_the_predictive_distribution():
     new = COUNTS[PARTS[1]]
     expected = stats.nbinom(alpha, beta / (beta + 1)).logpmf(new).sum()
     assert fit.update(declared(poisson, PARTS[1])).bound == pytest.approx(expected, rel=1e-12)
+
+
+def test_posterior_is_the_prior_though_the_declared_one_is_narrower() -> None:
+    """A learned precision may have risen since q was computed: what was learned is kept."""
+
+    def declare(tau: float, observed: list[float]) -> svmp.Model:
+        with svmp.Model() as model:
+            mu = svmp.Normal("mu", mu=0, tau=tau)
+            svmp.Normal("y", mu=mu, tau=1, observed=observed)
+        return model
+
+    fit = svmp.fit(declare(0.5, [2.0, 3.0]))  # precision 2.5, mean 2
+    after = fit.update(declare(4.0, [9.0]))
+    assert after["mu"].tau == pytest.approx(3.5)
+    assert after["mu"].mu == pytest.approx((5 + 9) / 3.5)

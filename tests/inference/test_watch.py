@@ -13,7 +13,12 @@ WAYS: dict[str, dict[str, Any]] = {
     "full": {"method": svmp.FullVB()},
     "default": {},
     "sampled": {"method": svmp.Children(2), "bound_every": 3},
-    "diverged": {"method": svmp.Children(1), "steps": svmp.Constant(1.0), "bound_every": 1},
+    "diverged": {
+        "method": svmp.Children(1),
+        "steps": svmp.Constant(1.0),
+        "bound_every": 1,
+        "init": {"u": [[0.1, -0.1]] * 8, "v": [[0.1, -0.1]] * 6},
+    },
 }
 
 

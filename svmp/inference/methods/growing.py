@@ -29,6 +29,13 @@ from svmp.network.validation import check_real, shown
 DOUBLINGS = 1000
 """Enough doublings for any first sample to grow to all rows, without overflow."""
 
+WHILE_GROWING = 1.3
+"""Largest factor of over-relaxation while the sample grows."""
+OMEGA_STEP, LARGEST_OMEGA = 0.2, 1.8
+"""Increase of the largest factor with each sweep over all rows, and its limit."""
+RAMP = 8
+"""More sweeps than the increase takes."""
+
 
 @dataclass(frozen=True)
 class Growing(Method):
@@ -50,6 +57,9 @@ class Growing(Method):
         Whether to solve for elements in one sum of a mean together: the factors of a user;
         intercepts, slopes and group effects, up to 512 of them. The solution is the limit of
         updating them one after the other, given all else.
+    relax
+        Whether to move the means of blocks that are solved together beyond their solution, where
+        blocks share rows (over-relaxation): fewer sweeps lead to the same bound.
     order
         Names of the hidden variables in the order of their updates. Variables that are solved
         together are updated in place of the first of them.
@@ -64,6 +74,7 @@ class Growing(Method):
     first: float = 1 / 32
     pace: float = 0.2
     joint: bool = True
+    relax: bool = True
     order: Sequence[str] | None = None
     option: Option = field(default="a", init=False)
 
@@ -82,6 +93,29 @@ class Growing(Method):
             if spent + share > 1:
                 return 1.0
         return share
+
+    @property
+    def relaxes(self) -> bool:  # type: ignore[override]
+        """Whether means are over-relaxed."""
+        return self.relax and self.joint
+
+    def relaxation(self, iteration: int) -> float:
+        sweeps = self.whole_sweeps(iteration)
+        if iteration == 1 or (iteration == 2 and self.first == 1):  # no rate is known yet
+            return 1.0
+        if sweeps == 0:
+            return WHILE_GROWING
+        earlier = sweeps - 1 if self.first == 1 else sweeps + 1  # some sweeps over samples
+        return min(1 + OMEGA_STEP * earlier, LARGEST_OMEGA)
+
+    def rotates(self, iteration: int) -> bool:
+        before = 2 if self.first == 1 else 1
+        return self.relaxes and self.whole_sweeps(iteration) == before + 1
+
+    def whole_sweeps(self, iteration: int) -> int:
+        """Return how many of the iterations up to this one read all rows, up to `RAMP`."""
+        earlier = range(iteration, max(iteration - RAMP, 0), -1)
+        return sum(self.share(i) >= 1 for i in earlier)
 
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
         share = self.share(iteration)

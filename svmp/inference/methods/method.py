@@ -47,6 +47,8 @@ class Method(ABC):
         Whether one draw of rows serves all elements. Otherwise each draws its own.
     needs_over
         Whether `over` must be given, so that a form for all networks cannot offer the method.
+    relaxes
+        Whether the means of blocks that are solved together are moved beyond their solution.
     keeps_sums
         Whether the sums over the rows of each part are kept from one iteration to the next. Such a
         method divides the groups of `over` into parts.
@@ -60,6 +62,7 @@ class Method(ABC):
     order: Sequence[str] | None
     joint: bool
     over: str | None = None
+    relaxes: bool = False
     unit_steps: ClassVar[bool] = False
     shares_rows: ClassVar[bool] = True
     needs_over: ClassVar[bool] = False
@@ -93,6 +96,14 @@ class Method(ABC):
     def ends_sweep(self, network: Network, iteration: int) -> bool:
         """Return whether a sweep over all rows ends with an iteration."""
         return self.reads_all(iteration)
+
+    def relaxation(self, iteration: int) -> float:
+        """Return the largest factor of over-relaxation of an iteration; 1 for none."""
+        return 1.0
+
+    def rotates(self, iteration: int) -> bool:
+        """Return whether factors are rotated before an iteration, if that raises the bound."""
+        return False
 
     def division(self, network: Network, seed: int) -> Division | None:
         """Return the parts whose sums are kept, if `keeps_sums`."""

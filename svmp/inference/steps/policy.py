@@ -37,8 +37,9 @@ class StepContext:
     variable, iteration
         The variable's name, and the number of the iteration, from 1.
     children, read
-        N_i and |rows_i|: the number of children of each element, and of those that it reads. Under
-        `Batch(size, over=dim)` these are D and S, the numbers of all groups and of groups drawn.
+        `N_i` and `|rows_i|`: the number of children of each element, and of those that it reads.
+        Under `Batch(size, over=dim)` these are D and S, the numbers of all groups and of groups
+        drawn.
     coupling
         Largest number of other elements in a row with one of these.
     together

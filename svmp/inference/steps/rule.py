@@ -49,6 +49,8 @@ class StepRule:
         Statistics of the gradient, for policies that use them.
     memo
         Sums by part, for methods that keep them.
+    omega, relaxed
+        Factor of over-relaxation, and the blocks of variables to which updaters apply it at once.
     """
 
     rows: Draw
@@ -58,6 +60,8 @@ class StepRule:
     damping: float = 1.0
     statistics: GradientStatistics = field(default_factory=GradientStatistics)
     memo: Memo = field(default_factory=Memo)
+    omega: float = 1.0
+    relaxed: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
     def unit(cls, rows: Draw) -> StepRule:
@@ -67,6 +71,10 @@ class StepRule:
     def at_once(self, name: str) -> bool:
         """Return whether new values of a variable are used within the iteration."""
         return self.option == "a" or name in self.rows.locals
+
+    def relaxes(self, names: tuple[str, ...]) -> bool:
+        """Return whether the means of a block are moved beyond their solution."""
+        return self.omega != 1 and names in self.relaxed
 
     def __call__(
         self,

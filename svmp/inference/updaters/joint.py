@@ -18,7 +18,7 @@ import numpy as np
 from svmp.families.family import Array, stack
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
-from svmp.inference.updaters.plain import PlainUpdater
+from svmp.inference.updaters.plain import PlainUpdater, RowMessages
 from svmp.inference.updaters.solver import LineSolver, Solver, split_key
 from svmp.inference.updaters.updater import Change, SummingUpdater, Updater, blend
 from svmp.network.beliefs import Beliefs
@@ -27,6 +27,7 @@ from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.linear import Linear, LinearTerm, dimension
 from svmp.network.network import Network
+from svmp.network.regular import RegularTerm
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,19 +82,23 @@ class JointUpdater(Updater):
     def names(self) -> tuple[str, ...]:
         return self.plain.names
 
+    @property
+    def solves_together(self) -> bool:
+        return True
+
     def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
         name, network = self.plain.name, self.plain.network
         read = rows.read(name, self.elements[:, 0])
         step = rho(q, name, self.elements[:, 0], read)
         target, accesses = np.empty((*self.elements.shape, 2)), 0
         for part in self._parts(read):
-            sums, count = self.plain.message_sum(q, rows, part.ravel())
+            between, linear, precision, scale, count = self._sums(q, rows, part)
+            eta = network.prior(q, name, part.ravel()).reshape(*part.shape, 2)
             accesses += count
-            alone = network.prior(q, name, part.ravel()) + sums
-            between, scale = self._between(q, rows, part)
-            between *= scale[:, None, None]
             target[np.searchsorted(self.elements[:, 0], part[:, 0])] = solve_joint(
-                between, *self._unmixed(q, part, between, alone)
+                scale[:, None, None] * between,
+                eta[..., 0] + scale[:, None] * linear,
+                scale[:, None] * precision - 2 * eta[..., 1],
             )
         natural = blend(q.natural[name][self.elements], target, step)
         yield Change(name, self.elements.ravel(), natural.reshape(-1, 2), accesses, step, read)
@@ -101,15 +106,41 @@ class JointUpdater(Updater):
     def bound_term(self, q: Beliefs) -> dict[str, float]:
         return self.plain.bound_term(q)
 
-    def _between(self, q: Beliefs, rows: Draw, part: Ints) -> tuple[Array, Array]:
-        """Return the decrease of the linear message to each element with the mean of another.
+    def _sums(self, q: Beliefs, rows: Draw, part: Ints) -> tuple[Array, Array, Array, Array, int]:
+        """Return the sums over the rows of each sum, as they are; their scale; and rows read.
 
-        The second array is the scale of the messages, which are summed as they are.
+        The sums are the matrix between the elements, their linear messages if the means of the
+        others were 0, and their precisions.
         """
         conditional, variable = self.edge.conditional, self.edge.parent
         owner, which, scale = rows.rows(self.edge, part[:, 0])
-        weight = -2 * conditional.to_slot(q, conditional.slot_of(variable)[0], which)[:, 1]
-        reader = self.term.reader(variable)
+        slot, term = self.edge.slot, self.regular
+        if term is None or not isinstance(slot, Linear):
+            between = self._between(q, part, owner, which)
+            alone = self.plain.sums(q, rows, part.ravel()).reshape(*part.shape, 2)
+            means = q.moments[self.plain.name][part, 0]
+            linear = alone[..., 0] + np.einsum("mkl,ml->mk", between, means)
+            count = len(which) // self.edge.fan * part.shape[1]
+            return between, linear, -2 * alone[..., 1], scale, count
+        incoming = conditional.weighted_to_slot(q, conditional.slot_of(variable)[0], which)
+        between, linear, precision = term.joint_sums(
+            q, variable, owner, len(part), which, incoming, slot.mean(q, which)
+        )
+        linear += np.einsum("mkl,ml->mk", between, q.moments[variable.name][part, 0])
+        return between, linear, precision, scale, len(which) // self.edge.fan * part.shape[1]
+
+    @property
+    def regular(self) -> RegularTerm | None:
+        """The term as matrices, if its messages are computed row by row."""
+        slot, messages = self.edge.slot, self.plain.messages[0]
+        plain = isinstance(messages, RowMessages) and not self.edge.conditional.pools
+        return slot.regular(self.edge.parent) if plain and isinstance(slot, Linear) else None
+
+    def _between(self, q: Beliefs, part: Ints, owner: Ints, which: Ints) -> Array:
+        """Return the decrease of the linear message to each element with the mean of another."""
+        conditional, variable = self.edge.conditional, self.edge.parent
+        message = conditional.weighted_to_slot(q, conditional.slot_of(variable)[0], which)
+        weight, reader = -2 * message[:, 1], self.term.reader(variable)
         assert reader is not None
         slopes = []
         for k in range(part.shape[1]):
@@ -120,19 +151,13 @@ class JointUpdater(Updater):
             for j, right in enumerate(slopes):
                 if j != k:
                     between[:, k, j] = np.bincount(owner, weight * left * right, len(part))
-        return between, scale
+        return between
 
     def _parts(self, read: Ints) -> list[Ints]:
         """Split the sums into parts that read a limited number of rows."""
         each = self.elements.shape[1] * self.edge.conditional.components
         cuts = np.flatnonzero(np.diff(np.cumsum(read) * each // CHUNK)) + 1
         return np.split(self.elements, cuts)
-
-    def _unmixed(self, q: Beliefs, part: Ints, between: Array, alone: Array) -> tuple[Array, Array]:
-        """Return the linear parameters of elements if others' means were 0, and the precisions."""
-        alone = alone.reshape(*part.shape, 2)
-        means = q.moments[self.plain.name][part, 0]
-        return alone[..., 0] + np.einsum("mkl,ml->mk", between, means), -2 * alone[..., 1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,9 +180,7 @@ class SummingJointUpdater(JointUpdater, SummingUpdater):
         width, found = self.elements.shape[1], []
         lower = np.tril_indices(width, -1)
         for part in self._parts(rows.read(self.plain.name, self.elements[:, 0])):
-            between, _ = self._between(q, rows, part)
-            alone = self.plain.sums(q, rows, part.ravel())
-            linear, precision = self._unmixed(q, part, between, alone)
+            between, linear, precision, _, _ = self._sums(q, rows, part)
             found.append(np.concatenate([between[:, *lower], linear, precision], axis=1))
         return np.concatenate(found)
 

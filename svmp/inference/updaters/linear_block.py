@@ -35,6 +35,7 @@ from svmp.inference.updaters.block_means import (
     newton_step,
 )
 from svmp.inference.updaters.updater import Change, Term, Updater, blend
+from svmp.network import row_sums
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.edge import Edge
@@ -122,6 +123,10 @@ class LinearBlockUpdater(Updater):
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.block.starts)
+
+    @property
+    def solves_together(self) -> bool:
+        return True
 
     def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
         block = self.block
@@ -308,7 +313,7 @@ def weighted_gram(x: Any, weight: Array) -> Array:
     total, step = np.zeros((size, size)), CHUNK // size
     for start in range(0, count, step):
         part = x[start : start + step].toarray()
-        total += part.T @ (weight[start : start + step, None] * part)
+        total += row_sums.weighted_gram(part, weight[start : start + step])
     return total
 
 

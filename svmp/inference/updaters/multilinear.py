@@ -58,6 +58,13 @@ class MultilinearUpdater(SummingUpdater):
     def names(self) -> tuple[str, ...]:
         return (self.name,)
 
+    @property
+    def solves_together(self) -> bool:
+        return self.name not in self.network.locals and (self.joint or not self.loops.draws)
+
+    def prepare(self) -> None:
+        self.loops.prepare(self.name, self.joint)
+
     def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
         work, width = rows.work(self.loops, self.name), self.loops.operand(self.name).width
         first, at_once = work.keys * width, rho.at_once(self.name)
@@ -100,6 +107,17 @@ class MultilinearUpdater(SummingUpdater):
         if places[self.name] is not None or len(work.keys) < len(work.keyed.keys):
             return None
         return self.loops.adder(q, self.name, work, work.keys)
+
+    def solve_rows(self, q: Beliefs, rows: Draw, prior: Array) -> Array | None:
+        work = rows.work(self.loops, self.name)
+        if len(work.keys) < len(work.keyed.keys):
+            return None
+        mine = Beliefs(
+            q.natural | {self.name: q.natural[self.name].copy()},
+            q.moments | {self.name: q.moments[self.name].copy()},
+        )
+        natural, _ = self.loops.update(mine, self.name, work, prior, ONE, True, self.joint)
+        return natural
 
     def prior_of(self, q: Beliefs, first: Ints, width: int) -> Array:
         """Return eta_i of each element of each key, or of one key if all keys have the same."""

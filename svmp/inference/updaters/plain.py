@@ -71,7 +71,8 @@ class RowMessages(Messages):
 
     def __call__(self, q: Beliefs, rows: Draw, elements: Ints, tangents: Tangents) -> MessageSum:
         edge, table = self.edge, self.edge.conditional.variable.name
-        if edge.conditional.pools and rows.reads_all(table):
+        given = edge.conditional
+        if rows.reads_all(table) and (given.pools or given.summarised):
             read = int(edge.children[elements].sum())
             return MessageSum(edge.pooled_message(q, elements), ONE, read)
         owner, which, scale = rows.rows(edge, elements)
@@ -111,6 +112,10 @@ class PlainUpdater(SummingUpdater):
     @property
     def names(self) -> tuple[str, ...]:
         return (self.name,)
+
+    @property
+    def solves_together(self) -> bool:
+        return self.name not in self.network.locals and len(self.network.groups[self.name]) == 1
 
     def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
         groups = rows.groups(self.name)

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from svmp.errors import ModelError
 from svmp.inference.methods import Method
 from svmp.inference.methods.division import Division
 from svmp.inference.steps.policy import Policy
@@ -34,6 +39,34 @@ def find_loops(network: Network) -> dict[str, Multilinear]:
         network.derived["loops"] = found
     loops_by_table: dict[str, Multilinear] = network.derived["loops"]
     return loops_by_table
+
+
+def implicit_loops(network: Network, name: str) -> Topics | Mixtures | None:
+    """Return the loops of a Categorical that need not be stored; None if there are none."""
+    return Topics.of(network, name) or Mixtures.of(network, name)
+
+
+def share_sorted_rows(network: Network, other: Network) -> None:
+    """Use the sorted rows of another network whose tables have the same keys and values."""
+    known = find_loops(other)
+    for name, loops in find_loops(network).items():
+        if name in known:
+            loops.share_sorted(known[name])
+
+
+def replace_observed(network: Network, name: str, values: NDArray[Any]) -> None:
+    """Replace the observed values of a variable without missing rows; rows are not sorted again."""
+    variable = network.observed[name]
+    if variable.present is not None or variable.observed is None:
+        raise ModelError(f"'{name}' has missing values, so they cannot be replaced")
+    if values.shape != variable.shape or not np.isfinite(values).all():
+        raise ModelError(f"the new values of '{name}' are not finite, or not as many as before")
+    variable.observed = np.array(values, variable.observed.dtype)  # loops need writable arrays
+    loops = find_loops(network)
+    network.derived.clear()
+    network.derived["loops"] = loops
+    if name in loops:
+        loops[name].reread()
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +110,7 @@ class Setup:
             return {}
         found = {}
         for name in network.hidden:
-            loops = Topics.of(network, name) or Mixtures.of(network, name)
+            loops = implicit_loops(network, name)
             whole = name in network.locals or self.method.reads_all(1)  # rows are read together
             kept = name in self.stored or name in network.learned
             if loops is not None and whole and not kept:

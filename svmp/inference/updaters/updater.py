@@ -78,6 +78,11 @@ class Updater(ABC):
     def names(self) -> tuple[str, ...]:
         """The variables that it updates."""
 
+    @property
+    def solves_together(self) -> bool:
+        """Whether elements that share rows are solved together, so that all are optimal."""
+        return False
+
     @abstractmethod
     def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
         """Yield the new natural parameters of elements that can be updated together.
@@ -88,6 +93,10 @@ class Updater(ABC):
     @abstractmethod
     def bound_term(self, q: Beliefs) -> dict[str, float]:
         """Return the terms of its variables in the bound."""
+
+    def prepare(self) -> None:
+        """Begin to compile what an update of all rows needs, in another process."""
+        return None
 
     def sums_by_part(self) -> dict[str, SumsByPart]:
         """Return the sums that it keeps by part, by variable, before any part was read."""
@@ -122,5 +131,12 @@ class SummingUpdater(Updater):
         """Return `add_sums` as a function of a total and of some of its lines.
 
         None if the sums have no lines that are added by themselves.
+        """
+        return None
+
+    def solve_rows(self, q: Beliefs, rows: Draw, prior: Array) -> Array | None:
+        """Return lambda_temp of all elements at once from all rows, without sums that are stored.
+
+        `prior` is eta_i of every element. q is not changed. None if only sums can be solved.
         """
         return None

@@ -49,6 +49,29 @@ def test_joint_solution_is_the_limit_of_coordinate_ascent(name, noise):
     np.testing.assert_allclose(solved.natural, expected, rtol=1e-9, atol=1e-9)
 
 
+def test_components_are_solved_with_the_weights_of_their_rows():
+    rng = np.random.default_rng(0)
+    x, z = rng.normal(2, 1, size=(80, 3)), rng.integers(0, 2, 80)
+    y = (x * np.array([[1, 2, -1], [-2, 0, 3]])[z]).sum(axis=1) + rng.normal(size=80)
+    with svmp.Model(coords={"row": 80, "component": 2, "feature": 3}) as model:
+        share = svmp.Dirichlet("share", a=1, dims="component")
+        chosen = svmp.Categorical("chosen", p=share, dims="row")
+        w = svmp.Normal("w", mu=0, tau=0.1, dims=("component", "feature"))
+        line = svmp.Normal.dist(mu=svmp.dot(svmp.data(x, dims=("row", "feature")), w), tau=1)
+        svmp.Mixture("y", chosen, line, dims="row", observed=y)
+    network = Network(model)
+    q = anywhere(network, 1)
+    rows, plain = AllRows(network), PlainUpdater.of(network, "w")
+    joint = JointUpdater.of(network, plain)
+    assert joint is not None
+    (solved,) = joint.update(q, rows, StepRule.unit(rows))
+    for _ in range(2000):
+        for change in plain.update(q, rows, StepRule.unit(rows)):
+            network.move(q, "w", change.elements, change.natural)
+    expected = q.natural["w"][solved.elements]
+    np.testing.assert_allclose(solved.natural, expected, rtol=1e-8, atol=1e-8)
+
+
 @with_and_without
 @pytest.mark.parametrize("name", GALLERY)
 def test_bound_never_falls(name, kernels):
