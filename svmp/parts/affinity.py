@@ -30,20 +30,25 @@ class Homes:
     def assign(self, groups: Iterable[Group], workers: Collection[str]) -> None:
         """Give each group a worker that is there; as few as possible move.
 
+        At first groups next to each other have the same worker, which can then add them up.
+
         >>> homes = Homes()
         >>> homes.assign([(0,), (1,), (2,)], ["a", "b"])
         >>> homes.of
-        {(0,): 'a', (1,): 'b', (2,): 'a'}
+        {(0,): 'a', (1,): 'a', (2,): 'b'}
         >>> homes.assign([(0,), (1,), (2,)], ["b", "c"])
         >>> homes.of
-        {(1,): 'b', (0,): 'c', (2,): 'b'}
+        {(2,): 'b', (0,): 'c', (1,): 'b'}
         """
         self.suspects &= set(workers)
         able = self.able(workers)
         if not able:
             self.of.clear()
             return
+        groups = list(groups)
         self.of = {group: home for group, home in self.of.items() if home in able}
+        if not self.of:
+            self.of = {g: able[i * len(able) // len(groups)] for i, g in enumerate(groups)}
         load = dict.fromkeys(able, 0)
         for home in self.of.values():
             load[home] += 1

@@ -13,9 +13,10 @@ from contextvars import copy_context
 from threading import Lock
 
 from svmp.errors import ModelError
-from svmp.parts.context import Context, Job, Unit, declared
+from svmp.parts.context import Context, Job, Unit, declared_rows
 from svmp.parts.heap import return_unused
-from svmp.parts.merging import merged
+from svmp.parts.held_out import held_out_variables
+from svmp.parts.merging import merged, merged_observations
 from svmp.parts.part import Part
 
 _parts: OrderedDict[tuple[str, Unit], Future[Part | None]] = OrderedDict()
@@ -74,13 +75,24 @@ def _failed(part: Future[Part | None]) -> bool:
 def _load(context: Context, unit: Unit) -> Part | None:
     if context.resident < len(context.source):
         return_unused()
-    models = [declared(context.declare, context.source, number) for number in unit]
-    if len(models) == 1:
-        return None if models[0] is None else Part.of(models[0], context, unit[0])
-    model = merged([model for model in models if model is not None], context.sharing)
-    if model is None:
+    models, held = [], []
+    for number in unit:
+        found = declared_rows(context.declare, context.source, number)
+        if found is None:
+            continue
+        model, rows = found
+        models.append(model)
+        if context.held_out is not None:
+            where = context.source.name(number)
+            held.append(held_out_variables(context.held_out.of, rows, model, where))
+    if len(unit) == 1:
+        return Part.of(models[0], context, unit[0], *held) if models else None
+    whole, values = merged(models, context.sharing), None
+    if whole is not None and held:
+        values = merged_observations(models, held, whole, context.sharing)
+    if whole is None or (held and values is None):
         raise ModelError("these parts cannot be put together")
-    return Part.of(model, context, unit[0])
+    return Part.of(whole, context, unit[0], values)
 
 
 def forget(token: str) -> None:

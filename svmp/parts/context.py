@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from svmp.errors import EmptyTableError, ModelError, SvmpError
 from svmp.families.family import Array
@@ -12,6 +15,7 @@ from svmp.inference.methods import Method
 from svmp.network.declaration import Declaration
 from svmp.network.grid import Ints
 from svmp.network.validation import shown
+from svmp.parts.held_out import HeldOutValues
 from svmp.parts.sharing import Sharing
 from svmp.parts.sources import Source
 
@@ -36,6 +40,14 @@ class SharedQ:
         )
         return SharedQ(natural, moments)
 
+    def equals(self, other: SharedQ) -> bool:
+        """Return whether the variables and all numbers are the same."""
+        return all(
+            mine.keys() == theirs.keys()
+            and all(np.array_equal(array, theirs[name]) for name, array in mine.items())
+            for mine, theirs in ((self.natural, other.natural), (self.moments, other.moments))
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Context:
@@ -55,6 +67,10 @@ class Context:
         Whether the q of own variables is kept from one visit to the next, or optimised anew.
     token
         Identifies this context in caches.
+    stored
+        Own variables whose q is stored in all parts, because it must be in some.
+    held_out
+        The held-out values of parts, if there are any.
     """
 
     declare: Declare
@@ -66,6 +82,8 @@ class Context:
     resident: int
     keeps: bool
     token: str
+    stored: frozenset[str] = frozenset()
+    held_out: HeldOutValues | None = None
 
 
 Unit = tuple[int, ...]
@@ -82,12 +100,32 @@ class Job(NamedTuple):
     then
         What is needed next, if it is known.
     own
-        By unit, the q of its own variables; None if it is not kept.
+        By unit, the q of its own variables; None if it is not kept, or not here.
     """
 
     units: tuple[Unit, ...]
     then: Unit | None = None
     own: dict[Unit, Own] | None = None
+
+
+class OwnElsewhere(ABC):
+    """q of the own variables that a visit has left where it was computed.
+
+    Attributes
+    ----------
+    depth
+        Number of visits since this q was last sent from here.
+    """
+
+    depth: int
+
+    @abstractmethod
+    def fetch(self) -> Iterator[dict[Unit, Own]]:
+        """Yield the q of the own variables of each job."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Release what is held elsewhere."""
 
 
 class Visited(NamedTuple):
@@ -100,19 +138,31 @@ class Visited(NamedTuple):
     children
         By shared variable that was asked for, the number of children of each element.
     own
-        By unit, the new q of its own variables.
+        By unit, the new q of its own variables, if the visit has changed it.
     accesses
         Number of rows read by own variables.
+    left
+        The new q of own variables, if it was left elsewhere.
+    target
+        By shared variable, lambda_temp, where it was computed without sums.
     """
 
     totals: list[Array]
     children: dict[str, Ints]
     own: dict[Unit, Own]
     accesses: int
+    left: OwnElsewhere | None = None
+    target: Own | None = None
 
 
 def declared(declare: Declare, source: Source, number: int) -> Declaration | None:
     """Load a part and declare its network; None if the part has no rows."""
+    found = declared_rows(declare, source, number)
+    return None if found is None else found[0]
+
+
+def declared_rows(declare: Declare, source: Source, number: int) -> tuple[Declaration, Any] | None:
+    """Load a part and declare its network; return both, or None if the part has no rows."""
     where = source.name(number)
     rows = source.load(number)
     if source.rows(number) == 0:
@@ -127,4 +177,4 @@ def declared(declare: Declare, source: Source, number: int) -> Declaration | Non
         raise ModelError(
             f"the function that declares a part must return its model, not {shown(model)}"
         )
-    return model
+    return model, rows

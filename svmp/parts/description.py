@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from svmp.inference.updaters.setup import implicit_loops
 from svmp.network.declaration import Declaration
 from svmp.network.expressions import DiagonalMatrix, Expression
 from svmp.network.grid import Ints, Labelled
@@ -91,6 +92,8 @@ class PartDims:
         By hidden variable and table, the number of children of each element in that table.
     observations
         Number of observed rows.
+    implicit
+        Hidden variables whose q compiled loops need not store.
     """
 
     name: str
@@ -103,6 +106,7 @@ class PartDims:
     shapes: dict[str, tuple[int, ...]]
     children: dict[tuple[str, str], ChildCounts]
     observations: int
+    implicit: frozenset[str]
 
     @classmethod
     def of(cls, name: str, model: Declaration) -> PartDims:
@@ -143,6 +147,7 @@ class PartDims:
                 for edge in edges
             },
             sum(v.count for v in network.observed.values()),
+            frozenset(name for name in network.hidden if implicit_loops(network, name)),
         )
 
 

@@ -38,6 +38,52 @@ def merged(models: Sequence[Declaration], sharing: Sharing) -> Declaration | Non
         return None
 
 
+def merged_observations(
+    models: Sequence[Declaration],
+    every: Sequence[Mapping[str, Variable]],
+    whole: Declaration,
+    sharing: Sharing,
+) -> dict[str, Variable] | None:
+    """Return variables that are observed with other values than in the networks put together.
+
+    None if they cannot be put together.
+
+    Parameters
+    ----------
+    models, whole
+        The networks of the parts, and the one of all of them.
+    every
+        For each part, its variables with other values; of those that it does not have, all values
+        are missing.
+    sharing
+        What the parts share.
+    """
+    try:
+        return _merged_observations(Merger.of(models, sharing), every, whole)
+    except ApartError:
+        return None
+
+
+def _merged_observations(
+    merger: Merger, every: Sequence[Mapping[str, Variable]], whole: Declaration
+) -> dict[str, Variable]:
+    found = {}
+    for name in dict.fromkeys(name for some in every for name in some):
+        values, missing = [], []
+        for model, some in zip(merger.models, every, strict=True):
+            here = some.get(name)
+            declared = model.variables[name]
+            values.append(np.zeros(declared.shape) if here is None else _values(here))
+            missing.append(np.ones(declared.plate.shape, bool) if here is None else _missing(here))
+        variable = whole.variables[name]
+        array = merger.joined(values, variable.dims)
+        mask = merger.joined(missing, variable.plate.labels)
+        mask = mask.reshape(mask.shape + (1,) * (array.ndim - mask.ndim))
+        mask = np.broadcast_to(mask, array.shape)
+        found[name] = variable.observing(np.ma.masked_array(array, mask))
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Merger:
     """Puts networks together.
@@ -97,8 +143,7 @@ class Merger:
             selector = self.parameter(first, [c.chooser for c in conditionals], "z")
         observed = missing = None
         if first.observed is not None:
-            values = [np.asarray(v.observed).reshape(v.shape) for v in every]
-            observed = self.joined(values, first.dims)
+            observed = self.joined([_values(v) for v in every], first.dims)
             if any(v.present is not None for v in every):
                 missing = self.joined([_missing(v) for v in every], first.plate.labels)
         return Variable(
@@ -258,6 +303,11 @@ def _names(axes: Sequence[str | None], plate: Sequence[str], events: int) -> lis
     if any(axis is not None for axis in axes[:lead]) or lead > len(plate):
         raise ApartError
     return [*plate[len(plate) - lead :], *[None] * events]
+
+
+def _values(variable: Variable) -> NDArray[Any]:
+    """Return the observed values of a variable."""
+    return np.asarray(variable.observed).reshape(variable.shape)
 
 
 def _missing(variable: Variable) -> NDArray[np.bool_]:

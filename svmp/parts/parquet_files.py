@@ -134,7 +134,7 @@ def parquet(
     Parameters
     ----------
     paths
-        A file, a folder, a pattern as "ratings/*.parquet", or a list of these. The files are
+        A file, a folder, a pattern as `"ratings/*.parquet"`, or a list of these. The files are
         sorted by name.
     by
         Column that the rows are divided by: all rows with the same value are in the same part.

@@ -7,12 +7,13 @@ sweep over one table would, and adds its sums for shared variables to a total.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from weakref import finalize
 
 import numpy as np
 
 from svmp.families.family import Array
+from svmp.inference.held_out import HeldOut
 from svmp.inference.methods.draw import AllRows
 from svmp.inference.program import Program
 from svmp.inference.start import start
@@ -22,6 +23,7 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.declaration import Declaration
 from svmp.network.grid import Ints
 from svmp.network.network import Network
+from svmp.network.variable import Variable
 from svmp.parts.context import Context, Job, Own, SharedQ, Unit
 from svmp.parts.schedule import Asked, Visit, in_layout, part_method
 from svmp.parts.sharing import element_places
@@ -46,6 +48,8 @@ class Part:
         All of its rows.
     fixed
         Moments of observed parents.
+    held_out
+        Its held-out values, if there are any.
     """
 
     network: Network
@@ -54,16 +58,24 @@ class Part:
     places: dict[str, Ints | None]
     rows: AllRows
     fixed: dict[str, Array] = field(default_factory=dict)
+    held_out: HeldOut | None = None
 
     @classmethod
-    def of(cls, model: Declaration, context: Context, number: int) -> Part:
-        """Prepare the network that was declared for a part."""
+    def of(
+        cls,
+        model: Declaration,
+        context: Context,
+        number: int,
+        held: Mapping[str, Variable] | None = None,
+    ) -> Part:
+        """Prepare the network that was declared for a part, and its held-out variables."""
         sharing = context.sharing
         network = Network(model, elsewhere=sharing.shared)
         program = Program.of(
             network,
             part_method(context.method),
             context.kernels,
+            stored=context.stored,
             apart=frozenset(sharing.own),
         )
         places: dict[str, Ints | None] = {}
@@ -75,6 +87,8 @@ class Part:
         part = cls(network, program, sharing.own, places, AllRows(network))
         for name, parent in network.observed_parents.items():
             part.fixed[name] = parent.conditional.child(Beliefs(), parent.rows)
+        if held and context.held_out is not None:
+            part.held_out = HeldOut.between(network, held, context.held_out.locals)
         finalize(part, network.release).atexit = False
         return part
 
@@ -164,7 +178,7 @@ class Part:
         if visit.restart:
             own = self.start(shared)
         q, rows = self.beliefs(shared, own), self.rows
-        rho = StepRule.unit(rows)
+        rho = replace(StepRule.unit(rows), omega=visit.omega, relaxed=visit.relaxed)
         self.program.begin(q, rows)
         if before is not None:
             then = self.beliefs(before, own)
@@ -174,7 +188,7 @@ class Part:
         for _ in range(visit.passes):
             last = {n: a.copy() for n, a in self.own_of(q).items()} if visit.passes > 1 else {}
             for name in visit.own:
-                for change in self.updater(name).update(q, rows, rho):
+                for change in self.program.changes(self.updater(name), q, rows, rho):
                     self.program.check(change)
                     self.program.apply(q, change)
                     accesses += change.accesses
@@ -194,6 +208,15 @@ class Part:
         if updater.solver != asked.solver:
             return None
         return updater.line_adder(q, self.rows, self.places)
+
+    def solve(self, q: Beliefs, asked: Asked, prior: Mapping[str, Array]) -> Array | None:
+        """Return lambda_temp of a shared variable, if this part has all rows and elements of it."""
+        updater, name = self.updater(asked.names[0]), asked.names[0]
+        if asked.elements is not None or not isinstance(updater, SummingUpdater):
+            return None
+        if updater.names != (name,) or self.places[name] is not None:
+            return None
+        return updater.solve_rows(q, self.rows, prior[name])
 
     def add_sums(self, q: Beliefs, asked: Asked, total: Array) -> None:
         """Add the sums of this part for a shared variable, or for some elements of it."""
@@ -221,6 +244,11 @@ class Part:
             if set(updater.names) <= set(self.own):
                 terms |= updater.bound_term(q)
         return terms | {name: term(q) for name, term in self.program.likelihoods.items()}
+
+    def held_out_total(self, shared: SharedQ, own: Own) -> float:
+        """Return what the held-out rows would add to the bound."""
+        held = self.held_out
+        return 0.0 if held is None else held.mean(self.beliefs(shared, own)) * held.count
 
     def finish(self, shared: SharedQ, own: Own) -> Own:
         """Set own elements without observed descendants to the prior given their parents' q."""

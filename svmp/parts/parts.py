@@ -22,12 +22,14 @@ from svmp.parts.memory import machine_memory, parse_memory
 from svmp.parts.problem import PartsProblem
 from svmp.parts.scratch import zeros_on_disk
 from svmp.parts.sharing import Sharing
-from svmp.parts.sources import as_source
+from svmp.parts.sources import Source, as_source
 from svmp.parts.workspace import Executor, Local
 from svmp.writing import as_path
 
 GROUPS = 4
 """Number of groups of parts that are not in memory, by default."""
+PUT_TOGETHER, MOST_GROUPS = 8, 8
+"""Number of parts in memory that make up a group by default, and most groups."""
 BYTES_A_ROW = 160
 """Memory of a part, for each of its observed rows: arrays, and their order by two keys."""
 MEMORY = 1 << 30
@@ -56,9 +58,9 @@ class Parts(Divided):
     groups
         Number of groups of parts. One process visits all parts of a group and adds up their sums,
         so that each visit returns one result for each group. The number of groups changes the
-        result by rounding alone, and the number of workers changes no bit. By default 1 for parts
-        in memory, which are then put together, and 4 for others; with a client, give at least twice
-        the number of workers.
+        result by rounding alone, and the number of workers changes no bit. By default 4; for parts
+        in memory, which are put together in each group, one for 8 parts, at least 1 and at most 8.
+        With a client, give at least twice the number of workers.
     keep
         Whether to keep the q of own variables from one visit to the next, in memory or in temporary
         files ("memory", "disk"), or to optimise them anew in each visit ("none"), which needs no
@@ -100,7 +102,7 @@ class Parts(Divided):
             )
         self.declare, self.source = declare, as_source(parts)
         self.own, self.shared = own, shared
-        count = (1 if self.source.in_memory else GROUPS) if groups is None else groups
+        count = default_groups(self.source) if groups is None else groups
         check_count("groups", count)
         if keep not in (None, "memory", "disk", "none"):
             raise ModelError(f'keep must be "memory", "disk" or "none", not {shown(keep)}')
@@ -167,6 +169,13 @@ class Parts(Divided):
         for executor in self._executors:
             executor.close()
         self._executors.clear()
+
+
+def default_groups(source: Source) -> int:
+    """Return a number of groups, which depends on the parts alone, as it decides rounding."""
+    if not source.in_memory:
+        return GROUPS
+    return min(max(len(source) // PUT_TOGETHER, 1), MOST_GROUPS)
 
 
 def executor_of(client: Any) -> Executor:

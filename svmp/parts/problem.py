@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,26 +13,30 @@ from svmp.families.family import Array
 from svmp.inference.default import LARGEST
 from svmp.inference.estimate import Estimator
 from svmp.inference.fingerprint import describe
-from svmp.inference.held_out import HeldOut
+from svmp.inference.held_out import Scorer
 from svmp.inference.methods import FullVB, Growing, Method
 from svmp.inference.methods.method import check_order
-from svmp.inference.problem import Problem
+from svmp.inference.problem import HeldOutArgument, Problem
 from svmp.inference.program import Program
 from svmp.inference.program_summary import ProgramSummary, VariableUpdater
+from svmp.inference.relaxation import relaxed_blocks
 from svmp.inference.start import Init
 from svmp.inference.steps import Constant, Nodewise, Policy
 from svmp.inference.updaters.setup import Setup
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
+from svmp.network.validation import shown
 from svmp.parts.cache import can_merge, load_part
-from svmp.parts.context import Context, Unit, declared
+from svmp.parts.context import Context, Job, SharedQ, Unit, declared
 from svmp.parts.description import PartDims, VariableShape
+from svmp.parts.held_out import HeldOutValues, PartsScorer, summary_of
 from svmp.parts.program import PartsProgram
 from svmp.parts.schedule import part_method, schedule
-from svmp.parts.shared import SharedNetwork, declare_all, size
+from svmp.parts.shared import SharedNetwork, declare_all, dividing_axis, size
 from svmp.parts.sharing import Sharing, element_places
 from svmp.parts.sources import Source
 from svmp.parts.start import start_q
+from svmp.parts.tasks import summarise_held_out
 from svmp.parts.visit_updater import VisitUpdater
 from svmp.parts.workspace import Executor, Workspace
 
@@ -139,6 +143,7 @@ class PartsProblem(Problem):
             resident,
             keeps,
             token,
+            frozenset(n for n in sharing.own if any(n not in p.implicit for p in dims.values())),
         )
         prints = {source.name(i): source.fingerprint(i) for i in range(len(groups))}
         observed = next(iter(dims.values())).observed
@@ -176,7 +181,10 @@ class PartsProblem(Problem):
         space = Workspace(context, self.executor, self.sizes, self.shapes, kept, self.groups)
         parents = [p for n in kept for p in part.network.hidden[n].conditional.parents()]
         follow = any(parent.hidden for parent in parents)
-        space = replace(space, merged=self._merged(context), follow=follow)
+        leaves = policy.is_safe(method) and not method.keeps_sums
+        space = replace(
+            space, merged=self._merged(context), follow=follow, leaves=leaves, axes=self._axes()
+        )
         within = Program.of(
             self.network, part_method(method), False, policy=policy, seed=seed, apart=own
         )
@@ -191,9 +199,29 @@ class PartsProblem(Problem):
             ),
         )
         whole = Setup(self.network, method, policy, kernels)
+        blocks = relaxed_blocks(part.program.updaters, part.network, self.network)
+        order = [names for visit in visits for names, _ in visit.shared if names in blocks]
         return PartsProgram(
-            whole, seed, updaters, {}, space=space, summary=summary, about=self.description
+            whole,
+            seed,
+            updaters,
+            {},
+            space=space,
+            summary=summary,
+            about=self.description,
+            blocks=(*(b for b in blocks if b != order[-1]), order[-1]) if order else (),
         )
+
+    def _axes(self) -> dict[str, int]:
+        """Return the axis along which own variables are divided, where it is not the first."""
+        sharing, found = self.context.sharing, {}
+        for name in sharing.own:
+            dims = self.network.hidden[name].plate.labels
+            shapes = [every[name] for every in self.shapes.values()]
+            listed = len(dims) != len(shapes[0])
+            if not listed and (axis := dividing_axis(dims, sharing, shapes)):
+                found[name] = axis
+        return found
 
     def _merged(self, context: Context) -> frozenset[Unit]:
         """Return the groups of parts in memory that can be put together."""
@@ -215,13 +243,33 @@ class PartsProblem(Problem):
         assert isinstance(program, PartsProgram)
         return start_q(program.space, self.network, self.largest, program.seed, init, self.empty)
 
-    def held_out(self, values: Mapping[str, Any]) -> HeldOut:
-        raise ModelError(
-            "held_out is for one table; score a fit over parts by declaring the held-out rows"
+    def with_held_out(self, values: HeldOutArgument) -> tuple[PartsProblem, Scorer]:
+        """Read the held-out values of all parts once, for their number and a hash."""
+        if not callable(values):
+            raise ModelError(
+                "the rows lie in parts, so held_out must be a function from the rows of a part to "
+                f"its held-out values by variable, not {shown(values)}"
+            )
+        jobs = [
+            Job(tuple((n,) for n in self.shapes if self.groups[n] == group))
+            for group in np.unique(self.groups)
+        ]
+        found = self.executor.run(
+            summarise_held_out, self.context, SharedQ({}, {}), [j for j in jobs if j.units], values
         )
+        summary = [part for group in found for part in group]
+        count, code, local = summary_of(summary)
+        context = replace(self.context, held_out=HeldOutValues(values, local))
+        return replace(self, context=context), PartsScorer(count, code, held_out_totals)
 
     def estimator(self, method: Method) -> Estimator | None:
         return None
+
+
+def held_out_totals(program: Program, q: Beliefs) -> Iterator[float]:
+    """Yield what the held-out rows of each part would add to the bound, in part order."""
+    assert isinstance(program, PartsProgram)
+    return program.space.held_out_totals(q)
 
 
 def describe_all(

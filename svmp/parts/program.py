@@ -5,6 +5,7 @@ Own variables are updated where their part is; their q is in the state of the ru
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,9 +15,12 @@ from svmp.inference.methods.division import RESTARTS
 from svmp.inference.methods.draw import Draw
 from svmp.inference.program import Program
 from svmp.inference.program_summary import ProgramSummary
+from svmp.inference.state import State
 from svmp.inference.steps import Policy
+from svmp.inference.steps.rule import StepRule
 from svmp.inference.sums_by_part import Memo, SumsByPart
 from svmp.inference.updaters.categorical import ImplicitUpdater
+from svmp.inference.updaters.updater import Change, Updater
 from svmp.network.beliefs import Beliefs
 from svmp.parts.schedule import Visit
 from svmp.parts.visit_updater import DrawnParts, VisitUpdater
@@ -35,11 +39,14 @@ class PartsProgram(Program):
         The updater of each variable.
     about
         Description of the network and of the parts, for checkpoints.
+    blocks
+        The blocks of variables whose means may be over-relaxed; the last of them is shared.
     """
 
     space: Workspace = field(kw_only=True)
     summary: ProgramSummary = field(kw_only=True)
     about: dict[str, dict[str, str]] = field(kw_only=True)
+    blocks: tuple[tuple[str, ...], ...] = field(kw_only=True, default=())
 
     def under(self, policy: Policy) -> PartsProgram:
         return replace(self, setup=replace(self.setup, policy=policy))
@@ -69,6 +76,9 @@ class PartsProgram(Program):
 
     def attach(self, q: Beliefs) -> Beliefs:
         return q
+
+    def collect(self, q: Beliefs) -> None:
+        self.space.collect(q)
 
     def draw(self, iteration: int) -> Draw:
         method, sizes = self.policy.method_at(self.method, iteration), self.space.sizes
@@ -108,6 +118,19 @@ class PartsProgram(Program):
                 lengths = {n: sizes[n] if few is None else len(few) for n in asked.names}
                 found[key] = SumsByPart.empty(asked.solver.empty(lengths).shape, [None] * count)
         return Memo(found, exact=1)
+
+    @property
+    def relaxed(self) -> tuple[tuple[str, ...], ...]:
+        """The blocks that are over-relaxed, if the q of own variables is kept between visits."""
+        return self.blocks if self.may_relax and self.space.context.keeps else ()
+
+    def rotate(self, state: State) -> bool:
+        """Return False: own variables are not here."""
+        return False
+
+    def changes(self, updater: Updater, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
+        """Yield the changes of a visit, in which means are moved beyond their solution."""
+        return updater.update(q, rows, rho)
 
     def begin(self, q: Beliefs, rows: Draw) -> None:
         q.means.clear()

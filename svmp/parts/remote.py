@@ -18,10 +18,11 @@ from svmp.errors import SvmpError
 from svmp.kernels.machine.threads import use_threads
 from svmp.parts import versions
 from svmp.parts.cache import forget
-from svmp.parts.context import Context, Declare, Job, SharedQ
+from svmp.parts.context import Context, Declare, Job, Own, SharedQ, Unit, Visited
 from svmp.parts.description import PartDims
 from svmp.parts.sources import Source
 from svmp.parts.tasks import describe_parts
+from svmp.parts.tree import added_up, single_nodes
 
 Value = TypeVar("Value")
 _one_at_a_time = Lock()
@@ -67,14 +68,13 @@ class Round:
 
     Attributes
     ----------
-    task, shared, arguments
-        The function to call, q of the shared variables, and further arguments.
+    task, arguments
+        The function to call, and its arguments after q and the job.
     versions
         The versions of the coordinator.
     """
 
     task: Callable[..., Any]
-    shared: SharedQ
     arguments: tuple[Any, ...]
     versions: dict[str, str]
 
@@ -107,17 +107,45 @@ def describe_group(common: Sent, rows: SentRows | None, numbers: Sent) -> list[P
         return describe_parts(declare, source if rows is None else rows, numbers.value)
 
 
-def run_job(context: Context, common: Round, rows: SentRows | None, job: Sent) -> Any:
-    """Run the task of a round on the parts of a job."""
+def run_job(
+    context: Context,
+    shared: SharedQ,
+    common: Round,
+    rows: SentRows | None,
+    job: Sent,
+    own: dict[Unit, Own] | None,
+) -> Any:
+    """Run the task of a round on the parts of a job, with the q of own variables, if it is kept."""
     _check(common.versions)
     here = context if rows is None else replace(context, source=rows)
     mine: Job = job.value
-    if mine.own is not None:  # tasks may change these arrays
-        copied = {p: {n: a.copy() for n, a in own.items()} for p, own in mine.own.items()}
+    before = mine.own if own is None else own
+    if before is not None:  # tasks may change these arrays
+        copied = {p: {n: a.copy() for n, a in arrays.items()} for p, arrays in before.items()}
         mine = mine._replace(own=copied)
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     with _one_at_a_time, quiet, use_threads(_threads(), tell=False):
-        return common.task(here, common.shared, mine, *common.arguments)
+        return common.task(here, shared, mine, *common.arguments)
+
+
+def add_visited(*every: Visited) -> Visited:
+    """Return the results of neighbouring groups together, without the q of own variables."""
+    return added_up((visited._replace(own={}) for visited in every), single_nodes(len(every)), _sum)
+
+
+def _sum(one: Visited, other: Visited) -> Visited:
+    """Return two results together, in arrays of their own."""
+    return Visited(
+        [mine + sums for mine, sums in zip(one.totals, other.totals, strict=True)],
+        {name: count + other.children[name] for name, count in one.children.items()},
+        {},
+        one.accesses + other.accesses,
+    )
+
+
+def own_of(visited: Visited) -> dict[Unit, Own]:
+    """Return the q of own variables after a visit."""
+    return visited.own
 
 
 def forget_all(tokens: list[str]) -> None:

@@ -69,6 +69,8 @@ class Visit:
         Most updates of the own variables, until they have converged.
     restart
         Whether own variables start near their prior.
+    omega, relaxed
+        Factor of over-relaxation, and the blocks of variables to which it is applied.
     """
 
     own: list[str] = field(default_factory=list)
@@ -77,6 +79,13 @@ class Visit:
     late: bool = False
     passes: int = 1
     restart: bool = False
+    omega: float = 1.0
+    relaxed: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def changes_own(self) -> bool:
+        """Whether q of own variables is another one after the visit."""
+        return bool(self.own) or self.restart
 
     def labels(self) -> list[str]:
         """Return a name for each of the sums that are asked for."""

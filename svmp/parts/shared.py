@@ -73,9 +73,8 @@ def declare_all(
     found = Declaration(coords)
     for name, variable in model.variables.items():
         if name in sharing.own:
-            first = variable.plate.labels[:1]
-            divided = bool(first) and first[0] not in sharing.labels
-            mine = resized(variable, joined_shape(counts[name], divided))
+            axis = dividing_axis(variable.plate.labels, sharing, counts[name])
+            mine = resized(variable, joined_shape(counts[name], axis))
             found.variables[name] = mine
             found.sizes.update(zip(mine.plate.labels, mine.plate.shape, strict=True))
         elif name in sharing.shared:
@@ -88,16 +87,34 @@ def size(labels: Labels) -> int:
     return labels if isinstance(labels, int) else len(labels)
 
 
-def joined_shape(shapes: Sequence[tuple[int, ...]], divided: bool) -> tuple[int, ...]:
-    """Return the shape of an own variable of all parts, one part after the other.
+def dividing_axis(
+    dims: Sequence[str], sharing: Sharing, shapes: Sequence[tuple[int, ...]]
+) -> int | None:
+    """Return the axis along which the elements of an own variable follow each other.
 
-    Parts follow each other along the first dim if that is the one that divides them. Otherwise, and
-    if parts differ along another dim too, all elements are listed along one axis.
+    It is that of a dim that is not shared: the only one, or the only one with labels, or the only
+    one in which parts differ in size, or the first. None if parts differ along another dim too.
     """
-    others = {shape[1:] for shape in shapes}
-    if divided and len(others) == 1:
-        return (sum(shape[0] for shape in shapes), *others.pop())
-    return (sum(int(np.prod(shape)) for shape in shapes),)
+    axes = [axis for axis, dim in enumerate(dims) if dim not in sharing.labels]
+    labelled = [a for a in axes if not isinstance(sharing.divided.get(dims[a], 0), int)]
+    uneven = [a for a in axes if len({shape[a] for shape in shapes}) > 1]
+    for some in (axes, labelled, uneven, axes[:1]):
+        if len(some) == 1:
+            (axis,) = some
+            alike = len({shape[:axis] + shape[axis + 1 :] for shape in shapes}) == 1
+            return axis if alike else None
+    return None
+
+
+def joined_shape(shapes: Sequence[tuple[int, ...]], axis: int | None) -> tuple[int, ...]:
+    """Return the shape of an own variable of all parts.
+
+    Parts follow each other along an axis; without one, all elements are listed part after part.
+    """
+    if axis is None:
+        return (sum(int(np.prod(shape)) for shape in shapes),)
+    first = shapes[0]
+    return (*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])
 
 
 def resized(variable: Variable, shape: tuple[int, ...]) -> Variable:

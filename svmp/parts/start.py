@@ -1,7 +1,7 @@
 """The start of a fit over parts: shared variables here, own variables where their part is.
 
 Shared variables start as those of one table do. Components of mixtures and topics must start at
-different rows, and take those of the largest part.
+different rows, and take those of the largest part; factors start at the mean of its values.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.posterior import Posterior, Posteriors
+from svmp.inference.products import products, start_at_level
 from svmp.inference.start import Init, from_posterior, from_values, start
 from svmp.network.beliefs import Beliefs
 from svmp.parts import tasks
@@ -51,6 +52,10 @@ def start_q(
         raise ModelError(f"init names {unknown}, which are not hidden variables of the parts")
     shared = {name: value for name, value in given.items() if name not in own}
     q = start(network, seed, shared, but=own)
+    for product in products(load_part(space.context, largest).network):
+        if not set(product.operands) & given.keys():
+            starts = {n: level for n, level in product.starts().items() if n not in own}
+            start_at_level(network, q, starts, product.width)
     if _has_components(space, largest):
         _seed_components(space, network, q, largest, seed, given)
     for name in space.stored:

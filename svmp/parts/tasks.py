@@ -7,6 +7,7 @@ sums in the order of the parts, and returns one total.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from svmp.families.family import Array
 from svmp.inference.updaters.updater import LineAdder
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
+from svmp.network.network import Network
 from svmp.parts.cache import loaded
 from svmp.parts.context import (
     Context,
@@ -24,12 +26,15 @@ from svmp.parts.context import (
     Unit,
     Visited,
     declared,
+    declared_rows,
 )
 from svmp.parts.description import PartDims
+from svmp.parts.held_out import HeldOutSummary, ValuesOf, held_out_variables
 from svmp.parts.part import Part
 from svmp.parts.schedule import Asked, Visit
 from svmp.parts.solution import Solution
 from svmp.parts.sources import Source
+from svmp.parts.tree import added_up, single_nodes, whole_size
 
 BLOCK = 1 << 22
 """Bytes of a block of lines of a total, to which one part after the other adds."""
@@ -101,7 +106,7 @@ def visit_parts(
         q, read = part.update(shared, part.own_q(shared, job, unit), visit, before)
         for asked, total in zip(visit.asked, totals, strict=True):
             part.add_sums(q, asked, total)
-        found = noted(found, part, unit, q, read, job.own is not None)
+        found = noted(found, part, unit, q, read, job.own is not None and visit.changes_own)
     return found
 
 
@@ -119,7 +124,8 @@ def visit_resident(
 
     Totals can be larger than the caches of the processor, and every part adds to all of them. So
     the lines of totals are taken in blocks: all parts add to one block before the next, and where a
-    solution is given, it takes the block at once; that total is then empty.
+    solution is given, it takes the block at once; that total is then empty. One part with all rows
+    needs no sums for a solution.
     """
     totals = [empty(asked, shared) for asked in visit.asked]
     found = Visited(totals, no_children(visit, shared) if count else {}, {}, 0)
@@ -129,8 +135,14 @@ def visit_resident(
         for unit, part in loaded(context, job):
             q, read = part.update(shared, part.own_q(shared, job, unit), visit, before)
             groups[-1].append((part, q))
-            found = noted(found, part, unit, q, read, job.own is not None)
-    for number, asked in enumerate(visit.asked):
+            found = noted(found, part, unit, q, read, job.own is not None and visit.changes_own)
+    for number, asked in enumerate(visit.asked if groups else ()):
+        if solution is not None and solution.number == number and is_single(jobs):
+            part, q = groups[0][0]
+            if (target := part.solve(q, asked, solution.prior)) is not None:
+                solution.target[asked.names[0]] = target
+                totals[number] = totals[number][:0]
+                continue
         adders = [[part.line_adder(q, asked) for part, q in group] for group in groups]
         if all(add is not None for group in adders for add in group):
             blocks = sums_by_lines(adders, *totals[number].shape)  # type: ignore[arg-type]
@@ -141,13 +153,54 @@ def visit_resident(
             for lines, sums in blocks:
                 totals[number][lines] = sums
             continue
-        for i, group in enumerate(groups):
-            mine = totals[number] if i == 0 else np.zeros_like(totals[number])
-            for part, q in group:
-                part.add_sums(q, asked, mine)
-            if i > 0:
-                totals[number] += mine
+        totals[number] = added_up(
+            (summed(group, asked, shared) for group in groups), single_nodes(len(groups)), plus
+        )
     return found
+
+
+def is_single(jobs: Sequence[Job]) -> bool:
+    """Whether all parts of a visit are one, or were put together into one."""
+    return [len(job.units) for job in jobs] == [1]
+
+
+def visit_single(
+    context: Context,
+    shared: SharedQ,
+    job: Job,
+    solution: Solution,
+    visit: Visit,
+    before: SharedQ | None,
+    count: bool,
+) -> Visited:
+    """Visit all parts as one; the solution comes back beside the other results."""
+    target = {name: np.empty_like(natural) for name, natural in solution.natural.items()}
+    mine = replace(solution, target=target)
+    found = visit_resident(context, shared, [job], visit, before, count, solution=mine)
+    return found if len(found.totals[mine.number]) else found._replace(target=mine.target)
+
+
+def summed(group: Sequence[tuple[Part, Beliefs]], asked: Asked, shared: SharedQ) -> Array:
+    """Return the sums of the parts of a group."""
+    total = empty(asked, shared)
+    for part, q in group:
+        part.add_sums(q, asked, total)
+    return total
+
+
+def plus(one: Array, other: Array) -> Array:
+    """Add an array to another, in place."""
+    one += other
+    return one
+
+
+def plus_visited(one: Visited, other: Visited) -> Visited:
+    """Add the result of a visit to another, in place."""
+    for mine, sums in zip(one.totals, other.totals, strict=True):
+        mine += sums
+    for name, children in other.children.items():
+        one.children[name][:] += children
+    return one._replace(own=one.own | other.own, accesses=one.accesses + other.accesses)
 
 
 def sums_by_lines(
@@ -155,19 +208,27 @@ def sums_by_lines(
 ) -> Iterator[tuple[slice, Array]]:
     """Yield the sums of groups of parts, some lines at a time; the array is used again."""
     size = max(1, BLOCK // (8 * numbers))
-    total = np.empty((min(size, lines), numbers))
-    scratch = np.empty_like(total) if len(adders) > 1 else total
+    levels = whole_size(len(adders)).bit_length()  # so many totals wait to be added
+    spare = [np.empty((min(size, lines), numbers)) for _ in range(levels)]
+    nodes = single_nodes(len(adders))
     for first in range(0, lines, size):
         some = slice(first, min(first + size, lines))
-        block = total[: some.stop - first]
-        for i, group in enumerate(adders):
-            mine = block if i == 0 else scratch[: len(block)]
+        free = [block[: some.stop - first] for block in spare]
+
+        def summed_lines(
+            group: Sequence[LineAdder], free: list[Array] = free, some: slice = some
+        ) -> Array:
+            mine = free.pop()
             mine[:] = 0
             for add in group:
-                add(mine, some, first)
-            if i > 0:
-                block += mine
-        yield some, block
+                add(mine, some, some.start)
+            return mine
+
+        def plus_lines(one: Array, other: Array, free: list[Array] = free) -> Array:
+            free.append(other)
+            return plus(one, other)
+
+        yield some, added_up(map(summed_lines, adders), nodes, plus_lines)
 
 
 def empty(asked: Asked, shared: SharedQ) -> Array:
@@ -199,6 +260,29 @@ def bound_parts(context: Context, shared: SharedQ, job: Job) -> dict[Unit, dict[
     """Return the terms of each part in the bound."""
     return {
         unit: part.bound(shared, part.own_q(shared, job, unit))
+        for unit, part in loaded(context, job)
+    }
+
+
+def summarise_held_out(
+    context: Context, shared: SharedQ, job: Job, values_of: ValuesOf
+) -> list[HeldOutSummary]:
+    """Describe the held-out values of parts, before these are loaded for the fit."""
+    found = []
+    for (number,) in job.units:
+        declaration = declared_rows(context.declare, context.source, number)
+        if declaration is not None:
+            model, rows = declaration
+            held = held_out_variables(values_of, rows, model, context.source.name(number))
+            network = Network(model, elsewhere=context.sharing.shared)
+            found.append(HeldOutSummary.of(network, held))
+    return found
+
+
+def score_parts(context: Context, shared: SharedQ, job: Job) -> dict[Unit, float]:
+    """Return what the held-out rows of each part would add to the bound."""
+    return {
+        unit: part.held_out_total(shared, part.own_q(shared, job, unit))
         for unit, part in loaded(context, job)
     }
 

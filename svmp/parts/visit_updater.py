@@ -17,8 +17,8 @@ from svmp.inference.domain import check_domain
 from svmp.inference.methods.division import PASSES
 from svmp.inference.methods.draw import AllRows, Draw, Reading
 from svmp.inference.program import Program
+from svmp.inference.relaxation import means_of, relax
 from svmp.inference.steps.rule import StepRule
-from svmp.inference.sums_by_part import Memo
 from svmp.inference.updaters.updater import Change, Updater, blend
 from svmp.network.beliefs import Beliefs
 from svmp.network.edge import Edge
@@ -95,7 +95,7 @@ class VisitUpdater(Updater):
         if self.visit.own or self.visit.asked:
             if not (rows.scaled or rho.memo.sums):
                 first = self._first(q)
-            found = self._visited(q, rows, rho.memo, first)
+            found = self._visited(q, rows, rho, first)
             yield Change.of_rows_read(self.space.any_name, found.accesses)
         for names, number in self.visit.shared:
             if number is None:
@@ -107,7 +107,10 @@ class VisitUpdater(Updater):
             if len(found.totals[number]):
                 sums = self._scaled(number, found.totals[number], children)
                 solution.take(slice(0, len(sums)), sums)
+            network = self.shared.network
+            before = means_of(q, network, names) if rho.relaxes(names) else {}
             yield from self._changes(number, solution.target, children, q, rho)
+            relax(q, network, before, rho.omega)
 
     def _first(self, q: Beliefs) -> Solution | None:
         """Return the solution that is needed first, and depends on no other of this visit."""
@@ -134,11 +137,14 @@ class VisitUpdater(Updater):
         scale = {n: (remote[n] / np.maximum(read, 1))[some] for n, read in children.items()}
         return asked.solver.scaled(sums, scale)
 
-    def _visited(self, q: Beliefs, rows: DrawnParts, memo: Memo, first: Solution | None) -> Visited:
+    def _visited(
+        self, q: Beliefs, rows: DrawnParts, rho: StepRule, first: Solution | None
+    ) -> Visited:
         """Visit parts; with sums that are kept, return totals with those of the other parts."""
-        before = rows.memory["before"] if self.visit.late else None
+        memo, before = rho.memo, rows.memory["before"] if self.visit.late else None
         if not memo.sums:
-            return self.space.visit(q, rows.parts, self.visit, before, rows.scaled, first)
+            visit = replace(self.visit, omega=rho.omega, relaxed=rho.relaxed)
+            return self.space.visit(q, rows.parts, visit, before, rows.scaled, first)
         visit = replace(self.visit, passes=PASSES, restart=rows.restart and bool(self.visit.own))
         kept = [memo.sums[key] for key in self.visit.labels()]
         accesses = 0
@@ -154,7 +160,7 @@ class VisitUpdater(Updater):
     def _within(self, name: str, q: Beliefs, rho: StepRule) -> Iterator[Change]:
         """Update a shared variable that has no children in parts."""
         updater = next(u for u in self.shared.updaters if name in u.names)
-        yield from updater.update(q, AllRows(self.shared.network), rho)
+        yield from self.shared.changes(updater, q, AllRows(self.shared.network), rho)
 
     def _changes(
         self,

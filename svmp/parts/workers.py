@@ -1,85 +1,67 @@
-"""Tasks on the workers of a Dask cluster: submitted, waited for with a deadline, and run again.
+"""Tasks on the workers of a Dask cluster, for the parts of a fit.
 
 A round submits one task for each group of parts. All that they need is in tasks of its own that the
-scheduler can compute again: the context of the fit, q with what else is common to the round, and
-the rows of a group if they are in memory here. Nothing is scattered, and no state is kept on a
-worker but a cache of the parts that it has loaded. Results are returned in the order of the groups,
-so lost workers, new workers and tasks that are run again change no bit.
+scheduler can compute again: the context of the fit, q, what else is common to the round, and the
+rows of a group if they are in memory here. Workers add up the totals of groups, in the order of
+`tree.py`, those on the same worker first; at most two totals come back.
+
+The q of own variables stays where it was computed, as the result of a task. After a few visits it
+is fetched and sent again, so that what must be computed again for a lost worker stays little.
 """
 
 from __future__ import annotations
 
-import time
-import uuid
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future as ThreadFuture
-from concurrent.futures import wait as wait_for_threads
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from threading import Thread
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-import dask
-from distributed import CancelledError, Client, Future, KilledWorker, wait
-from distributed.comm.core import CommClosedError
+from distributed import Client, Future
 
-from svmp.errors import ModelError, SvmpError
+from svmp.errors import ModelError
 from svmp.network.validation import shown
-from svmp.parts import remote, versions
-from svmp.parts.affinity import Group, Homes
-from svmp.parts.context import Context, Declare, Job, SharedQ, Unit
+from svmp.parts import remote, tasks, versions
+from svmp.parts.affinity import Group
+from svmp.parts.cluster import PATIENCE, Cluster, Submit, Submitted
+from svmp.parts.context import Context, Declare, Job, Own, OwnElsewhere, SharedQ, Unit, Visited
 from svmp.parts.description import PartDims
 from svmp.parts.remote import Round, Sent
+from svmp.parts.solution import Solution
 from svmp.parts.sources import DaskSource, InMemory, Source
-from svmp.parts.transfer import Transfer, size_of
+from svmp.parts.transfer import size_of
+from svmp.parts.tree import added_up, halves
+from svmp.parts.waiting import LOST, within
 from svmp.parts.workspace import Executor
 
 Result = TypeVar("Result")
-DEADLINE = 600.0
-"""Seconds without any task finished after which a round is run again, by default."""
-MOST_RETRIES = 5
-"""How often a round is run again."""
-LOOK = 1.0
-"""Seconds between two looks at the workers while tasks are waited for."""
-PATIENCE = 10.0
-"""Seconds to wait for workers to forget the parts of a fit that has ended, or for a probe."""
-LOST = (TimeoutError, CancelledError, KilledWorker, CommClosedError, OSError)
-"""How Dask says that a worker, a task or a connection was lost."""
-LARGE = {"distributed.admin.large-graph-warning-threshold": "1TB"}
-"""q and own variables are sent inside tasks on purpose, as scattered values could be lost."""
 
 
-class LostRound(Exception):
-    """A round that must be run again."""
-
-
-@dataclass(eq=False)
-class Workers(Executor):
-    """Runs tasks on the workers of a Dask client.
+class PastVisit(NamedTuple):
+    """A visit, as it can be submitted again.
 
     Attributes
     ----------
-    client
-        A `distributed.Client`.
-    deadline
-        Seconds without any task finished after which a round is run again, on other workers than
-        those that it waited for.
-    retries
-        How often a round is run again before the fit fails.
+    shared, common
+        q of the shared variables at the time, and what else was common to its tasks.
+    jobs
+        Its jobs, by their parts.
     """
 
-    client: Client
-    deadline: float = DEADLINE
-    retries: int = MOST_RETRIES
-    transfer: Transfer = field(default_factory=Transfer)
-    _homes: Homes = field(default_factory=Homes)
-    _groups: dict[int, Group] = field(default_factory=dict)
+    shared: SharedQ
+    common: Round
+    jobs: dict[tuple[Unit, ...], Job]
+
+
+@dataclass(eq=False)
+class Workers(Cluster, Executor):
+    """Runs tasks on the workers of a Dask client."""
+
     _contexts: dict[str, Future[Any]] = field(default_factory=dict)
     _rows: dict[Group, Future[Any]] = field(default_factory=dict)
-    _checked: set[str] = field(default_factory=set)
+    _q: tuple[SharedQ, Future[Any]] | None = None
     _tokens: set[str] = field(default_factory=set)
-    _direct: bool | None = None
+    _left: list[OwnOnWorkers] = field(default_factory=list)
 
     @classmethod
     def of(cls, client: Any) -> Workers:
@@ -105,13 +87,20 @@ class Workers(Executor):
         read = remote.NO_ROWS if in_tasks(source) else source
         common = Sent((declare, read, versions.versions()))
 
-        def submit(group: Group, common: Future[Any]) -> Future[Any]:
-            rows = self._rows_of(source, group)
-            return self._submit_to(
-                group, "describe", remote.describe_group, common, rows, Sent(group)
-            )
+        def prepare(held: list[Future[Any]]) -> Submit[Group]:
+            held.append(self._submit("describe", remote.hold, common))
 
-        found = self._retried(common, list(groups), submit)
+            def submit(group: Group) -> Submitted:
+                rows = self._rows_of(source, group)
+                return Submitted(
+                    self._submit_to(
+                        group, "describe", remote.describe_group, held[0], rows, Sent(group)
+                    )
+                )
+
+            return submit
+
+        found = self._retried(list(groups), prepare, self._release_held)
         return [part for group in found for part in group]
 
     def run(
@@ -121,89 +110,161 @@ class Workers(Executor):
         shared: SharedQ,
         jobs: Sequence[Job],
         *arguments: Any,
+        own: OwnElsewhere | None = None,
     ) -> Iterator[Result]:
         """Yield `task(context, shared, job, *arguments)` of each job, in their order."""
         name = task.__name__.partition("_")[0]
-        common = Round(task, shared, arguments, versions.versions())
-        self._tokens.add(context.token)
+        common = Round(task, arguments, versions.versions())
+        left = on_workers(own)
 
-        def submit(job: Job, common: Future[Any]) -> Future[Any]:
-            group = self._groups[job.units[0][0]]
-            rows = self._rows_of(context.source, group)
-            sent = Sent(job._replace(then=self._next(job, jobs, context)))
-            self.transfer.bytes_sent += size_of(job.own)
-            return self._submit_to(
-                group, name, remote.run_job, self._context(context), common, rows, sent
-            )
+        def prepare(held: list[Future[Any]]) -> Submit[Job]:
+            there = {} if left is None else left.submitted()
+            held.append(self._hold_round(common))
+            q = self._hold_q(shared)
 
-        return self._retried(common, list(jobs), submit)
+            def submit(job: Job) -> Submitted:
+                sent, mine = job._replace(then=self._next(job, jobs, context)), there.get(job.units)
+                return Submitted(self._submit_job(name, context, q, held[0], sent, mine))
 
-    def _retried(
-        self, common: Any, jobs: list[Any], submit: Callable[[Any, Future[Any]], Future[Any]]
-    ) -> Iterator[Any]:
-        """Yield the results of all jobs in order; run those again that were lost."""
-        done, tries = 0, 0
-        while done < len(jobs):
-            try:
-                for result in self._once(common, jobs[done:], submit):
-                    done, tries = done + 1, 0
-                    yield result
-            except LostRound as lost:
-                tries += 1
-                if tries > self.retries:
-                    raise SvmpError(
-                        f"a round failed {tries} times on the Dask workers, the last time because "
-                        f"{lost}; nothing was lost that a checkpoint has: mend the cluster, and go "
-                        "on with resume="
-                    ) from lost.__cause__
-                self.transfer.retries += 1
-                self._release_held()
+            return submit
 
-    def _once(
-        self, common: Any, jobs: list[Any], submit: Callable[[Any, Future[Any]], Future[Any]]
-    ) -> Iterator[Any]:
-        """Submit the tasks of a round, and yield their results in order."""
-        futures: list[Future[Any]] = []
-        try:
-            with losses():
-                self._check_workers()
-                if self._direct is None:
-                    self._check_direct()
-                self.transfer.begin(len(jobs))
-                self.transfer.bytes_sent += size_of(common)
-                futures.append(self._submit("q", remote.hold, common))
-                for job in jobs:
-                    futures.append(submit(job, futures[0]))
-            for number, future in enumerate(futures[1:], 1):
-                with losses():
-                    self._wait_for(future, futures[number:])
-                    result, error = self._outcome(future)
-                if error is not None:
-                    raise error
-                self.transfer.bytes_received += size_of(result)
-                future.release()
-                yield result
-        finally:
-            self._drop(futures)
+        return self._retried(list(jobs), prepare, partial(self._forget, left))
 
-    def _submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Submit a task that may run anywhere, under a key of its own."""
-        return self._submit_to(None, name, function, *arguments)
+    def visit(
+        self,
+        context: Context,
+        shared: SharedQ,
+        jobs: Sequence[Job],
+        *arguments: Any,
+        solution: Solution | None = None,
+        own: OwnElsewhere | None = None,
+    ) -> Visited:
+        """Visit parts; add up their totals on the workers, and the last two here."""
+        if not jobs:
+            return super().visit(context, shared, jobs, *arguments)
+        common = Round(tasks.visit_parts, arguments, versions.versions())
+        if solution is not None and tasks.is_single(jobs):
+            common = replace(common, task=tasks.visit_single, arguments=(solution, *arguments))
+        sent = [job._replace(then=self._next(job, jobs, context)) for job in jobs]
+        last = PastVisit(shared.copy(), common, {job.units: job for job in sent})
+        before = on_workers(own)
+        left = OwnOnWorkers(self, context, (*(before.visits if before else ()), last))
+        self._left = [some for some in self._left if some.futures] + [left]
+        stored = before is not None or any((jobs[0].own or {}).values())
+        keeps = stored and arguments[0].changes_own
 
-    def _submit_to(
-        self, group: Group | None, name: str, function: Callable[..., Any], *arguments: Any
+        def prepare(held: list[Future[Any]]) -> Submit[range]:
+            there = {} if before is None else before.submitted()
+            held.append(self._hold_round(common))
+            q = self._hold_q(last.shared)
+
+            def submit(node: range) -> Submitted:
+                visited = {}
+                for number in node:
+                    job = sent[number]
+                    mine = there.get(job.units)
+                    visited[number] = self._submit_job("visit", context, q, held[0], job, mine)
+                    if keeps:
+                        left.add(job.units, visited[number])
+                return Submitted(self._add_up(node, homes, sent, visited), (*visited.values(),))
+
+            return submit
+
+        def forget() -> None:
+            self._forget(before)
+            left.release()
+
+        homes = [
+            self._homes.of.get(self._group_of(job.units), number) for number, job in enumerate(sent)
+        ]
+        whole = range(len(sent))
+        nodes = [whole] if len(set(homes)) == 1 else list(halves(whole))
+        total = added_up(self._retried(nodes, prepare, forget), nodes, tasks.plus_visited)
+        if solution is not None and total.target is not None:
+            solution.target |= total.target
+        return total._replace(left=left if keeps else None)
+
+    def _add_up(
+        self,
+        node: range,
+        homes: Sequence[str | int],
+        jobs: Sequence[Job],
+        visited: Mapping[int, Future[Any]],
     ) -> Future[Any]:
-        """Submit a task, to run where the parts of a group are if that is possible."""
-        home = None if group is None else self._homes.of.get(group)
-        able = self._homes.able(self._checked)
-        options: dict[str, Any] = {}
-        if self._homes.suspects:  # a worker that hangs would take tasks, and not run them
-            options = {"workers": able if home is None else [home]}
-        elif home is not None:
-            options = {"workers": [home], "allow_other_workers": True}
-        with dask.config.set(LARGE):
-            key = f"svmp-{name}-{uuid.uuid4().hex}"
-            return self.client.submit(function, *arguments, key=key, pure=False, **options)
+        """Submit the tasks that add up the groups of a node: on a worker, then among workers."""
+        if len({homes[number] for number in node}) == 1:
+            every = [visited[number] for number in node]
+        else:
+            every = [self._add_up(half, homes, jobs, visited) for half in halves(node)]
+        group = self._group_of(jobs[node.start].units)
+        return self._submit_to(group, "add", remote.add_visited, *every)
+
+    def fetch_own(self, left: OwnOnWorkers) -> Iterator[dict[Unit, Own]]:
+        """Yield the q of own variables that a visit has left, job by job."""
+
+        def prepare(held: list[Future[Any]]) -> Submit[tuple[Unit, ...]]:
+            there = left.submitted()
+            return lambda units: Submitted(there[units], kept=True)
+
+        return self._retried(list(left.visits[-1].jobs), prepare, partial(self._forget, left))
+
+    def submit_again(
+        self,
+        context: Context,
+        visit: PastVisit,
+        own: dict[tuple[Unit, ...], Future[Any]],
+    ) -> dict[tuple[Unit, ...], Future[Any]]:
+        """Submit an earlier visit again; return the tasks that have the q of own variables."""
+        common, q = self._hold_round(visit.common), self._hold_q(visit.shared)
+        return {
+            units: self.submit_own(
+                units, self._submit_job("visit", context, q, common, job, own.get(units))
+            )
+            for units, job in visit.jobs.items()
+        }
+
+    def _submit_job(
+        self,
+        name: str,
+        context: Context,
+        q: Future[Any],
+        common: Future[Any],
+        job: Job,
+        own: Future[Any] | None,
+    ) -> Future[Any]:
+        """Submit the task of a job; its own variables are in the job, or the result of a task."""
+        self._tokens.add(context.token)
+        group = self._group_of(job.units)
+        rows = self._rows_of(context.source, group)
+        self.transfer.bytes_sent += size_of(job.own)
+        return self._submit_to(
+            group, name, remote.run_job, self._context(context), q, common, rows, Sent(job), own
+        )
+
+    def _group_of(self, units: tuple[Unit, ...]) -> Group:
+        return self._groups[units[0][0]]
+
+    def submit_own(self, units: tuple[Unit, ...], visited: Future[Any]) -> Future[Any]:
+        """Submit the task that has the q of own variables after a visit."""
+        return self._submit_to(self._group_of(units), "own", remote.own_of, visited)
+
+    def _hold_round(self, common: Round) -> Future[Any]:
+        """Submit the task that holds what is common to a round."""
+        self.transfer.bytes_sent += size_of(common)
+        return self._submit("round", remote.hold, common)
+
+    def _hold_q(self, shared: SharedQ) -> Future[Any]:
+        """Return the task that holds q of the shared variables, which several rounds may read.
+
+        It has a copy: what is lost may be computed again when q is another one here.
+        """
+        if self._q is None or not self._q[0].equals(shared):
+            if self._q is not None:
+                self._q[1].release()
+            copied = shared.copy()
+            self.transfer.bytes_sent += size_of(copied)
+            self._q = copied, self._submit("q", remote.hold, copied)
+        return self._q[1]
 
     def _context(self, context: Context) -> Future[Any]:
         """Return the task that holds a context."""
@@ -243,155 +304,82 @@ class Workers(Executor):
                 return other.units[0]
         return job.units[0]
 
-    def _wait_for(self, future: Future[Any], pending: list[Future[Any]]) -> None:
-        """Wait for a task; raise if no task at all finishes before the deadline."""
-        while not future.done():
-            waiting = [each for each in pending if not each.done()]
-            self.transfer.waiting = len(waiting)
-            self._wait_for_any(waiting)
-        self.transfer.waiting = sum(not each.done() for each in pending)
-
-    def _wait_for_any(self, waiting: list[Future[Any]]) -> None:
-        """Wait until one of some tasks has finished."""
-        end = time.monotonic() + self.deadline
-        while (left := end - time.monotonic()) > 0:
-            try:
-                wait(waiting, timeout=min(left, LOOK), return_when="FIRST_COMPLETED")
-                return
-            except TimeoutError:
-                self._look()
-        self._suspect(waiting)
-        raise TimeoutError(f"no task finished within {self.deadline:g} seconds")
-
-    def _look(self) -> None:
-        """Raise if all workers of the beginning of a round are gone.
-
-        Tasks that lost the last worker go on waiting for its address, even if others join later.
-        """
-        if not self._checked & self._workers():
-            raise LostRound("all workers were lost")
-
-    def _workers(self) -> set[str]:
-        """Return the addresses of all workers that are there."""
-        return set(within(self.deadline, self.client.scheduler_info)["workers"])
-
-    def _outcome(self, future: Future[Any]) -> tuple[Any, BaseException | None]:
-        """Return the result of a finished task, or the exception that it raised."""
-        if future.status == "error":
-            error = future.exception(timeout=self.deadline)
-            if isinstance(error, KilledWorker):
-                raise error
-            return None, error
-        gather = partial(self.client.gather, future, direct=self._direct)
-        return within(self.deadline, gather, self._look), None
-
-    def _check_direct(self) -> None:
-        """Find out whether results can come from workers directly, and not by the scheduler."""
-        probe = self._submit("probe", remote.hold, Sent(0))
-        try:
-            self._wait_for_any([probe])
-            within(PATIENCE, partial(self.client.gather, probe, direct=True))
-            self._direct = True
-        except LOST:
-            self._direct = False
-        finally:
-            self._drop([probe])
-
-    def _suspect(self, waiting: list[Future[Any]]) -> None:
-        """Note the workers on which tasks hang."""
-        keys = {future.key for future in waiting}
-        running = within(self.deadline, self.client.processing)
-        self._homes.suspects |= {name for name, some in running.items() if keys & set(some)}
-
-    def _check_workers(self) -> None:
-        """Check the versions of workers that are new, and give each group its worker."""
-        workers = self._workers()
-        if not workers:
-            self.client.wait_for_workers(1, timeout=self.deadline)
-            workers = self._workers()
-        if new := sorted(workers - self._checked):
-            self._check_versions(new)
-        self._checked = workers
-        self._homes.assign(dict.fromkeys(self._groups.values()), workers)
-
-    def _check_versions(self, workers: list[str]) -> None:
-        """Raise if a worker has other versions than this process."""
-        ours = versions.versions()
-        found = within(
-            self.deadline,
-            partial(self.client.run, remote.versions_here, workers=workers, on_error="return"),
-        )
-        for worker, theirs in found.items():
-            if isinstance(theirs, ImportError | AttributeError):
-                raise SvmpError(f"the worker {worker} cannot import svmp {ours['svmp']}: {theirs}")
-            if isinstance(theirs, dict) and (apart := versions.differences(theirs, ours)):
-                raise SvmpError(remote.refusal(worker, apart))
-
     def _release_held(self) -> None:
         """Release what was submitted for the whole fit; it is submitted again under new keys."""
         held = [*self._contexts.values(), *self._rows.values()]
+        if self._q is not None:
+            held.append(self._q[1])
         self._contexts.clear()
         self._rows.clear()
-        self._drop(held)
+        self._q = None
+        self.drop(held)
 
-    def _drop(self, futures: list[Future[Any]]) -> None:
-        """Release tasks, and cancel those that are not finished."""
-        unfinished = [future for future in futures if future.status == "pending"]
-        if unfinished:
-            with suppress(*LOST):
-                within(self.deadline, partial(self.client.cancel, unfinished, force=True))
-        for future in futures:
-            future.release()
+    def _forget(self, left: OwnOnWorkers | None) -> None:
+        """Release what was submitted for more than one round."""
+        self._release_held()
+        if left is not None:
+            left.release()
 
     def close(self) -> None:
         """Release everything that is on the cluster."""
         tokens = sorted(self._tokens)
         self._release_held()
+        for left in self._left:
+            left.release()
         with suppress(*LOST):
             within(PATIENCE, partial(self.client.run, remote.forget_all, tokens, on_error="ignore"))
+
+
+@dataclass(eq=False)
+class OwnOnWorkers(OwnElsewhere):
+    """q of own variables as results of tasks, each after some visits in a row.
+
+    Attributes
+    ----------
+    visits
+        The visits since the q of own variables was last sent.
+    futures
+        By job, the task that has its q.
+    """
+
+    workers: Workers
+    context: Context
+    visits: tuple[PastVisit, ...]
+    futures: dict[tuple[Unit, ...], Future[Any]] = field(default_factory=dict)
+
+    @property
+    def depth(self) -> int:  # type: ignore[override]
+        return len(self.visits)
+
+    def add(self, units: tuple[Unit, ...], visited: Future[Any]) -> None:
+        """Keep the q that a task has computed in the last visit."""
+        self.futures[units] = self.workers.submit_own(units, visited)
+
+    def submitted(self) -> dict[tuple[Unit, ...], Future[Any]]:
+        """Return the tasks that have the q of each job; if one was lost, visits are run again."""
+        if len(self.futures) < len(self.visits[-1].jobs):
+            self.release()
+            found: dict[tuple[Unit, ...], Future[Any]] = {}
+            for visit in self.visits:
+                found = self.workers.submit_again(self.context, visit, found)
+            self.futures |= found
+        return self.futures
+
+    def fetch(self) -> Iterator[dict[Unit, Own]]:
+        return self.workers.fetch_own(self)
+
+    def release(self) -> None:
+        futures = list(self.futures.values())
+        self.futures.clear()
+        self.workers.drop(futures)
+
+
+def on_workers(own: OwnElsewhere | None) -> OwnOnWorkers | None:
+    """Return q of own variables that is on workers."""
+    assert own is None or isinstance(own, OwnOnWorkers)
+    return own
 
 
 def in_tasks(source: Source) -> bool:
     """Whether the rows of a source are sent to workers in tasks, instead of read from files."""
     return isinstance(source, InMemory | DaskSource)
-
-
-@contextmanager
-def losses() -> Iterator[None]:
-    """Raise `LostRound` for anything by which Dask says that something was lost."""
-    try:
-        yield
-    except LOST as error:
-        raise LostRound(str(error) or type(error).__name__) from error
-
-
-def within(
-    seconds: float, call: Callable[[], Result], look: Callable[[], None] | None = None
-) -> Result:
-    """Return the result of a call to the cluster, or raise TimeoutError.
-
-    Parameters
-    ----------
-    seconds
-        How long to wait.
-    call
-        The call; it runs in a thread of its own, which is left behind if it does not end.
-    look
-        Called now and then while the call runs; an exception that it raises ends the waiting.
-    """
-    outcome: ThreadFuture[Result] = ThreadFuture()
-
-    def run() -> None:
-        try:
-            outcome.set_result(call())
-        except BaseException as error:
-            outcome.set_exception(error)
-
-    Thread(target=run, daemon=True, name="svmp-call").start()
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        if wait_for_threads([outcome], timeout=min(left, LOOK)).done:
-            return outcome.result()
-        if look is not None:
-            look()
-    raise TimeoutError(f"the Dask cluster did not answer within {seconds:g} seconds")

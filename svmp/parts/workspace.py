@@ -1,14 +1,14 @@
 """The parts of a fit as the coordinator sees them: what they count, and how they are asked.
 
-Sums are added in a fixed order: within a group of parts where the group is, then group after group
-here. So bits do not depend on where or when a group is computed.
+Sums are added in a fixed order: part after part within a group, and groups in pairs (`tree.py`). So
+bits do not depend on where or when a group is computed.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,13 +17,26 @@ from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.parts import tasks
-from svmp.parts.context import Context, Declare, Job, Own, SharedQ, Unit, Visited
+from svmp.parts.context import (
+    Context,
+    Declare,
+    Job,
+    Own,
+    OwnElsewhere,
+    SharedQ,
+    Unit,
+    Visited,
+)
 from svmp.parts.description import PartDims
 from svmp.parts.schedule import Visit
 from svmp.parts.solution import Solution
 from svmp.parts.sources import Source
+from svmp.parts.tree import added_up, single_nodes
 
 Result = TypeVar("Result")
+MOST_LEFT = 4
+"""Visits in a row that leave the q of own variables elsewhere. What is lost is computed again, from
+the first of them on."""
 
 
 class Executor(ABC):
@@ -37,8 +50,12 @@ class Executor(ABC):
         shared: SharedQ,
         jobs: Sequence[Job],
         *arguments: Any,
+        own: OwnElsewhere | None = None,
     ) -> Iterator[Result]:
-        """Yield `task(context, shared, job, *arguments)` of each job, in their order."""
+        """Yield `task(context, shared, job, *arguments)` of each job, in their order.
+
+        `own` is the q of own variables that an earlier visit has left elsewhere.
+        """
 
     @abstractmethod
     def describe(
@@ -53,17 +70,17 @@ class Executor(ABC):
         jobs: Sequence[Job],
         *arguments: Any,
         solution: Solution | None = None,
+        own: OwnElsewhere | None = None,
     ) -> Visited:
-        """Visit parts, and add up the totals of the jobs in their order.
+        """Visit parts, and add up the totals of the jobs in the order of `tree.py`.
 
-        An executor may pass sums to `solution` as soon as it has them. The total that `solution` is
-        computed from is then empty.
+        An executor may pass sums to `solution` as soon as it has them; the total that `solution` is
+        computed from is then empty. It may leave the new q of own variables where it is.
         """
-        total: Visited | None = None
-        for found in self.run(tasks.visit_parts, context, shared, jobs, *arguments):
-            total = found if total is None else added(total, found)
-        assert total is not None
-        return total
+        if not jobs:
+            return tasks.visit_resident(context, shared, jobs, *arguments)
+        results = self.run(tasks.visit_parts, context, shared, jobs, *arguments, own=own)
+        return added_up(results, single_nodes(len(jobs)), tasks.plus_visited)
 
     @property
     def note(self) -> str:
@@ -84,7 +101,9 @@ class Local(Executor):
         shared: SharedQ,
         jobs: Sequence[Job],
         *arguments: Any,
+        own: OwnElsewhere | None = None,
     ) -> Iterator[Result]:
+        assert own is None
         for job in jobs:
             yield task(context, shared, job, *arguments)
 
@@ -100,19 +119,37 @@ class Local(Executor):
         jobs: Sequence[Job],
         *arguments: Any,
         solution: Solution | None = None,
+        own: OwnElsewhere | None = None,
     ) -> Visited:
         if sum(len(job.units) for job in jobs) <= context.resident:
             return tasks.visit_resident(context, shared, jobs, *arguments, solution=solution)
         return super().visit(context, shared, jobs, *arguments)
 
 
-def added(total: Visited, more: Visited) -> Visited:
-    """Add the result of another job to a total, in place."""
-    for mine, sums in zip(total.totals, more.totals, strict=True):
-        mine += sums
-    for name, children in more.children.items():
-        total.children[name][:] += children
-    return total._replace(own=total.own | more.own, accesses=total.accesses + more.accesses)
+@dataclass(eq=False)
+class OwnPlace:
+    """Where the newest q of the own variables is.
+
+    Attributes
+    ----------
+    q
+        The q whose own variables are elsewhere.
+    there
+        Where they are; None if they are here.
+    """
+
+    q: Beliefs | None = None
+    there: OwnElsewhere | None = None
+
+    def set(self, q: Beliefs, there: OwnElsewhere | None) -> None:
+        """Note where the q of own variables is now."""
+        before, self.q, self.there = self.there, q, there
+        if before is not None:
+            before.release()
+
+    def of(self, q: Beliefs) -> OwnElsewhere | None:
+        """Return where the own variables of some q are; None if they are here."""
+        return self.there if q is self.q else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +173,13 @@ class Workspace:
     follow
         Whether some own variable has hidden parents: its elements without observed descendants are
         then set to their prior at the end.
+    leaves
+        Whether the q of own variables may stay where it was computed: no copies of q are kept here.
+    place
+        Where the q of own variables is.
+    axes
+        By own variable whose elements follow each other along another axis than the first, that
+        axis.
     """
 
     context: Context
@@ -146,6 +190,9 @@ class Workspace:
     groups: Ints
     merged: frozenset[Unit] = frozenset()
     follow: bool = True
+    leaves: bool = False
+    place: OwnPlace = field(default_factory=OwnPlace)
+    axes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def numbers(self) -> list[int]:
@@ -169,14 +216,24 @@ class Workspace:
             for number, shapes in self.shapes.items()
         }
 
-    def slices(self, name: str) -> dict[int, slice]:
-        """Return by part where its elements are among those of all parts."""
-        found, begin = {}, 0
-        for number, shapes in self.shapes.items():
-            end = begin + int(np.prod(shapes[name], dtype=np.int64))
-            found[number] = slice(begin, end)
-            begin = end
-        return found
+    def places(self, name: str) -> Callable[[Unit], slice | Ints]:
+        """Return a function from parts to where their elements are among those of all parts.
+
+        Parts that are put together follow each other along the first axis.
+        """
+        shapes = {number: every[name] for number, every in self.shapes.items()}
+        if name in self.axes:
+            axis, (first, *_) = self.axes[name], shapes.values()
+            lengths = [shape[axis] for shape in shapes.values()]
+            whole = (*first[:axis], sum(lengths), *first[axis + 1 :])
+            grid = np.arange(np.prod(whole)).reshape(whole)
+            cuts = np.split(grid, np.cumsum(lengths)[:-1], axis)
+            found = {n: some.ravel() for n, some in zip(shapes, cuts, strict=True)}
+            return lambda unit: found[unit[0]]
+        ends = np.cumsum([np.prod(shape, dtype=np.int64) for shape in shapes.values()]).tolist()
+        begin = dict(zip(shapes, [0, *ends[:-1]], strict=True))
+        end = dict(zip(shapes, ends, strict=True))
+        return lambda unit: slice(begin[unit[0]], end[unit[-1]])
 
     def shared_q(self, q: Beliefs) -> SharedQ:
         """Return q of the shared variables."""
@@ -186,7 +243,7 @@ class Workspace:
     def jobs(self, q: Beliefs | None, parts: Ints) -> list[Job]:
         """Return the visits of some parts, a job for each group, with q of their own variables."""
         some = [int(p) for p in parts if int(p) in self.shapes]
-        where = {name: self.slices(name) for name in self.stored} if q is not None else {}
+        where = {name: self.places(name) for name in self.stored} if q is not None else {}
         jobs: list[Job] = []
         for group in dict.fromkeys(int(self.groups[p]) for p in some):
             numbers = tuple(p for p in some if self.groups[p] == group)
@@ -194,10 +251,7 @@ class Workspace:
             own = None
             if q is not None and self.context.keeps:
                 own = {
-                    unit: {
-                        name: q.natural[name][at[unit[0]].start : at[unit[-1]].stop]
-                        for name, at in where.items()
-                    }
+                    unit: {name: q.natural[name][at(unit)] for name, at in where.items()}
                     for unit in units
                 }
             jobs.append(Job(units, None, own))
@@ -210,9 +264,11 @@ class Workspace:
         """Run a task on some parts, a result for each job."""
         return self.executor.run(task, self.context, self.shared_q(q), jobs, *arguments)
 
-    def all_jobs(self, q: Beliefs) -> list[Job]:
-        """Return a visit of all parts."""
-        return self.jobs(q, np.arange(len(self.sizes)))
+    def run_all(self, task: Callable[..., Result], q: Beliefs) -> Iterator[Result]:
+        """Run a task on all parts, where the q of their own variables is."""
+        own, everything = self.place.of(q), np.arange(len(self.sizes))
+        jobs = self.jobs(q if own is None else None, everything)
+        return self.executor.run(task, self.context, self.shared_q(q), jobs, own=own)
 
     def visit(
         self,
@@ -224,40 +280,72 @@ class Workspace:
         solution: Solution | None = None,
     ) -> Visited:
         """Visit parts; return the totals of what they were asked for, and keep their new q."""
-        jobs = self.jobs(q, parts)
-        shared = self.shared_q(q)
+        whole = len(np.unique(parts)) == len(self.sizes)
+        own = self.place.of(q)
+        if own is not None and not (whole and (own.depth < MOST_LEFT or not visit.changes_own)):
+            self.collect(q)
+            own = None
+        jobs = self.jobs(q if own is None else None, parts)
         found = self.executor.visit(
-            self.context, shared, jobs, visit, before, count, solution=solution
+            self.context, self.shared_q(q), jobs, visit, before, count, solution=solution, own=own
         )
-        self.keep(q, found.own)
+        if found.left is not None:
+            self.place.set(q, found.left)
+            q.version += 1
+            if not (whole and self.leaves):
+                self.collect(q)
+        elif visit.changes_own:
+            self.keep(q, found.own)
         return found
+
+    def collect(self, q: Beliefs) -> None:
+        """Bring the q of own variables here, if it is elsewhere."""
+        own = self.place.of(q)
+        if own is not None:
+            for found in own.fetch():
+                self.keep(q, found)
+            self.place.set(q, None)  # what was lost later could not be computed from the new q
 
     def keep(self, q: Beliefs, own: Mapping[Unit, Own]) -> None:
         """Write the q of own variables to the q of all parts."""
         for name in self.stored:
-            where = self.slices(name)
+            at = self.places(name)
             for unit, arrays in own.items():
                 if not np.shares_memory(q.natural[name], arrays[name]):
-                    some = slice(where[unit[0]].start, where[unit[-1]].stop)
-                    q.natural[name][some] = arrays[name]
+                    q.natural[name][at(unit)] = arrays[name]
         q.version += 1
 
     def bound(self, q: Beliefs) -> dict[str, float]:
         """Return the terms of own and observed variables in the bound, added in part order."""
         terms: dict[str, float] = {}
-        for found in self.run(tasks.bound_parts, q, self.all_jobs(q)):
+        for found in self.run_all(tasks.bound_parts, q):
             for part in found.values():
                 for name, term in part.items():
                     terms[name] = terms.get(name, 0.0) + term
         return terms
 
+    def held_out_totals(self, q: Beliefs) -> Iterator[float]:
+        """Yield what held-out rows would add to the bound, in part order."""
+        for found in self.run_all(tasks.score_parts, q):
+            yield from found.values()
+
     def finish(self, q: Beliefs) -> None:
         """Set own elements without observed descendants to the prior given their parents' q."""
+        self.collect(q)
         if self.stored and self.follow:
-            for found in self.run(tasks.finish_parts, q, self.all_jobs(q)):
+            for found in self.run_all(tasks.finish_parts, q):
                 self.keep(q, found)
 
     def implicit(self, q: Beliefs, name: str) -> Array:
         """Return the natural parameters of an own variable that is not stored, of all parts."""
-        found = self.run(tasks.implicit_of_parts, q, self.all_jobs(q), name)
-        return np.concatenate([array for group in found for array in group.values()])
+        self.collect(q)
+        jobs = self.jobs(q, np.arange(len(self.sizes)))
+        every = {
+            unit: array
+            for found in self.run(tasks.implicit_of_parts, q, jobs, name)
+            for unit, array in found.items()
+        }
+        natural, at = np.concatenate(list(every.values())), self.places(name)
+        if name in self.axes:
+            natural[np.concatenate([np.asarray(at(unit)) for unit in every])] = natural.copy()
+        return natural

@@ -79,8 +79,9 @@ def test_groups_change_the_result_by_rounding_alone(groups: int) -> None:
 def test_own_variables_that_are_not_kept_are_optimised_anew() -> None:
     case = factorization()
     options = {"init": {"v": case.init["v"]}, "tol": 0, "max_sweeps": 8}
-    kept = svmp.fit(case.divided(), svmp.Growing(1.0), **options)
-    anew = svmp.fit(case.divided(keep="none"), svmp.Growing(1.0), **options)
+    method = svmp.Growing(1.0, relax=False)  # what is not kept cannot be relaxed
+    kept = svmp.fit(case.divided(), method, **options)
+    anew = svmp.fit(case.divided(keep="none"), method, **options)
     np.testing.assert_allclose(anew["v"].mean, kept["v"].mean, rtol=1e-9)  # one solution each
     assert anew.bound >= kept.bound  # users are those of the last items
 
@@ -256,3 +257,52 @@ def test_memoized_checkpoint_resumes_to_the_same_bits(tmp_path: Path) -> None:
 def test_over_is_refused_where_rows_lie_in_parts() -> None:
     with pytest.raises(svmp.ModelError, match="leave out over='school'"):
         svmp.fit(schools().divided(), svmp.Memoized(over="school"))
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+@pytest.mark.parametrize("part", [0, 1], ids=["largest part", "another part"])
+def test_choices_are_stored_in_all_parts_if_rows_of_one_are_missing(part: int, groups: int) -> None:
+    """Compiled loops store no choice where all rows are observed."""
+    case = mixture()
+    y = [p["y"].copy() for p in case.parts]
+    y[part][:10] = np.nan
+
+    def declare(rows: Any) -> svmp.Model:
+        observed = {"y": np.ma.masked_invalid(rows["y"])}
+        return case.declare(observed if np.isnan(rows["y"]).any() else rows)
+
+    parts = [{"y": array} for array in y]
+    here = fitted(svmp.Parts(declare, parts, groups=groups), case)
+    there = fitted(declare(joined(parts)), case)
+    np.testing.assert_allclose(here.trace["bound"], there.trace["bound"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernels", [False, True])
+def test_own_variables_divided_along_their_second_dim_keep_their_dims(kernels: bool) -> None:
+    rng = np.random.default_rng(11)
+    group = np.repeat(np.arange(9), 12)
+    kind = np.tile([0, 1], 54)
+    table = {"group": group, "kind": kind, "y": rng.normal(group - 3.0 * kind, 1)}
+
+    def declare(part: Any) -> svmp.Model:
+        ids, key = np.unique(part["group"], return_inverse=True)
+        with svmp.Model(coords={"kind": ["low", "high"], "group": ids}) as model:
+            centre = svmp.Normal("centre", mu=0, tau=0.1, dims="kind")
+            level = svmp.Normal("level", mu=centre, tau=1, dims=("kind", "group"))
+            svmp.Normal("y", mu=level[part["kind"], key], tau=1, dims="row", observed=part["y"])
+        return model
+
+    def some(groups: list[int]) -> dict[str, np.ndarray]:
+        chosen = np.isin(group, groups)
+        return {name: values[chosen] for name, values in table.items()}
+
+    parts = [some([0, 1]), some([2, 3, 4, 5]), some([6, 7, 8])]
+    order, options = svmp.FullVB(order=("level", "centre")), {"tol": 0, "max_sweeps": 60}
+    found = svmp.fit(svmp.Parts(declare, parts), order, kernels=kernels, **options)
+    whole = svmp.fit(declare(table), order, kernels=kernels, **options)
+    assert found["level"].dims == ("kind", "group")
+    np.testing.assert_allclose(found.mean("level"), whole.mean("level"), rtol=1e-9)
+    start = svmp.fit(
+        svmp.Parts(declare, parts), order, init={"level": whole.mean("level")}, max_sweeps=1
+    )
+    assert start.mean("level").shape == (2, 9)

@@ -111,6 +111,16 @@ async def no_tasks_left(dask_scheduler: Any) -> None:
         await asyncio.sleep(0.05)
 
 
+async def no_workers_left(dask_scheduler: Any) -> None:
+    """Wait until all workers have gone."""
+    import asyncio
+
+    for _ in range(600):
+        if not dask_scheduler.workers:
+            return
+        await asyncio.sleep(0.05)
+
+
 def test_tasks_are_named(client: Any) -> None:
     names: set[str] = set()
 
@@ -130,6 +140,41 @@ def test_bytes_and_groups_are_counted(client: Any) -> None:
     assert workers.transfer.bytes_sent > 0
     assert workers.transfer.bytes_received > 0
     assert workers.note.startswith("groups 4/4   moved")
+
+
+@pytest.mark.parametrize("name", ["factorization with biases", "topics"])
+def test_own_q_is_sent_again_only_now_and_then(name: str, client: Any) -> None:
+    case, options = CASES[name](), {"init": CASES[name]().init, "max_sweeps": 11, "tol": 0}
+    sent: list[int] = []
+    workers = Workers.of(client)
+
+    def note(row: dict[str, float]) -> None:
+        sent.append(workers.transfer.bytes_sent)
+
+    parts = case.divided(groups=len(case.parts))
+    here = svmp.fit(parts, svmp.FullVB(), **options)
+    there = svmp.fit(parts, svmp.FullVB(), client=workers, watch=note, bound_every=1, **options)
+    assert same_bits(here, there)
+    own = sum(here[n].natural.nbytes for n in case.own if n != "z")
+    each = np.diff(sent)
+    assert (each >= each.min() + own).sum() == 2  # two of eleven visits, after four each
+
+
+def test_all_parts_in_one_group_give_the_same_bits_on_a_worker(client: Any) -> None:
+    case = CASES["factorization"]()
+    for method in (svmp.FullVB(), svmp.Growing(1.0)):
+        here = svmp.fit(case.divided(groups=1), method, max_sweeps=SWEEPS)
+        assert same_bits(
+            here, svmp.fit(case.divided(groups=1), method, max_sweeps=SWEEPS, client=client)
+        )
+
+
+def test_checkpoints_on_workers_resume_to_the_same_bits(client: Any, tmp_path: Path) -> None:
+    case, path = CASES["factorization"](), tmp_path / "run.svmp"
+    parts = case.divided(groups=len(case.parts))
+    svmp.fit(parts, svmp.FullVB(), max_sweeps=3, tol=0, client=client, checkpoint=path, every=1)
+    resumed = svmp.fit(parts, resume=path, max_sweeps=7, client=client)
+    assert same_bits(svmp.fit(parts, svmp.FullVB(), max_sweeps=7, tol=0), resumed)
 
 
 def test_errors_of_a_part_come_through_with_its_name(client: Any) -> None:
@@ -314,8 +359,25 @@ def test_a_worker_that_hangs_is_left_out(faulty: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_cluster_without_workers_fails_in_the_end() -> None:
+def test_a_cluster_without_workers_fails_once_with_the_checkpoint_to_resume(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "run.svmp"
+    case = CASES["factorization"]()
+    options: dict[str, Any] = {"max_sweeps": 6, "tol": 0, "bound_every": 1}
     with cluster(1) as client:
-        client.cluster.scale(0)
-        with pytest.raises(svmp.SvmpError, match="a round failed 2 times on the Dask workers"):
-            fit(CASES["factorization"](), client=Workers(client, deadline=1, retries=1))
+
+        def leave(row: dict[str, float]) -> None:
+            if row["iteration"] == 2:
+                client.cluster.scale(0)
+                client.run_on_scheduler(no_workers_left)
+
+        workers = Workers(client, without_workers=1)
+        with pytest.raises(svmp.SvmpError, match=r"no workers for 1 seconds.*run\.svmp"):
+            svmp.fit(
+                case.divided(groups=4), svmp.FullVB(), client=workers, watch=leave,
+                checkpoint=path, every=1, **options,
+            )  # fmt: skip
+        assert workers.transfer.retries <= 1
+    expected = svmp.fit(case.divided(groups=4), svmp.FullVB(), **options)
+    assert same_bits(expected, svmp.fit(case.divided(groups=4), resume=path, **options))

@@ -1,0 +1,278 @@
+"""A Dask cluster: tasks are submitted, waited for with a deadline, and run again if they are lost.
+
+Nothing is scattered: whatever a task needs is the result of another one, which the scheduler can
+compute again. Results are returned in the order in which they were asked for, so lost workers, new
+workers and tasks that are run again change no bit.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import dask
+from distributed import Client, Future, KilledWorker, wait
+
+from svmp.errors import ClusterError, SvmpError
+from svmp.parts import remote, versions
+from svmp.parts.affinity import Group, Homes
+from svmp.parts.remote import Sent
+from svmp.parts.transfer import Transfer, size_of
+from svmp.parts.waiting import LOOK, LOST, LostRound, losses, within
+
+Item = TypeVar("Item")
+DEADLINE = 600.0
+"""Seconds without any task finished after which a round is run again, by default."""
+MOST_RETRIES = 5
+"""How often a round is run again."""
+WITHOUT_WORKERS = 60.0
+"""Seconds without any worker after which a fit fails, by default."""
+PATIENCE = 10.0
+"""Seconds to wait for workers to forget the parts of a fit that has ended, or for a probe."""
+LARGE = {"distributed.admin.large-graph-warning-threshold": "1TB"}
+"""q and own variables are sent inside tasks on purpose, as scattered values could be lost."""
+
+
+class Submitted(NamedTuple):
+    """What was submitted for one result of a round.
+
+    Attributes
+    ----------
+    result
+        The task whose result is fetched.
+    tasks
+        The tasks that compute it, one for each group of parts; none if that is `result` itself.
+    kept
+        Whether `result` is not released with the round.
+    """
+
+    result: Future[Any]
+    tasks: tuple[Future[Any], ...] = ()
+    kept: bool = False
+
+    @property
+    def groups(self) -> tuple[Future[Any], ...]:
+        """The tasks that take the time."""
+        return self.tasks or (self.result,)
+
+    @property
+    def released(self) -> list[Future[Any]]:
+        """What is not needed after the round."""
+        return [*self.tasks, *([] if self.kept else [self.result])]
+
+
+Submit = Callable[[Item], Submitted]
+"""Submits the tasks of one result."""
+
+
+@dataclass(eq=False)
+class Cluster:
+    """The workers of a Dask client.
+
+    Attributes
+    ----------
+    client
+        A `distributed.Client`.
+    deadline
+        Seconds without any task finished after which a round is run again, on other workers than
+        those that it waited for.
+    retries
+        How often a round is run again before the fit fails.
+    without_workers
+        Seconds without any worker after which the fit fails.
+    """
+
+    client: Client
+    deadline: float = DEADLINE
+    retries: int = MOST_RETRIES
+    without_workers: float = WITHOUT_WORKERS
+    transfer: Transfer = field(default_factory=Transfer)
+    _homes: Homes = field(default_factory=Homes)
+    _groups: dict[int, Group] = field(default_factory=dict)
+    _checked: set[str] = field(default_factory=set)
+    _direct: bool | None = None
+
+    def _retried(
+        self,
+        items: Sequence[Item],
+        prepare: Callable[[list[Future[Any]]], Submit[Item]],
+        forget: Callable[[], None],
+    ) -> Iterator[Any]:
+        """Yield the results of all items in order; run those again that were lost.
+
+        Parameters
+        ----------
+        items
+            What there are results for.
+        prepare
+            Begins a round: returns a function that submits the tasks of an item. It adds what it
+            submits for all of them to the list that it is given.
+        forget
+            Forgets what was submitted for more than one round, before a round is run again.
+        """
+        done, tries = 0, 0
+        while done < len(items):
+            try:
+                for result in self._once(items[done:], prepare):
+                    done, tries = done + 1, 0
+                    yield result
+            except LostRound as lost:
+                tries += 1
+                if tries > self.retries:
+                    raise ClusterError(
+                        f"a round failed {tries} times on the Dask workers, the last time because "
+                        f"{lost}"
+                    ) from lost.__cause__
+                self.transfer.retries += 1
+                forget()
+
+    def _once(
+        self, items: Sequence[Item], prepare: Callable[[list[Future[Any]]], Submit[Item]]
+    ) -> Iterator[Any]:
+        """Submit the tasks of a round, and yield their results in order."""
+        held: list[Future[Any]] = []
+        every: list[Submitted] = []
+        try:
+            with losses():
+                self._check_workers()
+                if self._direct is None:
+                    self._check_direct()
+                submit = prepare(held)
+                for item in items:
+                    every.append(submit(item))
+                self.transfer.begin(sum(len(each.groups) for each in every))
+            for number, each in enumerate(every):
+                with losses():
+                    self._wait_for(each.result, every[number:])
+                    result, error = self._outcome(each.result)
+                if error is not None:
+                    raise error
+                self.transfer.bytes_received += size_of(result)
+                for future in each.released:
+                    future.release()
+                yield result
+        finally:
+            self.drop([*held, *(future for each in every for future in each.released)])
+
+    def _submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Submit a task that may run anywhere, under a key of its own."""
+        return self._submit_to(None, name, function, *arguments)
+
+    def _submit_to(
+        self, group: Group | None, name: str, function: Callable[..., Any], *arguments: Any
+    ) -> Future[Any]:
+        """Submit a task, to run where the parts of a group are if that is possible."""
+        home = None if group is None else self._homes.of.get(group)
+        able = self._homes.able(self._checked)
+        options: dict[str, Any] = {}
+        if self._homes.suspects:  # a worker that hangs would take tasks, and not run them
+            options = {"workers": able if home is None else [home]}
+        elif home is not None:
+            options = {"workers": [home], "allow_other_workers": True}
+        with dask.config.set(LARGE):
+            key = f"svmp-{name}-{uuid.uuid4().hex}"
+            return self.client.submit(function, *arguments, key=key, pure=False, **options)
+
+    def _wait_for(self, future: Future[Any], pending: list[Submitted]) -> None:
+        """Wait for a task; raise if no task at all finishes before the deadline."""
+        groups = [each for submitted in pending for each in submitted.groups]
+        while not future.done():
+            waiting = [each for each in groups if not each.done()]
+            self.transfer.waiting = len(waiting)
+            self._wait_for_any([future, *(each for each in waiting if each is not future)])
+        self.transfer.waiting = sum(not each.done() for each in groups)
+
+    def _wait_for_any(self, waiting: list[Future[Any]]) -> None:
+        """Wait until one of some tasks has finished."""
+        end = time.monotonic() + self.deadline
+        while (left := end - time.monotonic()) > 0:
+            try:
+                wait(waiting, timeout=min(left, LOOK), return_when="FIRST_COMPLETED")
+                return
+            except TimeoutError:
+                self._look()
+        self._suspect(waiting)
+        raise TimeoutError(f"no task finished within {self.deadline:g} seconds")
+
+    def _look(self) -> None:
+        """Raise if all workers of the beginning of a round are gone.
+
+        Tasks that lost the last worker go on waiting for its address, even if others join later.
+        """
+        if not self._checked & self._workers():
+            raise LostRound("all workers were lost")
+
+    def _workers(self) -> set[str]:
+        """Return the addresses of all workers that are there."""
+        return set(within(self.deadline, self.client.scheduler_info)["workers"])
+
+    def _outcome(self, future: Future[Any]) -> tuple[Any, BaseException | None]:
+        """Return the result of a finished task, or the exception that it raised."""
+        if future.status == "error":
+            error = future.exception(timeout=self.deadline)
+            if isinstance(error, KilledWorker):
+                raise error
+            return None, error
+        gather = partial(self.client.gather, future, direct=self._direct)
+        return within(self.deadline, gather, self._look), None
+
+    def _check_direct(self) -> None:
+        """Find out whether results can come from workers directly, and not by the scheduler."""
+        probe = self._submit("probe", remote.hold, Sent(0))
+        try:
+            self._wait_for_any([probe])
+            within(PATIENCE, partial(self.client.gather, probe, direct=True))
+            self._direct = True
+        except LOST:
+            self._direct = False
+        finally:
+            self.drop([probe])
+
+    def _suspect(self, waiting: list[Future[Any]]) -> None:
+        """Note the workers on which tasks hang."""
+        keys = {future.key for future in waiting}
+        running = within(self.deadline, self.client.processing)
+        self._homes.suspects |= {name for name, some in running.items() if keys & set(some)}
+
+    def _check_workers(self) -> None:
+        """Check the versions of workers that are new, and give each group its worker."""
+        workers = self._workers()
+        if not workers:
+            with suppress(TimeoutError):
+                self.client.wait_for_workers(1, timeout=self.without_workers)
+            workers = self._workers()
+        if not workers:
+            raise ClusterError(
+                f"the Dask cluster has had no workers for {self.without_workers:g} seconds"
+            )
+        if new := sorted(workers - self._checked):
+            self._check_versions(new)
+        self._checked = workers
+        self._homes.assign(dict.fromkeys(self._groups.values()), workers)
+
+    def _check_versions(self, workers: list[str]) -> None:
+        """Raise if a worker has other versions than this process."""
+        ours = versions.versions()
+        found = within(
+            self.deadline,
+            partial(self.client.run, remote.versions_here, workers=workers, on_error="return"),
+        )
+        for worker, theirs in found.items():
+            if isinstance(theirs, ImportError | AttributeError):
+                raise SvmpError(f"the worker {worker} cannot import svmp {ours['svmp']}: {theirs}")
+            if isinstance(theirs, dict) and (apart := versions.differences(theirs, ours)):
+                raise SvmpError(remote.refusal(worker, apart))
+
+    def drop(self, futures: list[Future[Any]]) -> None:
+        """Release tasks, and cancel those that are not finished."""
+        unfinished = [future for future in futures if future.status == "pending"]
+        if unfinished:
+            with suppress(*LOST):
+                within(self.deadline, partial(self.client.cancel, unfinished, force=True))
+        for future in futures:
+            future.release()
