@@ -20,6 +20,7 @@ from polars import selectors
 
 from svmp.errors import RatingsError
 from svmp.ratings.convert import WHOLE, SourceColumns
+from svmp.ratings.csv_options import SHORT_FIRST_LINE
 from svmp.ratings.lines import TextFile, refusing
 
 MOVIE = re.compile(r"\s*\d+:\s*")
@@ -166,7 +167,7 @@ def _read(path: Path, source: Path | bytes, kinds: Mapping[str, Any]) -> pl.Data
             has_header=False,
             schema=dict(kinds),
             quote_char=None,
-            missing_columns="insert",  # the first line has one field
+            **SHORT_FIRST_LINE,  # it has one field
         )
 
 

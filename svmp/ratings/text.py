@@ -18,6 +18,7 @@ from polars import selectors
 from svmp.errors import RatingsError
 from svmp.ratings.columns import ColumnSelection, is_usual
 from svmp.ratings.convert import SourceColumns, is_number, kind_of, times_of
+from svmp.ratings.csv_options import SHORT_FIRST_LINE
 from svmp.ratings.lines import TextFile, records, refusing
 
 SEPARATORS = ("::", "\t", ";", "|", ",", " ")
@@ -162,7 +163,8 @@ def _frame(
             quote_char='"' if stride == 1 else None,
             schema=schema,
             columns=sorted(set(chosen.values()), key=names.index),
-            missing_columns="insert",  # if the first line is cut short
+            raise_if_empty=False,
+            **SHORT_FIRST_LINE,
         )
     return frame.select(pl.col(name).alias(role) for role, name in chosen.items())
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.kernels.machine.sorting import by_key
+from svmp.kernels.machine.sorting import by_key, take
 from svmp.ratings import Ratings
 from svmp.recommend.side import Keys
 
@@ -33,10 +34,12 @@ class History:
     def of(cls, ratings: Ratings) -> History:
         """Sort a table by user; the sort is stable."""
         begin, order = by_key(ratings.user, ratings.users)
-        if order is None:
-            order = np.arange(len(ratings))  # still copy: the arrays belong to the caller
-        time = None if ratings.time is None else ratings.time[order]
-        return cls(begin, ratings.item[order], ratings.rating[order], time)
+
+        def kept(column: NDArray[Any]) -> NDArray[Any]:  # a copy: it belongs to the caller
+            return column.copy() if order is None else take(column, order)
+
+        time = None if ratings.time is None else kept(ratings.time)
+        return cls(begin, kept(ratings.item), kept(ratings.rating), time)
 
     @classmethod
     def empty(cls, users: int) -> History:

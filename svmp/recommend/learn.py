@@ -1,5 +1,8 @@
 """Fit the network of ratings, with early stopping on held-out ratings (stages.py).
 
+Rows are sorted once for all stages: from one to the next only the values change, and networks with
+the same rows share the order.
+
 To limit the influence of outliers, from the second stage on residuals are clipped at CUT standard
 deviations, which is Huber's loss instead of a square.
 """
@@ -7,13 +10,14 @@ deviations, which is Huber's loss instead of a square.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from svmp import families
 from svmp.inference.fit import fit
 from svmp.inference.methods import FullVB
 from svmp.inference.online import Online
@@ -21,13 +25,18 @@ from svmp.inference.posterior import Posterior
 from svmp.inference.result import Fit
 from svmp.inference.steps import Constant
 from svmp.inference.stopping import Interrupt, catch_interrupt
+from svmp.inference.updaters.setup import replace_observed, share_sorted_rows
+from svmp.kernels.machine.threads import use_threads
 from svmp.models.factorization import Covariance
 from svmp.network.network import Network
 from svmp.ratings import Ratings
-from svmp.recommend.network import FIRM, Noise, guesses, network, sides
-from svmp.recommend.side import Side, expected, score
+from svmp.recommend.mean_sweeps import SortedPairs, relaxation, sweep_means
+from svmp.recommend.network import FIRM, Form, Noise, guesses, network, sides
+from svmp.recommend.residuals import clipped
+from svmp.recommend.side import Side, score
+from svmp.recommend.spectral import leading_directions
 from svmp.recommend.spread import Spread
-from svmp.recommend.stages import Search, Stage, search_best
+from svmp.recommend.stages import Search, Stage, StageRecord, search_best
 
 BIASES = 40
 """Minimum number of sweeps without factors, which are cheap."""
@@ -37,6 +46,12 @@ LAST = 4
 """Sweeps over all ratings, after those without the held-out ratings; at most half of all."""
 RARELY = 10**9
 """Iterations between exact bounds: only the last is needed."""
+MEANS = 4
+"""Sweeps over means after each sweep, if factors have covariances."""
+SLOW = 1e-3
+"""Relative decrease of the held-out error below which a run with covariances stops."""
+SHRUNK = 5.0
+"""Ratings at the mean that are added to those of each user and item where biases start."""
 NEAR, SURE = 0.5, 0.1
 """Standard deviation of the starting means, and starting variance, relative to the prior's."""
 
@@ -56,6 +71,8 @@ class Learned(NamedTuple):
         Distribution of the errors of the held-out ratings.
     fit, sweeps
         The final fit, and the total number of sweeps.
+    stages
+        The stages before that fit.
     """
 
     users: Side
@@ -66,13 +83,14 @@ class Learned(NamedTuple):
     spread: Spread
     fit: Fit
     sweeps: float
+    stages: tuple[StageRecord, ...]
 
 
 class LearnSettings(NamedTuple):
     """Parameters of `RatingModel` that `learn` needs, by the same names."""
 
     factors: int
-    covariance: Covariance
+    covariance: Form
     noise: Noise
     max_sweeps: float
     tol: float
@@ -89,31 +107,62 @@ def learn(
     The ratings at `held` are held out to decide when to stop, and to learn how far ratings are from
     their predictions; a few sweeps over all ratings come last.
     """
-    factors, covariance, noise, max_sweeps, tol, seed, threads, progress = settings
+    factors, _, noise, max_sweeps, tol, seed, threads, progress = settings
     scale = float(ratings.rating.std(dtype=np.float64)) or 1.0
     unit = (ratings.rating - offset) / scale
     table = Ratings(ratings.user, ratings.item, unit, ratings.user_ids, ratings.item_ids)
     differ = bool(np.ptp(unit))
-    init: Any = start(table.users, table.items, differ, factors, covariance, seed)
+    forms = forms_of(settings, table)
+    inits: list[Any] = [
+        start(table.users, table.items, differ, factors, form, seed) for form in forms
+    ]
+    form, init = forms[0], inits[0]
     most = math.ceil(max_sweeps)
     last, weight, sweeps, best, rows = most, FIRM, 0, None, table
-
-    def declare(rows: Ratings, factors: int, weight: float) -> Network:
-        return Network(network(rows, factors, covariance, noise, weight))
+    records: list[StageRecord] = []
+    if most == 1 and held.any():
+        factors, init = 0, bias_start(table)  # a single sweep hardly moves factors
 
     if held.any() and most > 1:
         last = min(LAST, most // 2)
         parts = table.take(np.flatnonzero(~held)), table.take(np.flatnonzero(held))
-        search = TableSearch(declare, *parts, settings)
+        searches = [SEARCHES[form](form, *parts, settings) for form in forms]
+        other = (searches[1], inits[1]) if len(forms) > 1 else None
         with catch_interrupt() as interrupt:
-            best, sweeps = search_best(search, factors, init, most - last, interrupt)
+            try:
+                best, sweeps = search_best(
+                    searches[0], factors, init, most - last, interrupt, other
+                )
+            finally:
+                for search in searches:
+                    search.close()
         init, weight, factors = best.posteriors, best.weight, best.factors
-        rows = cut(table, init)
+        form = form_of(init) if factors else form
+        records = [record for search in searches for record in search.records]
+        with use_threads(threads, progress is not False):
+            rows = clipped(table, init, CUT)
     options: Any = {"bound_every": RARELY, "tol": tol, "seed": seed, "threads": threads}
-    model = declare(rows, factors, weight)
+    model = Network(network(rows, factors, form, noise, weight))
     found = fit(model, FullVB(), init=init, max_sweeps=last, progress=progress, **options)
     spread = Spread.normal() if best is None else spread_of(best, found.posteriors, parts[1])
-    return learned(found, scale, covariance == "full", spread, sweeps + found.iterations)
+    return learned(found, scale, form == "full", spread, sweeps + found.iterations, records)
+
+
+def forms_of(settings: LearnSettings, ratings: Ratings) -> list[Covariance]:
+    """Return the forms of q to try.
+
+    Covariances are only tried if solving for them takes no longer than reading the ratings: if
+    users and items have at least K ratings in the mean.
+    """
+    if settings.covariance != "auto":
+        return [settings.covariance]
+    dense = (ratings.users + ratings.items) * settings.factors <= len(ratings)
+    return ["diagonal", "full"] if dense and settings.factors > 1 else ["diagonal"]
+
+
+def form_of(q: Mapping[str, Posterior]) -> Covariance:
+    """Return the form of q of the factors."""
+    return "full" if isinstance(q["u"].family, families.MvNormal) else "diagonal"
 
 
 @dataclass
@@ -122,54 +171,100 @@ class TableSearch(Search[Online]):
 
     Attributes
     ----------
-    declare
-        Declares the network of rows, given the number of factors and the weight of their prior.
+    form
+        The form of q of the factors.
     rows, rest
         Training rows and held-out rows.
     settings
         How to fit.
     """
 
-    declare: Callable[[Ratings, int, float], Network]
+    form: Covariance
     rows: Ratings
     rest: Ratings
     settings: LearnSettings
     biases: ClassVar[int] = BIASES
+    _networks: dict[tuple[int, float], Network] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
+        super().__init__()
         self.tol, self.progress = self.settings.tol, self.settings.progress
 
     def begin(self, factors: int, init: Mapping[str, Any]) -> Online:
-        tell = self.progress is not False
-        return Online(Constant(1.0), self.settings.seed, init, self.settings.threads, tell=tell)
+        tell, seed, threads = self.progress is not False, self.settings.seed, self.settings.threads
+        if not factors:
+            init = bias_start(self.rows)
+        else:
+            with use_threads(threads, tell):
+                init = {**init, **spectral_start(self.rows, init, factors, seed)}
+        return Online(Constant(1.0), seed, init, threads, tell=tell)
 
     def sweep(
         self, run: Online, factors: int, weight: float, sweeps: int, interrupt: Interrupt
     ) -> Stage:
-        rows = self.rows if run.state is None else cut(self.rows, run.posteriors)
-        model = self.declare(rows, factors, weight)
+        with use_threads(self.settings.threads, self.progress is not False):
+            model, rows = self._network(run, factors, weight)
         for _ in range(sweeps):
             run.advance(model)
             if interrupt.pressed:
                 break
-        model.derived.clear()  # sorted rows are not left to the garbage collector
+            if factors:
+                self.sweep_means(run, model, rows, weight)
         return Stage(run.posteriors, factors, weight, *errors_of(run.posteriors, self.rest))
+
+    def _network(self, run: Online, factors: int, weight: float) -> tuple[Network, Ratings]:
+        """Return the network of the training rows, and these, clipped at the q of a run."""
+        rows = self.rows if run.state is None else clipped(self.rows, run.posteriors, CUT)
+        known = self._networks.get((factors, weight))
+        if known is not None:
+            replace_observed(known, "r", rows.rating)
+            return known, rows
+        found = Network(network(rows, factors, self.form, self.settings.noise, weight))
+        for other in self._networks.values():
+            share_sorted_rows(found, other)
+            break
+        self._networks[factors, weight] = found
+        return found, rows
+
+    def sweep_means(self, run: Online, model: Network, rows: Ratings, weight: float) -> None:
+        """Sweep over means, where that is cheaper than a sweep."""
+
+    def close(self) -> None:
+        """Release the sorted rows, rather than leave them to the garbage collector."""
+        for one in self._networks.values():
+            one.release()
+        self._networks.clear()
 
     def kept(self, stage: Stage) -> Stage:
         q = {n: replace(p, natural=p.natural.copy()) for n, p in stage.posteriors.items()}
         return stage._replace(posteriors=q)
 
 
-def cut(rows: Ratings, q: Mapping[str, Posterior]) -> Ratings:
-    """Return ratings with residuals clipped at CUT standard deviations of the noise.
+@dataclass
+class VectorSearch(TableSearch):
+    """Early stopping if factors have covariances.
 
-    The mean of q then minimises Huber's loss instead of the squared error.
+    Sweeps over means follow each sweep but the first. They converge in few sweeps, and do not
+    overfit, so that stages are short and the run ends sooner.
     """
-    users, items = sides(q)
-    residual = rows.rating - expected(users, items, rows.user, rows.item)
-    reach = CUT / np.sqrt(np.broadcast_to(q["noise"].mean, len(users)))[rows.user]
-    far = residual - np.clip(residual, -reach, reach)
-    return replace(rows, rating=rows.rating - far.astype(np.float32))
+
+    first: ClassVar[int] = 2
+    patient: ClassVar[int] = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.tol = max(self.tol, SLOW)
+        self.pairs = SortedPairs.of(self.rows)
+
+    def sweep_means(self, run: Online, model: Network, rows: Ratings, weight: float) -> None:
+        begun = run.iteration - 2
+        if begun >= 0 and run.state is not None:
+            omegas = [relaxation(begun * MEANS + i) for i in range(MEANS)]
+            threads = self.settings.threads
+            sweep_means(model, run.state, self.pairs, rows.rating, weight, omegas, threads)
+
+
+SEARCHES: dict[Covariance, type[TableSearch]] = {"diagonal": TableSearch, "full": VectorSearch}
 
 
 def start(
@@ -191,6 +286,34 @@ def start(
     } | {name: {"alpha": guess, "beta": 1.0} for name in ("of_u", "of_v")}
 
 
+def bias_start(rows: Ratings) -> dict[str, Any]:
+    """Return a start of the items' biases: means of what users' means leave, shrunk towards 0.
+
+    Otherwise the first sweep would give the users what belongs to their items.
+    """
+    items = np.bincount(rows.item, minlength=rows.items) + SHRUNK
+    users = np.bincount(rows.user, minlength=rows.users) + SHRUNK
+    b = np.bincount(rows.item, rows.rating, rows.items) / items
+    a = np.bincount(rows.user, rows.rating - b[rows.item], rows.users) / users
+    b = np.bincount(rows.item, rows.rating - a[rows.user], rows.items) / items
+    return {"b": {"mu": b, "tau": items}}
+
+
+def spectral_start(
+    rows: Ratings, init: Mapping[str, Any], factors: int, seed: int
+) -> dict[str, Any]:
+    """Return the start of factors, the first of them along the leading singular vectors."""
+    found = {}
+    q = {name: init[name] for name in ("a", "b")}
+    directions = leading_directions(rows, q, factors, seed)
+    for name, lines in zip("uv", directions, strict=True):
+        mean, count = np.array(init[name]["mu"]), lines.shape[1]
+        width = NEAR / np.sqrt(guesses(factors)[:count])
+        mean[:, :count] = width * lines
+        found[name] = {**init[name], "mu": mean}
+    return found
+
+
 def errors_of(q: Mapping[str, Posterior], held: Ratings) -> tuple[Any, Any]:
     """Return the errors of the predictions, and their standard deviations under q."""
     users, items = sides(q)
@@ -205,7 +328,14 @@ def spread_of(best: Stage, q: Mapping[str, Posterior], held: Ratings) -> Spread:
     return Spread.of(best.errors, best.std).wider(float(best.std.mean() / std.mean()))
 
 
-def learned(fit: Fit, scale: float, full: bool, spread: Spread, sweeps: float) -> Learned:
+def learned(
+    fit: Fit,
+    scale: float,
+    full: bool,
+    spread: Spread,
+    sweeps: float,
+    records: Sequence[StageRecord] = (),
+) -> Learned:
     """Return q of a fit in the units of the ratings."""
     users, items = (side.scaled(scale) for side in sides(fit.posteriors))
     any_user, any_item = (
@@ -213,7 +343,8 @@ def learned(fit: Fit, scale: float, full: bool, spread: Spread, sweeps: float) -
         for bias, factors in (("a", "u"), ("b", "v"))
     )
     noise = scale**2 / fit.mean("noise")
-    return Learned(users, items, any_user, any_item, noise, spread, fit, sweeps)
+    stages = tuple(record._replace(rmse=scale * record.rmse) for record in records)
+    return Learned(users, items, any_user, any_item, noise, spread, fit, sweeps, stages)
 
 
 def _anyone(fit: Fit, bias: str, factors: str, full: bool) -> Side:

@@ -43,7 +43,7 @@ from svmp.recommend.learn import (
 from svmp.recommend.network import FIRM, Noise, network
 from svmp.recommend.part_ratings import PartsSummary, RatingParts, Report, held_table
 from svmp.recommend.spread import Spread
-from svmp.recommend.stages import Search, Stage, search_best
+from svmp.recommend.stages import Search, Stage, StageRecord, search_best
 
 BIASES = 8
 """Minimum number of sweeps without factors: each reads all parts, so they are not cheap."""
@@ -147,6 +147,7 @@ class PartsSearch(Search[PartsRun]):
     _sweeps: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
+        super().__init__()
         self.tol = self.settings.tol
 
     def begin(self, factors: int, init: Mapping[str, Any]) -> PartsRun:
@@ -168,6 +169,7 @@ class PartsSearch(Search[PartsRun]):
                 self.report(f"sweep {self._sweeps:,} of at most {self.settings.max_sweeps:,.0f}")
                 if interrupt.pressed:
                     break
+            program.collect(run.state.q)
         q = run.posteriors
         return Stage(q, factors, weight, *errors_of(*among(q, self.rest)))
 
@@ -217,11 +219,13 @@ def learn_parts(
     report
         Is told what has been done.
     """
-    factors, covariance, noise, max_sweeps, tol, seed, threads, _ = settings
+    factors, form, noise, max_sweeps, tol, seed, threads, _ = settings
+    covariance: Covariance = "full" if form == "full" else "diagonal"
     differ = about.high > about.low
     init: Any = start(about.users, about.items, differ, factors, covariance, seed)
     most = math.ceil(max_sweeps)
     last, weight, sweeps, best = most, FIRM, 0, None
+    records: list[StageRecord] = []
 
     def declare(factors: int, weight: float, held: bool | None = False) -> Parts:
         of_part = DeclarePart(factors, covariance, noise, weight, about.users)
@@ -237,6 +241,7 @@ def learn_parts(
             finally:
                 search.close()
         init, weight, factors = best.posteriors, best.weight, best.factors
+        records = search.records
     options: Any = {"bound_every": RARELY, "tol": tol, "seed": seed, "threads": threads}
     found = fit(
         declare(factors, weight, None),
@@ -250,7 +255,8 @@ def learn_parts(
     spread = Spread.normal()
     if best is not None:
         spread = spread_of(best, *among(found.posteriors, rest))
-    return learned(found, about.std or 1.0, covariance == "full", spread, sweeps + found.iterations)
+    scale, sweeps = about.std or 1.0, sweeps + found.iterations
+    return learned(found, scale, covariance == "full", spread, sweeps, records)
 
 
 def among(q: Mapping[str, Posterior], rows: Ratings) -> tuple[dict[str, Posterior], Ratings]:

@@ -1,7 +1,8 @@
 """Update a model with more events: its posterior is the prior of the new rows.
 
-Only the users and items of the new rows change, and items whose odds as negatives rise. Others are
-read but stay as they are: see negatives.py.
+As in `Fit.update`, no earlier row is read again for what the posterior contains; here every
+iteration has other negatives. Only the users and items of the new rows change, and items whose odds
+as negatives rise. Others are read but stay as they are: see negatives.py.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from svmp.ratings.table import keys_of
 from svmp.recommend.event_state import EventSettings, EventState
 from svmp.recommend.graph import popularity, side_of
 from svmp.recommend.negatives import NegativeSampler
+from svmp.recommend.network import earlier_run, priors_of
 from svmp.recommend.side import EntityTable, Keys, Side
 from svmp.recommend.update import APART, enlarged, joined, replaced
 
@@ -62,14 +64,15 @@ def update_events(state: EventState, settings: EventSettings, ratings: Ratings) 
         _start(who.start, what.start),
         threads=settings.threads,
         tell=False,
+        earlier=earlier_run(who.before, what.before, but="a"),
     )
     with use_threads(settings.threads, False):
         for t in steps:
             taken = np.repeat(np.array([1, 0], np.int8), [len(user), len(drawn[t - 1][0])])
             rows = who.rows[t], what.rows[t]
-            run.advance(_network(who.prior, what.prior, *rows, taken, settings.offset))
+            run.advance(_network(who, what, *rows, taken, settings.offset))
     q = run.posteriors
-    bias = who.prior.bias, who.prior.bias_var
+    bias = who.before.bias, who.before.bias_var
     return EventState(
         who.learned(users, side_of(*bias, q["u"])),
         what.learned(items, side_of(q["b"].mean, q["b"].var, q["v"])),
@@ -97,15 +100,19 @@ class UpdateSide:
     ----------
     nodes
         Their distinct keys; ~key for an element that is read but not updated.
-    prior, start
-        Prior and starting q of each.
+    before, start
+        q of each before the update, which is the prior of those that are learned afresh; and its
+        starting q.
+    prior
+        The prior of a new element.
     rows
         For each iteration, the place in `nodes` of each row.
     """
 
     nodes: Keys
-    prior: Side
+    before: Side
     start: Side
+    prior: Side
     rows: list[Keys]
 
     @classmethod
@@ -130,12 +137,12 @@ class UpdateSide:
         own, *others = (place[some] for some in keys)
         start = known.side.at(np.where(nodes < 0, ~nodes, nodes))
         again = (nodes >= 0) & afresh[nodes]
-        prior = known.at(np.where(again, -1, np.where(nodes < 0, ~nodes, nodes)))
+        before = known.at(np.where(again, -1, np.where(nodes < 0, ~nodes, nodes)))
         new = nodes >= old
         start.mean[new] += (
             APART * np.sqrt(start.cov[new]) * rng.standard_normal(start.mean[new].shape)
         )
-        return cls(nodes, prior, start, [own, *(np.append(own, o) for o in others)])
+        return cls(nodes, before, start, known.prior, [own, *(np.append(own, o) for o in others)])
 
     @property
     def learns(self) -> NDArray[np.bool_]:
@@ -177,14 +184,20 @@ def _start(users: Side, items: Side) -> dict[str, dict[str, Any]]:
 
 
 def _network(
-    users: Side, items: Side, user: Keys, item: Keys, taken: NDArray[np.int8], offset: float
+    who: UpdateSide,
+    what: UpdateSide,
+    user: Keys,
+    item: Keys,
+    taken: NDArray[np.int8],
+    offset: float,
 ) -> Model:
-    """Declare the network of more events, with the q of the earlier ones as its prior."""
+    """Declare the network of more events, with the priors of new users and items."""
+    priors = priors_of(who.prior, what.prior)
     return matrix_factorization(
-        UserItemPairs(user, item, len(users), len(items)),
+        UserItemPairs(user, item, len(who.nodes), len(what.nodes)),
         taken,
-        users.factors,
-        priors={"u": users.factor_prior(), "v": items.factor_prior(), "b": items.bias_prior()},
+        who.prior.factors,
+        priors={name: priors[name] for name in ("u", "v", "b")},
         link="logit",
         offset=offset,
     )

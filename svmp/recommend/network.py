@@ -7,7 +7,7 @@ and the precision of the noise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -15,12 +15,17 @@ from numpy.typing import NDArray
 
 from svmp import families
 from svmp.inference.posterior import Posterior
+from svmp.inference.run_record import RunRecord
+from svmp.inference.trace import Trace
+from svmp.kernels.vectors.means import mean_and_covariance
 from svmp.models import GammaPrior, NormalPrior, UserItemPairs, UserNoise, matrix_factorization
-from svmp.models.factorization import Covariance
+from svmp.models.factorization import DIMS, Covariance
 from svmp.network.model import Model
 from svmp.ratings import Ratings
 from svmp.recommend.side import Side
 
+Form = Literal["auto", "diagonal", "full"]
+"""The form of q of the factors: "auto" is the one that predicts held-out ratings better."""
 Noise = Literal["shared", "user"]
 SHAPE, SHARE = 8.0, 0.5
 """The prior of a user's noise precision has the weight of SHAPE pairs of ratings, plus SHARE times
@@ -86,12 +91,17 @@ def guesses(factors: int) -> NDArray[np.float64]:
     return GUESS * np.sqrt(np.arange(1, factors + 1) + ALIKE)
 
 
+def prior_weight(share: float, size: int) -> float:
+    """Return the weight of the prior of the factors' precisions, in users or items."""
+    return max(share * size, LEAST)
+
+
 def _prior(size: int, factors: int, covariance: Covariance, share: float) -> NormalPrior:
     """Return the prior of factors: their mean is learned, and so is a precision for each factor.
 
     The prior of the precisions is informative: otherwise those of weak factors grow without bound.
     """
-    weight, guess = max(share * size, LEAST), guesses(factors)
+    weight, guess = prior_weight(share, size), guesses(factors)
     mean = NormalPrior(0, np.diag(guess) if covariance == "full" else guess)
     return NormalPrior(mean, GammaPrior(weight, weight / guess))
 
@@ -119,16 +129,23 @@ def priors_of(users: Side, items: Side) -> dict[str, NormalPrior]:
     return priors
 
 
-def posteriors_of(model: Model, users: Side, items: Side) -> dict[str, Posterior]:
-    """Return the posteriors of the users and items of a network."""
+def earlier_run(users: Side, items: Side, but: Collection[str] = ()) -> RunRecord:
+    """Return q of users and items as an earlier run, which is matched by position.
+
+    An element whose q is its prior has learned nothing. Variables of `but` are left out.
+    """
     found = {}
     for name, q in priors_of(users, items).items():
-        variable = model[name]
-        natural = variable.family.natural(mu=np.float64(q.mean), tau=np.float64(q.precision))
-        natural = natural.reshape(variable.size, variable.family.size)
-        shape = variable.plate.shape
-        found[name] = Posterior(name, variable.dims, shape, variable.family, natural)
-    return found
+        if name in but:
+            continue
+        mean, precision = (np.asarray(x, np.float64) for x in (q.mean, q.precision))
+        full = precision.ndim > mean.ndim
+        family = families.MvNormal(mean.shape[1]) if full else families.Normal()
+        natural = family.natural(mu=mean, tau=precision).reshape(-1, family.size)
+        dims = (DIMS[name], "factor") if mean.ndim > 1 else (DIMS[name],)
+        plate = mean.shape[: mean.ndim - family.event_ndim]
+        found[name] = Posterior(name, dims, plate, family, natural)
+    return RunRecord("converged", {}, Trace(), found, 0, 0, 0.0)
 
 
 def sides(q: Mapping[str, Posterior]) -> tuple[Side, Side]:
@@ -139,10 +156,15 @@ def sides(q: Mapping[str, Posterior]) -> tuple[Side, Side]:
 def _side(q: Mapping[str, Posterior], bias: str, factors: str) -> Side:
     of_bias = q[bias]
     if factors in q:
-        full = isinstance(q[factors].family, families.MvNormal)
-        cov = np.linalg.inv(q[factors].tau) if full else q[factors].var
-        arrays = of_bias.mean, of_bias.var, q[factors].mean, cov
+        arrays = of_bias.mean, of_bias.var, *_standard(q[factors])
     else:
         empty = np.zeros((len(of_bias.mean), 0))
         arrays = of_bias.mean, of_bias.var, empty, empty
     return Side(*(np.ascontiguousarray(array, np.float32) for array in arrays))
+
+
+def _standard(q: Posterior) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the means of factors, and their variances or covariances."""
+    if isinstance(q.family, families.MvNormal):
+        return mean_and_covariance(q.natural, q.family.dimension)
+    return q.mean, q.var

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from svmp.errors import FileError, ModelError, called
-from svmp.models.factorization import Covariance
 from svmp.parts.parquet_files import files_of, needs_pyarrow, parquet
 from svmp.parts.parts import BYTES_A_ROW
 from svmp.parts.sources import Source, as_source
 from svmp.ratings.columns import Columns, ColumnSelection
 from svmp.recommend.history import History
+from svmp.recommend.network import Form
 from svmp.recommend.part_ratings import PartsSummary, RatingParts, Report
 
 PROGRAM = 350_000_000
@@ -55,7 +55,7 @@ class MemoryNeeds:
     about: PartsSummary
 
     @classmethod
-    def of(cls, about: PartsSummary, factors: int, covariance: Covariance) -> MemoryNeeds:
+    def of(cls, about: PartsSummary, factors: int, covariance: Form) -> MemoryNeeds:
         """Estimate the memory for these ratings."""
         each = factors**2 + factors if covariance == "full" else 2 * factors
         elements = about.users + about.items

@@ -14,7 +14,6 @@ from svmp.errors import ModelError
 from svmp.inference.result import Fit
 from svmp.inference.seeds import Seed, whole_seed
 from svmp.inference.stopping import Interrupt, catch_interrupt
-from svmp.models.factorization import Covariance
 from svmp.parts.memory import parse_memory
 from svmp.parts.sources import Source
 from svmp.ratings import Ratings, read_ratings
@@ -28,13 +27,14 @@ from svmp.recommend.fold import Array, UserPosterior
 from svmp.recommend.history import History
 from svmp.recommend.learn import Learned, LearnSettings, learn
 from svmp.recommend.learn_parts import learn_parts
-from svmp.recommend.network import Noise
+from svmp.recommend.network import Form, Noise
 from svmp.recommend.out_of_core import MemoryNeeds, history_of, parts_of, reporting
 from svmp.recommend.part_ratings import RatingParts, summarise
 from svmp.recommend.part_reader import PartReader
 from svmp.recommend.schema import LARGE, SMALL, ArraySpec, number
 from svmp.recommend.side import EntityTable, Floats, Keys, Side, score
 from svmp.recommend.spread import GRID, Spread
+from svmp.recommend.stages import StageRecord
 from svmp.recommend.streaming import StreamingModel
 from svmp.recommend.update import RatingState, update_ratings
 
@@ -56,7 +56,9 @@ class RatingModel(StreamingModel):
         predicted better without.
     covariance
         "diagonal": q factorises over all scalars; "full": the factors of a user, and those of an
-        item, have a covariance matrix, which is slower, and better calibrated if ratings are few.
+        item, have a covariance matrix, which is slower; "auto": whichever predicts the held-out
+        ratings better. Where users and items have fewer than `factors` ratings in the mean, nothing
+        is held out, or ratings are in parts, "auto" is "diagonal".
     noise
         "user": each user has a noise precision; "shared": there is one for all.
     range
@@ -83,6 +85,9 @@ class RatingModel(StreamingModel):
     fit_
         The final fit, with `status`, `bound` and `trace`; it is not saved. `sweeps_` is the number
         of sweeps.
+    stages_
+        A record of each stage of the search on held-out ratings: number of factors, sweeps, seconds
+        and RMSE. It is not saved.
     spread_
         Distribution of the errors of held-out ratings.
 
@@ -102,12 +107,13 @@ class RatingModel(StreamingModel):
     spread_: Spread
     fit_: Fit | None
     sweeps_: float | None
+    stages_: tuple[StageRecord, ...]
 
     def __init__(
         self,
         factors: int = 32,
         *,
-        covariance: Covariance = "diagonal",
+        covariance: Form = "diagonal",
         noise: Noise = "user",
         range: tuple[float, float] | None = None,
         calibrate: float = 0.05,
@@ -115,7 +121,7 @@ class RatingModel(StreamingModel):
         duplicates: Duplicates = "error",
         seed: Seed = 0,
         max_sweeps: float = 150,
-        tol: float = 1e-5,
+        tol: float = 1e-4,
         threads: int | None = None,
         progress: bool | None = None,
     ) -> None:
@@ -148,8 +154,8 @@ class RatingModel(StreamingModel):
             those that `svmp.ratings.partition` writes.
         memory
             Memory to use, as "4GB", if the ratings are in parts; a path is then that of Parquet
-            files, as "ratings/*.parquet". By default about 1 GB are used for the rows of parts. If
-            the ratings themselves do not fit, `history_` is empty, with a warning.
+            files, as `"ratings/*.parquet"`. By default about 1 GB are used for the rows of parts.
+            If the ratings themselves do not fit, `history_` is empty, with a warning.
         client
             A Dask client whose workers process the parts.
         """
@@ -212,6 +218,7 @@ class RatingModel(StreamingModel):
 
     def _keep(self, found: Learned, user_ids: Ids, item_ids: Ids) -> None:
         self.fit_, self.sweeps_, self.spread_ = found.fit, found.sweeps, found.spread
+        self.stages_ = found.stages
         self.users_ = EntityTable("user", user_ids, found.users, found.any_user)
         self.items_ = EntityTable("item", item_ids, found.items, found.any_item)
         self.noise_ = np.array(np.broadcast_to(found.noise, len(user_ids)), np.float32)
@@ -305,7 +312,7 @@ class RatingModel(StreamingModel):
 
     def _check_parameters(self) -> None:
         check_whole("factors", self.factors, 0)
-        for name, kinds in (("covariance", Covariance), ("noise", Noise)):
+        for name, kinds in (("covariance", Form), ("noise", Noise)):
             check_choice(name, getattr(self, name), get_args(kinds))
         check_number("calibrate", self.calibrate, 0)
         if not self.calibrate < 0.5:
@@ -344,7 +351,7 @@ class RatingModel(StreamingModel):
     def _own_restore(self, about: dict[str, Any], arrays: Arrays) -> None:
         low, high = check_range(about["range"]) or (1.0, 0.0)
         need(-LARGE <= low <= high <= LARGE, "damaged: the range of ratings is invalid")
-        self.range_, self.fit_, self.sweeps_ = (low, high), None, None
+        self.range_, self.fit_, self.sweeps_, self.stages_ = (low, high), None, None, ()
         self.prior_noise_ = number(about, "prior_noise", -(LARGE**2), LARGE**2)
         need(self.prior_noise_ >= SMALL, "damaged: the noise variance is invalid")
         self.noise_, quantiles = arrays["noise"], arrays["quantiles"]

@@ -178,23 +178,6 @@ def score(users: Side, items: Side) -> tuple[Floats, Floats]:
     return mean, var + np.einsum("rk,rk->r", users.spread(), items.square())
 
 
-def expected(users: Side, items: Side, user: NDArray[Any], item: NDArray[Any]) -> Floats:
-    """Return the mean of a + b + u . v of many pairs, without copying the factors of each."""
-    out = np.empty(len(user), np.float32)
-    _expected(users.bias, items.bias, users.mean, items.mean, user, item, out)
-    return out
-
-
-@jit
-def _expected(a, b, u, v, user, item, out):  # type: ignore[no-untyped-def] # pragma: no cover
-    for row in range(len(user)):
-        m, n = user[row], item[row]
-        total = a[m] + b[n]
-        for k in range(u.shape[1]):
-            total += u[m, k] * v[n, k]
-        out[row] = total
-
-
 @jit
 def dot(rows, one):  # type: ignore[no-untyped-def] # pragma: no cover
     """Return inner products of rows with one vector, in single precision and on one thread."""

@@ -4,8 +4,9 @@ A factorised q underestimates the dependence between factors. At convergence of 
 factors have vanished or strong ones overfit the noise; predictions are better before that. So the
 run proceeds in stages, and ends when the next stage no longer reduces the held-out error.
 
-Biases are fitted first, without factors, which is cheap. Factors start from there, and are kept if
-they improve the predictions of the held-out ratings.
+Biases are fitted first, without factors, which is cheap, until a stage improves little: they are
+fitted further beside the factors. Factors start from there, and are kept if they improve the
+predictions of the held-out ratings; otherwise the run without factors is resumed.
 
 How informative the prior of the factors' precisions should be depends on the data: if there are
 more factors than the data support, the others should vanish. One stage is run with both weights.
@@ -14,6 +15,7 @@ more factors than the data support, the others should vanish. One stage is run w
 from __future__ import annotations
 
 import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
@@ -31,8 +33,14 @@ FIRST, GROWTH = 3, 1.5
 PATIENT, CLEARLY = 10, 1.004
 """Minimum number of sweeps, since factors may need some to move away from 0; twice as many unless
 the mean squared error exceeds CLEARLY times the least so far."""
+RACE, TRIAL = 27, 12
+"""Sweeps after which a run ends if another form of q is surely better, and the maximum number of
+sweeps with that other form."""
 FOR_BIASES = 0.4
 """Share of the sweeps that may be spent on biases alone, if there are factors."""
+HASTY, ENOUGH, RESUMED = 5, 5e-4, 1e-4
+"""Biases before factors: minimum number of sweeps, and the relative decrease of the held-out error
+below which a stage is the last; and that of biases that are resumed without factors."""
 
 
 class Sweeper(Protocol):
@@ -83,6 +91,28 @@ class Stage(NamedTuple):
         return bool(less.mean() > 2 * less.std() / np.sqrt(len(less)))
 
 
+class StageRecord(NamedTuple):
+    """What is known about a stage after the run.
+
+    Attributes
+    ----------
+    factors, weight
+        Number of factors, and weight of the prior of their precisions.
+    sweeps
+        Number of sweeps of this run so far; those of biases are counted apart.
+    seconds
+        Time since the search began.
+    rmse
+        Root mean squared error of the held-out ratings.
+    """
+
+    factors: int
+    weight: float
+    sweeps: int
+    seconds: float
+    rmse: float
+
+
 class Search(ABC, Generic[Run]):
     """How to begin a run, to sweep over the training rows, and to score the held-out ones.
 
@@ -93,12 +123,31 @@ class Search(ABC, Generic[Run]):
     progress
         Whether to show progress; by default on a terminal.
     biases
-        Minimum number of sweeps without factors.
+        Minimum number of sweeps if there are no factors.
+    first, patient
+        Sweeps of the first stage with factors, and the minimum number of sweeps with factors.
+    records
+        A record of every stage.
     """
 
     biases: ClassVar[int]
+    first: ClassVar[int] = FIRST
+    patient: ClassVar[int] = PATIENT
     tol: float
     progress: bool | None
+
+    def __init__(self) -> None:
+        self.began = time.perf_counter()
+        self.records: list[StageRecord] = []
+
+    def recorded(
+        self, run: Run, factors: int, weight: float, sweeps: int, interrupt: Interrupt
+    ) -> Stage:
+        """Advance a run by `sweep`, and add a record."""
+        stage = self.sweep(run, factors, weight, sweeps, interrupt)
+        seconds, error = time.perf_counter() - self.began, math.sqrt(stage.error)
+        self.records.append(StageRecord(factors, weight, run.iteration, seconds, error))
+        return stage
 
     @abstractmethod
     def begin(self, factors: int, init: Mapping[str, Any]) -> Run:
@@ -121,15 +170,33 @@ def search_best(
     init: Mapping[str, Any],
     most: int,
     interrupt: Interrupt,
+    other: tuple[Search[Run], Mapping[str, Any]] | None = None,
 ) -> tuple[Stage, int]:
-    """Fit biases, then factors; return the best stage and the number of sweeps, at most `most`."""
+    """Fit biases, then factors; return the best stage and the number of sweeps, at most `most`.
+
+    `other` is another form of q for the factors, and its start, which is tried first.
+    """
     few = max(1, int((FOR_BIASES if factors else 1.0) * most))
-    best, sweeps = stages(search, search.begin(0, {}), 0, few, None, interrupt)
+    biases = search.begin(0, {})
+    alone = (HASTY, max(ENOUGH, search.tol)) if factors else (search.biases, search.tol)
+    best, sweeps = stages(search, biases, 0, few, None, interrupt, alone)
+    rival = None
+    if factors and other is not None and most - sweeps >= RACE and not interrupt.pressed:
+        run = other[0].begin(factors, {**other[1], **best.posteriors})
+        rival, more = stages(other[0], run, factors, TRIAL, best, interrupt)
+        sweeps += more
     left = most - sweeps
     if factors and left > 0 and not interrupt.pressed:
         run = search.begin(factors, {**init, **best.posteriors})
-        best, more = stages(search, run, factors, left, best, interrupt)
+        best, more = stages(search, run, factors, left, best, interrupt, rival=rival)
         sweeps += more
+        left = most - sweeps
+        if rival is not None and rival.error < best.error:
+            best = rival
+        if not best.factors and left > 0 and not interrupt.pressed:
+            until, alone = biases.iteration + left, (0, max(RESUMED, search.tol))
+            best, more = stages(search, biases, 0, until, best, interrupt, alone)
+            sweeps += more
     return best, sweeps
 
 
@@ -140,48 +207,60 @@ def stages(
     most: int,
     best: Stage | None,
     interrupt: Interrupt,
+    alone: tuple[int, float] | None = None,
+    rival: Stage | None = None,
 ) -> tuple[Stage, int]:
     """Sweep over the training rows until the held-out error stops falling.
 
+    For biases, `alone` is the minimum number of sweeps, and the relative decrease of the error
+    below which they end.
+
     Returns the best stage and the number of sweeps. A stage replaces the best one if its error is
     lower; with factors, early stages do not count, because factors have hardly moved by then and
-    look better by chance. There are at most `most` sweeps, including both variants of the stage
-    that is run twice. Ctrl-C also ends the run; its state is then valid.
+    look better by chance. There are at most `most` sweeps, including earlier ones of the run and
+    both variants of the stage that is run twice. Ctrl-C also ends the run; its state is then valid.
+    So does a rival that is surely better after RACE sweeps.
     """
-    weight = FIRM
-    spent = tried = 0
-    for end in shown(ends(most), search.progress, "sweeping", few=1):
+    weight, patient = FIRM, search.patient
+    begun = spent = run.iteration
+    tried = 0
+    first = search.first if factors else FIRST
+    for end in shown(
+        [x for x in ends(most, first) if x > begun], search.progress, "sweeping", few=1
+    ):
         until = min(end, most - tried)
         if until == spent:
             break
         other = None
-        if factors and not tried and spent >= PATIENT and spent + 2 <= most:
+        if factors and not tried and spent >= patient and spent + 2 <= most:
             other, until = run.copy(), min(until, spent + (most - spent) // 2)
-        now = search.sweep(run, factors, weight, until - spent, interrupt)
+        now = search.recorded(run, factors, weight, until - spent, interrupt)
         if other is not None:
             tried = until - spent
-            found = search.sweep(other, factors, LOOSE, tried, interrupt)
+            found = search.recorded(other, factors, LOOSE, tried, interrupt)
             if found.surely_better_than(now):
                 now, run, weight = found, other, LOOSE
         spent, before = until, np.inf if best is None else best.error
-        early = factors and until < min(PATIENT, most)
+        early = factors and until < min(patient, most)
         if best is None or (now.error < before and not early):
             best = search.kept(now)
-        patience = PATIENT if now.error > CLEARLY * before else 2 * PATIENT
-        patience = patience if factors else search.biases
-        if (now.error >= (1 - search.tol) * before and spent >= patience) or interrupt.pressed:
+        patience, least = patient if now.error > CLEARLY * before else 2 * patient, search.tol
+        patience, least = alone or (patience, least)
+        if (now.error >= (1 - least) * before and spent >= patience) or interrupt.pressed:
+            break
+        if rival is not None and spent >= RACE and rival.surely_better_than(best):
             break
     assert best is not None
-    return best, run.iteration + tried
+    return best, run.iteration - begun + tried
 
 
-def ends(max_sweeps: float) -> list[int]:
+def ends(max_sweeps: float, first: int = FIRST) -> list[int]:
     """Return the total number of sweeps at the end of each stage.
 
     >>> ends(30)
     [3, 5, 8, 12, 18, 27, 30]
     """
-    found, most = [FIRST], math.ceil(max_sweeps)
+    found, most = [first], math.ceil(max_sweeps)
     while found[-1] < most:
         found.append(math.ceil(GROWTH * found[-1]))
     return [*found[:-1], most]

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 
 from svmp.inference.seeds import Seed, generator
 from svmp.kernels.machine.compiling import CHUNK, claim, jit, shared
@@ -110,4 +108,7 @@ def shown(
         progress = sys.stderr.isatty() and len(blocks) > few
     if not progress:
         return blocks
+    from rich.console import Console
+    from rich.progress import track
+
     return track(blocks, doing, console=Console(stderr=True), transient=True)

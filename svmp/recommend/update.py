@@ -19,13 +19,11 @@ from numpy.typing import NDArray
 
 from svmp.inference import updating
 from svmp.inference.methods import FullVB
-from svmp.inference.run_record import RunRecord
-from svmp.inference.trace import Trace
 from svmp.ratings import Ratings
 from svmp.ratings.table import Ids, keys_of
 from svmp.recommend.history import History
 from svmp.recommend.learn import CUT
-from svmp.recommend.network import continued, posteriors_of, sides
+from svmp.recommend.network import continued, earlier_run, sides
 from svmp.recommend.side import EntityTable, Keys, Side, score
 
 SWEEPS = 3
@@ -95,7 +93,6 @@ def update_ratings(
         **_start("a", "u", before[0], some_users >= len(known[0]), rng),
         **_start("b", "v", before[1], some_items >= len(known[1]), rng),
     }
-    earlier = RunRecord("converged", {}, Trace(), posteriors_of(network, *before), 0, 0, 0.0)
     options = {
         "method": FullVB(),
         "init": start,
@@ -106,7 +103,7 @@ def update_ratings(
         "threads": threads,
         "progress": progress,
     }
-    found = updating.update(earlier, network, 0.0, (), options)
+    found = updating.update(earlier_run(*before), network, 0.0, (), options)
     if found.outcome.status == "interrupted":
         raise KeyboardInterrupt
     after = sides(found.posteriors)

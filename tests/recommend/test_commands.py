@@ -162,7 +162,10 @@ def test_bad_input_is_one_sentence_and_exit_code_2(model: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        ("fit {ratings} -o {out} --covariance round", "--covariance must be one of diagonal, full"),
+        (
+            "fit {ratings} -o {out} --covariance round",
+            "--covariance must be one of auto, diagonal, full",
+        ),
         ("fit {ratings} -o {out} --noise loud", "--noise must be one of"),
         ("fit {ratings} -o {out} --duplicates perhaps", "--duplicates must be one of error, last"),
         ("fit {ratings} -o {out} --columns a,b", "--columns must be three or four names"),

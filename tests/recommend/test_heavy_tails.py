@@ -11,8 +11,9 @@ import pytest
 from svmp.inference.result import Fit
 from svmp.ratings import Ratings
 from svmp.recommend import RatingModel, split
-from svmp.recommend.learn import CUT, cut
+from svmp.recommend.learn import CUT
 from svmp.recommend.network import SHARE, noise_shape
+from svmp.recommend.residuals import clipped
 from svmp.recommend.split import Split
 from tests.recommend.tools import drawn, fitted
 
@@ -137,7 +138,7 @@ def test_residuals_are_clipped_in_units_of_the_noise_of_their_user() -> None:
     far = mean + np.array([2.0, -1.5, 0.9]) * reach
     rows = Ratings.of_keys(user, item, far, 60, 40)
     expected = mean + np.array([1.0, -1.0, 0.9]) * reach
-    assert cut(rows, found.posteriors).rating == pytest.approx(expected, abs=1e-5)
+    assert clipped(rows, found.posteriors, CUT).rating == pytest.approx(expected, abs=1e-5)
 
 
 def test_update_by_an_eccentric_user_moves_new_items_by_a_bounded_amount() -> None:

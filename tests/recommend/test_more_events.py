@@ -10,12 +10,18 @@ import pytest
 from numpy.typing import NDArray
 
 from svmp.datasets import netflix_shaped
+from svmp.inference.online import Online
+from svmp.inference.posterior import Posterior
+from svmp.inference.steps import Constant
+from svmp.models import UserItemPairs, matrix_factorization
 from svmp.ratings import Ratings, read_ratings
 from svmp.recommend import EventModel
 from svmp.recommend.evaluate import ranks
 from svmp.recommend.graph import EventGraph, popularity
 from svmp.recommend.history import History
 from svmp.recommend.negatives import NegativeSampler, draw_times
+from svmp.recommend.network import earlier_run, priors_of
+from svmp.recommend.side import Side
 
 QUIET: Any = {"progress": False, "threads": 1}
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -182,6 +188,37 @@ def test_draw_times_equal_sampling_without_replacement() -> None:
         others = np.setdiff1d(np.arange(60), log.item[log.user == user])
         wanted = min(np.rint(2.0 * events[user]), len(others) // 2)
         assert (came[:, others] < time[user]).sum(axis=1).mean() == pytest.approx(wanted, rel=0.03)
+
+
+def test_posterior_is_the_prior_of_more_events() -> None:
+    """The same as q declared as the prior of each element, also where q is wider than the prior."""
+    rng = np.random.default_rng(0)
+
+    def side(size: int) -> Side:
+        arrays = rng.normal(size=size), rng.uniform(0.1, 2, size), rng.normal(size=(size, 3))
+        return Side(*(np.float32(a) for a in (*arrays, rng.uniform(0.1, 2, (size, 3)))))
+
+    users, items = side(20), side(12)
+    anyone, anything = (Side.prior(1.0, np.ones(3), full=False) for _ in range(2))
+    user, item, taken = rng.integers(20, size=200), rng.integers(12, size=200), np.arange(200) % 2
+    start = {
+        name: {"mu": q.mean, "tau": q.precision} for name, q in priors_of(users, items).items()
+    }
+    start.pop("a")
+
+    def learned(of_users: Side, of_items: Side, **options: Any) -> dict[str, Posterior]:
+        priors = priors_of(of_users, of_items)
+        run = Online(Constant(0.5), init=start, tell=False, **options)
+        for t in range(4):
+            pairs = UserItemPairs(user, (item + t) % 12, 20, 12)
+            given = {name: priors[name] for name in ("u", "v", "b")}
+            run.advance(matrix_factorization(pairs, taken, 3, priors=given, link="logit"))
+        return run.posteriors
+
+    declared = learned(users, items)
+    found = learned(anyone, anything, earlier=earlier_run(users, items, but="a"))
+    for name, q in declared.items():
+        np.testing.assert_allclose(found[name].natural, q.natural, rtol=1e-6, atol=1e-8)
 
 
 def test_items_without_new_events_do_not_change() -> None:

@@ -53,7 +53,7 @@ def fit(
     text_ids: TextIds = "",
     covariance: Annotated[
         str | None,
-        typer.Option(help="Not for events: q of the factors is diagonal (default) or full."),
+        typer.Option(help="Not for events: q of the factors is diagonal (default), full or auto."),
     ] = None,
     noise: Annotated[
         str | None, typer.Option(help="Not for events: noise by user (default), or shared.")
