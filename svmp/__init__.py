@@ -1,46 +1,144 @@
-"""Stochastic variational message passing for conditionally conjugate Bayesian networks."""
+"""Stochastic variational message passing for conditionally conjugate Bayesian networks.
+
+Names are imported when they are first used: `import svmp` imports neither Numba nor SciPy, and rows
+in parts, terminals and files cost nothing where they are not used.
+"""
 
 # ruff: noqa: E402
 from svmp.interrupts import end_quietly
 
 end_quietly()
 
-from svmp.errors import (
-    ConvergenceWarning,
-    FileError,
-    ImproperError,
-    ModelError,
-    RatingsError,
-    SvmpError,
-)
-from svmp.inference.fit import explain, fit
-from svmp.inference.methods import Batch, Children, FullVB, Growing, Memoized
-from svmp.inference.result import Fit, load
-from svmp.inference.steps import Constant, Grow, HoldThenDecay, Nodewise, RobbinsMonro, StepContext
-from svmp.network.distributions import (
-    Bernoulli,
-    Beta,
-    Binomial,
-    Categorical,
-    Dirichlet,
-    Exponential,
-    Gamma,
-    Mixture,
-    Multinomial,
-    MvNormal,
-    Normal,
-    Poisson,
-    Wishart,
-)
-from svmp.network.expressions import data, diag, dot
-from svmp.network.model import Model
-from svmp.network.variable import Variable
-from svmp.parts.parquet_files import parquet
-from svmp.parts.parts import Parts
-from svmp.parts.sources import from_dask
-from svmp.parts.splitting import frames, split
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from svmp.errors import (
+        ConvergenceWarning,
+        FileError,
+        ImproperError,
+        ModelError,
+        RatingsError,
+        SvmpError,
+    )
+    from svmp.inference.fit import explain, fit
+    from svmp.inference.methods import Batch, Children, FullVB, Growing, Memoized
+    from svmp.inference.result import Fit, load
+    from svmp.inference.steps import (
+        Constant,
+        Grow,
+        HoldThenDecay,
+        Nodewise,
+        RobbinsMonro,
+        StepContext,
+    )
+    from svmp.network.distributions import (
+        Bernoulli,
+        Beta,
+        Binomial,
+        Categorical,
+        Dirichlet,
+        Exponential,
+        Gamma,
+        Mixture,
+        Multinomial,
+        MvNormal,
+        Normal,
+        Poisson,
+        Wishart,
+    )
+    from svmp.network.expressions import data, diag, dot
+    from svmp.network.model import Model
+    from svmp.network.variable import Variable
+    from svmp.parts.parquet_files import parquet
+    from svmp.parts.parts import Parts
+    from svmp.parts.sources import from_dask
+    from svmp.parts.splitting import frames, split
 
 __version__ = "0.1.0"
+
+_NAMES = {
+    "svmp.errors": (
+        "ConvergenceWarning",
+        "FileError",
+        "ImproperError",
+        "ModelError",
+        "RatingsError",
+        "SvmpError",
+    ),
+    "svmp.inference.fit": (
+        "explain",
+        "fit",
+    ),
+    "svmp.inference.methods": (
+        "Batch",
+        "Children",
+        "FullVB",
+        "Growing",
+        "Memoized",
+    ),
+    "svmp.inference.result": (
+        "Fit",
+        "load",
+    ),
+    "svmp.inference.steps": (
+        "Constant",
+        "Grow",
+        "HoldThenDecay",
+        "Nodewise",
+        "RobbinsMonro",
+        "StepContext",
+    ),
+    "svmp.network.distributions": (
+        "Bernoulli",
+        "Beta",
+        "Binomial",
+        "Categorical",
+        "Dirichlet",
+        "Exponential",
+        "Gamma",
+        "Mixture",
+        "Multinomial",
+        "MvNormal",
+        "Normal",
+        "Poisson",
+        "Wishart",
+    ),
+    "svmp.network.expressions": (
+        "data",
+        "diag",
+        "dot",
+    ),
+    "svmp.network.model": ("Model",),
+    "svmp.network.variable": ("Variable",),
+    "svmp.parts.parquet_files": ("parquet",),
+    "svmp.parts.parts": ("Parts",),
+    "svmp.parts.sources": ("from_dask",),
+    "svmp.parts.splitting": (
+        "frames",
+        "split",
+    ),
+}
+"""By module, the names that it has for `svmp`."""
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+_ROOMS = ("errors", "factors", "families", "inference", "kernels", "network", "parts")
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Import a name when it is first used."""
+        if name in _ROOMS:
+            return import_module(f"svmp.{name}")
+        if name not in _MODULES:
+            raise AttributeError(f"module 'svmp' has no attribute '{name}'", name=name, obj=None)
+        found = globals()[name] = vars(import_module(_MODULES[name]))[name]
+        return found
+
+
+def __dir__() -> list[str]:
+    """Return all names, also those that were not used yet."""
+    return sorted({*globals(), *__all__, *_ROOMS})
+
 
 __all__ = [
     "Batch",
