@@ -1,30 +1,76 @@
 """The command line, `svmp`.
 
-Commands import their modules when they are called, so that `svmp --help` is fast and each command
-needs only its own extra.
+Commands are imported when they are called, so that `svmp --help` is fast and each command needs
+only its own extra.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command
 
 from svmp import interrupts
-from svmp.errors import SvmpError, naming, needing
-from svmp.recommend.commands import recommend
-from svmp.recommend.commands.options import Encoding, Names, Rule, Unpacked, columns_of
-from svmp.study.commands import study
+from svmp.errors import SvmpError, naming
+
+
+def _recommend() -> typer.Typer:
+    from svmp.recommend.commands import recommend
+
+    return recommend
+
+
+def _study() -> typer.Typer:
+    from svmp.study.commands import study
+
+    return study
+
+
+def _lab() -> typer.Typer:
+    from svmp.lab.command import lab
+
+    return _one(lab)
+
+
+def _warm() -> typer.Typer:
+    from svmp.warm.command import warm
+
+    return _one(warm)
+
+
+def _one(function: Callable[..., None]) -> typer.Typer:
+    """Return the command that a function is."""
+    only = typer.Typer(
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    only.command()(function)
+    return only
+
+
+COMMANDS: dict[str, tuple[Callable[[], typer.Typer], str]] = {
+    "lab": (_lab, "Open a local page to pick an algorithm, run it, and watch the bound."),
+    "warm": (_warm, "Compile all loops ahead, so that no fit has to wait for them."),
+    "recommend": (_recommend, "Recommendations from a file of ratings, with honest uncertainty."),
+    "study": (_study, "The paper's figures and claims, and the answer to its question."),
+}
+"""By name, what imports a command, and the line that `svmp --help` shows of it."""
 
 
 class Commands(TyperGroup):
     """All commands. After Ctrl-C a command prints one sentence and exits with code 130."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Import the command that is called."""
+        if args and args[0] in COMMANDS:
+            self.commands[args[0]] = get_command(COMMANDS[args[0]][0]())
+        return super().resolve_command(ctx, args)
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         with self._sentence():
@@ -50,8 +96,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-app.add_typer(recommend, name="recommend")
-app.add_typer(study, name="study")
+for _name, (_, _line) in COMMANDS.items():
+    app.command(name=_name, help=_line)(lambda: None)  # replaced when it is called
 
 
 def _version(asked: bool) -> None:
@@ -71,45 +117,10 @@ def svmp(
     """Stochastic variational message passing in conjugate Bayesian networks."""
 
 
-@app.command()
-def lab(
-    data: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A file of ratings to offer as well.")
-    ] = None,
-    columns: Names = "",
-    duplicates: Rule = "",
-    encoding: Encoding = "",
-    max_unpacked: Unpacked = None,
-    port: Annotated[
-        int | None,
-        typer.Option(min=0, max=65535, help="Port; by default 8014, or any if that is taken."),
-    ] = None,
-    browser: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page in the browser.")
-    ] = True,
-) -> None:
-    """Open a local page to pick an algorithm, run it, and watch the bound."""
-    module = needing("study", "svmp.lab.serve")
-    given = {
-        "columns": columns_of(columns),
-        "duplicates": duplicates,
-        "encoding": encoding,
-        "max_unpacked": max_unpacked,
-    }
-    options = {name: value for name, value in given.items() if value}
-    file = None if data is None else module.RatingsFile.of(data, **options)
-    try:
-        with naming(flags=False):
-            module.serve(file, port, opens=browser)
-    except OSError as error:
-        reason = os.strerror(error.errno or 0)
-        raise SvmpError(f"the lab cannot use port {port}: {reason}") from None
-
-
 def main() -> None:
     """Run the command line; invalid input ends with one sentence and exit code 2."""
-    interrupts.begin()
     try:
+        interrupts.begin()  # may itself raise KeyboardInterrupt
         with naming(flags=True):
             app()
     except KeyboardInterrupt:  # before the command is known

@@ -137,7 +137,7 @@ main()
 @pytest.mark.parametrize(
     ("arguments", "seen"),
     [
-        (["--help"], "svmp.kernels"),
+        (["--help"], "svmp.errors"),
         (["lab", "--no-open"], "svmp.study.netflix"),
         (["recommend", "serve"], "svmp.recommend.service.app"),
         (["recommend", "top", "nothing", "--user", "1"], "svmp.recommend.files"),
