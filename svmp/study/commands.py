@@ -45,7 +45,7 @@ def command(name: str) -> Callable[..., None]:
     def run(
         out: Out,
         quick: Annotated[
-            bool, typer.Option("--quick", help="A small study, within a minute.")
+            bool, typer.Option("--quick", help="Fewer and shorter runs, in a minute or two.")
         ] = False,
         data: Annotated[
             str,

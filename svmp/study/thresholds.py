@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from svmp.study.chart import BLUE, ORANGE, Chart, Line, PanelColumn, PanelRow
@@ -52,7 +53,8 @@ def search(runner: Runner, full: Result, method: str, option: str, size: int) ->
 
     Smaller steps diverge less and take longer. The largest that is not too large is found by
     bisection. If that run is too slow, smaller steps are tried as long as they reach a higher
-    bound. If none converges, every first step is too large or too slow for the budget.
+    bound. If none converges, every first step is too large or too slow for the budget. The paper's
+    first step is tried in any case.
     """
     tried: dict[int, str] = {}
     reached: dict[int, float] = {}
@@ -79,12 +81,15 @@ def search(runner: Runner, full: Result, method: str, option: str, size: int) ->
         if reached[high + 1] <= reached[high]:
             break
         high += 1
+    paper = papers(method, option, size)
+    if paper is not None and round(-np.log2(paper)) not in tried:
+        yield from attempt(round(-np.log2(paper)))
     return {
         "method": method,
         "option": option,
         "size": size,
         "rho1": 2.0**-high if tried.get(high) == "converged" else None,
-        "paper": papers(method, option, size),
+        "paper": paper,
         "tried": {fraction(2.0**-power): end for power, end in sorted(tried.items())},
     }
 

@@ -1,6 +1,8 @@
-"""Claims 8 and 9 hold up to rounding, and the checks detect errors."""
+"""Claims 8 and 9 hold up to rounding, the checks detect errors, and verdicts follow from runs."""
 
 from __future__ import annotations
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -42,3 +44,43 @@ def test_a_biased_sample_is_detected(monkeypatch):
     assert claims.unbiased().verdict == "holds"
     monkeypatch.setattr(checks, "combinations", lambda items, size: [tuple(items)[:size]])
     assert claims.unbiased().verdict == "differs"
+
+
+def cell(method: str, option: str, size: int, **tried: str) -> dict:
+    """A search whose runs ended so; the names of first steps begin with "_"."""
+    ends = {name[1:].replace("_", "/"): end for name, end in tried.items()}
+    good = [float(Fraction(name)) for name, end in ends.items() if end == "converged"]
+    largest = max(good, default=None)
+    return {"method": method, "option": option, "size": size, "rho1": largest, "tried": ends}
+
+
+@pytest.mark.parametrize(
+    ("end", "verdict"),
+    [
+        ("converged", "holds"),
+        ("slow", "undecided"),
+        ("diverged", "differs"),
+        ("far off", "differs"),
+    ],
+)
+def test_a_verdict_on_a_first_step_is_about_the_run_from_it(end, verdict):
+    """Where the threshold lies is a figure beside the paper's, and no verdict."""
+    searched = [cell("children", "a", 1, _1="diverged", _1_64="converged", _1_512=end)]
+    claim = claims.first_step(3, searched, "a")
+    assert (claim.verdict, "1/64" in claim.evidence) == (verdict, True)
+    assert claims.first_step(4, searched, "b").verdict == "not run"
+
+
+@pytest.mark.parametrize(
+    ("unit", "small", "verdict"),
+    [
+        ("diverged", "converged", "holds"),
+        ("converged", "converged", "differs"),
+        ("far off", "slow", "undecided"),
+        ("diverged", "diverged", "differs"),
+    ],
+)
+def test_batches_together_need_small_first_steps(unit, small, verdict):
+    searched = [cell("batch", "b", 500, _1=unit, _1_32=small)]
+    assert claims.batches_together(searched).verdict == verdict
+    assert claims.batches_together([]).verdict == "not run"
