@@ -17,7 +17,17 @@ from pathlib import Path
 import table
 
 HERE = Path(__file__).parent
-HELPERS = {"alone", "common", "first_steps", "no_divergence", "plain", "run", "runs", "table"}
+HELPERS = {
+    "alone",
+    "common",
+    "everyday_networks",
+    "first_steps",
+    "no_divergence",
+    "plain",
+    "run",
+    "runs",
+    "table",
+}
 HELPERS |= {
     "recommend_data",
     "recommend_events",
