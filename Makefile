@@ -13,8 +13,11 @@ PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg \
           $(BIN)/python -m pytest -n 2 --dist worksteal --durations=25
 ARGS   ?=
 
+# The figures of the site, one for each script of the gallery.
+FIGURES := $(patsubst docs/gallery/%.py,build/figures/%.png,$(wildcard docs/gallery/[0-9]*.py))
+
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all bench bench-recommend docs gallery lint format clean dot chromium
+.PHONY: help venv demo test test-all test-pythons test-lowest bench bench-recommend docs gallery lint format clean dot chromium
 
 help: ## show this list
 	@sed -n 's/^\([a-z][a-z -]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
@@ -29,10 +32,10 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) (about a minute the first time) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -q -c constraints.txt $(BUILD)
-	@$(BIN)/python -m pip install -q -c constraints.txt --use-pep517 --no-build-isolation -e '.[test,study,serve]'
+	@$(BIN)/python -m pip install -q -c constraints.txt --use-pep517 --no-build-isolation -e '.[test,study,serve,docs]'
 	@touch $@
 
-demo: $(STAMP) ## the paper's study on a small draw, in about a minute: opens as demo/index.html
+demo: $(STAMP) ## the paper's study on a million ratings, in a minute or two: opens as demo/index.html
 	@$(BIN)/svmp study all --quick --out demo $(ARGS)
 
 test: lint dot chromium ## formatting, lint, types and all but the slow tests
@@ -41,13 +44,44 @@ test: lint dot chromium ## formatting, lint, types and all but the slow tests
 test-all: lint dot chromium ## the same with the slow tests
 	$(PYTEST) $(ARGS)
 
+# Each has an environment of its own in build/pythons. A name that is there but does not start, as a
+# version manager's may be, counts as absent.
+test-pythons: ## all but the slow tests on each of python3.11, 3.12 and 3.13 that is there
+	@absent=; failed=; for version in 3.11 3.12 3.13; do \
+	    python=python$$version; venv=build/pythons/$$version; \
+	    $$python -c '' 2>/dev/null || { absent="$$absent $$python"; continue; }; \
+	    echo "== $$($$python --version)"; \
+	    $$python -m venv $$venv && \
+	    $$venv/bin/python -m pip install -q -c constraints.txt $(BUILD) && \
+	    $$venv/bin/python -m pip install -q -c constraints.txt --use-pep517 --no-build-isolation \
+	        -e '.[test,study,serve,docs]' && \
+	    $(subst $(BIN),$$venv/bin,$(PYTEST)) -m 'not slow' $(ARGS) || failed="$$failed $$python"; \
+	done; \
+	[ -z "$$absent" ] || echo "Not there:$$absent"; \
+	[ -z "$$failed" ] || { echo "Failed:$$failed"; exit 1; }
+
+# Without the tests of the site, of the wheel and of the layers, and those that need Schemathesis.
+test-lowest: ## all but the slow tests with the lowest versions that pyproject.toml allows
+	@$(PYTHON) -m venv build/lowest
+	@build/lowest/bin/python -m pip install -q -c constraints.txt $(BUILD)
+	@build/lowest/bin/python -m pip install -q -c constraints-lowest.txt --use-pep517 --no-build-isolation \
+	    -e '.[study,serve,dask]' bayespy httpx hypothesis pandas pytest pytest-xdist scikit-learn
+	$(subst $(BIN),build/lowest/bin,$(PYTEST)) -m 'not slow' --ignore tests/docs --ignore tests/release \
+	    --ignore tests/test_layers.py --ignore tests/test_architecture.py \
+	    --ignore tests/recommend/service/test_fuzz.py $(ARGS)
+
 bench: $(STAMP) ## run the benchmarks (hours; some with ARGS="against_c growth", small with ARGS=--quick)
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
 bench-recommend: $(STAMP) ## recommenders beside others (hours; a part with ARGS="speed", small with ARGS=--quick)
 	@$(BIN)/python benchmarks/recommend.py $(ARGS)
 
-docs: gallery ## same as gallery
+docs: $(STAMP) $(FIGURES) ## build the site with all figures: opens as build/site/html/index.html
+	@$(BIN)/python docs/site/build.py build/site --figures build/figures
+
+# A figure of the site is drawn again when its script, or what all scripts share, is newer.
+build/figures/%.png: docs/gallery/%.py docs/gallery/_style.py | $(STAMP)
+	@MPLBACKEND=Agg $(BIN)/python $< $@
 
 gallery: $(STAMP) ## run every script of docs/gallery
 	@set -e; for script in docs/gallery/*.py; do \

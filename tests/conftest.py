@@ -1,4 +1,4 @@
-"""Fixtures for web pages in a headless Chromium: `page` and `new_page`."""
+"""Fixtures: compiled loops for small networks, and web pages in a headless Chromium."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,8 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request
 
+ABOUT_LOOPS = ("against_bayespy", "fuzz", "inference", "kernels", "models", "network", "parts")
+"""Rooms whose tests fit small networks to check compiled loops."""
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
     "--no-sandbox",
@@ -27,6 +30,19 @@ PATIENCE = 120_000
 """Milliseconds to wait for a page to show something; a first run compiles its loops."""
 DONE_BY_THE_PAGE = "net::ERR_ABORTED"
 """How a request ends that the page itself aborts, which is not an error."""
+
+
+@pytest.fixture(autouse=True)
+def loops_for_small_networks(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let `fit` use compiled loops for small networks too, in the rooms whose tests are about them.
+
+    Other rooms, and tests marked `by_size`, have svmp's own rule.
+    """
+    room = request.node.path.relative_to(Path(__file__).parent).parts[0]
+    if room in ABOUT_LOOPS and request.node.get_closest_marker("by_size") is None:
+        monkeypatch.setattr("svmp.inference.default.SMALL", 0)
 
 
 @pytest.fixture(scope="module")

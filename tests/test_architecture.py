@@ -182,16 +182,16 @@ def call(number: int) -> Callable[[], object]:
         return lambda: svmp.fit(model, method, kernels=False, max_sweeps=2)
     if number == 2:
         model = factorization()
-        return lambda: svmp.fit(model, max_sweeps=3)
+        return lambda: svmp.fit(model, kernels=True, max_sweeps=3)
     if number == 3:
         model = topics()
-        return lambda: svmp.fit(model, svmp.Batch(3, over="doc"), max_sweeps=2)
+        return lambda: svmp.fit(model, svmp.Batch(3, over="doc"), kernels=True, max_sweeps=2)
     if number == 4:
         estimator, table = recommender()
         return lambda: estimator.fit(table)
     if number == 5:
         return request()
-    return lambda: svmp.fit(in_parts(), max_sweeps=2)
+    return lambda: svmp.fit(in_parts(), kernels=True, max_sweeps=2)
 
 
 def entered(run: Callable[[], object]) -> list[str]:

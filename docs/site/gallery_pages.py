@@ -1,0 +1,40 @@
+"""Pages of the gallery: a script's docstring as text, its figure, and the script itself."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+FORMULA = re.compile(r"(?:^ {4}.*\n(?:\n(?= {4}))?)+", re.M)
+
+
+def title(script: str, gallery: str) -> str:
+    """Return the heading of the gallery's page under which a script is linked."""
+    before = gallery.split(f"({script})")[0]
+    headings = re.findall(r"^## \d+\. (.*)$", before, re.M)
+    return str(headings[-1])
+
+
+def script_page(path: Path, heading: str, figure: bool) -> str:
+    """Return the page of one script, in Markdown."""
+    module = ast.parse(path.read_text(encoding="utf-8"))
+    docstring = ast.get_docstring(module) or ""
+    code = next((s.lineno for s in module.body[1:]), 1)  # the docstring is shown as text
+    first, _, rest = docstring.partition("\n\n")
+    text = FORMULA.sub(lambda f: f"```text\n{_dedented(f[0])}\n```\n", rest + "\n")
+    picture = f"![{heading}](figures/{path.stem}.png)" if figure else "*The figure was not drawn.*"
+    return "\n\n".join(
+        [
+            f"# {heading}",
+            first.replace("\n", " "),
+            text.strip(),
+            picture,
+            f"The script, {{download}}`{path.name}`:",
+            f"```{{literalinclude}} {path.name}\n:language: python\n:lines: {code}-\n```\n",
+        ]
+    )
+
+
+def _dedented(block: str) -> str:
+    return "\n".join(line[4:] for line in block.strip("\n").splitlines())
