@@ -12,7 +12,7 @@ FORMULA = re.compile(r"(?:^ {4}.*\n(?:\n(?= {4}))?)+", re.M)
 def title(script: str, gallery: str) -> str:
     """Return the heading of the gallery's page under which a script is linked."""
     before = gallery.split(f"({script})")[0]
-    headings = re.findall(r"^## \d+\. (.*)$", before, re.M)
+    headings = re.findall(r"^##+ \d+\. (.*)$", before, re.M)
     return str(headings[-1])
 
 
