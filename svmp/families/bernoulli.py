@@ -61,6 +61,9 @@ class Bernoulli(Family):
     def var(self, natural: Array) -> Array:
         return np.asarray(expit(natural[..., 0]) * expit(-natural[..., 0]))
 
+    def quantile(self, natural: Array, p: ArrayLike) -> Array:
+        return (np.asarray(p) > np.asarray(expit(-natural[..., 0]))).astype(np.float64)
+
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         p = self.mean(natural)
         return (rng.random((size, *p.shape)) < p).astype(np.float64)

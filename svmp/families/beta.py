@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betaln, psi
+from scipy.special import betaincinv, betaln, psi
 
 from svmp.families.family import Array, Bools, Family, stack
 from svmp.families.gamma import TINY
@@ -63,6 +63,10 @@ class Beta(Family):
         alpha, beta = self.standard(natural).values()
         total = alpha + beta
         return alpha / total * (beta / total) / (total + 1)
+
+    def quantile(self, natural: Array, p: ArrayLike) -> Array:
+        alpha, beta = self.standard(natural).values()
+        return np.asarray(np.clip(betaincinv(alpha, beta, p), TINY, BELOW_ONE))
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         alpha, beta = self.standard(natural).values()

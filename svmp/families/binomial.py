@@ -7,11 +7,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betaln, log_expit, logit
+from scipy.special import betainc, betaln, log_expit, logit
 
 from svmp.families.bernoulli import Bernoulli
 from svmp.families.counts import check_trials, count_entropy, trials_at
 from svmp.families.family import Array, Bools, Family
+from svmp.families.quantiles import count_quantile
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +86,10 @@ class Binomial(Family):
     def var(self, natural: Array) -> Array:
         return self._n * Bernoulli().var(natural)
 
+    def quantile(self, natural: Array, p: ArrayLike) -> Array:
+        n, chance = self.standard(natural).values()
+        return binomial_quantile(n, chance, p)
+
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         n, p = self.standard(natural).values()
         return rng.binomial(n.astype(np.int64), p, (size, *n.shape)).astype(np.float64)
@@ -95,3 +100,23 @@ class Binomial(Family):
     @property
     def _n(self) -> Array:
         return np.asarray(self.trials, dtype=np.float64)
+
+
+def binomial_quantile(n: Array, chance: Array, p: ArrayLike) -> Array:
+    """Return the quantiles of Binomials with n trials.
+
+    >>> binomial_quantile(np.array(10.0), np.array(0.5), [0.05, 0.5])
+    array([2., 5.])
+    """
+    near = n * chance + 3 * np.sqrt(n * chance * (1 - chance))
+    return count_quantile(lambda k: binomial_cdf(k, n, chance), p, near, n)
+
+
+def binomial_cdf(k: Array, n: Array, chance: Array) -> Array:
+    """Return the probability of at most k successes.
+
+    >>> binomial_cdf(np.array([0.0, 1.0, 2.0]), np.array(2.0), np.array(0.5))
+    array([0.25, 0.75, 1.  ])
+    """
+    below = betainc(np.maximum(n - k, 1.0), k + 1, 1 - chance)
+    return np.asarray(np.where(k >= n, 1.0, below))

@@ -74,6 +74,9 @@ class Categorical(Family):
         p = self.mean(natural)
         return p * (1 - p)
 
+    def cov(self, natural: Array) -> Array:
+        return one_hot_cov(self.mean(natural))
+
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         """Draw by the Gumbel-max trick: the argmax of lam + noise, whatever the constant in lam."""
         noisy = natural + rng.gumbel(size=(size, *natural.shape))
@@ -81,3 +84,13 @@ class Categorical(Family):
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         return natural + 0.3 * rng.standard_normal(natural.shape)
+
+
+def one_hot_cov(p: Array) -> Array:
+    """Covariance diag(p) - p p' of a one-hot vector with probabilities p.
+
+    >>> one_hot_cov(np.array([0.5, 0.5]))
+    array([[ 0.25, -0.25],
+           [-0.25,  0.25]])
+    """
+    return p[..., :, None] * (np.eye(p.shape[-1]) - p[..., None, :])

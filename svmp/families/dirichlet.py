@@ -7,8 +7,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln, psi, softmax
+from scipy.special import betaincinv, gammaln, psi, softmax
 
+from svmp.families.categorical import one_hot_cov
 from svmp.families.family import Array, Bools, Family
 from svmp.families.gamma import TINY
 
@@ -66,6 +67,16 @@ class Dirichlet(Family):
     def var(self, natural: Array) -> Array:
         mean = self.mean(natural)
         return np.asarray(mean * (1 - mean) / ((natural + 1).sum(axis=-1, keepdims=True) + 1))
+
+    def cov(self, natural: Array) -> Array:
+        total = (natural + 1).sum(axis=-1)
+        return one_hot_cov(self.mean(natural)) / (total + 1)[..., None, None]
+
+    def quantile(self, natural: Array, p: ArrayLike) -> Array:
+        """Return those of the entries, each of which is a Beta."""
+        a = natural + 1
+        rest = a.sum(axis=-1, keepdims=True) - a
+        return np.asarray(np.maximum(betaincinv(a, np.maximum(rest, TINY), p), TINY))
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         """Draw by Gammas in log space, G(a) = G(a + 1) U^(1/a): those of small a underflow."""

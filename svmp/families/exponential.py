@@ -58,6 +58,10 @@ class Exponential(Family):
     def var(self, natural: Array) -> Array:
         return 1 / natural[..., 0] ** 2
 
+    def quantile(self, natural: Array, p: ArrayLike) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log1p(-np.asarray(p, dtype=np.float64)) / natural[..., 0])
+
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         mean = self.mean(natural)
         return rng.exponential(mean, (size, *mean.shape))

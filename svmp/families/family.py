@@ -90,6 +90,26 @@ class Family(Protocol):
         """Independent draws, with a new first axis of this length."""
         ...
 
+    def cov(self, natural: Array) -> Array:
+        """Covariance of the entries of x: the variance of a number, a matrix for a vector."""
+        return self.var(natural)
+
+    def log_density(self, natural: Array, x: ArrayLike) -> Array:
+        """Return log p(x | lam), -inf where x is not a possible value."""
+        x = np.asarray(x, dtype=np.float64)
+        possible = self.in_support(x)
+        with np.errstate(all="ignore"):
+            energy = dot(natural, self.statistics(x)) + self.log_base(x)
+            return np.where(possible, energy - self.log_partition(natural), -np.inf)
+
+    def quantile(self, natural: Array, p: ArrayLike) -> Array:
+        """Return the smallest value that x is at most with probability p, entry by entry.
+
+        p broadcasts with the mean.
+        """
+        kind = type(self).__name__
+        raise NotImplementedError(f"the {kind} family has no quantiles")
+
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         """Return a random starting point near this prior, different for each element."""
         ...

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln, psi
+from scipy.special import gammaincinv, gammaln, psi
 
 from svmp.families.family import Array, Bools, Family, stack
 
@@ -60,6 +60,10 @@ class Gamma(Family):
 
     def var(self, natural: Array) -> Array:
         return (natural[..., 1] + 1) / natural[..., 0] ** 2
+
+    def quantile(self, natural: Array, p: ArrayLike) -> Array:
+        alpha, beta = self.standard(natural).values()
+        return np.asarray(np.maximum(gammaincinv(alpha, p) / beta, TINY))
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         alpha, beta = self.standard(natural).values()

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln, gammaln, log_softmax, logsumexp, softmax, xlog1py
 
+from svmp.families.binomial import binomial_quantile
+from svmp.families.categorical import one_hot_cov
 from svmp.families.counts import (
     MANY,
     check_trials,
@@ -113,6 +115,13 @@ class Multinomial(Family):
     def var(self, natural: Array) -> Array:
         p = np.asarray(softmax(natural, axis=-1))
         return np.asarray(self._n[..., None] * p * (1 - p))
+
+    def cov(self, natural: Array) -> Array:
+        return self._n[..., None, None] * one_hot_cov(np.asarray(softmax(natural, axis=-1)))
+
+    def quantile(self, natural: Array, p: ArrayLike) -> Array:
+        n, chance = self.standard(natural).values()
+        return binomial_quantile(n[..., None], chance, p)
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         n, p = self.standard(natural).values()

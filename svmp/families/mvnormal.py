@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtri
 
 from svmp.families.family import Array, Bools, Family, dot
 from svmp.families.matrix import (
@@ -85,6 +86,18 @@ class MvNormal(Family):
     def var(self, natural: Array) -> Array:
         _, whitener, _ = self._factorised(natural)
         return np.asarray((whitener**2).sum(axis=-2))
+
+    def cov(self, natural: Array) -> Array:
+        return _square(self._factorised(natural)[1])
+
+    def log_density(self, natural: Array, x: ArrayLike) -> Array:
+        root = cholesky(self._tau(natural))
+        white = np.swapaxes(root, -1, -2)
+        off = apply(white, np.asarray(x, dtype=np.float64) - self.mean(natural))
+        return 0.5 * (log_det_root(root) - self.dimension * LOG_2PI - dot(off, off))
+
+    def quantile(self, natural: Array, p: ArrayLike) -> Array:
+        return np.asarray(self.mean(natural) + np.sqrt(self.var(natural)) * ndtri(p))
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         mu, whitener, _ = self._factorised(natural)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtri
 
 from svmp.families.family import Array, Bools, Family, stack
 
@@ -65,6 +66,13 @@ class Normal(Family):
 
     def var(self, natural: Array) -> Array:
         return -0.5 / natural[..., 1]
+
+    def log_density(self, natural: Array, x: ArrayLike) -> Array:
+        mu, tau = self.standard(natural).values()
+        return 0.5 * (np.log(tau) - LOG_2PI - tau * (np.asarray(x, dtype=np.float64) - mu) ** 2)
+
+    def quantile(self, natural: Array, p: ArrayLike) -> Array:
+        return np.asarray(self.mean(natural) + np.sqrt(self.var(natural)) * ndtri(p))
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         mu, sd = self.mean(natural), np.sqrt(self.var(natural))

@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln
+from scipy.special import gammaincc, gammaln
 
 from svmp.families.counts import count_entropy
 from svmp.families.family import Array, Bools, Family
+from svmp.families.quantiles import count_quantile
 
 LOG_HUGE = float(np.log(np.finfo(np.float64).max))
 
@@ -69,6 +70,10 @@ class Poisson(Family):
 
     def var(self, natural: Array) -> Array:
         return np.exp(natural[..., 0])
+
+    def quantile(self, natural: Array, p: ArrayLike) -> Array:
+        mu = self.mean(natural)
+        return count_quantile(lambda k: np.asarray(gammaincc(k + 1, mu)), p, mu + 3 * np.sqrt(mu))
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         mu = self.mean(natural)

@@ -10,9 +10,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln, psi
+from scipy.special import gammaincinv, gammaln, psi
 
 from svmp.families.family import Array, Bools, Family
+from svmp.families.gamma import TINY
 from svmp.families.matrix import (
     cholesky,
     flat,
@@ -23,6 +24,10 @@ from svmp.families.matrix import (
     log_det,
     symmetric,
 )
+from svmp.families.quantiles import normal_mixture_quantile
+
+NODES = 96
+"""Nodes of the integral over a diagonal entry, for quantiles of the others."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,35 @@ class Wishart(Family):
         nu, V = self.standard(natural).values()
         diagonal = np.diagonal(V, axis1=-2, axis2=-1)
         return nu[..., None, None] * (V**2 + diagonal[..., :, None] * diagonal[..., None, :])
+
+    def cov(self, natural: Array) -> Array:
+        """Cov[X_ij, X_kl] = nu (V_ik V_jl + V_il V_jk), on four axes."""
+        nu, V = self.standard(natural).values()
+        first = np.einsum("...ik,...jl->...ijkl", V, V)
+        return nu[..., None, None, None, None] * (first + np.swapaxes(first, -1, -2))
+
+    def quantile(self, natural: Array, p: ArrayLike) -> Array:
+        """Return those of the entries.
+
+        X_ii / V_ii is a chi-squared with nu degrees of freedom, and X_ij a Normal given X_ii, with
+        mean X_ii V_ij / V_ii and variance X_ii (V_jj - V_ij^2 / V_ii), over which a sum of
+        Gauss-Legendre integrates.
+        """
+        nu, V = self.standard(natural).values()
+        p = np.broadcast_to(p, np.broadcast_shapes(np.shape(p), V.shape))
+        own = np.broadcast_to(np.diagonal(V, axis1=-2, axis2=-1)[..., :, None], V.shape)
+        half = 0.5 * np.broadcast_to(nu[..., None, None], V.shape)
+        diagonal = 2 * own * gammaincinv(half, p)
+        u, weights = np.polynomial.legendre.leggauss(NODES)
+        chi2 = 2 * gammaincinv(half[..., None], 0.5 * (u + 1))
+        other = np.swapaxes(own, -1, -2)
+        rest = np.maximum(other - V**2 / own, TINY)
+        centre, spread = (
+            V[..., None] * chi2,
+            np.sqrt(np.maximum(own * rest, TINY)[..., None] * chi2),
+        )
+        off = normal_mixture_quantile(centre, spread, np.broadcast_to(0.5 * weights, chi2.shape), p)
+        return np.where(np.eye(self.dimension, dtype=bool), diagonal, off)
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         """Draw by Bartlett's decomposition: X = R R' with R = chol(V) times a random triangle."""

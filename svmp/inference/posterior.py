@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from svmp.errors import ModelError
 from svmp.families.family import Array, Family
 from svmp.inference.seeds import Seed, generator
-from svmp.network.validation import shown
+from svmp.network.validation import array, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +69,86 @@ class Posterior:
         """Expected sufficient statistics, on a last axis of their own."""
         return self._shaped(self.family.moments(self.natural))
 
+    @property
+    def cov(self) -> Array:
+        """Covariance of the entries of each element, on two last axes.
+
+        That of numbers is their variance, that of a Categorical belongs to its one-hot vector, and
+        that of a Wishart has four axes.
+        """
+        return self._shaped(self.family.cov(self.natural))
+
+    def quantile(self, p: ArrayLike) -> Array:
+        """Return the values that each entry of x is at most with probability p.
+
+        Parameters
+        ----------
+        p
+            A probability, or several: the result then has their axes first.
+
+        Returns
+        -------
+        Array
+            The quantiles, exact for every family. Those of a vector or matrix are of its entries,
+            one by one. A Categorical has none: its categories have no order.
+        """
+        given = probabilities(p)
+        each = given.reshape(given.shape + (1,) * (1 + self.family.event_ndim))
+        try:
+            found = self.family.quantile(self.natural, each)
+        except NotImplementedError:
+            kind = type(self.family).__name__
+            raise ModelError(
+                f"quantiles of the {kind} '{self.name}' are not defined; use its mean or draws"
+            ) from None
+        return found.reshape((*given.shape, *self.plate, *found.shape[given.ndim + 1 :]))
+
+    def interval(self, prob: float = 0.9) -> Array:
+        """Return the central interval with a probability: `lower, upper = q.interval(0.9)`.
+
+        Parameters
+        ----------
+        prob
+            Between 0 and 1.
+
+        Returns
+        -------
+        Array
+            Lower and upper ends on a first axis.
+        """
+        return self.quantile(tails(prob))
+
+    def logpdf(self, x: ArrayLike) -> Array:
+        """Return the log density, or log probability, of values: -inf if they are not possible.
+
+        Parameters
+        ----------
+        x
+            Values that broadcast with the posterior's own shape, as `q.draw(10)` does.
+        """
+        given = array(x)
+        family, events = self.family, self.family.event_ndim
+        entries = np.shape(family.mean(self.natural))[1 : 1 + events]
+        if given is None or given.shape[max(given.ndim - events, 0) :] != entries:
+            raise ModelError(
+                f"logpdf of '{self.name}' needs numbers with the shape {(*self.plate, *entries)}, "
+                f"not {shown(x)}"
+            )
+        cut = given.ndim - events
+        try:
+            shape = np.broadcast_shapes(given.shape[:cut], self.plate)
+            wide = np.broadcast_to(given, (*shape, *entries))
+            if shape[len(shape) - len(self.plate) :] != self.plate:
+                raise ValueError
+        except ValueError:
+            raise ModelError(
+                f"logpdf of '{self.name}' needs the shape {(*self.plate, *entries)}, or axes "
+                f"before it, not {given.shape}"
+            ) from None
+        lead = shape[: len(shape) - len(self.plate)]
+        found = family.log_density(self.natural, wide.reshape(*lead, len(self.natural), *entries))
+        return np.asarray(found).reshape(shape)
+
     def entropy(self) -> Array:
         """Entropy of each element, in nats."""
         return self._shaped(self.family.entropy(self.natural))
@@ -83,9 +165,7 @@ class Posterior:
             time; variables of different names have different random numbers under the same seed.
             A `numpy.random.Generator` is used as it is.
         """
-        if not isinstance(size, Integral) or isinstance(size, bool) or size < 0:
-            raise ModelError(f"size must be a whole number of at least 0, not {shown(size)}")
-        draws = self.family.draw(self.natural, generator(seed, self.name), int(size))
+        draws = self.family.draw(self.natural, generator(seed, self.name), draw_count(size))
         return draws.reshape((size, *self.plate, *draws.shape[2:]))
 
     def _shaped(self, values: Array) -> Array:
@@ -98,6 +178,34 @@ class Posterior:
 
     def __repr__(self) -> str:
         return f"<q({self.name}): {type(self.family).__name__}, dims {self.dims}>"
+
+
+def draw_count(size: Any) -> int:
+    """Return a number of draws, or refuse it."""
+    whole = isinstance(size, Integral) and not isinstance(size, bool)
+    if not whole or size < 0:
+        raise ModelError(f"size must be a whole number of at least 0, not {shown(size)}")
+    return int(size)
+
+
+def probabilities(p: Any) -> Array:
+    """Return the probabilities of quantiles as an array, or refuse them."""
+    given = array(p)
+    if given is None or given.dtype == bool or not ((given >= 0) & (given <= 1)).all():
+        raise ModelError(f"quantiles need probabilities between 0 and 1, not {shown(p)}")
+    return given.astype(np.float64)
+
+
+def tails(prob: Any) -> Array:
+    """Return the probabilities of the ends of a central interval.
+
+    >>> tails(0.9)
+    array([0.05, 0.95])
+    """
+    given = array(prob)
+    if given is None or given.ndim or given.dtype == bool or not 0 < float(given) < 1:
+        raise ModelError(f"an interval needs a probability between 0 and 1, not {shown(prob)}")
+    return np.array([0.5 * (1 - float(given)), 0.5 * (1 + float(given))])
 
 
 @dataclass(frozen=True, eq=False)

@@ -337,3 +337,72 @@ def test_start_is_proper_and_breaks_symmetry(family: Family) -> None:
     assert len(np.unique(start, axis=0)) == COUNT
     again = family.start(prior, np.random.default_rng(6))
     np.testing.assert_array_equal(start, again)
+
+
+def scalar_marginals(family: Family, natural: Array) -> list[Any] | None:
+    """Return frozen SciPy distributions of the entries of each element; None if there are none."""
+    name, standard = type(family).__name__, family.standard(natural)
+    each = [{k: v[i] for k, v in standard.items()} for i in range(len(natural))]
+    if name == "Dirichlet":
+        return [[stats.beta(a, s["a"].sum() - a) for a in s["a"]] for s in each]
+    if name == "Multinomial":
+        return [[stats.binom(int(s["n"]), p) for p in s["p"]] for s in each]
+    if name == "MvNormal":
+        sd = [np.sqrt(np.diag(np.linalg.inv(s["tau"]))) for s in each]
+        return [
+            [stats.norm(m, d) for m, d in zip(s["mu"], w, strict=True)]
+            for s, w in zip(each, sd, strict=True)
+        ]
+    if family.event_ndim or name not in SCIPY or name == "Categorical":
+        return None
+    return [SCIPY[name](**s) for s in each]
+
+
+@pytest.mark.parametrize("p", [1e-6, 0.05, 0.5, 0.975])
+def test_quantiles_are_those_of_scipy(family: Family, p: float) -> None:
+    natural = example(family)
+    truth = scalar_marginals(family, natural)
+    if truth is None:
+        pytest.skip("the entries have no distribution in SciPy")
+    shape = (COUNT, *(1,) * family.event_ndim)
+    found = family.quantile(natural, np.full(shape, p))
+    expected = [[d.ppf(p) for d in row] if family.event_ndim else row.ppf(p) for row in truth]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_log_density_is_that_of_scipy_and_minus_infinity_outside(family: Family) -> None:
+    natural = example(family)
+    x = family.draw(natural, np.random.default_rng(3), 2)
+    found = family.log_density(natural, x)
+    assert found.shape == (2, COUNT)
+    if type(family).__name__ in SCIPY:
+        standard = family.standard(natural)
+        for i in range(COUNT):
+            truth = SCIPY[type(family).__name__](**{k: v[i] for k, v in standard.items()})
+            log = truth.logpmf if is_discrete(family, natural) else truth.logpdf
+            expected = [float(log(value)) for value in x[:, i]]
+            np.testing.assert_allclose(found[:, i], expected, rtol=1e-9, atol=1e-12)
+    if type(family).__name__ not in ("Normal", "MvNormal"):
+        assert (family.log_density(natural, -1 - x) == -np.inf).all()
+
+
+def test_covariances_are_those_of_draws(family: Family) -> None:
+    natural = example(family)
+    count = 8000
+    x = family.draw(natural, np.random.default_rng(5), count)
+    if type(family).__name__ == "Categorical":
+        x = family.statistics(x)
+    off = (x - x.mean(axis=0)).reshape(count, COUNT, -1)
+    cross = off[..., :, None] * off[..., None, :]
+    found = family.cov(natural).reshape(cross.shape[1:])
+    error = 6 * cross.std(axis=0) / np.sqrt(count) + 1e-12
+    assert (np.abs(found - cross.mean(axis=0)) <= error).all()
+
+
+def test_quantiles_of_a_wishart_have_their_probability() -> None:
+    family = families.Wishart(3)
+    natural = example(family)
+    x = family.draw(natural, np.random.default_rng(5), DRAWS)
+    for p in (0.05, 0.5, 0.9):
+        share = (x <= family.quantile(natural, p)).mean(axis=0)
+        np.testing.assert_allclose(share, p, atol=6 * np.sqrt(p * (1 - p) / DRAWS))

@@ -227,3 +227,37 @@ def test_fit_does_not_share_arrays_with_the_user() -> None:
     other = svmp.fit(model, svmp.FullVB())
     assert other.bound == one.bound
     np.testing.assert_array_equal(other.mean("u"), one.mean("u"))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_quantiles_intervals_and_log_densities_have_the_dims(fit: svmp.Fit, name: str) -> None:
+    q = fit[name]
+    draws = q.draw(5, seed=2)
+    assert np.isfinite(q.logpdf(draws)).all()
+    assert q.logpdf(draws).shape == (5, *q.plate)
+    assert q.cov.shape == (*q.mean.shape, *q.mean.shape[len(q.plate) :])
+    if name == "categorical":
+        with pytest.raises(svmp.ModelError, match="quantiles of the Categorical 'categorical'"):
+            q.quantile(0.5)
+        return
+    assert q.quantile(0.5).shape == SHAPES[name]
+    assert q.quantile([[0.1], [0.9]]).shape == (2, 1, *SHAPES[name])
+    lower, upper = q.interval(0.8)
+    np.testing.assert_allclose(lower, q.quantile(0.1), rtol=1e-12)
+    share = ((q.draw(4000, seed=1) >= lower) & (q.draw(4000, seed=1) <= upper)).mean(axis=0)
+    assert (share > 0.76).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda q: q.quantile(1.5), "probabilities between 0 and 1, not 1.5"),
+        (lambda q: q.quantile("a"), "probabilities between 0 and 1"),
+        (lambda q: q.interval(0), "a probability between 0 and 1, not 0"),
+        (lambda q: q.logpdf([1.0, 2.0, 3.0]), r"logpdf of 'vector' needs"),
+        (lambda q: q.logpdf("a"), r"logpdf of 'vector' needs numbers"),
+    ],
+)
+def test_bad_arguments_of_posteriors(fit: svmp.Fit, call: Any, message: str) -> None:
+    with pytest.raises(svmp.ModelError, match=message):
+        call(fit["vector"])

@@ -1,0 +1,105 @@
+"""Quantiles by inverting a distribution function, all elements at once.
+
+The quantile of p is the smallest x with F(x) >= p. Counts are found by bisection over the integers,
+other values by Newton's method within a bracket that shrinks with every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
+
+from svmp.families.family import Array
+
+MOST = 2.0**60
+"""Largest count that is searched; floats have no odd numbers there."""
+STEPS = 200
+CLOSE = 4e-16
+
+
+def count_quantile(
+    cdf: Callable[[Array], Array], p: ArrayLike, near: ArrayLike, top: ArrayLike = np.inf
+) -> Array:
+    """Return the smallest count k in 0..top with cdf(k) >= p; `near` is where to look first.
+
+    >>> from scipy.special import pdtr
+    >>> count_quantile(lambda k: pdtr(k, 3.0), [0.1, 0.5, 1.0], 3.0)
+    array([ 1.,  3., inf])
+    """
+    p, near, top = np.broadcast_arrays(
+        np.asarray(p, dtype=np.float64), np.asarray(near, dtype=np.float64), np.asarray(top) * 1.0
+    )
+    last = np.minimum(top, MOST)
+    high = np.minimum(np.maximum(np.ceil(near), 1.0), last)
+    low = np.full(p.shape, -1.0)  # cdf(low) < p <= cdf(high), once the search below ends
+    for _ in range(64):
+        short = (cdf(high) < p) & (high < last)
+        if not short.any():
+            break
+        low = np.where(short, high, low)
+        high = np.where(short, np.minimum(2 * high + 1, last), high)
+    while True:
+        middle = np.floor(0.5 * (low + high))
+        wide = (middle > low) & (middle < high)
+        if not wide.any():
+            break
+        reached = cdf(np.where(wide, middle, high)) >= p
+        high = np.where(wide & reached, middle, high)
+        low = np.where(wide & ~reached, middle, low)
+    return np.where((p >= 1) & (top > high), top, high)
+
+
+def bracketed_quantile(
+    cdf: Callable[[Array], Array],
+    pdf: Callable[[Array], Array],
+    p: Array,
+    low: Array,
+    high: Array,
+) -> Array:
+    """Return x with cdf(x) = p, given low <= x <= high.
+
+    >>> from scipy.special import ndtr
+    >>> def density(x):
+    ...     return np.exp(-0.5 * x**2) / np.sqrt(2 * np.pi)
+    >>> ends = np.array([-9.0]), np.array([9.0])
+    >>> bracketed_quantile(ndtr, density, np.array([0.975]), *ends).round(6)
+    array([1.959964])
+    """
+    low, high = np.array(low, dtype=np.float64), np.array(high, dtype=np.float64)
+    x = 0.5 * (low + high)
+    for _ in range(STEPS):
+        off = cdf(x) - p
+        low, high = np.where(off < 0, x, low), np.where(off < 0, high, x)
+        with np.errstate(all="ignore"):
+            newton = x - off / pdf(x)
+        middle = 0.5 * (low + high)
+        new = np.where((newton > low) & (newton < high), newton, middle)
+        moved = np.abs(new - x) > CLOSE * np.abs(x)
+        if not (moved & (high - low > CLOSE * np.maximum(np.abs(low), np.abs(high)))).any():
+            break
+        x = np.where(moved, new, x)
+    return x
+
+
+def normal_mixture_quantile(centre: Array, spread: Array, weights: Array, p: Array) -> Array:
+    """Return the quantiles of mixtures of Normals, with the components on a last axis.
+
+    A quantile of a mixture lies between the least and the greatest one of its components.
+
+    >>> centre, spread = np.array([-1.0, 1.0]), np.array([1.0, 1.0])
+    >>> normal_mixture_quantile(centre, spread, np.array([0.5, 0.5]), np.array(0.5))
+    array(0.)
+    """
+    each = centre + spread * ndtri(np.asarray(p))[..., None]
+
+    def cdf(x: Array) -> Array:
+        return np.asarray((weights * ndtr((x[..., None] - centre) / spread)).sum(axis=-1))
+
+    def pdf(x: Array) -> Array:
+        height = np.exp(-0.5 * ((x[..., None] - centre) / spread) ** 2) / spread
+        return np.asarray((weights * height).sum(axis=-1) / np.sqrt(2 * np.pi))
+
+    return bracketed_quantile(cdf, pdf, np.asarray(p), each.min(axis=-1), each.max(axis=-1))
