@@ -9,11 +9,13 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from svmp import families
 from svmp.errors import ModelError
 from svmp.families.family import Family
+from svmp.families.matrix import is_symmetric
 from svmp.network.coords import Coords
 from svmp.network.expressions import (
     DiagonalMatrix,
@@ -29,6 +31,7 @@ from svmp.network.matrices import Diagonal, Multiple
 from svmp.network.reader import Reader
 from svmp.network.slot import Fixed, Product, Single, Slot
 from svmp.network.validation import LARGEST, article, shown
+from svmp.network.vector_mean import VectorMean
 
 NO_AXES = Grid((), ())
 
@@ -36,9 +39,10 @@ _NEEDS: dict[type[Family], str] = {
     families.Normal: "a mean or logit needs numbers, or sums of products of Normal and MvNormal "
     "variables",
     families.Gamma: "a precision or rate needs a positive number, a Gamma, or a product of them",
-    families.MvNormal: "a mean vector needs numbers or an MvNormal",
-    families.Wishart: "a precision matrix needs a symmetric positive definite matrix, a Wishart "
-    "or a multiple of one, or svmp.diag(...) of Gammas",
+    families.MvNormal: "a mean vector needs numbers, an MvNormal, or sums of products of Normal "
+    "and MvNormal variables",
+    families.Wishart: "a precision matrix needs a symmetric positive definite matrix, a Wishart, "
+    "one of them times Gammas and positive numbers, or svmp.diag(...) of Gammas",
     families.Beta: "a probability needs a number between 0 and 1 or a Beta",
     families.Dirichlet: "probabilities need positive numbers that add up to 1, or a Dirichlet",
     families.Categorical: "the choice among components needs a Categorical",
@@ -133,7 +137,7 @@ class Binder:
 
     def slot(self, parameter: str, value: Expression | DiagonalMatrix, kind: type[Family]) -> Slot:
         """Return the slot of a parameter, given the family of its moments."""
-        with self._about(parameter, sums=kind is families.Normal):
+        with self._about(parameter, sums=kind in (families.Normal, families.MvNormal)):
             if isinstance(value, DiagonalMatrix):
                 return self._diagonal(value.entries, kind)
             array = plain(value)
@@ -142,6 +146,8 @@ class Binder:
             if kind is families.Normal:
                 terms = tuple(self._linear_term(t) for t in value.terms)
                 return Linear(self.name, terms)
+            if kind is families.MvNormal and not is_whole_vector(value):
+                return self._vector_mean(value)
             if kind is families.Gamma:
                 return self._product(value).simplest()
             if kind is families.Wishart and is_product(value):
@@ -213,16 +219,27 @@ class Binder:
                 )
 
     def _multiple(self, expression: Expression) -> Slot:
-        """Return the slot of a Wishart multiplied by numbers and Gammas."""
+        """Return the slot of a Wishart or a fixed matrix, multiplied by numbers and Gammas."""
         (term, *more) = expression.terms
-        matrices = [o for o in term.operands if isinstance(o.variable.family, families.Wishart)]
-        if more or term.summed or term.design is not None or len(matrices) != 1:
-            raise ModelError(f"it is not one Wishart; {needs(families.Wishart)}")
         check_parents(term, (families.Wishart, families.Gamma), needs(families.Wishart))
-        others = tuple(o for o in term.operands if o not in matrices)
-        factor = self._product(Sum((replace(term, operands=others),)))
-        single = self._single(Sum((Term(operands=tuple(matrices)),)), families.Wishart)
-        return Multiple(factor, single.reader, self.length)
+        wisharts = [o for o in term.operands if isinstance(o.variable.family, families.Wishart)]
+        fixed = [] if wisharts else [c for c in term.constants if is_matrix(c, self.length)]
+        if more or term.summed or term.design is not None or len(wisharts) + len(fixed) != 1:
+            raise ModelError(f"it is not a multiple of one matrix; {needs(families.Wishart)}")
+        factor = self._product(
+            Sum((
+                replace(
+                    term,
+                    operands=tuple(o for o in term.operands if o not in wisharts),
+                    constants=tuple(c for c in term.constants if c not in fixed),
+                ),
+            ))
+        )
+        if wisharts:
+            matrix = self._single(Sum((Term(operands=tuple(wisharts)),)), families.Wishart)
+            return Multiple(factor, matrix, self.length)
+        check_rank(fixed[0].values)
+        return Multiple(factor, self._fixed(fixed[0], families.Wishart), self.length)
 
     def _single(self, expression: Expression, kind: type[Family]) -> Single:
         term = self._one_term(expression, kind)
@@ -251,8 +268,27 @@ class Binder:
             raise ModelError(f"it is a sum; {needs(kind)}")
         return term
 
-    def _linear_term(self, term: Term) -> LinearTerm:
-        check_parents(term, (families.Normal, families.MvNormal), needs(families.Normal))
+    def _vector_mean(self, expression: Expression) -> VectorMean:
+        """Return the slot of a mean vector that is a sum of terms.
+
+        Plain arrays and keys are aligned with the plate where something else in their term has the
+        axis of the vector, and with the plate and that axis where nothing has it.
+        """
+        axis = unused(self.event_dim, self.rows.labels)
+        rows, plate = (
+            Grid((*grid.labels, axis), (*grid.shape, self.length))
+            for grid in (self.rows, self.plate)
+        )
+        terms = []
+        for given in expression.terms:
+            term = given.renamed(self.event_dim, axis)
+            around = self.plate if axis in term.labels else plate
+            longer = replace(self, rows=rows, plate=around)
+            terms.append(longer._linear_term(term, families.MvNormal))
+        return VectorMean(tuple(terms), axis, self.length)
+
+    def _linear_term(self, term: Term, kind: type[Family] = families.Normal) -> LinearTerm:
+        check_parents(term, (families.Normal, families.MvNormal), needs(kind))
         inner = Grid(term.summed, tuple(inner_length(term, label) for label in term.summed))
         scope = Scope(self.rows, inner)
         design = term.design
@@ -309,6 +345,41 @@ def check_size(size: float) -> None:
             f"it holds numbers of size {size:.3g}, but beyond {LARGEST:g} squares overflow; use "
             "other units"
         )
+
+
+def is_whole_vector(expression: Expression) -> bool:
+    """Whether an expression is one MvNormal, with all entries of its vectors."""
+    if len(expression.terms) > 1 or is_product(expression):
+        return False
+    (term,) = expression.terms
+    if term.summed or term.design is not None or len(term.operands) != 1:
+        return False
+    (operand,) = term.operands
+    variable = operand.variable
+    if not isinstance(variable.family, families.MvNormal):
+        return False
+    return operand.index[len(variable.plate.labels) :] == variable.event_dims
+
+
+def is_matrix(array: Labelled, length: int) -> bool:
+    """Whether the last axes of an array are a square matrix of this length, without names."""
+    return array.axes[-2:] == (None, None) and array.values.shape[-2:] == (length, length)
+
+
+def check_rank(matrices: NDArray[Any]) -> None:
+    """Refuse symmetric matrices without negative eigenvalues that are not of full rank."""
+    if not is_symmetric(matrices).all():
+        return  # refused for that reason
+    values = np.linalg.eigvalsh(matrices)
+    tiny = 1e-12 * np.abs(values).max(axis=-1, keepdims=True)
+    if (values > tiny).all() or (values < -tiny).any():
+        return
+    size, rank = values.shape[-1], int((values > tiny).sum(axis=-1).min())
+    raise ModelError(
+        f"its matrix has rank {rank} of {size}, so that the prior is improper; add a small multiple "
+        f"of np.eye({size}), or declare the vector as svmp.dot(basis, z) in the basis of its other "
+        f"{rank} eigenvectors, see docs/networks.md"
+    )
 
 
 def is_product(expression: Expression) -> bool:

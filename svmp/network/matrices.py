@@ -1,8 +1,8 @@
-"""Structured precision matrices: a diagonal of Gammas, or a multiple of a Wishart.
+"""Structured precision matrices: a diagonal of Gammas, or a multiple of a matrix.
 
 A density needs E[X] and E[log |X|] of its precision matrix X. For X = diag(g_1, ..., g_d) these
-are diag(E[g_j]) and sum_j E[log g_j]; for X = c g W they are c E[g] E[W] and
-d (log c + E[log g]) + E[log |W|]. Both are linear in the moments of each part.
+are diag(E[g_j]) and sum_j E[log g_j]; for X = c g W, with W a Wishart or a fixed matrix, they are
+c E[g] E[W] and d (log c + E[log g]) + E[log |W|]. Both are linear in the moments of each part.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from svmp.families.family import Array, stack
 from svmp.network.beliefs import Beliefs
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints, Labelled
-from svmp.network.reader import Reader
-from svmp.network.slot import Product, Slot
+from svmp.network.slot import Fixed, Product, Single, Slot
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,25 +72,22 @@ class Diagonal(Slot):
 
 @dataclass(frozen=True, eq=False)
 class Multiple(Slot):
-    """c g_1 g_2 ... W: a Wishart times a positive product."""
+    """c g_1 g_2 ... W: a Wishart or a fixed matrix, times a positive product."""
 
     factor: Product
-    wishart: Reader
+    matrix: Single | Fixed
     size: int
 
     @property
     def variables(self) -> list[Symbol]:
-        return [self.wishart.variable, *self.factor.variables]
+        return [*self.matrix.variables, *self.factor.variables]
 
     @property
     def arrays(self) -> tuple[Labelled, ...]:
-        return self.factor.constants
-
-    def _matrix(self, q: Beliefs, rows: Ints) -> Array:
-        return q.moments[self.wishart.variable.name][self.wishart.element(rows, rows)]
+        return (*self.factor.constants, *self.matrix.arrays)
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
-        factor, matrix = self.factor.moments(q, rows), self._matrix(q, rows).copy()
+        factor, matrix = self.factor.moments(q, rows), self.matrix.moments(q, rows).copy()
         matrix[:, :-1] *= factor[:, :1]
         matrix[:, -1] += self.size * factor[:, 1]
         return matrix
@@ -99,19 +95,20 @@ class Multiple(Slot):
     def message(
         self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, incoming: Array
     ) -> Array:
-        if variable is self.wishart.variable:
+        if any(v is variable for v in self.matrix.variables):
             scale = self.factor.moments(q, rows)[:, :1]
             return np.concatenate([incoming[:, :-1] * scale, incoming[:, -1:]], axis=1)
-        trace = np.einsum("ri,ri->r", incoming[:, :-1], self._matrix(q, rows)[:, :-1])
+        matrix = self.matrix.moments(q, rows)[:, :-1]
+        trace = np.einsum("ri,ri->r", incoming[:, :-1], matrix)
         through = stack(trace, self.size * incoming[:, -1])
         return self.factor.message(q, variable, elements, rows, through)
 
     def pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
-        if variable is self.wishart.variable:
-            return self.wishart.element(rows, rows), rows
-        return self.factor.pairs(variable, rows)
+        return self._part(variable).pairs(variable, rows)
 
     def labels(self, variable: Symbol) -> set[str]:
-        if variable is self.wishart.variable:
-            return self.wishart.labels
-        return self.factor.labels(variable)
+        return self._part(variable).labels(variable)
+
+    def _part(self, variable: Symbol) -> Slot:
+        """Return the part that a variable is in."""
+        return self.factor if any(v is variable for v in self.factor.variables) else self.matrix

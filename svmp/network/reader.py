@@ -68,6 +68,11 @@ class Reader:
         return Operand(self.variable, self.index).labels
 
     @property
+    def plate_labels(self) -> set[str]:
+        """Names of the axes of the scope that the element it reads varies along."""
+        return Operand(self.variable, self._plate).labels
+
+    @property
     def keyed_by_inner(self) -> bool:
         """Whether an index array varies along an inner axis."""
         inner = set(self.scope.inner.labels)

@@ -128,8 +128,20 @@ def share_variable(left: LinearTerm, right: LinearTerm, skip: Symbol | None = No
 
 def pair_by_owner(left: Entries, right: Entries) -> tuple[Entries, Entries]:
     """Pair every entry on the left with every entry on the right that has the same owner."""
-    starts = np.searchsorted(right.owner, left.owner, side="left")
-    counts = np.searchsorted(right.owner, left.owner, side="right") - starts
+    return _pair(left, left.owner, right, right.owner)
+
+
+def pair_by(
+    left: Entries, left_key: Ints, right: Entries, right_key: Ints
+) -> tuple[Entries, Entries]:
+    """Pair every entry on the left with every entry on the right that has the same key."""
+    order = np.argsort(right_key, kind="stable")
+    return _pair(left, left_key, right[order], right_key[order])
+
+
+def _pair(left: Entries, left_key: Ints, right: Entries, ascending: Ints) -> tuple[Entries, Entries]:
+    starts = np.searchsorted(ascending, left_key, side="left")
+    counts = np.searchsorted(ascending, left_key, side="right") - starts
     chosen, partner = ragged(starts, counts)
     return left[chosen], right[partner]
 

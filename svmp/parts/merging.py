@@ -20,6 +20,7 @@ from svmp.network.expressions import DiagonalMatrix, Expression, Index, Operand,
 from svmp.network.grid import Labelled
 from svmp.network.network import Network
 from svmp.network.variable import Component, Variable
+from svmp.network.vector_mean import VectorMean
 from svmp.parts.sharing import Sharing
 
 
@@ -134,6 +135,8 @@ class Merger:
         """Return a variable with the elements of all parts."""
         first = every[0]
         conditionals = [v.conditional for v in every]
+        if any(isinstance(slot, VectorMean) for slot in first.conditional.slots.values()):
+            raise ApartError  # its plain arrays are aligned by another rule
         parameters = {
             name: self.parameter(first, [c.parameters[name] for c in conditionals], name)
             for name in conditionals[0].parameters
@@ -300,7 +303,7 @@ def _names(axes: Sequence[str | None], plate: Sequence[str], events: int) -> lis
     if None not in axes or not plate:
         return list(axes)
     lead = len(axes) - events
-    if any(axis is not None for axis in axes[:lead]) or lead > len(plate):
+    if lead < 0 or any(axis is not None for axis in axes[:lead]) or lead > len(plate):
         raise ApartError
     return [*plate[len(plate) - lead :], *[None] * events]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from scipy import sparse
 
 import svmp
 
@@ -176,6 +177,45 @@ def matrices(draw: Draw) -> svmp.Model:
         svmp.MvNormal("y", x[key], tau, dims=("row", "d"), observed=observed, missing=missing)
         if s.yes():
             svmp.Normal("r", mu=svmp.dot(x[key], m), tau=f, dims="row", observed=s.normal(n))
+    return model
+
+
+def vector_means(draw: Draw) -> svmp.Model:
+    """MvNormals whose means are sums of products, some with a scaled matrix as their precision."""
+    s = Sizes(draw)
+    a, n, d, p = s.size(), s.size(4), s.size(3), s.size(2)
+    with svmp.Model(coords={"a": a, "row": n, "d": d, "p": p, "component": 2}) as model:
+        g = svmp.Gamma("g", alpha=1.5, beta=s.positive())
+        h = svmp.Gamma("h", alpha=2, beta=1.5, dims="a")
+        W = svmp.Wishart("W", nu=d + 1.5, V=s.precision(d), dims=("d", "d"))
+        c = svmp.Normal("c", mu=s.normal(), tau=1.5)
+        m = svmp.MvNormal("m", mu=s.normal(d), tau=g * s.precision(d), dims="d")
+        b = svmp.Normal("b", mu=0, tau=1.5, dims=("p", "d"))
+        B = svmp.MvNormal("B", mu=0, tau=s.precision(p), dims=("d", "p"))
+        u = svmp.MvNormal("u", mu=0.5, tau=s.precision(p), dims=("a", "p"))
+        x, key = s.normal(n, p), s.key(a, n)
+        mean = s.pick(
+            m - c, 2 * m + c * svmp.data(s.normal(n), "row"), svmp.dot(x, b, dim="p"), svmp.dot(x, B, dim="p") + m,
+            svmp.dot(u[key], B, dim="p"), svmp.dot(u[key], b, dim="p") + m * c + c,
+            svmp.dot(s.normal(d, p), u[0], dim="p"), b[s.key(p, n)] + s.normal(n, d), c,
+            svmp.dot(sparse.csr_array(x), b, dim="p"), svmp.dot(u[key], B, dim="p") * c + B[0, 0],
+        )  # fmt: skip
+        tau = s.pick(
+            W, g * W, g * s.precision(d), h[key] * (2 * s.precision(d)),
+            s.positive(n) * g * np.stack([s.precision(d) for _ in range(n)]), s.precision(d),
+        )  # fmt: skip
+        kind, values = s.pick("observed", "hidden", "mixture"), s.normal(n, d)
+        if kind == "observed":
+            missing = s.missing(n)
+            svmp.MvNormal("y", mean, tau, dims=("row", "d"), observed=values, missing=missing)
+        elif kind == "hidden":
+            y = svmp.MvNormal("y", mean, tau, dims=("row", "d"))
+            svmp.MvNormal("e", y + m, 2 * W, dims=("row", "d"), observed=values)
+        else:
+            z = svmp.Categorical("z", p=svmp.data([0.4, 0.6], dims="component"), dims="row")
+            v = svmp.MvNormal("v", mu=0, tau=s.precision(d), dims=("component", "d"))
+            component = svmp.MvNormal.dist(mu=mean + v, tau=tau)
+            svmp.Mixture("y", z, component, dims=("row", "d"), observed=values)
     return model
 
 
@@ -413,6 +453,7 @@ KINDS: dict[str, Callable[[Draw], svmp.Model]] = {
     "rates": rates,
     "vectors": vectors,
     "matrices": matrices,
+    "vector means": vector_means,
     "mixtures": mixtures,
     "inner mixtures": inner_mixtures,
     "factorization": factorization,
