@@ -227,13 +227,15 @@ class Binder:
         if more or term.summed or term.design is not None or len(wisharts) + len(fixed) != 1:
             raise ModelError(f"it is not a multiple of one matrix; {needs(families.Wishart)}")
         factor = self._product(
-            Sum((
-                replace(
-                    term,
-                    operands=tuple(o for o in term.operands if o not in wisharts),
-                    constants=tuple(c for c in term.constants if c not in fixed),
-                ),
-            ))
+            Sum(
+                (
+                    replace(
+                        term,
+                        operands=tuple(o for o in term.operands if o not in wisharts),
+                        constants=tuple(c for c in term.constants if c not in fixed),
+                    ),
+                )
+            )
         )
         if wisharts:
             matrix = self._single(Sum((Term(operands=tuple(wisharts)),)), families.Wishart)
@@ -376,9 +378,9 @@ def check_rank(matrices: NDArray[Any]) -> None:
         return
     size, rank = values.shape[-1], int((values > tiny).sum(axis=-1).min())
     raise ModelError(
-        f"its matrix has rank {rank} of {size}, so that the prior is improper; add a small multiple "
-        f"of np.eye({size}), or declare the vector as svmp.dot(basis, z) in the basis of its other "
-        f"{rank} eigenvectors, see docs/networks.md"
+        f"its matrix has rank {rank} of {size}, so that the prior is improper; add a small "
+        f"multiple of np.eye({size}), or declare the vector as svmp.dot(basis, z) in the "
+        f"basis of its other {rank} eigenvectors, see docs/networks.md"
     )
 
 

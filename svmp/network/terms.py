@@ -139,7 +139,9 @@ def pair_by(
     return _pair(left, left_key, right[order], right_key[order])
 
 
-def _pair(left: Entries, left_key: Ints, right: Entries, ascending: Ints) -> tuple[Entries, Entries]:
+def _pair(
+    left: Entries, left_key: Ints, right: Entries, ascending: Ints
+) -> tuple[Entries, Entries]:
     starts = np.searchsorted(ascending, left_key, side="left")
     counts = np.searchsorted(ascending, left_key, side="right") - starts
     chosen, partner = ragged(starts, counts)

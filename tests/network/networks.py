@@ -195,7 +195,8 @@ def vector_means(draw: Draw) -> svmp.Model:
         u = svmp.MvNormal("u", mu=0.5, tau=s.precision(p), dims=("a", "p"))
         x, key = s.normal(n, p), s.key(a, n)
         mean = s.pick(
-            m - c, 2 * m + c * svmp.data(s.normal(n), "row"), svmp.dot(x, b, dim="p"), svmp.dot(x, B, dim="p") + m,
+            m - c, 2 * m + c * svmp.data(s.normal(n), "row"), svmp.dot(x, b, dim="p"),
+            svmp.dot(x, B, dim="p") + m,
             svmp.dot(u[key], B, dim="p"), svmp.dot(u[key], b, dim="p") + m * c + c,
             svmp.dot(s.normal(d, p), u[0], dim="p"), b[s.key(p, n)] + s.normal(n, d), c,
             svmp.dot(sparse.csr_array(x), b, dim="p"), svmp.dot(u[key], B, dim="p") * c + B[0, 0],

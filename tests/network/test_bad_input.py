@@ -203,7 +203,7 @@ CONJUGACY: list[Case] = [
     ("Gamma in a sum of vectors", lambda d: svmp.MvNormal("r", d["m"] + d["g"], EYE, dims="k"),
      "r", "Gamma 'g'; a mean vector needs"),
     ("array of another length in a mean vector",
-     lambda d: svmp.MvNormal("r", d["m"] + [1.0, 2.0, 3.0, 4.0, 5.0], EYE, dims="k"), "r", "length 5"),
+     lambda d: svmp.MvNormal("r", d["m"] + np.ones(5), EYE, dims="k"), "r", "length 5"),
     ("two matrices in a precision", lambda d: svmp.MvNormal("r", 0, d["g"] * EYE * EYE, dims="k"),
      "r", "not a multiple of one matrix"),
     ("no matrix in a precision", lambda d: svmp.MvNormal("r", 0, d["g"] * 2, dims="k"), "r",

@@ -1,6 +1,6 @@
 """Mean vectors that are linear expressions, and scaled matrices, against dense solves.
 
-The theorems about messages and bounds hold for them too: see the kind "vector means" of networks.py.
+The theorems about messages and bounds hold for them too: see "vector means" in networks.py.
 """
 
 from __future__ import annotations
@@ -173,9 +173,10 @@ def test_an_intrinsic_prior_in_the_basis_of_its_eigenvectors() -> None:
     count, y = 6, np.array([1.0, 2.0, 2.5, 4.0, 3.0, 5.0])
     steps = np.diff(np.eye(count), axis=0)
     singular = steps.T @ steps
-    with svmp.Model(coords={"t": count}), pytest.raises(svmp.ModelError, match="rank 5 of 6"):
+    with svmp.Model(coords={"t": count}):
         g = svmp.Gamma("g", alpha=2, beta=1)
-        svmp.MvNormal("x", mu=0, tau=g * singular, dims="t")
+        with pytest.raises(svmp.ModelError, match="rank 5 of 6"):
+            svmp.MvNormal("x", mu=0, tau=g * singular, dims="t")
     values, vectors = np.linalg.eigh(singular)
     with svmp.Model(coords={"t": count, "basis": count - 1}) as model:
         level = svmp.Normal("level", mu=0, tau=1e-6)
