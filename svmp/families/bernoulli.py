@@ -68,5 +68,8 @@ class Bernoulli(Family):
         p = self.mean(natural)
         return (rng.random((size, *p.shape)) < p).astype(np.float64)
 
+    def fisher_times(self, natural: Array, vector: Array) -> Array:
+        return self.var(natural)[..., None] * vector
+
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         return natural + 0.3 * rng.standard_normal(natural.shape)

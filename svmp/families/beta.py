@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betaincinv, betaln, psi
+from scipy.special import betaincinv, betaln, polygamma, psi
 
 from svmp.families.family import Array, Bools, Family, stack
 from svmp.families.gamma import TINY
@@ -72,6 +72,17 @@ class Beta(Family):
         alpha, beta = self.standard(natural).values()
         # Draws of small shapes round to 0 or 1, where the statistics are infinite.
         return np.clip(rng.beta(alpha, beta, (size, *alpha.shape)), TINY, BELOW_ONE)
+
+    def fisher_times(self, natural: Array, vector: Array) -> Array:
+        shapes = natural + 1
+        total = polygamma(1, shapes.sum(axis=-1, keepdims=True)) * vector.sum(
+            axis=-1, keepdims=True
+        )
+        return np.asarray(polygamma(1, shapes) * vector - total)
+
+    def cross_covariance(self, natural: Array) -> Array:
+        mean, total = self.mean(natural), (natural + 1).sum(axis=-1)
+        return stack((1 - mean) / total, -mean / total)[..., None, :]
 
     def as_evidence(self, natural: Array) -> Array:
         return np.maximum(natural, 0.0)

@@ -94,6 +94,9 @@ class Binomial(Family):
         n, p = self.standard(natural).values()
         return rng.binomial(n.astype(np.int64), p, (size, *n.shape)).astype(np.float64)
 
+    def fisher_times(self, natural: Array, vector: Array) -> Array:
+        return self.var(natural)[..., None] * vector
+
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         return natural + 0.3 * rng.standard_normal(natural.shape)
 

@@ -82,6 +82,10 @@ class Categorical(Family):
         noisy = natural + rng.gumbel(size=(size, *natural.shape))
         return np.asarray(noisy.argmax(axis=-1).astype(np.float64))
 
+    def fisher_times(self, natural: Array, vector: Array) -> Array:
+        p = self.mean(natural)
+        return p * (vector - dot(p, vector)[..., None])
+
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         return natural + 0.3 * rng.standard_normal(natural.shape)
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betaincinv, gammaln, psi, softmax
+from scipy.special import betaincinv, gammaln, polygamma, psi, softmax
 
 from svmp.families.categorical import one_hot_cov
 from svmp.families.family import Array, Bools, Family
@@ -84,6 +84,15 @@ class Dirichlet(Family):
         shape = (size, *a.shape)
         logs = np.log(rng.gamma(a + 1, size=shape)) - rng.exponential(size=shape) / a
         return np.asarray(np.maximum(softmax(logs, axis=-1), TINY))
+
+    def fisher_times(self, natural: Array, vector: Array) -> Array:
+        a = natural + 1
+        total = polygamma(1, a.sum(axis=-1, keepdims=True)) * vector.sum(axis=-1, keepdims=True)
+        return np.asarray(polygamma(1, a) * vector - total)
+
+    def cross_covariance(self, natural: Array) -> Array:
+        mean, total = self.mean(natural), (natural + 1).sum(axis=-1)[..., None, None]
+        return np.asarray((np.eye(self.categories) - mean[..., :, None]) / total)
 
     def as_evidence(self, natural: Array) -> Array:
         return np.maximum(natural, 0.0)

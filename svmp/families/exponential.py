@@ -66,6 +66,9 @@ class Exponential(Family):
         mean = self.mean(natural)
         return rng.exponential(mean, (size, *mean.shape))
 
+    def fisher_times(self, natural: Array, vector: Array) -> Array:
+        return self.var(natural)[..., None] * vector
+
     def as_evidence(self, natural: Array) -> Array:
         return np.minimum(natural, 0.0)
 

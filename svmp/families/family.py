@@ -125,6 +125,27 @@ class Family(Protocol):
         """Return the family of some elements of a plate, as their trials may differ."""
         return self
 
+    def fisher_times(self, natural: Array, vector: Array) -> Array:
+        """Cov[phi(x)] v: the Fisher information, which is the Hessian of A, times a vector.
+
+        It is the derivative of the moments along v, here by central differences of fourth order;
+        families with a closed form have their own.
+        """
+        size = np.abs(vector / np.maximum(np.abs(natural), 1.0)).max(axis=-1, keepdims=True)
+        step = 1e-3 / np.where(size > 0, size, 1.0)
+        near, far = (
+            self.moments(natural + times * step * vector)
+            - self.moments(natural - times * step * vector)
+            for times in (1, 2)
+        )
+        return (8 * near - far) / (12 * step)
+
+    def cross_covariance(self, natural: Array) -> Array:
+        """Cov[x, phi(x)], with a row for each entry of x; here the entries come first in phi(x)."""
+        entries = self.mean(natural)[..., None].reshape(*natural.shape[:-1], -1).shape[-1]
+        unit = np.broadcast_to(np.eye(self.size), (*natural.shape[:-1], self.size, self.size))
+        return self.fisher_times(natural[..., None, :], unit[..., :entries, :])
+
     def free_entropy(self, natural: Array) -> Array:
         """A(lam) - lam . E[phi(x)]: the entropy without the base measure, -E[log q(x) - f(x)]."""
         return self.log_partition(natural) - dot(natural, self.moments(natural))

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaincinv, gammaln, psi
+from scipy.special import gammaincinv, gammaln, polygamma, psi
 
 from svmp.families.family import Array, Bools, Family, stack
 
@@ -69,6 +69,11 @@ class Gamma(Family):
         alpha, beta = self.standard(natural).values()
         # Draws of a small shape underflow to 0, where the statistics are infinite.
         return np.maximum(rng.gamma(alpha, 1 / beta, (size, *alpha.shape)), TINY)
+
+    def fisher_times(self, natural: Array, vector: Array) -> Array:
+        alpha, beta = self.standard(natural).values()
+        x, log_x = vector[..., 0], vector[..., 1]
+        return stack((alpha * x / beta + log_x) / beta, x / beta + polygamma(1, alpha) * log_x)
 
     def as_evidence(self, natural: Array) -> Array:
         return stack(np.minimum(natural[..., 0], 0.0), np.maximum(natural[..., 1], 0.0))

@@ -22,7 +22,7 @@ from svmp.families.counts import (
     stirling_rest,
     trials_at,
 )
-from svmp.families.family import Array, Bools, Family
+from svmp.families.family import Array, Bools, Family, dot
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +126,10 @@ class Multinomial(Family):
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         n, p = self.standard(natural).values()
         return rng.multinomial(n.astype(np.int64), p, (size, *n.shape)).astype(np.float64)
+
+    def fisher_times(self, natural: Array, vector: Array) -> Array:
+        p = np.asarray(softmax(natural, axis=-1))
+        return np.asarray(self._n[..., None] * p * (vector - dot(p, vector)[..., None]))
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         return natural + 0.3 * rng.standard_normal(natural.shape)

@@ -103,6 +103,15 @@ class MvNormal(Family):
         mu, whitener, _ = self._factorised(natural)
         return mu + apply(np.swapaxes(whitener, -1, -2), rng.standard_normal((size, *mu.shape)))
 
+    def fisher_times(self, natural: Array, vector: Array) -> Array:
+        mu, whitener, _ = self._factorised(natural)
+        cov, d = _square(whitener), self.dimension
+        matrix = symmetric(vector[..., d:], d)
+        first = apply(cov, vector[..., :d] + 2 * apply(matrix, mu))
+        cross = first[..., :, None] * mu[..., None, :]
+        square = cross + np.swapaxes(cross, -1, -2) + 2 * cov @ matrix @ cov
+        return join(first, flat(square))
+
     def as_evidence(self, natural: Array) -> Array:
         values, vectors = np.linalg.eigh(self._tau(natural))
         sound = values[..., :1] >= 0

@@ -78,6 +78,11 @@ class Normal(Family):
         mu, sd = self.mean(natural), np.sqrt(self.var(natural))
         return mu + sd * rng.standard_normal((size, *mu.shape))
 
+    def fisher_times(self, natural: Array, vector: Array) -> Array:
+        mu, var = self.mean(natural), self.var(natural)
+        first = var * (vector[..., 0] + 2 * mu * vector[..., 1])
+        return stack(first, 2 * (mu * first + var**2 * vector[..., 1]))
+
     def as_evidence(self, natural: Array) -> Array:
         return np.where(natural[..., 1:] < 0, natural, 0.0)
 

@@ -79,5 +79,8 @@ class Poisson(Family):
         mu = self.mean(natural)
         return rng.poisson(mu, (size, *mu.shape)).astype(np.float64)
 
+    def fisher_times(self, natural: Array, vector: Array) -> Array:
+        return self.var(natural)[..., None] * vector
+
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         return natural + 0.1 * rng.standard_normal(natural.shape)

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaincinv, gammaln, psi
+from scipy.special import gammaincinv, gammaln, polygamma, psi
 
 from svmp.families.family import Array, Bools, Family
 from svmp.families.gamma import TINY
@@ -131,6 +131,16 @@ class Wishart(Family):
         root = cholesky(self.standard(natural)["V"]) @ triangle
         x = root @ np.swapaxes(root, -1, -2)
         return 0.5 * (x + np.swapaxes(x, -1, -2))
+
+    def fisher_times(self, natural: Array, vector: Array) -> Array:
+        nu, scale = self.standard(natural).values()
+        matrix, last = symmetric(vector[..., :-1], self.dimension), vector[..., -1]
+        spread = 2 * (
+            nu[..., None, None] * (scale @ matrix @ scale) + last[..., None, None] * scale
+        )
+        log_det = 2 * np.einsum("...ij,...ji->...", matrix, scale)
+        log_det = log_det + polygamma(1, self._shapes(natural)).sum(axis=-1) * last
+        return join(flat(spread), log_det[..., None])
 
     def as_evidence(self, natural: Array) -> Array:
         values, vectors = np.linalg.eigh(self._half(natural))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,8 @@ from svmp.inference.posterior import Posterior, Posteriors
 from svmp.inference.program_summary import ProgramSummary
 from svmp.inference.run_record import RunRecord
 from svmp.inference.summary import summarise
+from svmp.inference.uncertainty.covariance import Covariance
+from svmp.inference.uncertainty.linear_response import covariance
 from svmp.inference.updating import Forget, parents_of
 from svmp.network.matching import hidden_coords
 from svmp.network.model import Model
@@ -124,6 +126,42 @@ class Fit(RunRecord):
             The mean over held-out rows of what each would add to the bound, in nats.
         """
         return score(self.posteriors, model, values)
+
+    def covariance(
+        self, names: str | Sequence[str], *, model: Model, method: str = "linear_response"
+    ) -> Covariance:
+        """Return posterior covariances that see the dependence between variables.
+
+        q is a product, in which variables are independent and their variances too small. Linear
+        response (Giordano, Broderick & Jordan 2015) computes how the means of q move when the model
+        is tilted, which gives covariances within and between variables. They are exact where the
+        posterior is Normal. See docs/uncertainty.md.
+
+        Parameters
+        ----------
+        names
+            Hidden variables, of up to 1,000 numbers together: each takes a linear system.
+        model
+            The model of this fit; a fit does not store its model.
+        method
+            "linear_response", or "mean_field" for those of q itself.
+
+        Returns
+        -------
+        Covariance
+            `std("mu")` is a standard deviation, `matrix` all covariances.
+
+        >>> import svmp
+        >>> with svmp.Model() as model:
+        ...     a = svmp.Normal("a", mu=0, tau=1)
+        ...     b = svmp.Normal("b", mu=0, tau=1)
+        ...     svmp.Normal("y", mu=a + b, tau=1, observed=[3.0])
+        <observed Normal 'y' {'y_dim_0': 1}>
+        >>> fit = svmp.fit(model)
+        >>> fit["a"].var, fit.covariance("a", model=model).var("a")  # 1/2, where 2/3 is right
+        (array(0.5), array(0.66666667))
+        """
+        return covariance(self, names, model, method)
 
     def update(
         self,

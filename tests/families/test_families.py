@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -191,6 +192,25 @@ def test_the_hessian_of_the_log_partition_is_the_covariance(family: Family) -> N
 
         covariance, error = expect(element, natural, products)
         assert np.all(np.abs(covariance - hessian) <= error + 1e-6 * scale)
+
+
+def test_fisher_information_is_the_derivative_of_the_moments(family: Family) -> None:
+    for i, natural in enumerate(example(family)[:3]):
+        element = family.at(i)
+        hessian = derivative(element.moments, natural)
+        scale = np.abs(hessian).max()
+        vectors = np.random.default_rng(i).normal(size=(4, family.size))
+        expected = vectors @ hessian
+        for times in (element.fisher_times, partial(Family.fisher_times, element)):
+            found = np.array([times(natural, vector) for vector in vectors])
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6 * scale)
+
+        def flat_mean(natural: Array, element: Family = element) -> Array:
+            return np.ravel(element.mean(natural))
+
+        cross = derivative(flat_mean, natural).T
+        found = element.cross_covariance(natural)
+        np.testing.assert_allclose(found, cross, rtol=1e-5, atol=1e-6 * np.abs(cross).max())
 
 
 def test_moments_determine_the_distribution(family: Family) -> None:

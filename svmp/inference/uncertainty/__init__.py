@@ -1,0 +1,1 @@
+"""How far to trust a fit: linear response, PSIS, calibration, restarts and comparison."""

@@ -1,0 +1,46 @@
+"""A fit together with its model, which a fit does not store: q as arrays, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from svmp.errors import ModelError
+from svmp.inference.arguments import check_model
+from svmp.inference.posterior import Posterior
+from svmp.inference.start import start
+from svmp.network.beliefs import Beliefs
+from svmp.network.model import Model
+from svmp.network.network import Network
+
+APART = 1e-6
+"""Largest relative difference of a bound from that of the fit."""
+
+
+def network_and_q(posteriors: Mapping[str, Posterior], model: Model) -> tuple[Network, Beliefs]:
+    """Return the network of a model and the q of a fit to it, with all variables stored."""
+    check_model(model)
+    network = Network(model)
+    if sorted(network.hidden) != sorted(posteriors):
+        raise ModelError(
+            f"the fit has q of {list(posteriors)}, but the model hides {list(network.hidden)}; "
+            "give the model that was fitted"
+        )
+    try:
+        return network, start(network, 0, dict(posteriors))
+    except ModelError as error:
+        raise ModelError(
+            f"the model is not the one that was fitted: {error}; give the model that was fitted"
+        ) from None
+
+
+def check_same_model(network: Network, q: Beliefs, bound: float) -> None:
+    """Refuse a model under which q has another bound than in its fit."""
+    with np.errstate(all="ignore"):
+        found = sum(network.bound(q).values())
+    if not abs(found - bound) <= APART * max(1.0, abs(bound)):
+        raise ModelError(
+            f"q has the bound {found:,.6g} under this model, but {bound:,.6g} in the fit; give the "
+            "model that was fitted, with the same data (after fit.update there is no such model)"
+        )
