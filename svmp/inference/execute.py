@@ -26,7 +26,7 @@ from svmp.inference.program import Program
 from svmp.inference.progress import report_to
 from svmp.inference.recording import Recorder, Watch
 from svmp.inference.resuming import Saved
-from svmp.inference.run import Run
+from svmp.inference.run import Observer, Run
 from svmp.inference.run_record import Status
 from svmp.inference.seeds import whole_seed
 from svmp.inference.start import Init, check_finite
@@ -81,8 +81,9 @@ def execute(
     checkpoint: str | os.PathLike[str] | None = None,
     every: str | int = "30s",
     resume: str | os.PathLike[str] | None = None,
+    observers: tuple[Observer, ...] = (),
 ) -> Outcome:
-    """Run an algorithm on a problem; the arguments are those of `svmp.fit`."""
+    """Run an algorithm on a problem; the arguments are those of `svmp.fit`, and more observers."""
     check_method_and_steps(method, steps, watch)
     check_numbers(seed, tol, bound_every, max_sweeps, max_accesses, max_seconds)
     seed = whole_seed(seed)
@@ -124,7 +125,7 @@ def execute(
             saved.restore(run.state)
             budget.began -= run.state.seconds
         with catch_interrupt() as interrupt, report_to(progress, budget) as report:
-            run.observers = (report,) if keep is None else (report, keep)
+            run.observers = (report, *observers) if keep is None else (report, *observers, keep)
             with names_checkpoint(keep):
                 status = run.go(interrupt)
             if keep is not None and status != "diverged":

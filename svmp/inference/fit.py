@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from svmp.inference.recording import Watch
 from svmp.inference.result import Fit
 from svmp.inference.start import Init
 from svmp.inference.steps import Steps, as_policy
+from svmp.inference.uncertainty.restarts import Restarts, best_start, check_restarts
 from svmp.network.model import Model
 from svmp.network.network import Network
 
@@ -32,6 +34,7 @@ def fit(
     *,
     steps: Steps | None = None,
     seed: int | np.random.Generator = 0,
+    restarts: int = 1,
     init: Init | Fit | None = None,
     tol: float = 1e-6,
     max_sweeps: float | None = MAX_SWEEPS,
@@ -66,6 +69,11 @@ def fit(
     seed
         Seed of the start and of the draws of rows: a whole number, which gives the same bits each
         time, or a `numpy.random.Generator`, from which one is drawn.
+    restarts
+        Number of starts, from seeds that are derived from `seed`. The fit with the best bound is
+        returned, and `fit.restarts` has how all of them ended. They run side by side, on `threads`;
+        those that can no longer become the best are stopped early: see docs/uncertainty.md. The
+        limits of sweeps and accesses are those of each start, `max_seconds` that of all together.
     init
         Starting values by variable: an array of means (or probabilities), standard parameters by
         name, as `{"tau": {"alpha": 1, "beta": 2}}`, or the posterior of an earlier fit; or a whole
@@ -134,30 +142,34 @@ def fit(
     ('converged', array(17.), array(4.))
     """
     checkpoints_at(checkpoint, every)  # refuses other files before any rows are read
+    starts: Restarts | None = None
+    options: dict[str, Any] = {
+        "method": method,
+        "steps": steps,
+        "init": init.posteriors if isinstance(init, Fit) else init,
+        "tol": tol,
+        "max_sweeps": max_sweeps,
+        "max_accesses": max_accesses,
+        "max_seconds": max_seconds,
+        "bound_every": bound_every,
+        "held_out": held_out,
+        "progress": progress,
+        "watch": watch,
+        "kernels": kernels,
+        "threads": threads,
+        "checkpoint": checkpoint,
+        "every": every,
+        "resume": resume,
+    }
+    count = check_restarts(restarts, options)
     with problem_of(model, client) as problem:
-        found = execute(
-            problem,
-            method,
-            steps=steps,
-            seed=seed,
-            init=init.posteriors if isinstance(init, Fit) else init,
-            tol=tol,
-            max_sweeps=max_sweeps,
-            max_accesses=max_accesses,
-            max_seconds=max_seconds,
-            bound_every=bound_every,
-            held_out=held_out,
-            progress=progress,
-            watch=watch,
-            kernels=kernels,
-            threads=threads,
-            checkpoint=checkpoint,
-            every=every,
-            resume=resume,
-        )
+        if count == 1:
+            found = execute(problem, seed=seed, **options)
+        else:
+            found, starts = best_start(problem, count, seed, options)
         if found.warning is not None:
             warnings.warn(found.warning, ConvergenceWarning, stacklevel=2)
-        return Fit.of(found)
+        return replace(Fit.of(found), restarts=starts)
 
 
 @contextmanager

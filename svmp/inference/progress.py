@@ -33,6 +33,22 @@ class Line:
 
 
 @contextmanager
+def line_of_progress(wanted: bool | None) -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows a line on the terminal, or that does nothing."""
+    if wanted is None:
+        wanted = sys.stderr.isatty()
+    if not wanted:
+        yield lambda text: None
+        return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(console=Console(stderr=True), transient=True, refresh_per_second=8) as live:
+        yield lambda text: live.update(Text(text))
+
+
+@contextmanager
 def report_to(wanted: bool | None, budget: Budget) -> Iterator[Report]:
     """Yield a function that shows the progress of a run, or that does nothing."""
     if wanted is None:

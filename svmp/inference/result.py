@@ -22,6 +22,7 @@ from svmp.inference.run_record import RunRecord
 from svmp.inference.summary import summarise
 from svmp.inference.uncertainty.covariance import Covariance
 from svmp.inference.uncertainty.linear_response import covariance
+from svmp.inference.uncertainty.restarts import Restarts
 from svmp.inference.updating import Forget, parents_of
 from svmp.network.matching import hidden_coords
 from svmp.network.model import Model
@@ -61,10 +62,14 @@ class Fit(RunRecord):
     program
         The updater of each variable, and why it was not a compiled one; `print(fit.program)`. It is
         not saved.
+    restarts
+        After `svmp.fit(..., restarts=)`, how each start ended, as a table to print: its seed,
+        bound, status and sweeps. None for a single start. It is not saved.
     """
 
     diagnosis: Diagnosis | None = None
     program: ProgramSummary | None = None
+    restarts: Restarts | None = None
 
     @classmethod
     def of(cls, outcome: Outcome) -> Fit:
@@ -252,7 +257,8 @@ class Fit(RunRecord):
 
     def summary(self) -> str:
         """Return how the run ended and a line for each hidden variable; `print(fit)` prints it."""
-        return summarise(self)
+        starts = "" if self.restarts is None else f"\n\n{self.restarts!r}"
+        return summarise(self) + starts
 
     def __str__(self) -> str:
         return self.summary()

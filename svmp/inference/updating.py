@@ -157,7 +157,7 @@ def check_arguments(model: Any, forget: Any, new: Any, options: Mapping[str, Any
     init = options.get("init")
     if not isinstance(init, Mapping | None):
         raise ModelError(f"init must be a dict by variable, not {shown(init)}")
-    known = list(inspect.signature(execute).parameters)[1:]
+    known = [n for n in inspect.signature(execute).parameters if n not in ("problem", "observers")]
     for name in options:
         if name not in known:
             raise ModelError(f"update has no option {shown(name)}; there are {known}")
