@@ -8,7 +8,7 @@ from typing import Literal
 
 from svmp.inference.posterior import Posterior
 from svmp.inference.trace import Trace
-from svmp.network.matching import Extent
+from svmp.network.coords import Extent
 
 Status = Literal["converged", "budget", "diverged", "interrupted"]
 

@@ -35,10 +35,10 @@ from svmp.inference.posterior import Posterior
 from svmp.inference.problem import OneTable
 from svmp.inference.run_record import RunRecord
 from svmp.network.beliefs import Beliefs
+from svmp.network.coords import Extent
 from svmp.network.declaration import Declaration
 from svmp.network.matching import (
     DimMatch,
-    Extent,
     VariableMatch,
     match_dims,
     match_variable,

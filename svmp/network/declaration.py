@@ -5,15 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from svmp.errors import ModelError
 from svmp.network.coords import Coords
+from svmp.network.data_columns import Columns
+from svmp.network.frames import columns_of
 from svmp.network.variable import Variable
 
 
 class Declaration:
-    """The variables of a model, in the order of their declaration, and its dims."""
+    """The variables of a model, in the order of their declaration, and its dims.
 
-    def __init__(self, coords: Mapping[str, int | Sequence[Any]] | None = None) -> None:
-        self.coords = Coords(coords)
+    Attributes
+    ----------
+    coords
+        Labels of each dimension, or its size; a read-only mapping.
+    """
+
+    def __init__(
+        self,
+        coords: Mapping[str, int | str | Sequence[Any]] | None = None,
+        data: Any = None,
+    ) -> None:
+        self.coords = Coords(coords, None if data is None else columns_of(data))
         self.variables: dict[str, Variable] = {}
 
     @property
@@ -25,6 +38,15 @@ class Declaration:
     def labels(self) -> dict[str, Sequence[Any]]:
         """Labels along each dimension that has them."""
         return self.coords.labels
+
+    @property
+    def data(self) -> Columns:
+        """The columns that the model was given: `model.data.price`, `model.data["price"]`."""
+        if self.coords.data is None:
+            raise ModelError(
+                "the model has no data; give a data frame, as in svmp.Model(data=frame)"
+            )
+        return self.coords.data
 
     def __getitem__(self, name: str) -> Variable:
         return self.variables[name]

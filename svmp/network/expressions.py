@@ -25,6 +25,7 @@ from svmp.errors import ModelError
 from svmp.families.family import Family
 from svmp.network.coords import Coords
 from svmp.network.grid import Grid, Labelled
+from svmp.network.labels import object_array
 from svmp.network.refusals import Symbolic
 from svmp.network.validation import PRIME, array, dim_names, numeric, shown, sound_sparse
 
@@ -297,6 +298,18 @@ class DiagonalMatrix(Symbolic):
         return "the DiagonalMatrix of svmp.diag"
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelArray(Symbolic):
+    """Labels with names for their axes, for use as an index: `u[svmp.data(names, dims="row")]`."""
+
+    hint: ClassVar[str] = "; it holds labels, which are keys, as in u[...]"
+    values: NDArray[Any]
+    axes: tuple[str, ...]
+
+    def in_words(self) -> str:
+        return "the array of labels of svmp.data"
+
+
 def diag(entries: Any) -> DiagonalMatrix:
     """Make a diagonal precision matrix of positive numbers or Gammas, as tau of an MvNormal.
 
@@ -357,8 +370,8 @@ def constant(values: NDArray[Any], axes: tuple[str | None, ...] | None = None) -
     return Sum((Term(constants=(Labelled(values, axes or (None,) * values.ndim),)),))
 
 
-def data(values: ArrayLike, dims: str | tuple[str, ...]) -> Expression:
-    """Name the axes of an array, for use in an expression or as an index.
+def data(values: ArrayLike, dims: str | tuple[str, ...]) -> Expression | LabelArray:
+    """Name the axes of an array of numbers or labels, for use in an expression or as an index.
 
     Only needed where the axes should not be aligned with the last axes of the variable.
 
@@ -376,11 +389,25 @@ def data(values: ArrayLike, dims: str | tuple[str, ...]) -> Expression:
     (3, 2)
     """
     names, found = dim_names(dims), array(values)
+    labels = None if found is not None else labels_of(values)
     keys = found is not None and found.dtype.kind in "iu"
-    copy = np.array(found) if keys else numeric(values)
+    copy = labels if labels is not None else np.array(found) if keys else numeric(values)
     if copy.ndim != len(names):
         raise ModelError(f"data has {copy.ndim} axes but {len(names)} names: {names}")
-    return constant(copy, names)
+    return constant(copy, names) if labels is None else LabelArray(labels, names)
+
+
+def labels_of(values: Any) -> NDArray[Any] | None:
+    """Return a copy of an array or list of labels, which are no numbers; None for anything else."""
+    if isinstance(values, list | tuple):
+        listed = object_array(values) if values and isinstance(values[0], tuple) else values
+        found = np.array(listed, dtype=object)
+    elif hasattr(values, "__array__") and not isinstance(values, Symbolic):
+        found = np.array(values)
+    else:
+        return None
+    nested = found.dtype.kind == "O" and any(isinstance(x, list | np.ndarray) for x in found.flat)
+    return found if found.ndim and found.dtype.kind in "OUM" and not nested else None
 
 
 def dot(*operands: Any, dim: str | None = None) -> Expression:

@@ -13,20 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 
 import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families import Dirichlet
+from svmp.network.coords import Extent
 from svmp.network.grid import Ints
+from svmp.network.labels import LabelIndex, object_array
 from svmp.network.network import Network
 from svmp.network.validation import shown
 from svmp.network.variable import Variable
-
-Extent = int | Sequence[Any]
-"""The size of a dim, or its labels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,30 +89,13 @@ def size_of(extent: Extent) -> int:
     return extent if isinstance(extent, int) else len(extent)
 
 
-def plain_label(label: Any) -> Any:
-    """Return a label as a value of Python, by which it is compared.
-
-    >>> plain_label(np.int64(3)), plain_label(np.datetime64("2024-02-29"))
-    (3, datetime.date(2024, 2, 29))
-    """
-    if type(label) in (str, int, float):
-        return label
-    if isinstance(label, np.datetime64):
-        day = np.datetime_data(label)[0] in ("Y", "M", "W", "D")
-        return label.astype("datetime64[D]" if day else "datetime64[us]").item()
-    if isinstance(label, datetime):
-        return datetime.fromisoformat(label.isoformat())  # of a data frame, perhaps
-    return label.item() if isinstance(label, np.generic) else label
-
-
 def hidden_coords(network: Network) -> dict[str, Extent]:
     """Return the size or the labels of each dim of the hidden variables."""
     found: dict[str, Extent] = {}
     dims = {dim: None for variable in network.hidden.values() for dim in variable.dims}
     for dim in dims:
         labels = network.model.labels.get(dim)
-        plain = None if labels is None else [plain_label(label) for label in labels]
-        found[dim] = network.model.sizes[dim] if plain is None else plain
+        found[dim] = network.model.sizes[dim] if labels is None else list(labels)
     return found
 
 
@@ -182,20 +162,11 @@ def _matched(dim: str, extent: Extent, earlier: Extent) -> DimMatch:
             f"dimension '{dim}' has {now} in coords, but had {then} earlier, so that its elements "
             f"cannot be matched; say new=['{dim}'] if all of them are new"
         )
-    places = {_key(label): place for place, label in enumerate(earlier)}
-    known = np.array([places.get(_key(label), -1) for label in extent], dtype=np.int64)
+    known = LabelIndex(earlier).find(object_array(extent))
     added = np.flatnonzero(known < 0)
     place = known.copy()
     place[added] = len(earlier) + np.arange(len(added))
     return DimMatch(known, place, [*earlier, *(extent[int(i)] for i in added)])
-
-
-def _key(label: Any) -> Any:
-    try:
-        hash(label)
-    except TypeError:
-        return repr(label)
-    return label
 
 
 def match_variable(

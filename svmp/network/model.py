@@ -22,7 +22,12 @@ class Model(Declaration):
     Parameters
     ----------
     coords
-        Size of each dimension, or the labels along it.
+        Size of each dimension, or the labels along it; with data, also the name of the column whose
+        distinct values are the labels.
+    data
+        A data frame of pandas, Polars or PyArrow, or arrays by name. Its columns are arrays of
+        `model.data`, as `model.data.price`, and `observed=` accepts their names. A dimension that
+        is named as a column, and is not in coords, has its distinct values as labels.
 
     >>> import svmp
     >>> with svmp.Model(coords={"coin": 3}) as model:
@@ -32,8 +37,13 @@ class Model(Declaration):
     ['p', 'heads']
     """
 
-    def __init__(self, coords: Mapping[str, int | Sequence[Any]] | None = None) -> None:
-        super().__init__(coords)
+    def __init__(
+        self,
+        coords: Mapping[str, int | str | Sequence[Any]] | None = None,
+        *,
+        data: Any = None,
+    ) -> None:
+        super().__init__(coords, data)
         self._tokens: list[Token[tuple[Model, ...]]] = []
 
     def __enter__(self) -> Model:

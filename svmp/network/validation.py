@@ -6,6 +6,7 @@ Arrays that are kept are copies, so that the caller may change the originals.
 from __future__ import annotations
 
 from datetime import date, timedelta
+from decimal import Decimal
 from numbers import Number, Real
 from types import NoneType
 from typing import Any
@@ -67,14 +68,16 @@ def article(noun: str) -> str:
 def array(value: Any) -> NDArray[Any] | None:
     """Return booleans, integers or real numbers as an array; None for anything else.
 
-    Arrays of objects are converted if all are numbers or None, which becomes NaN.
+    Arrays of objects are converted if all are numbers or None, which becomes NaN; so does the NA of
+    pandas.
     """
     try:
         found = np.asarray(value)
-        if found.dtype.kind == "O":
-            absent = type(None) if found.ndim else Real
-            if all(isinstance(item, Real | absent) for item in found.flat):
-                found = found.astype(np.float64)
+        if found.dtype.kind == "O" and not isinstance(next(iter(found.flat), 0), str):
+            numbers, absent = (Real, Decimal), type(None) if found.ndim else Real
+            listed = [None if type(x).__name__ == "NAType" else x for x in found.flat]
+            if all(isinstance(item, (*numbers, absent)) for item in listed):
+                found = np.array(listed, dtype=np.float64).reshape(found.shape)
     except (TypeError, ValueError, OverflowError):
         return None
     if found.dtype.kind not in "biuf":

@@ -16,11 +16,22 @@ from svmp.families import Categorical, Multinomial, MvNormal, Normal
 from svmp.families.family import Family
 from svmp.network.conditional import Conditional
 from svmp.network.coords import Coords
-from svmp.network.expressions import Expression, Index, Operand, Sum, Symbol, Term
+from svmp.network.expressions import (
+    Expression,
+    Index,
+    LabelArray,
+    Operand,
+    Sum,
+    Symbol,
+    Term,
+    labels_of,
+)
 from svmp.network.grid import Grid, Labelled
+from svmp.network.keys import Axis, Reading
+from svmp.network.labels import missing_rows, object_array
 from svmp.network.lookup import Lookup
 from svmp.network.refusals import Symbolic
-from svmp.network.validation import LARGEST, array, dim_names, shown, whole
+from svmp.network.validation import LARGEST, array, dim_names, shown
 
 Dims = str | tuple[str, ...] | list[str] | None
 
@@ -62,7 +73,12 @@ class Variable(Symbol):
     ) -> None:
         self.coords, self.name = coords, name
         factor = component.factor
-        values, absent = _values(name, factor, observed, missing)
+        if isinstance(observed, str) and coords.data is not None:
+            observed = coords.data[observed]
+        names = (
+            labels_of(observed) if factor.child is Categorical and array(observed) is None else None
+        )
+        values, absent = _values(name, observed if names is None else _blank(names), missing)
         self.dims = _dims(name, dims, values, factor)
         shape = coords.shape(name, self.dims, None if values is None else values.shape)
         events = factor.child.event_ndim
@@ -86,7 +102,7 @@ class Variable(Symbol):
         )
         self.family = self.conditional.family
         self.category_axis = self.conditional.category_axis
-        self.observed = values
+        self.observed = values if names is None else self._categories(names, absent)
         self.present = self._present(absent)
         if isinstance(self.family, Normal | MvNormal) and values is not None:
             self._check_distance()
@@ -96,7 +112,7 @@ class Variable(Symbol):
 
         The copy is not added to the model, so no other variable depends on it.
         """
-        given, absent = _values(self.name, self.conditional.factor, values, missing=True)
+        given, absent = _values(self.name, values, missing=True)
         assert given is not None
         if given.shape != self.shape:
             raise ModelError(
@@ -109,39 +125,85 @@ class Variable(Symbol):
         return other
 
     def __getitem__(self, key: Any) -> Expression:
-        """Index the first axes by integers, arrays of integers (foreign keys) or `:`."""
+        """Index the first axes by labels, integers, arrays of them (foreign keys), slices, masks.
+
+        Whole numbers are places, unless some labels of the dim are numbers: those are read as
+        labels or as places, whichever is possible, and refused if both are. `loc` says labels, and
+        `iloc` says places.
+        """
+        return self._indexed(key, "any")
+
+    @property
+    def loc(self) -> Indexer:
+        """Index by labels alone, as in pandas: `u.loc[ids]`."""
+        return Indexer(self, "label")
+
+    @property
+    def iloc(self) -> Indexer:
+        """Index by places alone, as in pandas: `u.iloc[keys]`."""
+        return Indexer(self, "place")
+
+    def _indexed(self, key: Any, reading: Reading) -> Expression:
+        """Return the elements that keys refer to."""
         keys = key if isinstance(key, tuple) else (key,)
+        first = self.coords.index(self.dims[0]) if self.dims and isinstance(key, tuple) else None
+        if first is not None and first.tuples and first.find(object_array([key]))[0] >= 0:
+            keys = (key,)  # x["a", 1] is a single label of the form ("a", 1)
         if len(keys) > len(self.dims):
             raise ModelError(
                 f"'{self.name}' has {len(keys)} indices, but only the dims {self.dims}"
             )
+        columns = self.coords.data or ()
         full = keys + (slice(None),) * (len(self.dims) - len(keys))
         index = tuple(
-            self._index(k, d, n) for k, d, n in zip(full, self.dims, self.shape, strict=True)
+            self._index(k, Axis(self.name, d, n, self.coords.index(d), reading, columns))
+            for k, d, n in zip(full, self.dims, self.shape, strict=True)
         )
         return Sum((Term(operands=(Operand(self, index),)),))
 
-    def _index(self, key: Any, dim: str, length: int) -> Index:
-        where = f"the index of '{self.name}' along '{dim}'"
-        if isinstance(key, slice):
-            if key != slice(None):
-                raise ModelError(f"{where} is a slice; give the whole numbers, as in x[[0, 1]]")
-            return dim
+    def _index(self, key: Any, axis: Axis) -> Index:
+        if isinstance(key, slice) and key == slice(None):
+            return axis.dim
         axes: tuple[str | None, ...] | None = None
-        if isinstance(key, Expression):
+        if isinstance(key, LabelArray):
+            axes, key = key.axes, key.values
+        elif isinstance(key, Expression):
             term = key.terms[0]
             if any(t.operands for t in key.terms):
                 raise ModelError(
-                    f"{where} is random; to choose by a Categorical z, write "
+                    f"{axis.where} is random; to choose by a Categorical z, write "
                     "svmp.Mixture(name, z, component), with the parameter itself in the component"
                 )
             if len(key.terms) > 1 or len(term.constants) != 1 or term.scale != 1 or term.summed:
-                raise ModelError(f"{where} is an expression; compute the keys before svmp.data")
+                raise ModelError(
+                    f"{axis.where} is an expression; compute the keys before svmp.data"
+                )
             axes, key = term.constants[0].axes, term.constants[0].values
-        key = whole(key, length, where)
-        if key.ndim == 0:
-            return int(key)
-        return Labelled(self.coords.kept(key), axes or (None,) * key.ndim)
+        places = axis.places(key)
+        if places.ndim == 0:
+            return int(places)
+        if axes is not None and places.shape != np.shape(key):
+            raise ModelError(f"{axis.where} is a mask; give svmp.data the places themselves")
+        return Labelled(self.coords.kept(places), axes or (None,) * places.ndim)
+
+    def _categories(self, names: NDArray[Any], absent: NDArray[np.bool_] | None) -> NDArray[Any]:
+        """Return the places of observed categories that are given by their labels."""
+        dim, length = self.category_axis or (None, 0)
+        labels = None if dim is None else self.coords.index(dim)
+        if labels is None:
+            where = "its probabilities have no dim" if dim is None else f"'{dim}' has no labels"
+            raise ModelError(
+                f"the observed values of '{self.name}' are names of categories, but {where}; give "
+                "the labels of the categories in coords, or whole numbers from 0"
+            )
+        found = np.zeros(names.shape)
+        there = ~missing_rows(names.ravel()).reshape(names.shape)
+        if absent is None and not there.all():
+            found[~there] = np.nan
+        if absent is not None:
+            there &= ~absent
+        found[there] = Axis(self.name, str(dim), length, labels, "label").places(names[there])
+        return found
 
     def _present(self, absent: NDArray[np.bool_] | None) -> NDArray[np.int64] | None:
         """Check the observed values; return the rows that are not missing, None if none is."""
@@ -217,12 +279,36 @@ class Variable(Symbol):
         return f"<{state} {_kind(self.family)} '{self.name}' {sizes}>"
 
 
+@dataclass(frozen=True)
+class Indexer:
+    """`x.loc` and `x.iloc`: keys that are read in one way.
+
+    Attributes
+    ----------
+    variable
+        The variable that is indexed.
+    reading
+        Whether keys are labels or places.
+    """
+
+    variable: Variable
+    reading: Reading
+
+    def __getitem__(self, key: Any) -> Expression:
+        return self.variable._indexed(key, self.reading)
+
+
 def _kind(family: Family) -> str:
     return type(family).__name__
 
 
+def _blank(names: NDArray[Any]) -> NDArray[np.float64]:
+    """Return zeros in the places of names of categories, NaN where there is none."""
+    return np.where(missing_rows(names.ravel()), np.nan, 0.0).reshape(names.shape)
+
+
 def _values(
-    name: str, factor: Factor, observed: Any, missing: bool | ArrayLike
+    name: str, observed: Any, missing: bool | ArrayLike
 ) -> tuple[NDArray[Any] | None, NDArray[np.bool_] | None]:
     """Return a copy of the observed array, and a mask of its missing entries."""
     if observed is None:
@@ -232,7 +318,11 @@ def _values(
     absent = np.ma.getmaskarray(observed) if np.ma.isMaskedArray(observed) else None
     given = array(observed)
     if given is None:
-        raise ModelError(f"the observed values of '{name}' are not numbers, but {shown(observed)}")
+        names = labels_of(observed)
+        what = (
+            shown(observed) if names is None or not names.size else f"{shown(names.flat[0])}, ..."
+        )
+        raise ModelError(f"the observed values of '{name}' are not numbers, but {what}")
     kept = given.dtype.kind in "iuf" and given.dtype.itemsize <= 8 and given.dtype != np.float16
     values = np.array(given, dtype=given.dtype if kept else np.float64)
     if missing is True:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from svmp.errors import ModelError, SvmpError
+from svmp.network.data_columns import Columns
 from svmp.network.validation import shown
-from svmp.parts.columns import Columns
 
 DATA_FRAMES = ("pandas", "polars", "pyarrow", "cudf", "modin")
 """Packages whose tables `svmp.frames` divides."""

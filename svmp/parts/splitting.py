@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from svmp.errors import ModelError, SvmpError
+from svmp.errors import ModelError
+from svmp.network.data_columns import Columns
+from svmp.network.frames import columns_of
 from svmp.network.validation import shown
-from svmp.parts.columns import Columns
 from svmp.parts.sources import InMemory
 
 
@@ -69,22 +70,7 @@ def frames(frame: Any, *, by: str, parts: int) -> InMemory:
     InMemory
         The parts, each a `Columns`.
     """
-    try:
-        import narwhals.stable.v1 as nw
-    except ModuleNotFoundError:
-        raise SvmpError(
-            'data frames are divided with Narwhals: pip install "svmp[parts]"'
-        ) from None
-    try:
-        table = nw.from_native(frame, eager_only=True)
-    except TypeError:
-        raise ModelError(
-            f"frames takes a data frame in memory, as of pandas or Polars, not {shown(frame)}"
-        ) from None
-    named = all(isinstance(name, str) for name in table.columns)
-    if not named:
-        raise ModelError("the columns of the data frame must have strings as names")
-    return split({name: table[name].to_numpy() for name in table.columns}, by=by, parts=parts)
+    return split(columns_of(frame, "the table"), by=by, parts=parts)
 
 
 def blocks(counts: NDArray[np.int64], parts: int) -> NDArray[np.int32]:

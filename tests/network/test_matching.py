@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.network.matching import match_dims, plain_label, row_dims
+from svmp.network.labels import plain_label
+from svmp.network.matching import match_dims, row_dims
 from svmp.network.network import Network
 
 

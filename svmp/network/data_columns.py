@@ -1,4 +1,4 @@
-"""`Columns`: the rows of one part, as NumPy arrays by column name.
+"""`Columns`: the rows of a table or of one part of it, as NumPy arrays by column name.
 
 A column of ids v becomes the pair (labels, keys), with `labels[keys] == v` and ascending labels.
 """
@@ -12,6 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from svmp.errors import ModelError
+from svmp.network.labels import LabelIndex, missing_rows, object_array
+from svmp.network.refusals import AttributeModelError
+from svmp.network.validation import shown
 
 LARGEST_WHOLE = 2**53
 """Floats below this number that are whole are exact."""
@@ -28,6 +31,8 @@ class Columns:
         Arrays of equal length by name. They are not copied.
     name
         Name of the table in messages, as the path of its file.
+    levels
+        Labels of some columns in an order of their own, as the categories of a data frame.
 
     >>> part = Columns({"user": [30, 10, 30], "rating": [4.0, 5.0, 3.0]})
     >>> len(part), part.columns, part.rating
@@ -36,14 +41,19 @@ class Columns:
     (array([10, 30]), array([1, 0, 1], dtype=int32))
     """
 
-    def __init__(self, columns: Mapping[str, ArrayLike], name: str = "the part") -> None:
+    def __init__(
+        self,
+        columns: Mapping[str, ArrayLike],
+        name: str = "the part",
+        levels: Mapping[str, list[Any]] | None = None,
+    ) -> None:
         self._arrays = {column: _frozen(name, column, v) for column, v in columns.items()}
         self._ids: dict[str, tuple[NDArray[Any], NDArray[np.int32]]] = {}
-        self.name = name
+        self.name, self._levels = name, dict(levels or {})
         lengths = {column: len(array) for column, array in self._arrays.items()}
         if len(set(lengths.values())) > 1:
-            shown = ", ".join(f"'{column}' {length}" for column, length in lengths.items())
-            raise ModelError(f"{name}: the columns differ in length: {shown}")
+            each = ", ".join(f"'{column}' {length}" for column, length in lengths.items())
+            raise ModelError(f"{name}: the columns differ in length: {each}")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -51,7 +61,7 @@ class Columns:
         return tuple(self._arrays)
 
     def labels(self, column: str) -> NDArray[Any]:
-        """Return the distinct values of a column, ascending."""
+        """Return the distinct values of a column, ascending; of categories all, in their order."""
         return self._labels_and_keys(column)[0]
 
     def keys(self, column: str) -> NDArray[np.int32]:
@@ -65,13 +75,16 @@ class Columns:
         array([30, 10])
         """
         some = {column: array[rows] for column, array in self._arrays.items()}
-        return Columns(some, self.name if name is None else name)
+        return Columns(some, self.name if name is None else name, self._levels)
 
     def items(self) -> Iterator[tuple[str, NDArray[Any]]]:
         """Yield the names and the arrays of the columns."""
         yield from self._arrays.items()
 
-    def __getitem__(self, column: str) -> NDArray[Any]:
+    def __getitem__(self, column: Any) -> NDArray[Any]:
+        """Return a column, or several side by side: `data[["age", "height"]]` is a design."""
+        if isinstance(column, list):
+            return np.column_stack([self[each] for each in column])
         if column not in self._arrays:
             raise ModelError(self._missing(column))
         return self._arrays[column]
@@ -82,7 +95,7 @@ class Columns:
         if column.startswith("_"):
             raise AttributeError(column)
         if column not in self._arrays:
-            raise AttributeError(self._missing(column))
+            raise AttributeModelError(self._missing(column))
         return self._arrays[column]
 
     def __contains__(self, column: object) -> bool:
@@ -94,30 +107,35 @@ class Columns:
     def __len__(self) -> int:
         return next((len(array) for array in self._arrays.values()), 0)
 
-    def __reduce__(self) -> tuple[type[Columns], tuple[dict[str, NDArray[Any]], str]]:
-        return Columns, (self._arrays, self.name)
+    def __reduce__(self) -> tuple[type[Columns], tuple[Any, ...]]:
+        return Columns, (self._arrays, self.name, self._levels)
 
     def __repr__(self) -> str:
         return f"<Columns: {len(self):,} rows of {', '.join(self._arrays)}>"
 
     def _missing(self, column: Any) -> str:
         there = ", ".join(f"'{known}'" for known in self._arrays) or "none"
-        return f"{self.name}: there is no column {column!r:.60}; there are {there}"
+        near = LabelIndex(list(self._arrays)).near(column)
+        return f"{self.name}: there is no column {shown(column)}; there are {there}{near}"
 
     def _labels_and_keys(self, column: str) -> tuple[NDArray[Any], NDArray[np.int32]]:
         if column not in self._ids:
-            labels, keys = label(self[column], column, self.name)
+            labels, keys = label(self[column], column, self.name, self._levels.get(column))
             labels.flags.writeable = keys.flags.writeable = False
             self._ids[column] = labels, keys
         return self._ids[column]
 
 
-def label(values: NDArray[Any], column: str, name: str) -> tuple[NDArray[Any], NDArray[np.int32]]:
+def label(
+    values: NDArray[Any], column: str, name: str, levels: list[Any] | None = None
+) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """Return the distinct values, ascending, and the index of each value among them."""
     missing = missing_rows(values)
     if missing.any():
         row = int(np.argmax(missing))
         raise ModelError(f"{name}, row {row + 1}: there is no '{column}', which is needed as a key")
+    if levels is not None:
+        return object_array(levels), LabelIndex(levels).find(values).astype(np.int32)
     if values.dtype.kind == "f":
         whole = (values == np.floor(values)) & (np.abs(values) < LARGEST_WHOLE)
         if not whole.all():
@@ -133,21 +151,6 @@ def label(values: NDArray[Any], column: str, name: str) -> tuple[NDArray[Any], N
         return _label_integers(values)
     labels, places = np.unique(values, return_inverse=True)
     return labels, places.astype(np.int32)
-
-
-def missing_rows(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which values are missing: None, NaN or NaT.
-
-    >>> missing_rows(np.array(["a", None, ""], dtype=object))
-    array([False,  True, False])
-    """
-    if values.dtype.kind == "f":
-        return np.isnan(values)
-    if values.dtype.kind in "mM":
-        return np.isnat(values)
-    if values.dtype.kind == "O":
-        return np.fromiter((v is None or v != v for v in values.tolist()), bool, len(values))
-    return np.zeros(len(values), bool)
 
 
 def _label_integers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
@@ -177,9 +180,7 @@ def _label_objects(
         raise ModelError(f"{name}: the values of '{column}' are of mixed types: {kinds}") from None
     places = {value: place for place, value in enumerate(known)}
     keys = np.fromiter((places[value] for value in every), np.int32, len(every))
-    labels = np.empty(len(known), object)
-    labels[:] = known
-    return labels, keys
+    return object_array(known), keys
 
 
 def _frozen(name: str, column: Any, values: ArrayLike) -> NDArray[Any]:

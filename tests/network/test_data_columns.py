@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svmp.errors import ModelError
-from svmp.parts.columns import Columns
+from svmp.network.data_columns import Columns
 
 WHOLE = st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 5)
 
