@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     )
     from svmp.inference.fit import explain, fit
     from svmp.inference.methods import Batch, Children, FullVB, Growing, Memoized
+    from svmp.inference.predictive.prediction import Prediction
+    from svmp.inference.predictive.prior import prior_predictive
     from svmp.inference.result import Fit, load
     from svmp.inference.steps import (
         Constant,
@@ -77,6 +79,8 @@ _NAMES = {
         "Growing",
         "Memoized",
     ),
+    "svmp.inference.predictive.prediction": ("Prediction",),
+    "svmp.inference.predictive.prior": ("prior_predictive",),
     "svmp.inference.result": (
         "Fit",
         "load",
@@ -169,6 +173,7 @@ __all__ = [
     "Normal",
     "Parts",
     "Poisson",
+    "Prediction",
     "RatingsError",
     "RobbinsMonro",
     "StepContext",
@@ -184,5 +189,6 @@ __all__ = [
     "from_dask",
     "load",
     "parquet",
+    "prior_predictive",
     "split",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+import weakref
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,18 @@ from svmp.inference.held_out import score
 from svmp.inference.methods import Method
 from svmp.inference.plot import plot
 from svmp.inference.posterior import Posterior, Posteriors
+from svmp.inference.predictive.joint import draw_together
+from svmp.inference.predictive.predict import predict
+from svmp.inference.predictive.prediction import Prediction
 from svmp.inference.program_summary import ProgramSummary
 from svmp.inference.run_record import RunRecord
+from svmp.inference.seeds import Seed
 from svmp.inference.summary import summarise
 from svmp.inference.uncertainty.covariance import Covariance
 from svmp.inference.uncertainty.linear_response import covariance
 from svmp.inference.uncertainty.restarts import Restarts
 from svmp.inference.updating import Forget, parents_of
+from svmp.network.declaration import Declaration
 from svmp.network.matching import hidden_coords
 from svmp.network.model import Model
 
@@ -70,6 +76,7 @@ class Fit(RunRecord):
     diagnosis: Diagnosis | None = None
     program: ProgramSummary | None = None
     restarts: Restarts | None = None
+    _model: weakref.ref[Declaration] | None = None
 
     @classmethod
     def of(cls, outcome: Outcome) -> Fit:
@@ -100,6 +107,7 @@ class Fit(RunRecord):
             parents={name: parents_of(v) for name, v in hidden.items()},
             diagnosis=outcome.diagnosis,
             program=run.program.explain(),
+            _model=weakref.ref(run.program.network.model),
         )
 
     def __getitem__(self, name: str) -> Posterior:
@@ -167,6 +175,70 @@ class Fit(RunRecord):
         (array(0.5), array(0.66666667))
         """
         return covariance(self, names, model, method)
+
+    def predict(
+        self,
+        model: Model,
+        name: str,
+        *,
+        noise: bool = True,
+        draws: int = 1000,
+        seed: Seed = 0,
+        new: Collection[str] = (),
+        known: Collection[str] = (),
+    ) -> Prediction:
+        """Return the distribution of rows that are new or missing, or of any other rows.
+
+        Elements that the fit knows have their q, new ones their prior given the q of what is above
+        them; the rows themselves teach nothing. With the model that was fitted, this imputes the
+        values that are missing in it.
+
+        Parameters
+        ----------
+        model
+            The same network, declared on the rows to predict. Values of `name` are not read, and
+            need not be given. Elements along a dim with labels are known by label. Without labels,
+            those along the rows of a table are new, and all others known by position; in the model
+            that was fitted, all are known.
+        name
+            A variable that was observed in the fit.
+        noise
+            Whether to predict rows, or their means given their parents (in a mixture, those of the
+            chosen component).
+        draws, seed
+            Number of draws of what cannot be integrated over in closed form, and their seed.
+        new, known
+            Dims without labels whose elements are all new, or are those of the fit by position.
+
+        Returns
+        -------
+        Prediction
+            Its `mean`, `var`, `std`, `quantile`, `interval` and joint `draw`.
+
+        >>> import svmp
+        >>> def declare(dose, dead=None):
+        ...     with svmp.Model(coords={"trial": len(dose)}) as model:
+        ...         slope = svmp.Normal("slope", mu=0, tau=1)
+        ...         svmp.Bernoulli("dead", logit=slope * dose, dims="trial", observed=dead)
+        ...     return model
+        >>> fit = svmp.fit(declare([-2.0, -1.0, 0.0, 1.0, 2.0], [0, 0, 1, 0, 1]))
+        >>> fit.predict(declare([0.0, 4.0]), "dead").mean.round(2)
+        array([0.5 , 0.88])
+        """
+        fitted = self._model is not None and self._model() is model
+        return predict(self, model, name, fitted, noise, draws, seed, new, known)
+
+    def draw(self, names: Collection[str], size: int = 1, seed: Seed = None) -> dict[str, Array]:
+        """Return joint draws from q of several variables, each with a new first axis.
+
+        Parameters
+        ----------
+        names
+            Hidden variables.
+        size, seed
+            As for the draws of one variable, `fit["u"].draw`.
+        """
+        return draw_together(self.posteriors, names, size, seed)
 
     def update(
         self,

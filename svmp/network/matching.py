@@ -11,7 +11,7 @@ of an observed table are all new, and all others are matched by position:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,8 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families import Dirichlet
 from svmp.network.coords import Extent
+from svmp.network.declaration import Declaration
+from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints
 from svmp.network.labels import LabelIndex, object_array
 from svmp.network.network import Network
@@ -91,11 +93,15 @@ def size_of(extent: Extent) -> int:
 
 def hidden_coords(network: Network) -> dict[str, Extent]:
     """Return the size or the labels of each dim of the hidden variables."""
+    return coords_now(network.model, network.hidden.values())
+
+
+def coords_now(model: Declaration, variables: Iterable[Symbol]) -> dict[str, Extent]:
+    """Return the size or the labels of each dim of some variables."""
     found: dict[str, Extent] = {}
-    dims = {dim: None for variable in network.hidden.values() for dim in variable.dims}
-    for dim in dims:
-        labels = network.model.labels.get(dim)
-        found[dim] = network.model.sizes[dim] if labels is None else list(labels)
+    for dim in {dim: None for variable in variables for dim in variable.dims}:
+        labels = model.labels.get(dim)
+        found[dim] = model.sizes[dim] if labels is None else list(labels)
     return found
 
 
@@ -115,29 +121,55 @@ def match_dims(
     unknown = [dim for dim in new if dim not in coords]
     if unknown:
         raise ModelError(f"new names {shown(unknown[0])}, which is no dim of a hidden variable")
-    fresh = {*new, *(dim for dim in row_dims(network, new) if dim not in network.model.labels)}
+    tables = network.observed.values()
+    fresh = {*new, *new_rows(network.model, network.hidden.values(), tables, new)}
     fresh |= coords.keys() - earlier.keys()
     return {
-        dim: _fresh(extent) if dim in fresh else _matched(dim, extent, earlier[dim])
+        dim: match_extent(dim, extent, None if dim in fresh else earlier[dim])
         for dim, extent in coords.items()
     }
 
 
-def row_dims(network: Network, new: Collection[str] = ()) -> set[str]:
-    """Return the dims without labels, of hidden variables, that number the rows of a table."""
-    hidden = {dim for variable in network.hidden.values() for dim in variable.dims}
+def new_rows(
+    model: Declaration,
+    variables: Iterable[Symbol],
+    tables: Iterable[Symbol],
+    told: Collection[str] = (),
+    earlier: Mapping[str, int] | None = None,
+) -> set[str]:
+    """Return the dims without labels, of hidden variables, that number the rows of a table.
+
+    Parameters
+    ----------
+    model, variables, tables
+        The model, its hidden variables and its tables of rows.
+    told
+        Dims of which it is known already whether they are new.
+    earlier
+        Earlier sizes. Where either of two dims may number the rows, it is the one with another
+        size; without earlier sizes, that is refused.
+    """
+    hidden = {dim for variable in variables for dim in variable.dims}
     found: set[str] = set()
-    for table in network.observed.values():
-        plain = [dim for dim in table.plate.labels if dim not in network.model.labels]
+    for table in tables:
+        plain = [dim for dim in table.plate.labels if dim not in model.labels]
         if len(plain) == 1:
             found |= {*plain} & hidden
-        elif plain and set(plain) <= hidden and not set(plain) & set(new):
-            these = " and ".join(f"'{dim}'" for dim in plain)
-            raise ModelError(
-                f"either of {these} may number the new rows of '{table.name}': give labels in "
-                "coords to the dims whose elements stay the same, or name the others in new="
-            )
+        elif plain and set(plain) <= hidden and not set(plain) & set(told):
+            changed = {d for d in plain if earlier and earlier.get(d) != model.sizes[d]}
+            found |= changed
+            if not changed:
+                these = " and ".join(f"'{dim}'" for dim in plain)
+                raise ModelError(
+                    f"either of {these} may number the new rows of '{table.name}': give labels in "
+                    "coords to the dims whose elements stay the same, or name the others in new="
+                )
     return found
+
+
+def match_extent(dim: str, extent: Extent, earlier: Extent | None) -> DimMatch:
+    """Match the elements of one dim with the earlier ones; all are new if there are none."""
+    return _fresh(extent) if earlier is None else _matched(dim, extent, earlier)
 
 
 def _fresh(extent: Extent) -> DimMatch:

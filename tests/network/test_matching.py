@@ -9,7 +9,7 @@ import pytest
 
 import svmp
 from svmp.network.labels import plain_label
-from svmp.network.matching import match_dims, row_dims
+from svmp.network.matching import match_dims, new_rows
 from svmp.network.network import Network
 
 
@@ -62,7 +62,8 @@ def test_rows_of_observed_tables_are_new():
     with svmp.Model(coords={"coin": 3}) as model:
         p = svmp.Beta("p", alpha=1, beta=1, dims="coin")
         svmp.Binomial("heads", n=10, p=p, dims="coin", observed=[3, 5, 9])
-    assert row_dims(Network(model)) == {"coin"}
+    network = Network(model)
+    assert new_rows(model, network.hidden.values(), network.observed.values()) == {"coin"}
     with pytest.raises(svmp.ModelError, match="nothing in the new model was there earlier"):
         svmp.fit(model).update(model)
 

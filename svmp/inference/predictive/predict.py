@@ -1,0 +1,39 @@
+"""`Fit.predict`: checks its arguments, and matches the rows to predict with the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from svmp.errors import ModelError
+from svmp.inference.posterior import draw_count
+from svmp.inference.predictive.known import know
+from svmp.inference.predictive.prediction import Prediction
+from svmp.inference.run_record import RunRecord
+from svmp.inference.seeds import Seed, whole_seed
+from svmp.network.model import Model
+from svmp.network.validation import shown
+
+
+def predict(
+    fit: RunRecord,
+    model: Any,
+    name: str,
+    fitted: bool,
+    noise: bool = True,
+    draws: int = 1000,
+    seed: Seed = 0,
+    new: Collection[str] = (),
+    known: Collection[str] = (),
+) -> Prediction:
+    """Return the prediction of a variable; see `Fit.predict`."""
+    if not isinstance(model, Model):
+        raise ModelError(f"predict needs a svmp.Model of the rows to predict, not {shown(model)}")
+    if not isinstance(noise, bool):
+        raise ModelError(f"noise must be True or False, not {shown(noise)}")
+    if draw_count(draws) < 1:
+        raise ModelError("draws must be at least 1")
+    found = know(fit, model, name, fitted, new, known)
+    variable = found.variables[name]
+    labels = {dim: list(model.labels[dim]) for dim in variable.dims if dim in model.labels}
+    return Prediction(name, variable.dims, labels, noise, int(draws), whole_seed(seed), found)

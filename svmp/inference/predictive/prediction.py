@@ -1,0 +1,209 @@
+"""A prediction: the distribution of rows under q, as users read it.
+
+Rows are computed in blocks, so that memory is bounded; each block has draws of its own of what its
+rows depend on. Where nothing needs to be drawn, all is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from svmp.errors import ModelError
+from svmp.families.family import Array
+from svmp.inference.posterior import draw_count, probabilities, tails
+from svmp.inference.predictive.closed import closed_moments
+from svmp.inference.predictive.known import Known
+from svmp.inference.predictive.mixtures import RowMixture
+from svmp.inference.predictive.simulation import Simulation, check_finite, draw, needed
+from svmp.inference.predictive.targets import Target, integrable
+from svmp.inference.seeds import Seed, generator
+from svmp.network.grid import Ints
+from svmp.network.variable import Variable
+
+AT_ONCE = 1 << 21
+"""Most numbers in the arrays of one block of rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """The distribution of the rows of one variable, given what a fit has learned.
+
+    Attributes
+    ----------
+    name, dims
+        The variable, and its dims.
+    labels
+        Labels along those of its dims that have them.
+    noise
+        Whether the rows are predicted, or their means given their parents.
+    draws, seed
+        Number of draws of the parents, where these cannot be integrated over, and their seed.
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    labels: Mapping[str, Sequence[Any]]
+    noise: bool
+    draws: int
+    seed: int
+    _known: Known
+
+    @property
+    def _variable(self) -> Variable:
+        return self._known.variables[self.name]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the mean; a Categorical has one more axis, its probabilities."""
+        axis = self._variable.category_axis
+        return self._variable.shape if axis is None else (*self._variable.shape, axis[1])
+
+    @property
+    def mean(self) -> Array:
+        """E[y]; for a Categorical its probabilities, on a last axis of their own."""
+        return self._moments[0].copy()
+
+    @property
+    def var(self) -> Array:
+        """Variance of each entry of y; infinite where it does not exist."""
+        return self._moments[1].copy()
+
+    @property
+    def std(self) -> Array:
+        """Standard deviation of each entry of y."""
+        return np.asarray(np.sqrt(self._moments[1]))
+
+    @property
+    def exact(self) -> bool:
+        """Whether mean and variance are closed forms, and not averages over draws."""
+        return self._closed is not None or not self._simulation(self._rows).varying
+
+    def quantile(self, p: ArrayLike) -> Array:
+        """Return the values that each entry of y is at most with probability p.
+
+        Parameters
+        ----------
+        p
+            A probability, or several: the result then has their axes first.
+        """
+        given = probabilities(p)
+        if self._variable.category_axis is not None and self.noise:
+            raise ModelError(
+                f"quantiles of the Categorical '{self.name}' are not defined: its categories have "
+                "no order; use mean, its probabilities, or noise=False"
+            )
+        blocks = [np.stack([b.quantile(float(x)) for x in given.ravel()]) for b in self._blocks()]
+        found = np.concatenate(blocks, axis=1) if blocks else np.zeros((given.size, 0))
+        return found.reshape((*given.shape, *self.shape))
+
+    def interval(self, prob: float = 0.9) -> Array:
+        """Return the central interval with a probability: `lower, upper = p.interval(0.9)`.
+
+        Parameters
+        ----------
+        prob
+            Between 0 and 1.
+
+        Returns
+        -------
+        Array
+            Lower and upper ends on a first axis.
+        """
+        return self.quantile(tails(prob))
+
+    def draw(self, size: int = 1, seed: Seed = None) -> Array:
+        """Return joint draws of all rows, with a new first axis; rows of a draw share parents.
+
+        Parameters
+        ----------
+        size
+            Number of draws.
+        seed
+            By default new random numbers in each call; a whole number gives the same draws each
+            time.
+        """
+        variable, count, rows = self._variable, draw_count(size), self._rows
+        rng = generator(seed, self.name, "draw")
+        out = np.empty((count, *variable.shape)).reshape(count, -1)
+        step = variable.conditional.chunk(variable.family.size)
+        wide = int(np.prod(variable.shape[len(variable.plate.shape) :]))
+        simulation = Simulation(self._known, needed(self._known, self.name, rows))
+        with np.errstate(all="ignore"):
+            for place, q in enumerate(simulation.draws(count, rng)):
+                for start in range(0, len(rows), step):
+                    part = rows[start : start + step]
+                    natural = variable.conditional.to_child(q, part)
+                    family = variable.family.at(part)
+                    values = draw(family, natural, rng) if self.noise else family.mean(natural)
+                    if not self.noise and variable.category_axis is not None:
+                        raise ModelError(
+                            f"the mean of the Categorical '{self.name}' is its probabilities; draw "
+                            "them by fit.draw, or give noise=True"
+                        )
+                    out[place, start * wide : (start + len(part)) * wide] = values.ravel()
+        check_finite(self.name, out)
+        return out.reshape(count, *variable.shape)
+
+    @property
+    def _rows(self) -> Ints:
+        return np.arange(self._variable.size)
+
+    @cached_property
+    def _closed(self) -> tuple[Array, Array] | None:
+        return closed_moments(self._known, self.name, self._rows, self.noise)
+
+    @cached_property
+    def _moments(self) -> tuple[Array, Array]:
+        found = self._closed
+        if found is None:
+            empty = np.zeros((0, *self.shape[len(self._variable.plate.shape) :]))
+            blocks = [(block.mean, block.var) for block in self._blocks()]
+            mean = np.concatenate([empty, *(mean for mean, _ in blocks)])
+            found = mean, np.concatenate([empty, *(var for _, var in blocks)])
+        return found[0].reshape(self.shape), found[1].reshape(self.shape)
+
+    def _simulation(self, rows: Ints) -> Simulation:
+        need = needed(self._known, self.name, rows)
+        chosen = integrable(self._known, need, self.name)
+        return Simulation(self._known, need, chosen, stratified=True)
+
+    def _blocks(self) -> Iterator[RowMixture]:
+        """Yield mixtures over draws of some rows after the other."""
+        variable, rows = self._variable, self._rows
+        given = variable.conditional
+        entries = int(np.prod(self.shape[len(variable.plate.shape) :]))
+        step = max(1, AT_ONCE // max(1, self.draws * given.components * entries))
+        for start in range(0, len(rows), step):
+            yield self._block(rows[start : start + step], generator(self.seed, self.name, start))
+
+    def _block(self, rows: Ints, rng: np.random.Generator) -> RowMixture:
+        given, simulation = self._variable.conditional, self._simulation(rows)
+        varying = simulation.varying
+        target = Target(given, simulation.integrated, varying, self.noise, rng, {})
+        found, weights = [], []
+        count = self.draws if varying or target.is_drawn else 1
+        with np.errstate(all="ignore"):
+            for q in simulation.draws(count, rng):
+                kind, parameters = target.parameters(q, rows)
+                found.append([by_component(a, given.components) for a in parameters])
+                chosen = target.weights(q, rows)
+                weights.append(np.ones((1, len(rows))) if chosen is None else chosen.T)
+        arrays = [np.concatenate(part) for part in zip(*found, strict=True)]
+        for array in arrays:
+            check_finite(self.name, array)
+        return RowMixture(kind(*arrays), np.concatenate(weights) / count)
+
+    def __repr__(self) -> str:
+        what = "prediction" if self.noise else "prediction of the mean"
+        return f"<{what} of {self.name}: dims {self.dims}, shape {self.shape}>"
+
+
+def by_component(values: Array, components: int) -> Array:
+    """Return values of sub-rows as (components, rows, entries)."""
+    return np.moveaxis(values.reshape(-1, components, *values.shape[1:]), 1, 0)
