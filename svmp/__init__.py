@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         Wishart,
     )
     from svmp.network.expressions import data, diag, dot
+    from svmp.network.markov_chains import DiscreteMarkovChain
     from svmp.network.model import Model
     from svmp.network.variable import Variable
     from svmp.parts.parquet_files import parquet
@@ -113,6 +114,7 @@ _NAMES = {
         "diag",
         "dot",
     ),
+    "svmp.network.markov_chains": ("DiscreteMarkovChain",),
     "svmp.network.model": ("Model",),
     "svmp.network.variable": ("Variable",),
     "svmp.parts.parquet_files": ("parquet",),
@@ -154,6 +156,7 @@ __all__ = [
     "Constant",
     "ConvergenceWarning",
     "Dirichlet",
+    "DiscreteMarkovChain",
     "Exponential",
     "FileError",
     "Fit",

@@ -4,7 +4,8 @@ Sampling rows pays where elements have many children: a small sample then has mo
 information, at a fraction of the cost. Where a typical element has a handful of children, a sample
 leaves most elements without any, and reading all rows from the start is best. The same holds for
 topic models: the topics of a document hardly change once they were fitted to a few of its words.
-docs/steps.md has the measurements.
+docs/steps.md has the measurements. The same again for chains, whose rows
+are read in sequence.
 
 Compiled loops pay where there is much to compute: the first fit on a machine waits until they are
 compiled. Whether they are used depends on the size of the network only, so that a fit has the same
@@ -56,7 +57,7 @@ def first_sample(network: Network) -> float:
     """Return the share of the observations in the first sample, from the child counts."""
     rows = sum(v.count for v in network.observed.values())
     typical = typical_count(network, network.observed)
-    if rows <= ROWS or typical <= CHILDREN:
+    if rows <= ROWS or typical <= CHILDREN or network.chains:
         return 1.0
     share, choices = max(CHILDREN / typical, ROWS / rows), typical_count(network, network.locals)
     return max(share, CHOICES / choices) if choices else share

@@ -59,8 +59,8 @@ class Estimator:
 
     @classmethod
     def of(cls, network: Network) -> Estimator | None:
-        """Return an estimator if there are many rows, else None."""
-        if sum(v.count for v in network.observed.values()) <= LARGE:
+        """Return an estimator if there are many rows, and no chains among them; else None."""
+        if network.chains or sum(v.count for v in network.observed.values()) <= LARGE:
             return None
         return cls(network, tables(network))
 

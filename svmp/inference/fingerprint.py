@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from svmp.network.chain import Chain
 from svmp.network.expressions import DiagonalMatrix, Expression
 from svmp.network.grid import Labelled
 from svmp.network.network import Network
@@ -27,11 +28,13 @@ def describe(network: Network) -> dict[str, dict[str, str]]:
 def describe_variable(variable: Variable) -> dict[str, str]:
     """Return the density, the dims and a fingerprint of the arrays of a variable."""
     sizes = zip(variable.dims, variable.shape, strict=True)
+    chain = variable.conditional
+    order = [chain.sequences.code, chain.sequences.order] if isinstance(chain, Chain) else []
     return {
         "density": variable.conditional.title,
         "dims": ", ".join(f"{d}: {n}" for d, n in sizes),
         "parents": ", ".join(p.name for p in variable.conditional.parents()),
-        "data": fingerprint([variable.observed, variable.rows]),
+        "data": fingerprint([variable.observed, variable.rows, *order]),
         "parameters": fingerprint(variable.conditional.parameters.values()),
     }
 

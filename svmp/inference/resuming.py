@@ -137,8 +137,16 @@ class Saved:
         sound = not self.policy.is_safe(self.method)
         if keeps_sums:
             sound = sound or np.isfinite(self.about["counters"]["sweep_bound"])
+        chains = {n: c for n, c in network.chains.items() if n in families}
         found = declared_tensors(
-            self.about, self.arrays, families, names, sound, keeps_sums, problem.natural_only
+            self.about,
+            self.arrays,
+            families,
+            names,
+            sound,
+            keeps_sums,
+            problem.natural_only,
+            chains,
         )
         return found | trace_tensors(self.about["columns"], self.arrays)
 

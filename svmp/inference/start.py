@@ -65,6 +65,8 @@ def start(
             natural = from_values(variable, natural, value) if name in init else natural
         q.natural[name] = natural
         q.moments[name] = moments = variable.family.moments(natural)
+        if name in network.chains:
+            q.joint[name] = network.chains[name].unlinked(natural)
         if name in init:
             sound = variable.family.in_domain(natural) & np.isfinite(moments).all(axis=-1)
             if not sound.all():

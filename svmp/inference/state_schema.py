@@ -37,6 +37,7 @@ from svmp.inference.state import State
 from svmp.inference.trace import Trace
 from svmp.inference.window import SAMPLES
 from svmp.network.beliefs import Beliefs
+from svmp.network.chain import Chain
 
 MOST_ROLLBACKS = 50
 """Most rollbacks of a run that diverges."""
@@ -98,6 +99,8 @@ ARRAYS = {
 """By kind of array, the attribute path of its dict; natural parameters before their moments."""
 
 
+JOINTS = {"joint": "q.joint", "sound_joint": "safety.sound.joint"}
+"""By kind of array, the attribute path of the arrays by chain that determine its joint q."""
 SUMS = "sums"
 """Kind of the arrays of sums by part; for one part, followed by its number."""
 
@@ -123,6 +126,12 @@ def state_tensors(state: State) -> Tensors:
         for name, array in attrgetter(path)(state).items():
             if name in state.q.natural:  # moments of observed parents are in the model
                 found[f"{kind}/{name}"] = np.ascontiguousarray(array)
+    for kind, path in JOINTS.items():
+        if path.startswith("safety") and state.safety.sound is None:
+            continue
+        for name, arrays in attrgetter(path)(state).items():
+            for key, array in arrays.items():
+                found[f"{kind}-{key}/{name}"] = np.ascontiguousarray(array)
     for name, sums in state.memo.sums.items():
         for part, array in enumerate(sums.parts):
             if array is not None:
@@ -139,6 +148,7 @@ def declared_tensors(
     keeps_sound: bool,
     keeps_sums: bool,
     natural_only: Collection[str] = (),
+    chains: Mapping[str, Chain] | None = None,
 ) -> dict[str, Tensor]:
     """Declare the arrays of a file.
 
@@ -156,6 +166,8 @@ def declared_tensors(
         Whether there are sums by part; `restore_state` checks which.
     natural_only
         Variables whose moments are not stored.
+    chains
+        The densities of stored chains.
     """
     found: dict[str, Tensor] = {}
 
@@ -172,6 +184,9 @@ def declared_tensors(
     declare("last", "last_moments", globals_)
     if keeps_sound:
         declare("sound", "sound_moments", families)
+    for name, chain in (chains or {}).items():
+        for kind in ("joint", "sound_joint") if keeps_sound else ("joint",):
+            found |= joint_tensors(kind, name, chain, arrays)
     count = about["window"][1]
     for name in globals_ if count else ():
         size, family = families[name]
@@ -186,6 +201,23 @@ def declared_tensors(
         if keeps_sums and re.match(SUMS + r"[0-9]*/", key):
             found[key] = Tensor(array.shape, finite)
     return found
+
+
+def joint_tensors(kind: str, name: str, chain: Chain, arrays: Tensors) -> dict[str, Tensor]:
+    """Declare the arrays that determine the joint q of a chain."""
+    own = {k: arrays[key] for k, key in joint_keys(kind, name, arrays).items()}
+    return {
+        f"{kind}-{k}/{name}": Tensor(shape, chain.array_trouble(k, own), (dtype,))
+        for k, (shape, dtype) in chain.declared_arrays(own).items()
+    }
+
+
+def joint_keys(kind: str, name: str, arrays: Tensors) -> dict[str, str]:
+    """Return by array of the joint q of a chain its name in a file."""
+    start, end = f"{kind}-", f"/{name}"
+    keys = [key for key in arrays if key.startswith(start) and key.endswith(end)]
+    found = {key[len(start) : -len(end)]: key for key in keys}
+    return {k: key for k, key in found.items() if "/" not in k}
 
 
 def entries_of(family: Family) -> int:
@@ -211,9 +243,16 @@ def restore_state(state: State, about: Mapping[str, Any], arrays: Tensors) -> No
     if of("sound"):
         q = state.q
         state.safety.sound = Beliefs({}, dict(q.moments), {}, q.implicit, q.row_moments)
+        state.safety.sound.joint = {name: {} for name in q.joint}
     for kind, path in ARRAYS.items():
         if state.safety.sound is not None or not path.startswith("safety"):
             attrgetter(path)(state).update(of(kind))
+    for kind, path in JOINTS.items():
+        if state.safety.sound is not None or not path.startswith("safety"):
+            for name, joint in attrgetter(path)(state).items():
+                keys = joint_keys(kind, name, arrays)
+                joint.clear()
+                joint.update({k: arrays[key].copy() for k, key in keys.items()})
     restore_sums(state, arrays)
     state.q.version += 1
 

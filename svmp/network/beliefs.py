@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
 
 from svmp.families.family import Array
 from svmp.network.grid import Ints
@@ -24,7 +26,7 @@ class Implicit(Protocol):
 
 @dataclass
 class Beliefs:
-    """The approximate posterior, fully factorised over elements.
+    """The approximate posterior, factorised over elements and over the sequences of chains.
 
     Attributes
     ----------
@@ -37,6 +39,9 @@ class Beliefs:
     row_moments
         By table, a compiled function that returns E[mu] and E[mu^2] of some of its rows, if there
         is one.
+    joint
+        By chain, the arrays that with its marginals determine the joint q of each sequence
+        (network/chain.py).
     version
         Number of changes so far, by which caches are invalidated.
     """
@@ -46,6 +51,7 @@ class Beliefs:
     means: dict[str, Array] = field(default_factory=dict)
     implicit: dict[str, Implicit] = field(default_factory=dict)
     row_moments: dict[str, Callable[[Beliefs, Ints], Array]] = field(default_factory=dict)
+    joint: dict[str, dict[str, NDArray[Any]]] = field(default_factory=dict)
     version: int = 0
 
     def copy(self) -> Beliefs:
@@ -54,7 +60,8 @@ class Beliefs:
             {name: array.copy() for name, array in arrays.items()}
             for arrays in (self.natural, self.moments, self.means)
         )
-        return Beliefs(natural, moments, means, self.implicit, self.row_moments)
+        joint = {name: {k: a.copy() for k, a in own.items()} for name, own in self.joint.items()}
+        return Beliefs(natural, moments, means, self.implicit, self.row_moments, joint)
 
     def at(self, name: str, elements: Ints) -> Array:
         """Return the moments of some elements of a variable, stored or not."""

@@ -87,7 +87,7 @@ class Binder:
         return Scope(self.rows, NO_AXES)
 
     @contextmanager
-    def _about(self, parameter: str, sums: bool = False) -> Iterator[None]:
+    def about(self, parameter: str, sums: bool = False) -> Iterator[None]:
         """Add the parameter and the variable to error messages; `sums` if it may be a sum."""
         try:
             yield
@@ -116,7 +116,7 @@ class Binder:
         """Return the given parameters as expressions of variables of this model."""
         found: dict[str, Expression | DiagonalMatrix] = {}
         for parameter, value in given.items():
-            with self._about(parameter):
+            with self.about(parameter):
                 matrix = isinstance(value, DiagonalMatrix)
                 expression = value.entries if matrix else lift(value)
                 for operand in (o for t in expression.terms for o in t.operands):
@@ -127,17 +127,17 @@ class Binder:
 
     def constant(self, parameter: str, value: Expression | DiagonalMatrix, events: int) -> Labelled:
         """Return a constant parameter: named axes, then `events` axes of each value."""
-        with self._about(parameter):
+        with self.about(parameter):
             array = None if isinstance(value, DiagonalMatrix) else plain(value)
             if array is None:
                 raise ModelError(
                     "it is random, but no conjugate prior is known for it; give numbers"
                 )
-            return self._aligned(array, events)
+            return self.aligned(array, events)
 
     def slot(self, parameter: str, value: Expression | DiagonalMatrix, kind: type[Family]) -> Slot:
         """Return the slot of a parameter, given the family of its moments."""
-        with self._about(parameter, sums=kind in (families.Normal, families.MvNormal)):
+        with self.about(parameter, sums=kind in (families.Normal, families.MvNormal)):
             if isinstance(value, DiagonalMatrix):
                 return self._diagonal(value.entries, kind)
             array = plain(value)
@@ -158,7 +158,7 @@ class Binder:
         if kind is families.Categorical:
             raise ModelError(f"it is fixed; {needs(kind)}")
         family = kind.sized(self.length)
-        array = self._aligned(array, family.event_ndim)
+        array = self.aligned(array, family.event_ndim)
         possible = family.in_support(array.values)
         if not np.all(possible):
             first = array.values[np.unravel_index(np.argmin(possible), np.shape(possible))]
@@ -167,7 +167,8 @@ class Binder:
             check_size(largest(array))
         return Fixed(replace(array, values=family.statistics(array.values)), self.scope)
 
-    def _aligned(self, array: Labelled, events: int) -> Labelled:
+    def aligned(self, array: Labelled, events: int) -> Labelled:
+        """Return an array with named axes, then `events` axes of each value."""
         values, axes = array.values, array.axes
         if events == 1 and values.ndim == 0:
             values, axes = np.full(self.length, values), (None,)

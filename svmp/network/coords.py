@@ -70,6 +70,11 @@ class Coords(Mapping[str, Extent]):
         index = self.index(dim)
         return f"{self.sizes[dim]:,}" if index is None else f"[{index.sample}]"
 
+    def add(self, dim: str, extent: Any) -> None:
+        """Add a dimension by its size or its labels, unless it is known."""
+        if dim not in self.sizes:
+            self._add(dim, extent)
+
     def _add(self, dim: str, extent: Any) -> None:
         """Add a dimension by its size, its labels, or the column that has them."""
         if isinstance(extent, int | np.integer) and not isinstance(extent, bool):

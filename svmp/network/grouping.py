@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from svmp.errors import ModelError
+from svmp.network.chain import Chain
 from svmp.network.conditional import Conditional
 from svmp.network.declaration import Declaration
 from svmp.network.edge import Edge
@@ -114,6 +115,9 @@ def _links(
     if dim in variable.plate.labels:
         rows = np.arange(variable.size)
         yield rows, variable.plate.coordinate(dim, rows)
+    chain = variable.conditional
+    if isinstance(chain, Chain) and chain.sequences.dim == dim:
+        yield np.arange(variable.size), chain.sequences.code
     for parent in variable.conditional.parents():
         if parent.name in group:
             elements, rows = _keys(parent, variable.conditional)

@@ -15,6 +15,7 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families.family import Array, dot
 from svmp.network.beliefs import Beliefs
+from svmp.network.chain import Chain, edge_to, reached
 from svmp.network.conditional import CHUNK
 from svmp.network.declaration import Declaration
 from svmp.network.edge import Edge
@@ -110,7 +111,7 @@ class Network:
             name = variable.name
             if variable.hidden:
                 self.edges[name] = [
-                    Edge(variable, child.conditional, self.present[child.name])
+                    edge_to(variable, child, self.present[child.name])
                     for child in children[name]
                     if child.name not in self.elsewhere
                 ]
@@ -124,14 +125,15 @@ class Network:
         if not any(parent.hidden for parent in variable.conditional.parents()):
             return None
         learned = self.learned.get(variable.name)
-        reached = self._remote(variable.name) > 0
+        found = self._remote(variable.name) > 0
         if learned is not None:
-            reached |= (learned != 0).any(axis=1)
+            found |= (learned != 0).any(axis=1)
         for edge in self.edges[variable.name]:
-            edge.mark(reached)
-            if reached.all():
+            edge.mark(found)
+            if found.all():
                 return None
-        return np.flatnonzero(reached)
+        found = reached(variable, found)
+        return None if found.all() else np.flatnonzero(found)
 
     def barren(self, name: str) -> Ints:
         """Return the elements of a hidden variable that have no observed descendants."""
@@ -139,10 +141,17 @@ class Network:
 
     def follow_parents(self, q: Beliefs, names: Collection[str]) -> None:
         """Set barren elements to the prior given their parents' q, parents first."""
-        for name in (n for n in self.hidden if n in names and n not in q.implicit):
+        skipped = {*q.implicit, *self.chains}  # the barren rows of a chain are updated with it
+        for name in (n for n in self.hidden if n in names and n not in skipped):
             elements = self.barren(name)
             if len(elements):
                 self.move(q, name, elements, np.array(self.prior(q, name, elements)))
+
+    @cached_property
+    def chains(self) -> dict[str, Chain]:
+        """The densities of chains, by name."""
+        of = {name: variable.conditional for name, variable in self.hidden.items()}
+        return {name: given for name, given in of.items() if isinstance(given, Chain)}
 
     def check(self) -> None:
         """Refuse a model without hidden or without observed variables."""
@@ -235,7 +244,10 @@ class Network:
     def grouped(self, dim: str) -> Grouping:
         """Return the grouping of rows and variables by the elements of a dim."""
         if dim not in self._groupings:
-            group = group_by(self.model, self.edges, self.locals, dim)
+            group = group_by(self.model, self.edges, [*self.locals, *self.chains], dim)
+            for name, chain in self.chains.items():
+                if name in group:
+                    chain.check_groups(dim, group[name])
             own = [name for name in self.default_order if name in group]
             coupling = self.coupling_beside({*self.locals, *own})
             self._groupings[dim] = Grouping(
@@ -262,6 +274,7 @@ class Network:
             for name, edges in self.edges.items()
             if edges
             and name not in self.elsewhere
+            and name not in self.chains
             and all(e.conditional in observed for e in edges)
             and not any(e.crowded for e in edges)
             and self.child_counts[name].max(initial=0) <= 1
@@ -275,7 +288,7 @@ class Network:
         different starts. Precisions come last: estimated from a poor start they could
         suppress the other variables.
         """
-        first = dict.fromkeys(self.locals)
+        first = dict.fromkeys((*self.locals, *self.chains))
         first |= {n: None for n, edges in self.edges.items() if any(e.choosing for e in edges)}
         rest = [name for name in self.hidden if name not in first]
         return [*first, *sorted(rest, key=self._is_precision)]
@@ -350,6 +363,8 @@ class Network:
         """Return E[log p(x | parents)] of a variable, and the entropy of q(x) if it is hidden."""
         variable = self.variable(name)
         given = variable.conditional
+        if isinstance(given, Chain):
+            return given.term(q, self.present[name]) + self.learned_term(q, name)
         if given.summarised:
             return given.pooled_density(q, None) + given.summary.base
         if given.pools:

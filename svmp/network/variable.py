@@ -96,16 +96,20 @@ class Variable(Symbol):
         self.shape = shape
         self.plate = Grid(self.dims[:cut], shape[:cut])
         self.event_dims = self.dims[cut:]
-        density = Lookup if factor.child is Categorical and values is not None else Conditional
-        self.conditional = density(
-            self, factor, component.parameters, shape[-1] if events else None, selector
-        )
+        self.observed = values
+        self.conditional = self._density(component, shape[-1] if events else None, selector)
         self.family = self.conditional.family
         self.category_axis = self.conditional.category_axis
         self.observed = values if names is None else self._categories(names, absent)
         self.present = self._present(absent)
         if isinstance(self.family, Normal | MvNormal) and values is not None:
             self._check_distance()
+
+    def _density(self, component: Component, length: int | None, selector: Any) -> Conditional:
+        """Return the density of the variable given its parents."""
+        factor, observed = component.factor, self.observed is not None
+        kind = Lookup if factor.child is Categorical and observed else Conditional
+        return kind(self, factor, component.parameters, length, selector)
 
     def observing(self, values: Any) -> Variable:
         """Return a copy with other observed values, missing where they are NaN or masked.

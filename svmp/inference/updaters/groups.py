@@ -8,7 +8,7 @@ all groups (`Memoized`): then they start from there.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from svmp.inference.domain import check_domain
 from svmp.inference.methods.draw import Draw, by_colour
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.categorical import ImplicitUpdater
+from svmp.inference.updaters.chains import ChainUpdater
 from svmp.inference.updaters.plain import PlainUpdater
 from svmp.inference.updaters.updater import Change, Updater
 from svmp.kernels.categorical.topics_sums import Topics
@@ -40,11 +41,14 @@ class GroupsUpdater(Updater):
     ----------
     variables
         The plain updater of each variable.
+    chains
+        The updaters of those that are chains, by name.
     """
 
     network: Network
     grouping: Grouping
     variables: Mapping[str, PlainUpdater]
+    chains: Mapping[str, ChainUpdater] = field(default_factory=dict)
 
     @property
     def label(self) -> str:  # type: ignore[override]
@@ -62,6 +66,12 @@ class GroupsUpdater(Updater):
         for _ in range(rows.most_passes or MOST_PASSES):
             moved = np.zeros(grouping.count)
             for name, updater in self.variables.items():
+                if name in self.chains:
+                    rows_of = grouping.rows(name, active)
+                    change, read = self.chains[name].optimise_rows(q, rows_of)
+                    moved += np.bincount(grouping.group[name], change, grouping.count)
+                    accesses += read
+                    continue
                 groups = by_colour(self.network, name, grouping.rows(name, active))
                 tangents = updater.tangents(q, rows, groups)
                 for elements in groups:
@@ -136,7 +146,7 @@ def restart(
 ) -> None:
     """Restart the variables of some groups near their prior."""
     for number, (name, variable) in enumerate(network.hidden.items()):
-        if name in names:
+        if name in names and name not in network.chains:  # whose q needs no start
             elements = grouping.rows(name, drawn)
             prior = np.array(network.prior(q, name, elements))
             natural = variable.family.at(elements).start(prior, np.random.default_rng([number, 5]))

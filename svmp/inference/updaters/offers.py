@@ -23,6 +23,16 @@ Offer = Updater | str
 """An updater, or the reason why it does not serve the variable."""
 
 
+def chain(setup: Setup, name: str) -> Offer:
+    """Offer the updater of a chain: all rows of a sequence together."""
+    over = setup.method.over
+    if name not in setup.network.chains:
+        return "it is not a chain"
+    if over is not None and len(setup.network.grouped(over).locals) > 1:
+        return "it is optimised with the other variables of a group"
+    return setup.chain(name)
+
+
 def documents(setup: Setup, name: str) -> Offer:
     """Offer the compiled updater of the topics of drawn documents."""
     over = setup.method.over
@@ -40,12 +50,13 @@ def documents(setup: Setup, name: str) -> Offer:
 
 def groups(setup: Setup, name: str) -> Offer:
     """Offer the updater of the variables of drawn groups."""
-    over = setup.method.over
-    grouping = None if over is None else setup.network.grouped(over)
+    over, network = setup.method.over, setup.network
+    grouping = None if over is None else network.grouped(over)
     if grouping is None or name not in grouping.group:
         return "it belongs to no group that is drawn"
-    variables = {local: setup.plain(local) for local in grouping.locals}
-    return GroupsUpdater(setup.network, grouping, variables)
+    chains = {local: setup.chain(local) for local in grouping.locals if local in network.chains}
+    variables = {n: chains[n].plain if n in chains else setup.plain(n) for n in grouping.locals}
+    return GroupsUpdater(setup.network, grouping, variables, chains)
 
 
 def memoized(setup: Setup, name: str) -> Offer:
@@ -135,6 +146,7 @@ def plain(setup: Setup, name: str) -> Offer:
 
 
 UPDATERS: tuple[Callable[[Setup, str], Offer], ...] = (
+    chain,
     documents,
     groups,
     memoized,

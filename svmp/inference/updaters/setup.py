@@ -15,6 +15,7 @@ from svmp.inference.methods import Method
 from svmp.inference.methods.division import Division
 from svmp.inference.steps.policy import Policy
 from svmp.inference.updaters.categorical import ImplicitMessages, ImplicitUpdater
+from svmp.inference.updaters.chains import ChainUpdater
 from svmp.inference.updaters.multilinear import NoiseMessages
 from svmp.inference.updaters.plain import Messages, PlainUpdater, RowMessages
 from svmp.inference.updaters.updater import Term
@@ -109,7 +110,7 @@ class Setup:
         if not self.kernels or not self.method.shares_rows:
             return {}
         found = {}
-        for name in network.hidden:
+        for name in (n for n in network.hidden if n not in network.chains):
             loops = implicit_loops(network, name)
             whole = name in network.locals or self.method.reads_all(1)  # rows are read together
             kept = name in self.stored or name in network.learned
@@ -153,6 +154,10 @@ class Setup:
             if noise is not None:
                 return noise
         return RowMessages(edge)
+
+    def chain(self, name: str) -> ChainUpdater:
+        """Return the updater of a chain."""
+        return ChainUpdater.of(self.network, self.plain(name), self.kernels)
 
     def plain(self, name: str) -> PlainUpdater:
         """Return the plain updater of a variable."""

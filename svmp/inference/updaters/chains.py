@@ -1,0 +1,123 @@
+"""The updater of a chain: q of each sequence becomes the optimum given the messages of its rows.
+
+    q(z) = exp(E[log p(z | parents)] + sum over rows t of eta_(children of t -> t)(z_t)) / Z
+
+A sequence is one block of q: it is solved exactly, with a unit step, by one pass over its rows in
+each direction (network/chain.py). The rows of a sequence are never drawn apart: a method that draws
+rows for other variables leaves the chain with all of its rows, and one that draws groups updates
+the sequences of these groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from svmp.families.family import Array, dot
+from svmp.inference.methods.draw import AllRows, Draw
+from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.plain import PlainUpdater
+from svmp.inference.updaters.updater import Change, Updater
+from svmp.network import forward_backward
+from svmp.network.beliefs import Beliefs
+from svmp.network.chain import Chain
+from svmp.network.discrete_chain import DiscreteChain
+from svmp.network.grid import Ints
+from svmp.network.network import Network
+
+Solve = Callable[[Chain, Beliefs, Ints | None, Ints, Array], None]
+"""Solves some sequences or all (None) of a chain, given the live lengths of all sequences and the
+summed messages to their rows in order, and writes q."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChainUpdater(Updater):
+    """Updates the sequences of a chain.
+
+    Attributes
+    ----------
+    plain
+        The plain updater of the variable, which adds up the messages of its children.
+    solve
+        Solves sequences, and writes q.
+    """
+
+    network: Network
+    plain: PlainUpdater
+    solve: Solve
+    label: str
+
+    @classmethod
+    def of(cls, network: Network, plain: PlainUpdater, kernels: bool) -> ChainUpdater:
+        """Return the updater of a chain."""
+        chain = network.chains[plain.name]
+        assert isinstance(chain, DiscreteChain)
+        return cls(network, plain, solve_states, "chain of states")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.plain.names
+
+    @cached_property
+    def chain(self) -> Chain:
+        """The density of the chain."""
+        return self.network.chains[self.plain.name]
+
+    @cached_property
+    def _live(self) -> Ints:
+        return self.chain.sequences.live(self.network.present[self.plain.name])
+
+    @cached_property
+    def _all_rows(self) -> Draw:
+        return AllRows(self.network)
+
+    def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
+        drawn = rows.drawn_rows(self.plain.name)
+        accesses = self.optimise(q, None if drawn is None else self._sequences(drawn))
+        yield Change.of_rows_read(self.plain.name, accesses)
+
+    def _sequences(self, rows: Ints) -> Ints | None:
+        """Return the sequences of some rows; None if these are all."""
+        which = np.unique(self.chain.sequences.code[rows])
+        return None if len(which) == self.chain.sequences.count else which
+
+    def optimise(self, q: Beliefs, which: Ints | None) -> int:
+        """Set q of some sequences or all to the optimum; return the number of rows read."""
+        sequences = self.chain.sequences
+        rows = sequences.order if which is None else sequences.rows_of(which)
+        messages, accesses = self.plain.message_sum(q, self._all_rows, rows)
+        learned = self.network.learned.get(self.plain.name)
+        if learned is not None:
+            messages += learned[rows]
+        self.solve(self.chain, q, which, self._live, messages)
+        return accesses
+
+    def optimise_rows(self, q: Beliefs, rows: Ints) -> tuple[Array, int]:
+        """Update the sequences of some rows; return the change of each row in nats, and accesses.
+
+        The change of the marginals of a row is the symmetrised KL between the old and the new one.
+        """
+        name, change = self.plain.name, np.zeros(self.chain.variable.size)
+        which = self._sequences(rows)
+        every = self.chain.sequences.order if which is None else self.chain.sequences.rows_of(which)
+        natural, moments = q.natural[name][every], q.moments[name][every]
+        accesses = self.optimise(q, which)
+        change[every] = dot(q.natural[name][every] - natural, q.moments[name][every] - moments)
+        return change, accesses
+
+    def bound_term(self, q: Beliefs) -> dict[str, float]:
+        return self.plain.bound_term(q)
+
+
+def solve_states(chain: Chain, q: Beliefs, which: Ints | None, live: Ints, messages: Array) -> None:
+    """Solve sequences of states by forward-backward."""
+    assert isinstance(chain, DiscreteChain)
+    sequences, steps = chain.sequences, chain.steps(which, live)
+    rows = sequences.order if which is None else sequences.rows_of(which)
+    first = rows[np.minimum(steps.starts[:-1], len(rows) - 1)]
+    initial, transition = chain.log_initial(q, first), chain.log_transition(q)
+    found = forward_backward.solve(initial, transition, messages, steps)
+    chain.write(q, rows, which, found)

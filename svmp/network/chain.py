@@ -1,0 +1,221 @@
+"""Chains: variables over the rows of a table whose q is structured, one block for each sequence.
+
+What a chain shares with other variables: its marginals are elements of a family, with natural
+parameters and moments in `Beliefs`, so that its children read it like any other variable.
+
+What is its own, and what a new kind of chain has to provide (`Chain` below):
+
+- `sequences` says which rows follow each other. Rows after the last that has observed descendants
+  are barren: they send no messages to parents and are not in the bound.
+- `Beliefs.joint[name]` has the arrays that, with the marginals, determine the joint q of each
+  sequence: `unlinked` makes those of a q without links, from which a run starts, and
+  `declared_arrays` says what a checkpoint or a saved fit may hold.
+- `reads` says which rows depend on which elements of a parent: the first row of a sequence on the
+  initial distribution, all others on the transition. `message_sum` and `pooled_message` turn the
+  pairwise moments of these rows into messages to that parent.
+- `term` is E[log p(chain | parents)] under the current q of the parents, plus the entropy of q.
+
+A chain is updated by `inference/updaters/chains.py`: the messages of its children are added up for
+each row, and q of the chosen sequences becomes the optimum given these and E[...] of its parents.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmp.errors import ModelError
+from svmp.families.family import Array, Bools
+from svmp.network.beliefs import Beliefs
+from svmp.network.conditional import Conditional
+from svmp.network.edge import Edge
+from svmp.network.expressions import Symbol
+from svmp.network.grid import Ints, ragged
+from svmp.network.sequences import Sequences
+from svmp.network.variable import Variable
+
+
+class Reads(NamedTuple):
+    """The rows of a chain that depend on a parent.
+
+    Every element belongs to one set, and all rows of a set depend on all of its elements.
+
+    Attributes
+    ----------
+    rows, sets
+        The rows, ascending, and the set of each.
+    set_of, component
+        For each element of the parent, its set (-1 for none), and which sub-row of a row sends it
+        a message.
+    """
+
+    rows: Ints
+    sets: Ints
+    set_of: Ints
+    component: Ints
+
+
+class Chain(Conditional):
+    """The density of a chain given its parents."""
+
+    sequences: Sequences
+
+    @abstractmethod
+    def unlinked(self, natural: Array) -> dict[str, NDArray[np.generic]]:
+        """Return the arrays of a q in which the rows are independent, given its marginals."""
+
+    @abstractmethod
+    def declared_arrays(
+        self, arrays: Mapping[str, NDArray[np.generic]]
+    ) -> dict[str, tuple[tuple[int, ...], str]]:
+        """Return the shape and the dtype of each array of a joint q that was stored."""
+
+    @abstractmethod
+    def array_trouble(
+        self, key: str, arrays: Mapping[str, NDArray[np.generic]]
+    ) -> Callable[[NDArray[Any]], str | None]:
+        """Return a function that says what is wrong with a stored array, or None."""
+
+    @abstractmethod
+    def reads(self, parent: Symbol) -> Reads:
+        """Return the rows that depend on a parent."""
+
+    @abstractmethod
+    def pooled_message(self, q: Beliefs, parent: Symbol, present: Ints | None) -> Array:
+        """Return the sum of the messages of all rows to every element of a parent."""
+
+    @abstractmethod
+    def term(self, q: Beliefs, present: Ints | None) -> float:
+        """Return E[log p(chain | parents)] and the entropy of q, of the rows that count."""
+
+    def check_groups(self, dim: str, group: Ints) -> None:
+        """Refuse groups that divide a sequence."""
+        previous = self.sequences.previous
+        later = np.flatnonzero(previous >= 0)
+        apart = later[group[later] != group[previous[later]]]
+        if len(apart):
+            row = int(apart[0])
+            raise ModelError(
+                f"the rows {previous[row]} and {row} of '{self.variable.name}' follow each other, "
+                f"but belong to two elements of '{dim}', so batches over '{dim}' cannot be drawn"
+            )
+
+    @property
+    def pools(self) -> bool:
+        """Whether messages of all rows are added up together: always."""
+        return True
+
+    @property
+    def summarised(self) -> bool:
+        """Whether mean statistics of observed rows suffice: it is hidden."""
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class ChainEdge(Edge):
+    """From a parent to the rows of a chain that depend on it."""
+
+    @cached_property
+    def chain(self) -> Chain:
+        """The density of the chain."""
+        assert isinstance(self.conditional, Chain)
+        return self.conditional
+
+    @property
+    def choosing(self) -> bool:
+        return False
+
+    @cached_property
+    def fan(self) -> int:
+        return 1
+
+    @property
+    def crowded(self) -> bool:
+        return False
+
+    @cached_property
+    def _reads(self) -> Reads:
+        return self.chain.reads(self.parent)
+
+    @cached_property
+    def _live(self) -> tuple[Ints, Ints]:
+        """The rows that count, and their sets."""
+        rows, sets, *_ = self._reads
+        if self.present is None:
+            return rows, sets
+        some = np.isin(rows, self.present)
+        return rows[some], sets[some]
+
+    @cached_property
+    def _sorted(self) -> tuple[Ints, Ints]:
+        """The rows that count, those of a set together, and where each set begins."""
+        return self._by_set(*self._live)
+
+    def _by_set(self, rows: Ints, sets: Ints) -> tuple[Ints, Ints]:
+        count = int(self._reads.set_of.max(initial=-1)) + 1
+        starts = np.zeros(count + 1, dtype=np.int64)
+        np.cumsum(np.bincount(sets, minlength=count), out=starts[1:])
+        return rows[np.argsort(sets, kind="stable")], starts
+
+    def children_in(self, rows: Ints | None) -> Ints:
+        _, sets = self._some(rows)
+        set_of = self._reads.set_of
+        count = np.bincount(sets, minlength=int(set_of.max(initial=-1)) + 2)
+        return np.where(set_of < 0, 0, count[set_of])
+
+    def _some(self, rows: Ints | None) -> tuple[Ints, Ints]:
+        live, sets = self._live
+        if rows is None:
+            return live, sets
+        chosen = np.zeros(self.conditional.variable.size, dtype=bool)
+        chosen[rows] = True
+        return live[chosen[live]], sets[chosen[live]]
+
+    def pairs_in(self, rows: Ints) -> tuple[Ints, Ints]:
+        elements = np.arange(self.parent.size)
+        return self._listed(elements, *self._by_set(*self._some(rows)))
+
+    def rows_of(self, elements: Ints) -> tuple[Ints, Ints]:
+        return self._listed(elements, *self._sorted)
+
+    def _listed(self, elements: Ints, rows: Ints, starts: Ints) -> tuple[Ints, Ints]:
+        """Return the position of an element and a sub-row for each pair, by element."""
+        sets = self._reads.set_of[elements]
+        begin = np.where(sets < 0, 0, starts[sets])
+        count = np.where(sets < 0, 0, starts[sets + 1] - begin)
+        owner, place = ragged(begin, count)
+        component = self._reads.component[elements][owner]
+        return owner, rows[place] * self.conditional.components + component
+
+    def children_at(self, elements: Ints, owner: Ints, place: Ints) -> tuple[Ints, Ints]:
+        rows, starts = self._sorted
+        found = rows[starts[self._reads.set_of[elements[owner]]] + place]
+        component = self._reads.component[elements[owner]]
+        return owner, found * self.conditional.components + component
+
+    def colours(self) -> Ints | None:
+        return None
+
+    def pooled_message(self, q: Beliefs, elements: Ints) -> Array:
+        return self.chain.pooled_message(q, self.parent, self.present)[elements]
+
+
+def edge_to(parent: Variable, child: Variable, present: Ints | None) -> Edge:
+    """Return the edge from a parent to the table of a child."""
+    kind = ChainEdge if isinstance(child.conditional, Chain) else Edge
+    return kind(parent, child.conditional, present)
+
+
+def reached(variable: Variable, observed: Bools) -> Bools:
+    """Return which rows have observed descendants, given those with observed children.
+
+    In a chain these are also all rows before them.
+    """
+    given = variable.conditional
+    return given.sequences.reached(observed) if isinstance(given, Chain) else observed

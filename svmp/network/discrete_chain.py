@@ -1,0 +1,371 @@
+"""The density of a chain of states: z_1 ~ Categorical(init), z_t ~ Categorical(P[z_(t-1)]).
+
+With q(z_(t-1) = i, z_t = j) from forward_backward.py, the messages to the parents are expected
+numbers of transitions,
+
+    to P[i]:  sum_t q(z_(t-1) = i, z_t = .)        to init:  sum over sequences of q(z_1 = .)
+
+and E[log p(z | init, P)] is their product with E[log init] and E[log P]. No array of (rows, states,
+states) is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmp import factors, families
+from svmp.errors import ModelError
+from svmp.families.family import Array
+from svmp.network.beliefs import Beliefs
+from svmp.network.binding import NO_AXES, Binder, plain
+from svmp.network.chain import Chain, Reads
+from svmp.network.expressions import DiagonalMatrix, Expression, Sum, Symbol, Term, unused
+from svmp.network.forward_backward import Solution, Steps, log_links, statistics
+from svmp.network.grid import Grid, Ints, Labelled, Scope
+from svmp.network.row_sums import sum_by_owner
+from svmp.network.sequences import Sequences
+from svmp.network.slot import Fixed, Single, Slot
+
+Axes = tuple[str | None, ...]
+
+
+class DiscreteChain(Chain):
+    """The density of a chain of states given its initial and transition probabilities.
+
+    Attributes
+    ----------
+    states
+        Number of states.
+    """
+
+    def __init__(self, variable: Symbol, init: Any, P: Any, sequences: Sequences) -> None:
+        self.variable, self.factor, self.sequences = variable, factors.Categorical(), sequences
+        self.selector, self.chooser, self.constants = None, None, {}
+        plate = variable.plate
+        binder = Binder(variable.coords, variable.name, plate, plate, 1, dims=variable.dims)
+        given = binder.parameters({"init": init, "P": P})
+        self.parameters = {name: self._by_row(value) for name, value in given.items()}
+        source, self.states = self._sizes()
+        self.components = self.states
+        rows = Grid((*plate.labels, source), (*plate.shape, self.states))
+        self.scope = Scope(rows, NO_AXES)
+        self.component_axis = source
+        shared = Binder(variable.coords, variable.name, plate, rows, self.states)
+        matrix = Binder(variable.coords, variable.name, rows, rows, self.states)
+        self.slots: dict[str, Slot] = {
+            "init": self._slot(shared, "init"),
+            "P": self._slot(matrix, "P"),
+        }
+        named = [axis for axis in (self._axes("init")[-1], self._axes("P")[-2]) if axis]
+        self.category_axis = (named[0] if named else None, self.states)
+        self.family = families.Categorical(self.states)
+        self._check_parents()
+
+    # --- declaring ----------------------------------------------------------------------------
+
+    def _by_row(self, value: Expression | DiagonalMatrix) -> Expression | DiagonalMatrix:
+        """Read parameters that have the dimension of the sequences by the sequence of each row."""
+        if isinstance(value, DiagonalMatrix):
+            return value
+        dim, code = self.sequences.dim, self.sequences.code
+        (row,) = self.variable.plate.labels
+
+        def by_row(array: Labelled) -> Labelled:
+            if dim not in array.axes:
+                return array
+            axis = array.axes.index(dim)
+            axes = tuple(row if a == dim else a for a in array.axes)
+            return Labelled(np.take(array.values, code, axis=axis), axes)
+
+        def index(place: Any) -> Any:
+            if isinstance(place, Labelled):
+                return by_row(place)
+            return Labelled(self.variable.coords.kept(code), (row,)) if place == dim else place
+
+        def term(given: Term) -> Term:
+            operands = (type(o)(o.variable, tuple(map(index, o.index))) for o in given.operands)
+            constants = tuple(map(by_row, given.constants))
+            return Term(given.scale, constants, tuple(operands), given.summed, given.design)
+
+        return Sum(tuple(map(term, value.terms)))
+
+    def _axes(self, parameter: str) -> Axes:
+        """Return the names of the axes of a parameter: those of its variable or of its array."""
+        value = self.parameters[parameter]
+        terms = () if isinstance(value, DiagonalMatrix) else value.terms
+        for term in terms[:1]:
+            for operand in term.operands:
+                return tuple(i if isinstance(i, str) else None for i in operand.index)
+            for array in term.constants:
+                return array.axes
+        return ()
+
+    def _length(self, parameter: str, axis: int) -> int | None:
+        """Return the length of the last or the last but one axis of a parameter."""
+        value = self.parameters[parameter]
+        terms = () if isinstance(value, DiagonalMatrix) else value.terms
+        for term in terms[:1]:
+            shapes = [o.variable.shape for o in term.operands]
+            shapes += [np.shape(array.values) for array in term.constants]
+            for shape in shapes[:1]:
+                return int(shape[axis]) if len(shape) >= -axis else None
+        return None
+
+    def _sizes(self) -> tuple[str, int]:
+        """Return a name for the axis of the previous state, and the number of states."""
+        name = self.variable.name
+        count, source, target = (
+            self._length("init", -1),
+            self._length("P", -2),
+            self._length("P", -1),
+        )
+        if source is None or target is None or source != target:
+            raise ModelError(
+                f"P of '{name}' must be a square matrix, or a Dirichlet whose last two dimensions "
+                f"have the same length; its last axes have {source} and {target}"
+            )
+        if count != source:
+            raise ModelError(
+                f"init of '{name}' must have a probability for each of the {source} states of P, "
+                f"not {count}"
+            )
+        axis = self._axes("P")[-2]
+        taken = self.variable.plate.labels
+        return axis if axis and axis not in taken else unused("state", taken), source
+
+    def _slot(self, binder: Binder, parameter: str) -> Slot:
+        value = self.parameters[parameter]
+        array = None if isinstance(value, DiagonalMatrix) else plain(value)
+        if array is None:
+            return binder.slot(parameter, value, families.Dirichlet)
+        found = np.asarray(array.values, dtype=np.float64)
+        possible = (found >= 0).all(axis=-1) & (np.abs(found.sum(axis=-1) - 1) < 1e-6)
+        if not np.all(possible):
+            first = found.reshape(-1, self.states)[np.argmin(np.ravel(possible))]
+            raise ModelError(
+                f"{parameter} of '{self.variable.name}' has {first.round(6).tolist()!s:.60}; "
+                "probabilities must be at least 0 and add up to 1"
+            )
+        with binder.about(parameter), np.errstate(divide="ignore"):
+            return Fixed(binder.aligned(Labelled(np.log(found), array.axes), 1), self.scope)
+
+    def _check_parents(self) -> None:
+        """Refuse a variable that is in both parameters."""
+        names = [v.name for slot in self.slots.values() for v in slot.variables]
+        if len(set(names)) < len(names):
+            raise ModelError(
+                f"'{names[0]}' is both init and P of '{self.variable.name}'; declare one for each"
+            )
+
+    @property
+    def title(self) -> str:
+        """Name of the density, for people."""
+        return "DiscreteMarkovChain"
+
+    # --- parameters ---------------------------------------------------------------------------
+
+    @cached_property
+    def _matrices(self) -> tuple[Ints, Ints]:
+        """A row for each different transition matrix, and which matrix leads to each row."""
+        slot, size = self.slots["P"], self.variable.size
+        rows = np.arange(size)
+        (row,) = self.variable.plate.labels
+        if row not in slot.axes:
+            return np.zeros(1, dtype=np.int64), np.zeros(size, dtype=np.int64)
+        if isinstance(slot, Single):
+            first = rows * self.states
+            key = slot.reader.element(first, first)
+            _, example, group = np.unique(key, return_index=True, return_inverse=True)
+        else:
+            flat = slot.moments(Beliefs(), self.subrows(rows)).reshape(size, -1)
+            _, example, group = np.unique(flat, axis=0, return_index=True, return_inverse=True)
+        return example.astype(np.int64), group.reshape(-1).astype(np.int64)
+
+    @property
+    def group(self) -> Ints:
+        """Which transition matrix leads to each row."""
+        return self._matrices[1]
+
+    def log_transition(self, q: Beliefs) -> Array:
+        """Return E[log P] of each different matrix, (groups, states, states)."""
+        found = self.slots["P"].moments(q, self.subrows(self._matrices[0]))
+        return np.array(found).reshape(-1, self.states, self.states)
+
+    def log_initial(self, q: Beliefs, rows: Ints) -> Array:
+        """Return E[log init] at some rows."""
+        return self.slots["init"].moments(q, rows * self.states)
+
+    # --- q --------------------------------------------------------------------------------------
+
+    def unlinked(self, natural: Array) -> dict[str, NDArray[np.generic]]:
+        groups = len(self._matrices[0])
+        return {
+            "potential": np.array(natural),
+            "transition": np.zeros((1, groups, self.states, self.states)),
+            "version": np.zeros(self.sequences.count, dtype=np.int64),
+        }
+
+    def declared_arrays(
+        self, arrays: Mapping[str, NDArray[np.generic]]
+    ) -> dict[str, tuple[tuple[int, ...], str]]:
+        square = (len(self._matrices[0]), self.states, self.states)
+        versions = len(arrays["transition"]) if "transition" in arrays else 1
+        found = {
+            "potential": ((self.variable.size, self.states), "float64"),
+            "transition": ((versions, *square), "float64"),
+            "version": ((self.sequences.count,), "int64"),
+        }
+        if "counts" in arrays:
+            found |= {"counts": (square, "float64"), "entropy": ((1,), "float64")}
+        return found
+
+    def array_trouble(
+        self, key: str, arrays: Mapping[str, NDArray[np.generic]]
+    ) -> Callable[[NDArray[Any]], str | None]:
+        def trouble(array: NDArray[Any]) -> str | None:
+            if key == "version":
+                versions = len(arrays["transition"])
+                sound = ((array >= 0) & (array < versions)).all()
+            elif key == "transition":  # -inf for a transition that is impossible
+                sound = (array < np.inf).all() and np.isfinite(array.max(axis=-1)).all()
+            else:
+                sound = np.isfinite(array).all()
+            return None if sound else "is not the q of a chain"
+
+        return trouble
+
+    def write(self, q: Beliefs, rows: Ints, which: Ints | None, found: Solution) -> None:
+        """Write the q of some sequences, or of all (None), that was solved with the current T."""
+        name, transition = self.variable.name, self.log_transition(q)
+        arrays = q.joint[name]
+        if which is None and self.sequences.in_table_order:
+            q.natural[name][:], q.moments[name][:] = found.log_marginal, found.marginal
+            arrays["potential"][:] = found.potential
+        else:
+            q.natural[name][rows], q.moments[name][rows] = found.log_marginal, found.marginal
+            arrays["potential"][rows] = found.potential
+        if which is None:
+            arrays["transition"], arrays["version"] = transition[None], arrays["version"] * 0
+            arrays["counts"] = found.counts
+            arrays["entropy"] = np.array([found.entropy])
+        else:
+            arrays.pop("counts", None)
+            arrays.pop("entropy", None)
+            version = arrays["version"].copy()
+            version[which] = len(arrays["transition"])
+            kept, version = np.unique(version, return_inverse=True)
+            both = np.concatenate([arrays["transition"], transition[None]])
+            arrays["transition"], arrays["version"] = both[kept], version.reshape(-1)
+        q.version += 1
+
+    def steps(self, which: Ints | None, live: Ints) -> Steps:
+        """Return some sequences, or all, one after the other."""
+        sequences = self.sequences
+        if which is None:
+            return Steps(sequences.starts, live, self.group[sequences.order])
+        starts = np.concatenate([[0], np.cumsum(sequences.lengths[which])])
+        return Steps(starts, live[which], self.group[sequences.rows_of(which)])
+
+    def pair_statistics(self, q: Beliefs, present: Ints | None) -> tuple[Array, float]:
+        """Return the expected numbers of transitions, and the entropy of q."""
+        arrays, name = q.joint[self.variable.name], self.variable.name
+        if "counts" in arrays:
+            return arrays["counts"], float(arrays["entropy"][0])
+        order = self.sequences.order
+        steps = self.steps(None, self.sequences.live(present))
+        marginal, potential = q.moments[name][order], arrays["potential"][order]
+        return statistics(marginal, potential, arrays["transition"], arrays["version"], steps)
+
+    def term(self, q: Beliefs, present: Ints | None) -> float:
+        counts, entropy = self.pair_statistics(q, present)
+        firsts = self._first_rows(present)
+        first, initial = q.moments[self.variable.name][firsts], self.log_initial(q, firsts)
+        return expected(first, initial) + expected(counts, self.log_transition(q)) + entropy
+
+    def _first_rows(self, present: Ints | None) -> Ints:
+        firsts = self.sequences.firsts
+        return firsts if present is None else firsts[np.isin(firsts, present)]
+
+    # --- messages -------------------------------------------------------------------------------
+
+    def to_child(self, q: Beliefs, rows: Ints) -> Array:
+        """Return the message of the parents alone: E[log init], and nothing for later rows."""
+        first = self.sequences.previous[rows] < 0
+        return np.where(first[:, None], np.maximum(self.log_initial(q, rows), -1e3), 0.0)
+
+    def to_children(self, q: Beliefs) -> Array:
+        return self.to_child(q, np.arange(self.variable.size))
+
+    def reads(self, parent: Symbol) -> Reads:
+        name, slot = self.slot_of(parent)
+        assert isinstance(slot, Single)
+        set_of, component = np.full(parent.size, -1), np.zeros(parent.size, dtype=np.int64)
+        if name == "init":
+            rows = np.sort(self.sequences.firsts)
+            elements = slot.reader.element(rows * self.states, rows * self.states)
+            distinct, sets = np.unique(elements, return_inverse=True)
+            set_of[distinct] = np.arange(len(distinct))
+            return Reads(rows, sets.reshape(-1).astype(np.int64), set_of, component)
+        rows = np.flatnonzero(self.sequences.previous >= 0)
+        elements = self._transition_elements(slot)
+        set_of[elements] = np.arange(len(elements))[:, None]
+        component[elements] = np.arange(self.states)
+        return Reads(rows, self.group[rows], set_of, component)
+
+    def _transition_elements(self, slot: Single) -> Ints:
+        """Return the elements of P that are the rows of each matrix, (groups, states)."""
+        subrows = self.subrows(self._matrices[0])
+        return slot.reader.element(subrows, subrows).reshape(-1, self.states)
+
+    def pooled_message(self, q: Beliefs, parent: Symbol, present: Ints | None) -> Array:
+        name, slot = self.slot_of(parent)
+        assert isinstance(slot, Single)
+        total = np.zeros((parent.size, self.states))
+        if name == "P":
+            counts, _ = self.pair_statistics(q, present)
+            total[self._transition_elements(slot)] = counts
+            return total
+        rows = self._first_rows(present)
+        elements = slot.reader.element(rows * self.states, rows * self.states)
+        np.add.at(total, elements, q.moments[self.variable.name][rows])
+        return total
+
+    def message_sum(
+        self,
+        q: Beliefs,
+        parent: Symbol,
+        elements: Ints,
+        owner: Ints,
+        rows: Ints,
+        tangents: Array | None = None,
+    ) -> Array:
+        total, step = np.zeros((len(elements), self.states)), self.chunk(self.states)
+        name, _ = self.slot_of(parent)
+        for start in range(0, len(rows), step):
+            some, who = rows[start : start + step], owner[start : start + step]
+            if name == "init":
+                message = q.moments[self.variable.name][some // self.states]
+            else:
+                message = self.pair(q, *np.divmod(some, self.states))
+            total += sum_by_owner(message, who, len(elements))
+        return total
+
+    def pair(self, q: Beliefs, rows: Ints, state: Ints) -> Array:
+        """Return q(z_(t-1) = i, z_t = .) at some rows that are not first, for a state i of each."""
+        name, arrays = self.variable.name, q.joint[self.variable.name]
+        version = arrays["version"][self.sequences.code[rows]]
+        transition = arrays["transition"][version, self.group[rows], state]
+        links = log_links(transition[:, None, :], arrays["potential"][rows])[:, 0]
+        before = q.moments[name][self.sequences.previous[rows], state]
+        return np.asarray(before[:, None] * np.exp(links))
+
+
+def expected(probability: Array, log_density: Array) -> float:
+    """Return the sum of probabilities times log densities, where 0 times -inf is 0."""
+    with np.errstate(invalid="ignore"):
+        return float(np.where(probability > 0, probability * log_density, 0.0).sum())

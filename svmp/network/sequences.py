@@ -1,0 +1,184 @@
+"""Sequences: which rows of a table follow each other.
+
+A chain is a variable over the rows of a table. Its `sequence` key says which rows belong together,
+and they follow each other as in the table, or by a column. Sequences may have any lengths, and
+their rows may lie anywhere in the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from svmp.errors import ModelError
+from svmp.families.family import Bools
+from svmp.network.coords import Coords
+from svmp.network.grid import Ints, ragged
+from svmp.network.validation import shown
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """The rows of a table in sequences.
+
+    Attributes
+    ----------
+    dim, count
+        Name of the dimension of the sequences, and their number.
+    code
+        The sequence of each row.
+    order
+        All rows, those of a sequence together and in their order.
+    starts
+        Where each sequence begins in `order`, and the number of rows.
+    """
+
+    dim: str
+    count: int
+    code: Ints
+    order: Ints
+    starts: Ints
+
+    @classmethod
+    def of(cls, dim: str, count: int, code: Ints, places: NDArray[Any] | None) -> Sequences:
+        """Return sequences whose rows are in the order of the table, or of `places`."""
+        order = np.lexsort((code,) if places is None else (places, code)).astype(np.int64)
+        starts = np.zeros(count + 1, dtype=np.int64)
+        np.cumsum(np.bincount(code, minlength=count), out=starts[1:])
+        return cls(dim, count, code, order, starts)
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """Number of rows of each sequence."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def in_table_order(self) -> bool:
+        """Whether the sequences follow each other in the table as in `order`."""
+        return bool((self.order == np.arange(len(self.order))).all())
+
+    @cached_property
+    def firsts(self) -> Ints:
+        """The first row of each sequence that has rows."""
+        return self.order[self.starts[:-1][self.lengths > 0]]
+
+    @cached_property
+    def previous(self) -> Ints:
+        """The row before each row; -1 before the first of a sequence."""
+        before = np.full(len(self.order), -1, dtype=np.int64)
+        before[self.order[1:]] = self.order[:-1]
+        before[self.firsts] = -1
+        return before
+
+    def rows_of(self, which: Ints) -> Ints:
+        """Return the rows of some sequences, one sequence after the other."""
+        return self.order[ragged(self.starts[which], self.lengths[which])[1]]
+
+    def reached(self, observed: Bools) -> Bools:
+        """Return which rows are no later than a row with observed descendants."""
+        last = self.last_of(observed)
+        place = np.empty(len(self.order), dtype=np.int64)
+        place[self.order] = np.arange(len(self.order)) - np.repeat(self.starts[:-1], self.lengths)
+        return np.asarray(place < last[self.code])
+
+    def last_of(self, some: Bools) -> Ints:
+        """Return for each sequence the number of its rows up to the last of some rows."""
+        places = np.arange(len(self.order)) - np.repeat(self.starts[:-1], self.lengths)
+        last = np.zeros(self.count, dtype=np.int64)
+        np.maximum.at(last, self.code[self.order], np.where(some[self.order], places + 1, 0))
+        return last
+
+    def live(self, present: Ints | None) -> Ints:
+        """Return the number of rows of each sequence that count; rows after them are barren."""
+        if present is None:
+            return self.lengths
+        some = np.zeros(len(self.order), dtype=bool)
+        some[present] = True
+        return self.last_of(some)
+
+
+def read_sequences(
+    name: str, coords: Coords, dim: str, size: int, sequence: Any, order: Any
+) -> tuple[Sequences, list[Any] | int]:
+    """Return the sequences of a chain's rows, and the labels or the size of their dimension."""
+    code, known = _codes(name, coords, dim, size, sequence)
+    count = known if isinstance(known, int) else len(known)
+    places = None if order is None else _column(name, "order", order, size)
+    found = Sequences.of(dim, count, code, places)
+    if places is not None:
+        along = places[found.order]
+        same = (found.previous[found.order] >= 0)[1:] & (along[1:] == along[:-1])
+        if same.any():
+            row = int(found.order[1:][same][0])
+            raise ModelError(
+                f"order of '{name}' has the same value at the rows {found.previous[row]} and "
+                f"{row}, which are in one sequence; give each row its own place"
+            )
+    return found, known
+
+
+def _codes(
+    name: str, coords: Coords, dim: str, size: int, sequence: Any
+) -> tuple[Ints, list[Any] | int]:
+    if sequence is None:
+        if coords.sizes.get(dim, 1) != 1:
+            raise ModelError(
+                f"'{name}' has no sequence=, but the dimension '{dim}' has {coords.sizes[dim]} "
+                "sequences; say which of them each row belongs to"
+            )
+        return np.zeros(size, dtype=np.int64), 1
+    ids = _column(name, "sequence", sequence, size)
+    distinct, code = np.unique(ids, return_inverse=True)
+    code = code.reshape(-1).astype(np.int64)
+    if dim not in coords.sizes:
+        plain = distinct.dtype.kind in "iu" and bool((distinct == np.arange(len(distinct))).all())
+        return code, len(distinct) if plain else distinct.tolist()
+    labels = coords.labels.get(dim, range(coords.sizes[dim]))
+    places = {label: place for place, label in enumerate(labels)}
+    unknown = [label for label in distinct.tolist() if label not in places]
+    if unknown:
+        what = "labels" if dim in coords.labels else "places"
+        raise ModelError(
+            f"sequence of '{name}' has {shown(unknown[0])}, which is not among the {what} of the "
+            f"dimension '{dim}'; change the coords, or give sequence_dim= another name"
+        )
+    at = np.array([places[label] for label in distinct.tolist()], dtype=np.int64)
+    return at[code], list(labels) if dim in coords.labels else coords.sizes[dim]
+
+
+def _column(name: str, what: str, given: Any, size: int) -> NDArray[Any]:
+    """Return a column with a value for each row, or refuse it."""
+    try:
+        column = np.asarray(given)
+        sortable = column.dtype.kind in "biufUSMm"
+        if column.dtype.kind == "O":
+            column, sortable = np.array([str(v) for v in _texts(column)], dtype=np.str_), True
+    except (TypeError, ValueError, OverflowError):
+        sortable = False
+    if not sortable:
+        raise ModelError(
+            f"{what} of '{name}' must be an array of numbers, texts or times, one for each row, "
+            f"not {shown(given)}"
+        )
+    if column.shape != (size,):
+        raise ModelError(
+            f"{what} of '{name}' has shape {column.shape} instead of {(size,)}: one value for "
+            "each row"
+        )
+    absent = np.isnan(column) if column.dtype.kind == "f" else np.zeros(size, dtype=bool)
+    absent = np.isnat(column) if column.dtype.kind in "Mm" else absent
+    if absent.any():
+        raise ModelError(f"{what} of '{name}' is missing at row {int(np.argmax(absent))}")
+    return column
+
+
+def _texts(column: NDArray[Any]) -> list[str]:
+    """Return the texts of an array of objects; refuse anything else."""
+    values = column.ravel().tolist()
+    if column.ndim != 1 or not all(isinstance(value, str) for value in values):
+        raise TypeError
+    return values
