@@ -34,7 +34,8 @@ class DiscreteMarkovChain(Variable):
         two dims are the state before and the next one; also one for each sequence, or read by a key
         for each row, as `move[hour]`.
     sequence
-        The sequence that each row belongs to: numbers, texts or times; None for a single sequence.
+        The sequence that each row belongs to: numbers, texts or times, or the name of a column of
+        the model's data; None for a single sequence.
     order
         A column by which the rows of a sequence are ordered; by default they are in the order of
         the table.

@@ -18,6 +18,7 @@ from svmp.errors import ModelError
 from svmp.families.family import Bools
 from svmp.network.coords import Coords
 from svmp.network.grid import Ints, ragged
+from svmp.network.labels import plain_labels
 from svmp.network.validation import shown
 
 
@@ -107,7 +108,7 @@ def read_sequences(
     """Return the sequences of a chain's rows, and the labels or the size of their dimension."""
     code, known = _codes(name, coords, dim, size, sequence)
     count = known if isinstance(known, int) else len(known)
-    places = None if order is None else _column(name, "order", order, size)
+    places = None if order is None else _column(name, coords, "order", order, size)
     found = Sequences.of(dim, count, code, places)
     if places is not None:
         along = places[found.order]
@@ -131,27 +132,30 @@ def _codes(
                 "sequences; say which of them each row belongs to"
             )
         return np.zeros(size, dtype=np.int64), 1
-    ids = _column(name, "sequence", sequence, size)
+    ids = _column(name, coords, "sequence", sequence, size)
     distinct, code = np.unique(ids, return_inverse=True)
     code = code.reshape(-1).astype(np.int64)
     if dim not in coords.sizes:
         plain = distinct.dtype.kind in "iu" and bool((distinct == np.arange(len(distinct))).all())
-        return code, len(distinct) if plain else distinct.tolist()
+        return code, len(distinct) if plain else plain_labels(distinct)
     labels = coords.labels.get(dim, range(coords.sizes[dim]))
     places = {label: place for place, label in enumerate(labels)}
-    unknown = [label for label in distinct.tolist() if label not in places]
+    known = plain_labels(distinct)
+    unknown = [label for label in known if label not in places]
     if unknown:
         what = "labels" if dim in coords.labels else "places"
         raise ModelError(
             f"sequence of '{name}' has {shown(unknown[0])}, which is not among the {what} of the "
             f"dimension '{dim}'; change the coords, or give sequence_dim= another name"
         )
-    at = np.array([places[label] for label in distinct.tolist()], dtype=np.int64)
+    at = np.array([places[label] for label in known], dtype=np.int64)
     return at[code], list(labels) if dim in coords.labels else coords.sizes[dim]
 
 
-def _column(name: str, what: str, given: Any, size: int) -> NDArray[Any]:
-    """Return a column with a value for each row, or refuse it."""
+def _column(name: str, coords: Coords, what: str, given: Any, size: int) -> NDArray[Any]:
+    """Return an array, or the column of the data that is named, with a value for each row."""
+    if isinstance(given, str) and coords.data is not None:
+        given = coords.data[given]
     try:
         column = np.asarray(given)
         sortable = column.dtype.kind in "biufUSMm"
