@@ -25,7 +25,7 @@ from svmp.inference.run import Run
 from svmp.inference.state_schema import describe_state, state_tensors
 from svmp.writing import as_path, begins_as, check_place, refuse_other, written_beside
 
-FORMAT = 3
+FORMAT = 4
 KEY, WHAT = "svmp-run", "a checkpoint"
 
 
@@ -125,4 +125,5 @@ def settings(run: Run) -> dict[str, Any]:
         "persistent": run.persistent,
         "kernels": program.kernels,
         "held_out": None if held_out is None else held_out.fingerprint,
+        "joint": [list(block.names) for block in program.setup.joint],
     }

@@ -106,6 +106,7 @@ class Estimator:
                 for local in network.locals
             }
             q = scratch_copy(network, q, elements)
+            q.blocks = tuple(block.without(elements) for block in q.blocks)
             optimise_elements(network, q, elements)
         total = variance = 0.0
         for table, rows in sample.items():

@@ -20,6 +20,7 @@ from svmp.inference.checkpoint import Checkpoints, checkpoints_at
 from svmp.inference.default import uses_loops
 from svmp.inference.diagnosis import Diagnosis, diagnose, safe_first_step
 from svmp.inference.held_out import Scorer
+from svmp.inference.joint_blocks import Joint
 from svmp.inference.methods import Method
 from svmp.inference.problem import HeldOutArgument, Problem
 from svmp.inference.program import Program
@@ -68,6 +69,7 @@ def execute(
     steps: Steps | None = None,
     seed: int | np.random.Generator = 0,
     init: Init | None = None,
+    joint: Joint | None = None,
     tol: float = 1e-6,
     max_sweeps: float | None = MAX_SWEEPS,
     max_accesses: float | None = None,
@@ -89,6 +91,8 @@ def execute(
     seed = whole_seed(seed)
     keep = checkpoints_at(checkpoint, every)
     problem.check()
+    if joint is not None:
+        problem = problem.joining(joint)
     policy = None if steps is None else as_policy(steps)
     held: Scorer | None = None
     if held_out is not None:
@@ -97,6 +101,7 @@ def execute(
     stored = given_values(init)
     if saved is not None and resume is not None:
         saved.check_held_out(held)
+        problem = problem.joining(saved.check_joint(None if joint is None else problem.joint))
         method, policy, stored = saved.method, saved.policy, set(saved.stored)
         seed, tol, kernels = saved.seed, saved.tol, saved.kernels
         keep = keep or Checkpoints(Path(resume), every)
@@ -123,6 +128,7 @@ def execute(
         check_finite(problem.network, run.state.q, run.guard.rows)
         if saved is not None:
             saved.restore(run.state)
+            saved.restore_joint(run.state, problem.joint)
             budget.began -= run.state.seconds
         with catch_interrupt() as interrupt, report_to(progress, budget) as report:
             run.observers = (report, *observers) if keep is None else (report, *observers, keep)

@@ -20,7 +20,7 @@ from safetensors.numpy import save_file
 from svmp import families
 from svmp.errors import FileError
 from svmp.families.family import Family
-from svmp.inference import label_files
+from svmp.inference import joint_files, label_files
 from svmp.inference.posterior import Posterior
 from svmp.inference.run_record import RunRecord, Status
 from svmp.inference.schema import (
@@ -73,6 +73,7 @@ ABOUT = record(
         "parents": dict_of(list_of(text)),
         "forgetting": dict_of(number(0, 1)),
         "changed": dict_of(number(0, 1)),
+        "blocks": joint_files.BLOCKS,
     }
 )
 LATER = ("coords", "parents", "forgetting", "changed")
@@ -107,6 +108,9 @@ def write(fit: RunRecord, path: str | os.PathLike[str]) -> None:
         "forgetting": fit.forgetting,
         "changed": fit.changed,
     }
+    if fit.joint:
+        about["blocks"], blocks = joint_files.pack(fit.joint)
+        tensors |= blocks
     try:
         with written_beside(target) as draft:
             save_file(tensors, draft, metadata={KEY: json.dumps(about)})
@@ -131,6 +135,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         check_format(about, FORMAT, "a file that svmp saved")
         if about["format"] == 1:
             about = {**{key: {} for key in LATER}, **about}
+        about = {"blocks": [], **about}  # only fits with joint blocks have it
         return _fields(ABOUT("description", about), tensors)
     except FileError as error:
         raise FileError(f"{path}: {error}") from None
@@ -142,6 +147,7 @@ def _fields(about: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
     for name, of in about["variables"].items():
         found |= declared(name, prod(of["plate"]), kinds[name])
     found |= label_files.declared(about["coords"], tensors)
+    found |= joint_files.declared(about["blocks"])
     check_tensors(tensors, found)
     label_files.check_sizes(about["variables"], about["coords"])
     trace = {column: tensors[f"trace/{column}"].tolist() for column in about["columns"]}
@@ -151,7 +157,10 @@ def _fields(about: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
         plate, natural = tuple(of["plate"]), tensors[f"natural/{name}"]
         posteriors[name] = Posterior(name, tuple(of["dims"]), plate, kinds[name], natural)
     coords = label_files.unpack(about["coords"], tensors)
-    fields = {"trace": Trace(trace), "posteriors": posteriors, "coords": coords}
+    sizes = {name: (len(q.natural), q.family) for name, q in posteriors.items()}
+    marginals = {name: q.natural for name, q in posteriors.items()}
+    joint = joint_files.unpack(about["blocks"], tensors, sizes, marginals)
+    fields = {"trace": Trace(trace), "posteriors": posteriors, "coords": coords, "joint": joint}
     return {**{k: about[k] for k in kept}, **fields}
 
 

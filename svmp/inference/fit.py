@@ -16,6 +16,7 @@ from svmp.inference.arguments import check_method_and_steps, check_model
 from svmp.inference.checkpoint import checkpoints_at
 from svmp.inference.default import uses_loops
 from svmp.inference.execute import MAX_SWEEPS, execute
+from svmp.inference.joint_blocks import Joint
 from svmp.inference.methods import Method
 from svmp.inference.problem import Divided, HeldOutArgument, OneTable, Problem
 from svmp.inference.program_summary import ProgramSummary
@@ -36,6 +37,7 @@ def fit(
     seed: int | np.random.Generator = 0,
     restarts: int = 1,
     init: Init | Fit | None = None,
+    joint: Joint | None = None,
     tol: float = 1e-6,
     max_sweeps: float | None = MAX_SWEEPS,
     max_accesses: float | None = None,
@@ -78,6 +80,11 @@ def fit(
         Starting values by variable: an array of means (or probabilities), standard parameters by
         name, as `{"tau": {"alpha": 1, "beta": 2}}`, or the posterior of an earlier fit; or a whole
         earlier fit.
+    joint
+        Blocks of Normals and MvNormals whose q is one multivariate Normal instead of a product:
+        `[("mu", "school")]`, or "auto" for all that share rows. Their standard deviations are then
+        not too small because of each other, see docs/uncertainty.md. It needs all rows in every
+        iteration: `FullVB()` or `Growing(first=1)`, which is then the default.
     tol
         The run has converged when a sweep changes the bound by at most `tol` of its size, and q
         by a symmetrised KL of at most `tol` nats an element.
@@ -147,6 +154,7 @@ def fit(
         "method": method,
         "steps": steps,
         "init": init.posteriors if isinstance(init, Fit) else init,
+        "joint": joint,
         "tol": tol,
         "max_sweeps": max_sweeps,
         "max_accesses": max_accesses,
@@ -197,13 +205,14 @@ def explain(
     method: Method | None = None,
     *,
     steps: Steps | None = None,
+    joint: Joint | None = None,
     kernels: bool | None = None,
 ) -> ProgramSummary:
     """Return which updater `fit` would use for each hidden variable, without fitting.
 
     Parameters
     ----------
-    model, method, steps, kernels
+    model, method, steps, joint, kernels
         As for `svmp.fit`.
 
     Returns
@@ -223,6 +232,7 @@ def explain(
     policy = None if steps is None else as_policy(steps)
     with problem_of(model, None) as problem:
         problem.check()
+        problem = problem.joining(joint)
         method, policy, _ = problem.choose(method, policy)
         loops = uses_loops(problem.network) if kernels is None else kernels
         return problem.program(method, policy, loops, seed=0, stored=()).explain()

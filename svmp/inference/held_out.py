@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +21,12 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.inference.arguments import check_model_and_method
 from svmp.inference.fingerprint import fingerprint
+from svmp.inference.joint_posterior import JointPosterior
 from svmp.inference.posterior import Posterior
 from svmp.inference.program import Program
 from svmp.inference.scratch import NONE, ChosenElements, locals_of, optimise, scratch_copy
 from svmp.inference.start import start
+from svmp.inference.updaters.joint_block import joint_normals
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.model import Model
@@ -120,6 +122,7 @@ class HeldOut(Scorer):
     def mean(self, q: Beliefs) -> float:
         """Return the mean over held-out rows of what they would add to the bound of q."""
         q = scratch_copy(self.rows, q, self.elements)
+        q.blocks = tuple(block.without(self.own) for block in q.blocks)
         chosen = ChosenElements(self.rows, self.own)
         sets = sum(len(chosen.groups(name)) for name in self.own)
         tangents = any(e.conditional.factor.convex for n in self.own for e in self.rows.edges[n])
@@ -162,11 +165,18 @@ def held_out_of(variables: Mapping[str, Variable], name: str, values: Any) -> Va
     return held
 
 
-def score(q: Mapping[str, Posterior], model: Model, values: Mapping[str, Any]) -> float:
+def score(
+    q: Mapping[str, Posterior],
+    model: Model,
+    values: Mapping[str, Any],
+    joint: Sequence[JointPosterior] = (),
+) -> float:
     """Return the score of held-out values under the q of a fit."""
     check_model_and_method(model, None, None)
     network = Network(model)
     if sorted(network.hidden) != sorted(q):
         raise ModelError(f"the fit has q of {list(q)}, but the model hides {list(network.hidden)}")
     held = HeldOut.of(network, values)
-    return held.mean(start(network, 0, q))
+    found = start(network, 0, q)
+    found.blocks = joint_normals(network, joint)
+    return held.mean(found)

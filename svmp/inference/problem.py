@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from svmp.errors import ModelError
 from svmp.inference.default import choose
 from svmp.inference.estimate import Estimator
 from svmp.inference.fingerprint import describe
 from svmp.inference.held_out import HeldOut, Scorer
+from svmp.inference.joint_blocks import Joint, check_joint_method, find_joint
 from svmp.inference.methods import Method
 from svmp.inference.methods.method import check_order
 from svmp.inference.program import Program
 from svmp.inference.start import Init, start
 from svmp.inference.steps import Policy
+from svmp.inference.updaters.joint_block import JointBlock
 from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
 
@@ -36,10 +39,21 @@ class Problem(ABC):
         The network; of rows in parts, that of the hidden variables of all parts.
     natural_only
         Variables whose moments are computed from their natural parameters when they are read.
+    joint
+        Blocks of variables with a joint q.
     """
 
     network: Network
     natural_only: Collection[str] = ()
+    joint: tuple[JointBlock, ...] = ()
+
+    def joining(self, joint: Joint | None) -> Problem:
+        """Return the problem with joint blocks of variables."""
+        if joint is None:
+            return self
+        raise ModelError(
+            "joint= needs all rows in one table, not in parts; leave it out, or fit one model"
+        )
 
     def check(self) -> None:
         """Refuse a network that cannot be fitted."""
@@ -78,12 +92,18 @@ class OneTable(Problem):
     """A model whose rows are all in memory, in one table for each observed variable."""
 
     network: Network
+    joint: tuple[JointBlock, ...] = ()
+
+    def joining(self, joint: Joint | None) -> Problem:
+        return replace(self, joint=find_joint(self.network, joint))
 
     @property
     def description(self) -> dict[str, dict[str, str]]:
         return describe(self.network)
 
     def choose(self, method: Method | None, policy: Policy | None) -> tuple[Method, Policy, bool]:
+        if self.joint:
+            method = check_joint_method(method, policy)
         method, policy, persistent = choose(self.network, method, policy)
         check_order(self.network, method.order)
         return method, policy, persistent
@@ -91,7 +111,15 @@ class OneTable(Problem):
     def program(
         self, method: Method, policy: Policy, kernels: bool, seed: int, stored: Collection[str]
     ) -> Program:
-        return Program.of(self.network, method, kernels, policy=policy, seed=seed, stored=stored)
+        return Program.of(
+            self.network,
+            method,
+            kernels,
+            policy=policy,
+            seed=seed,
+            stored=stored,
+            joint=self.joint,
+        )
 
     def start(self, program: Program, init: Init | None) -> Beliefs:
         implicit = {name: updater.loops for name, updater in program.implicit.items()}

@@ -37,6 +37,7 @@ from svmp.inference.steps.rule import StepRule
 from svmp.inference.sums_by_part import Memo, SumsByPart
 from svmp.inference.updaters import offers
 from svmp.inference.updaters.categorical import ImplicitUpdater
+from svmp.inference.updaters.joint_block import JointBlock
 from svmp.inference.updaters.setup import Setup
 from svmp.inference.updaters.updater import Change, Term, Updater
 from svmp.network.beliefs import Beliefs
@@ -79,6 +80,7 @@ class Program:
         seed: int = 0,
         stored: Collection[str] = (),
         apart: Collection[str] = (),
+        joint: tuple[JointBlock, ...] = (),
     ) -> Program:
         """Choose the updater of each hidden variable.
 
@@ -94,9 +96,11 @@ class Program:
             Variables whose q must be stored, because the user gave their starting values.
         apart
             Variables that are own to a part of the rows: they are not solved jointly with others.
+        joint
+            Blocks of variables with a joint q.
         """
         division = method.division(network, seed)
-        setup = Setup(network, method, policy, kernels, stored, frozenset(apart), division)
+        setup = Setup(network, method, policy, kernels, stored, frozenset(apart), division, joint)
         chosen: dict[str, Updater] = {}
         for name in turns(network, method):
             if name not in chosen:
@@ -118,6 +122,7 @@ class Program:
             seed=self.seed,
             stored=s.stored,
             apart=s.apart,
+            joint=s.joint,
         )
 
     @property
@@ -272,7 +277,9 @@ class Program:
         With unit steps those without hidden parents are there already.
         """
         names = [
-            n for n in self.network.hidden if not self.safe or self.network.present[n] is not None
+            n
+            for n in self.network.hidden
+            if not (self.safe and self.network.present[n] is None) and n not in self.setup.joined
         ]
         self.network.follow_parents(q, names)
 
@@ -338,7 +345,9 @@ class Program:
         of = {name: updater for updater in self.updaters for name in updater.names}
         for name in self.network.hidden:
             label, reason = of[name].label, ""
-            if not label.startswith("compiled"):
+            if name in self.setup.joined:
+                reason = "joint blocks are computed in NumPy"
+            elif not label.startswith("compiled"):
                 chooses = any(edge.choosing for edge in self.network.edges[name])
                 offer = offers.implicit if chooses else offers.multilinear
                 found = offer(self.setup, name) if self.kernels else off

@@ -9,12 +9,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from svmp.errors import ConvergenceWarning
+from svmp.errors import ConvergenceWarning, ModelError
 from svmp.families.family import Array
 from svmp.inference import files, updating
 from svmp.inference.diagnosis import Diagnosis
 from svmp.inference.execute import Outcome
 from svmp.inference.held_out import score
+from svmp.inference.joint_posterior import JointPosterior
 from svmp.inference.methods import Method
 from svmp.inference.plot import plot
 from svmp.inference.posterior import Posterior, Posteriors
@@ -62,6 +63,8 @@ class Fit(RunRecord):
     forgetting, changed
         After `update(..., forget="learn")`, by variable the share of what was learned that was
         forgotten, 1 - E[k], and the probability that the variable has changed.
+    joint
+        The joint q of each block of `joint=`.
     diagnosis
         Where and why a run diverged, and which first step would have been safe, which is determined
         on first access; None if the run did not diverge. It is not saved.
@@ -105,6 +108,7 @@ class Fit(RunRecord):
             run.budget.seconds,
             coords=hidden_coords(run.program.network),
             parents={name: parents_of(v) for name, v in hidden.items()},
+            joint=tuple(map(JointPosterior.of, q.blocks)),
             diagnosis=outcome.diagnosis,
             program=run.program.explain(),
             _model=weakref.ref(run.program.network.model),
@@ -138,14 +142,19 @@ class Fit(RunRecord):
         float
             The mean over held-out rows of what each would add to the bound, in nats.
         """
-        return score(self.posteriors, model, values)
+        return score(self.posteriors, model, values, self.joint)
 
     def covariance(
-        self, names: str | Sequence[str], *, model: Model, method: str = "linear_response"
+        self,
+        names: str | Sequence[str],
+        *,
+        model: Model | None = None,
+        method: str | None = None,
     ) -> Covariance:
         """Return posterior covariances that see the dependence between variables.
 
-        q is a product, in which variables are independent and their variances too small. Linear
+        Within the blocks of `svmp.fit(model, joint=...)` they are those of q. Elsewhere q is a
+        product, in which variables are independent and their variances too small. Linear
         response (Giordano, Broderick & Jordan 2015) computes how the means of q move when the model
         is tilted, which gives covariances within and between variables. They are exact where the
         posterior is Normal. See docs/uncertainty.md.
@@ -155,9 +164,10 @@ class Fit(RunRecord):
         names
             Hidden variables, of up to 1,000 numbers together: each takes a linear system.
         model
-            The model of this fit; a fit does not store its model.
+            The model of this fit; a fit does not store its model. Linear response needs it.
         method
-            "linear_response", or "mean_field" for those of q itself.
+            "linear_response", or "q" (also "mean_field") for those of q itself, which is the
+            default for a fit with joint blocks.
 
         Returns
         -------
@@ -174,7 +184,8 @@ class Fit(RunRecord):
         >>> fit["a"].var, fit.covariance("a", model=model).var("a")  # 1/2, where 2/3 is right
         (array(0.5), array(0.66666667))
         """
-        return covariance(self, names, model, method)
+        chosen = ("q" if self.joint else "linear_response") if method is None else method
+        return covariance(self, names, model, chosen)
 
     def predict(
         self,
@@ -289,6 +300,11 @@ class Fit(RunRecord):
         >>> fit["rate"].alpha, fit["rate"].beta
         (array(17.), array(4.))
         """
+        if self.joint or options.get("joint") is not None:
+            raise ModelError(
+                "update keeps what earlier rows taught variable by variable, which a joint q is "
+                "not; fit all rows together, or leave out joint="
+            )
         found = updating.update(self, model, forget, new, {"method": method, **options})
         if found.outcome.warning is not None:
             warnings.warn(found.outcome.warning, ConvergenceWarning, stacklevel=2)

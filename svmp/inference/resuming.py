@@ -7,6 +7,7 @@ the network. If a file is damaged, the previous one is read; one of another run 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from svmp.errors import FileError, ModelError
+from svmp.inference import joint_files
 from svmp.inference.checkpoint import FORMAT, KEY, WHAT, before
 from svmp.inference.held_out import Scorer
+from svmp.inference.joint_blocks import Joint
 from svmp.inference.methods import Method
 from svmp.inference.methods.method import check_order
 from svmp.inference.problem import Problem
@@ -28,6 +31,7 @@ from svmp.inference.schema import (
     check_format,
     check_tensors,
     dict_of,
+    list_of,
     need,
     number,
     optional,
@@ -42,6 +46,7 @@ from svmp.inference.state import State
 from svmp.inference.state_schema import DESCRIPTION, declared_tensors, restore_state
 from svmp.inference.steps import Policy
 from svmp.inference.trace import HELD_OUT
+from svmp.inference.updaters.joint_block import JointBlock
 from svmp.writing import as_path
 
 SETTINGS = {
@@ -52,6 +57,7 @@ SETTINGS = {
     "persistent": truth,
     "kernels": truth,
     "held_out": optional(text),
+    "joint": list_of(list_of(text)),
 }
 ABOUT = record(
     {
@@ -184,6 +190,32 @@ class Saved:
             advice = "resume without" if then is None else "give the same again to resume"
             raise FileError(f"{self.path}: made {made}; {advice}")
 
+    def check_joint(self, given: Sequence[JointBlock] | None) -> Joint | None:
+        """Return the joint blocks of the run; refuse others that were given."""
+        joint = [tuple(names) for names in self.about["settings"]["joint"]]
+        if given is not None and [block.names for block in given] != joint:
+            made = f"with joint={joint}" if joint else "without joint="
+            raise FileError(f"{self.path}: made {made}; give no other to resume")
+        return joint or None
+
+    def restore_joint(self, state: State, blocks: Sequence[JointBlock]) -> None:
+        """Restore the covariances of joint blocks; the marginals are restored already."""
+        hidden = {
+            n: v for block in blocks for n, v in zip(block.names, block.variables, strict=True)
+        }
+        families = {n: (v.size, v.family) for n, v in hidden.items()}
+        about = self.about["blocks"]
+        try:
+            known = joint_files.unpack(about, self.arrays, families, state.q.natural)
+            names = [block.names for block in known]
+            need(not names or names == [b.names for b in blocks], "damaged: other joint blocks")
+        except FileError as error:
+            raise FileError(f"{self.path}: {error}") from None
+        state.q.blocks = tuple(
+            block.with_covariance(saved.covariance, saved.barren)
+            for block, saved in zip(blocks, known, strict=False)
+        )
+
     def restore(self, state: State) -> None:
         """Restore a state from the checkpoint."""
         missing = [name for name in state.q.natural if name not in self.stored]
@@ -197,8 +229,10 @@ class Saved:
 def upgraded(about: dict[str, Any]) -> dict[str, Any]:
     """Return the description of a file in the newest format.
 
-    The first had no sums by part, and the second no over-relaxation.
+    The first had no sums by part, the second no over-relaxation, and the third no joint blocks.
     """
+    if isinstance(about.get("settings"), dict) and "blocks" not in about:
+        about = {**about, "blocks": [], "settings": {"joint": [], **about["settings"]}}
     if about["format"] >= FORMAT or not isinstance(about.get("counters"), dict):
         return about
     added: dict[str, Any] = {"omega": 1.0, "relaxed_change": np.nan}

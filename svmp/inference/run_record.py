@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from svmp.inference.joint_posterior import JointPosterior
 from svmp.inference.posterior import Posterior
 from svmp.inference.trace import Trace
 from svmp.network.coords import Extent
@@ -28,6 +29,7 @@ class RunRecord:
     parents: dict[str, list[str]] = field(default_factory=dict)
     forgetting: dict[str, float] = field(default_factory=dict)
     changed: dict[str, float] = field(default_factory=dict)
+    joint: tuple[JointPosterior, ...] = ()
 
     @property
     def bound(self) -> float:

@@ -54,7 +54,7 @@ def scratch_copy(network: Network, q: Beliefs, elements: Mapping[str, Ints]) -> 
         for arrays, values in ((natural, q.natural_at(name, some)), (moments, q.at(name, some))):
             arrays[name] = np.zeros((variable.size, variable.family.size))
             arrays[name][some] = values
-    return Beliefs(natural, moments, row_moments=q.row_moments)
+    return Beliefs(natural, moments, row_moments=q.row_moments, blocks=q.blocks)
 
 
 def optimise(network: Network, q: Beliefs, elements: Mapping[str, Ints]) -> None:

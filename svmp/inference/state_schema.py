@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from svmp.families.family import Family
+from svmp.inference import joint_files
 from svmp.inference.relaxation import is_gaussian
 from svmp.inference.schema import (
     Check,
@@ -82,6 +83,7 @@ DESCRIPTION: dict[str, Check] = {
     "bound_terms": dict_of(number()),
     "seconds": number(0),
     "columns": trace_names,
+    "blocks": joint_files.BLOCKS,
 }
 """The entries of the description that belong to the state."""
 ARRAYS = {
@@ -114,6 +116,7 @@ def describe_state(state: State, seconds: float) -> dict[str, Any]:
         "bound_terms": state.measured.terms,
         "seconds": seconds,
         "columns": state.trace.columns,
+        "blocks": joint_files.pack(state.q.blocks)[0],
     }
 
 
@@ -137,6 +140,7 @@ def state_tensors(state: State) -> Tensors:
             if array is not None:
                 found[f"{SUMS}{part}/{name}"] = np.ascontiguousarray(array)
         found[f"{SUMS}/{name}"] = sums.total
+    found |= joint_files.pack(state.q.blocks)[1]
     return found | {f"trace/{k}": v for k, v in state.trace.to_dict().items()}
 
 
@@ -169,7 +173,7 @@ def declared_tensors(
     chains
         The densities of stored chains.
     """
-    found: dict[str, Tensor] = {}
+    found: dict[str, Tensor] = joint_files.declared(about["blocks"])
 
     def declare(kind: str, moments: str, names: Collection[str]) -> None:
         for name in names:

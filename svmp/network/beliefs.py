@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from svmp.families.family import Array
 from svmp.network.grid import Ints
+from svmp.network.joint_normal import JointNormal
 
 
 class Implicit(Protocol):
@@ -26,7 +28,7 @@ class Implicit(Protocol):
 
 @dataclass
 class Beliefs:
-    """The approximate posterior, factorised over elements and over the sequences of chains.
+    """The approximate posterior, factorised but within chains and within joint blocks.
 
     Attributes
     ----------
@@ -42,6 +44,8 @@ class Beliefs:
     joint
         By chain, the arrays that with its marginals determine the joint q of each sequence
         (network/chain.py).
+    blocks
+        Blocks of variables that are jointly Normal; their marginals are in `natural` and `moments`.
     version
         Number of changes so far, by which caches are invalidated.
     """
@@ -52,6 +56,7 @@ class Beliefs:
     implicit: dict[str, Implicit] = field(default_factory=dict)
     row_moments: dict[str, Callable[[Beliefs, Ints], Array]] = field(default_factory=dict)
     joint: dict[str, dict[str, NDArray[Any]]] = field(default_factory=dict)
+    blocks: tuple[JointNormal, ...] = ()
     version: int = 0
 
     def copy(self) -> Beliefs:
@@ -61,7 +66,7 @@ class Beliefs:
             for arrays in (self.natural, self.moments, self.means)
         )
         joint = {name: {k: a.copy() for k, a in own.items()} for name, own in self.joint.items()}
-        return Beliefs(natural, moments, means, self.implicit, self.row_moments, joint)
+        return Beliefs(natural, moments, means, self.implicit, self.row_moments, joint, self.blocks)
 
     def at(self, name: str, elements: Ints) -> Array:
         """Return the moments of some elements of a variable, stored or not."""
@@ -74,3 +79,20 @@ class Beliefs:
         if name in self.implicit:
             return self.implicit[name].natural(self, elements)
         return self.natural[name].take(elements, axis=0)
+
+    def joins(self, table: str) -> bool:
+        """Return whether rows of a table read several elements that are jointly Normal."""
+        return any(table in block.pairs for block in self.blocks)
+
+    def added(self, table: str, rows: Ints) -> Array:
+        """Return what covariances add to the second moment of the mean of some rows of a table."""
+        found = [block.added(table, rows) for block in self.blocks if table in block.pairs]
+        return found[0] if len(found) == 1 else np.sum(found, axis=0)
+
+    def total_correlation(self, name: str) -> float:
+        """Return the total correlation of a block for its first variable, and 0 for others."""
+        return sum(b.total_correlation for b in self.blocks if b.layout.names[0] == name)
+
+    def block_of(self, name: str) -> JointNormal | None:
+        """Return the block that a variable is in, if it is in one."""
+        return next((b for b in self.blocks if name in b.layout.starts), None)

@@ -129,10 +129,26 @@ class Conditional:
 
     def given(self, q: Beliefs, subrows: Ints, but: str | None = None) -> Given:
         """Return the moments of the parameters at each sub-row; one slot may be left out."""
-        given = {n: slot.moments(q, subrows) for n, slot in self.slots.items() if n != but}
+        given = {name: self.parameter(q, name, subrows) for name in self.slots if name != but}
         for name, array in self.constants.items():
             given[name] = self.scope.look_up(array, subrows, subrows)
         return given
+
+    def parameter(self, q: Beliefs, name: str, subrows: Ints) -> Array:
+        """Return the moments of a slot at each sub-row, as they are together with the child.
+
+        Where q is joint over elements that a row reads, their covariances are added to the second
+        moment of its mean (joint_normal.py).
+        """
+        moments, table = self.slots[name].moments(q, subrows), self.variable.name
+        mean = self.factor.slots[name] in (families.Normal, families.MvNormal)
+        if not (q.blocks and mean and q.joins(table)):
+            return moments
+        added, found = q.added(table, subrows), np.array(moments)
+        found[:, -added.shape[1] :] += added
+        if added.shape[1] == 1 and self.variable.observed is not None:  # rounding
+            np.maximum(found[:, 1], found[:, 0] ** 2, out=found[:, 1])
+        return found
 
     def child(self, q: Beliefs, rows: Ints) -> Array:
         """Return the moments of the child at each row: its statistics where it is observed."""
@@ -253,6 +269,10 @@ class Conditional:
         """Whether rows can be pooled: they are hidden, and of few kinds."""
         return self.variable.observed is None and self._few_kinds
 
+    def pools_under(self, q: Beliefs) -> bool:
+        """Return whether rows can be pooled: not where each is correlated with its mean."""
+        return self.pools and not (q.blocks and q.joins(self.variable.name))
+
     @property
     def _few_kinds(self) -> bool:
         few = self.kinds.each > 1 and self.kinds.grid.size <= self.chunk(1)
@@ -325,7 +345,7 @@ class Conditional:
         """Return the density's message of each sub-row to a slot."""
         given = self.given(q, rows, but=name)
         if self.factor.convex:
-            own = self.slots[name].moments(q, rows) if tangents is None else tangents[rows]
+            own = self.parameter(q, name, rows) if tangents is None else tangents[rows]
             given = {**given, name: own}
         if child is None:
             child = self.child(q, rows // self.components)

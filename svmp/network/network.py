@@ -367,11 +367,12 @@ class Network:
             return given.term(q, self.present[name]) + self.learned_term(q, name)
         if given.summarised:
             return given.pooled_density(q, None) + given.summary.base
-        if given.pools:
+        if given.pools_under(q):
             free = sum(float(p.sum()) for p in self._entropies(q, variable))
             density = given.pooled_density(q, complement(self.present[name], variable.size))
-            return density + free + self.learned_term(q, name)
-        return float(sum(p.sum() for p in self._parts(q, variable, self.rows(variable))))
+            return density + free + self.learned_term(q, name) - q.total_correlation(name)
+        total = sum(p.sum() for p in self._parts(q, variable, self.rows(variable)))
+        return float(total) - q.total_correlation(name)
 
     def learned_term(self, q: Beliefs, name: str) -> float:
         """Return what earlier rows add to a variable's term: learned . E[phi(x)] - baseline."""

@@ -24,6 +24,7 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
+from svmp.inference.joint_posterior import covariance_of
 from svmp.inference.run_record import RunRecord
 from svmp.inference.uncertainty.covariance import Covariance
 from svmp.inference.uncertainty.fitted import check_same_model, network_and_q
@@ -31,7 +32,7 @@ from svmp.inference.uncertainty.message_map import MessageMap
 from svmp.network.model import Model
 from svmp.network.validation import shown
 
-METHODS = ("linear_response", "mean_field")
+METHODS = ("linear_response", "q", "mean_field")
 MOST = 1000
 """Most numbers whose covariances are computed at once: each takes a solution of its own."""
 TOLERANCE = 1e-9
@@ -64,22 +65,31 @@ class Entries:
     within: Array
 
 
-def covariance(fit: RunRecord, names: Any, model: Model, method: Any) -> Covariance:
+def covariance(fit: RunRecord, names: Any, model: Model | None, method: Any) -> Covariance:
     """Return the covariances of some variables of a fit; see `Fit.covariance`."""
     if method not in METHODS:
         raise ModelError(f"method must be one of {list(METHODS)}, not {shown(method)}")
+    if method != METHODS[0]:
+        return covariances_of_q(fit, asked_names(names, fit.posteriors))
+    if fit.joint:
+        raise ModelError(
+            f"linear response is for a q that is a product, and this one is joint over "
+            f"{list(fit.joint[0].names)}; method=\"q\" has its covariances, or fit without joint="
+        )
+    if model is None:
+        raise ModelError("linear response needs model=, the model of this fit")
     network, q = network_and_q(fit.posteriors, model)
     listed = asked_names(names, network.hidden)
     check_same_model(network, q, fit.bound)
     with np.errstate(all="ignore"):
-        phi = MessageMap(network, q)
-        return linear_response(phi, listed) if method == METHODS[0] else mean_field(phi, listed)
+        return linear_response(MessageMap(network, q), listed)
 
 
-def mean_field(phi: MessageMap, names: Sequence[str]) -> Covariance:
-    """Return the covariances under q, in which elements are independent."""
-    asked = [entries_of(phi, name) for name in names]
-    return gather(asked, block_diagonal([entries.within for entries in asked]))
+def covariances_of_q(fit: RunRecord, names: Sequence[str]) -> Covariance:
+    """Return the covariances under q, in which elements outside of joint blocks are independent."""
+    means = [fit.posteriors[name].mean for name in names]
+    shapes, flat = tuple(np.shape(m) for m in means), np.concatenate([np.ravel(m) for m in means])
+    return Covariance(tuple(names), shapes, flat, covariance_of(fit.joint, fit.posteriors, names))
 
 
 def gather(asked: Sequence[Entries], matrix: Array) -> Covariance:

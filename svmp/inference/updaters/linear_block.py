@@ -201,16 +201,19 @@ class Design:
         return found
 
 
-def find_blocks(network: Network, apart: frozenset[str] = frozenset()) -> dict[str, LinearBlock]:
+def find_blocks(
+    network: Network, apart: frozenset[str] = frozenset(), without: frozenset[str] = frozenset()
+) -> dict[str, LinearBlock]:
     """Return the block of each variable that is in one; blocks are cached in the network.
 
     Where there are too many unknowns for a block, variables with fewer elements have precedence. No
-    block has variables that are in `apart` and others that are not.
+    block has variables that are in `apart` and others that are not, or variables of `without`.
     """
-    blocks: dict[str, LinearBlock] | None = network.derived.get(("blocks", apart))
+    key = "blocks", apart, without
+    blocks: dict[str, LinearBlock] | None = network.derived.get(key)
     if blocks is None:
-        blocks = network.derived["blocks", apart] = {}
-        fitting = [v for v in network.hidden.values() if fits(network, v)]
+        blocks = network.derived[key] = {}
+        fitting = [v for v in network.hidden.values() if v.name not in without and fits(network, v)]
         for own in (True, False):
             side = [v for v in fitting if (v.name in apart) == own]
             for part in chosen_parts(network, side):

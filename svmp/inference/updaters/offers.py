@@ -11,6 +11,7 @@ from svmp.inference.updaters.block_sums import block_updater
 from svmp.inference.updaters.categorical import TopicUpdater
 from svmp.inference.updaters.groups import DocumentsUpdater, GroupsUpdater
 from svmp.inference.updaters.joint import JointUpdater
+from svmp.inference.updaters.joint_block import JointBlockUpdater
 from svmp.inference.updaters.linear_block import find_blocks
 from svmp.inference.updaters.memoized import MemoizedTopics, MemoizedUpdater
 from svmp.inference.updaters.multilinear import MultilinearUpdater
@@ -72,11 +73,17 @@ def memoized(setup: Setup, name: str) -> Offer:
     return MemoizedUpdater(network, setup.plain(name), division)
 
 
+def joint_block(setup: Setup, name: str) -> Offer:
+    """Offer the joint q of a block of variables."""
+    block = setup.joined.get(name)
+    return "it is in no joint block" if block is None else JointBlockUpdater(block)
+
+
 def linear_block(setup: Setup, name: str) -> Offer:
     """Offer the joint solution of intercepts, slopes and group effects."""
     if not (setup.method.joint and setup.method.unit_steps):
         return "the method updates one variable after the other"
-    block = find_blocks(setup.network, setup.apart).get(name)
+    block = find_blocks(setup.network, setup.apart, frozenset(setup.joined)).get(name)
     if block is None:
         return "it is in no linear block"
     return block_updater(block, {n: setup.term(n) for n in block.starts})
@@ -122,6 +129,8 @@ def multilinear(setup: Setup, name: str) -> Offer:
     if known and edges[0].slot is not conditional.linear:
         return f"it is not a term of the mean of '{table}'"
     loops = setup.loops.get(table)
+    if table in setup.joint_tables:
+        return f"no loops for the rows of '{table}', which read a joint block"
     if loops is None:
         return f"no loops for the rows of '{table}': {Multilinear.why_not(conditional)}"
     if local and not method.shares_rows:
@@ -147,6 +156,7 @@ def plain(setup: Setup, name: str) -> Offer:
 
 UPDATERS: tuple[Callable[[Setup, str], Offer], ...] = (
     chain,
+    joint_block,
     documents,
     groups,
     memoized,

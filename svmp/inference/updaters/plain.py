@@ -72,7 +72,7 @@ class RowMessages(Messages):
     def __call__(self, q: Beliefs, rows: Draw, elements: Ints, tangents: Tangents) -> MessageSum:
         edge, table = self.edge, self.edge.conditional.variable.name
         given = edge.conditional
-        if rows.reads_all(table) and (given.pools or given.summarised):
+        if rows.reads_all(table) and (given.pools_under(q) or given.summarised):
             read = int(edge.children[elements].sum())
             return MessageSum(edge.pooled_message(q, elements), ONE, read)
         owner, which, scale = rows.rows(edge, elements)
@@ -169,11 +169,12 @@ class PlainUpdater(SummingUpdater):
             if not conditional.factor.convex or edge.choosing:
                 continue
             read = np.unique(np.concatenate([rows.rows(edge, some).rows for some in groups]))
+            slot, _ = conditional.slot_of(edge.parent)
             moments = np.zeros((table.size * conditional.components, 2))
             step = conditional.chunk(2)
             for start in range(0, len(read), step):
                 part = read[start : start + step]
-                moments[part] = edge.slot.moments(q, part)
+                moments[part] = conditional.parameter(q, slot, part)
             found[table.name] = moments
         return found
 

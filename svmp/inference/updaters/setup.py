@@ -16,6 +16,7 @@ from svmp.inference.methods.division import Division
 from svmp.inference.steps.policy import Policy
 from svmp.inference.updaters.categorical import ImplicitMessages, ImplicitUpdater
 from svmp.inference.updaters.chains import ChainUpdater
+from svmp.inference.updaters.joint_block import JointBlock
 from svmp.inference.updaters.multilinear import NoiseMessages
 from svmp.inference.updaters.plain import Messages, PlainUpdater, RowMessages
 from svmp.inference.updaters.updater import Term
@@ -84,6 +85,8 @@ class Setup:
         Variables that are not solved jointly with others: those that are own to a part of the rows.
     division
         The parts whose sums are kept, if the method keeps sums.
+    joint
+        Blocks of variables with a joint q.
     """
 
     network: Network
@@ -93,11 +96,23 @@ class Setup:
     stored: Collection[str] = ()
     apart: frozenset[str] = frozenset()
     division: Division | None = None
+    joint: tuple[JointBlock, ...] = ()
 
     @cached_property
     def loops(self) -> dict[str, Multilinear]:
-        """Compiled loops, by table."""
-        return find_loops(self.network) if self.kernels else {}
+        """Compiled loops, by table. They read marginals, and so serve no rows of joint blocks."""
+        found = find_loops(self.network) if self.kernels else {}
+        return {name: loops for name, loops in found.items() if name not in self.joint_tables}
+
+    @cached_property
+    def joined(self) -> dict[str, JointBlock]:
+        """The joint block of each variable that is in one."""
+        return {name: block for block in self.joint for name in block.names}
+
+    @cached_property
+    def joint_tables(self) -> set[str]:
+        """Tables in which a row depends on several elements of a joint block."""
+        return {table for block in self.joint for table in block.pairs}
 
     @cached_property
     def implicit(self) -> dict[str, ImplicitUpdater]:
@@ -134,7 +149,7 @@ class Setup:
         compiled: Term | None = None
         if loops is not None:
             compiled = None if loops.noise is None else loops.bound_term
-        elif self.kernels:
+        elif self.kernels and name not in self.joint_tables:
             prior = HiddenNormals.of(variable.conditional, network.present[name])
             compiled = None if prior is None else prior.bound_term
         if compiled is None:

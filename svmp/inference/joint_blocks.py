@@ -1,0 +1,154 @@
+"""Which variables have a joint q: the argument `joint` of `svmp.fit`.
+
+A block is a set of Normals and MvNormals whose means enter every row linearly, with known
+coefficients. It is given by names, or found: all variables that qualify and share rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from svmp.errors import ModelError
+from svmp.families.mvnormal import MvNormal
+from svmp.families.normal import Normal
+from svmp.inference.methods import Growing, Method
+from svmp.inference.steps import Constant, Policy
+from svmp.inference.updaters.joint_block import JointBlock, quoted
+from svmp.inference.updaters.joint_rows import mean_of
+from svmp.inference.updaters.linear_block import connected
+from svmp.network.edge import Edge
+from svmp.network.linear import Linear
+from svmp.network.network import Network
+from svmp.network.slot import Single
+from svmp.network.validation import shown
+from svmp.network.variable import Variable
+from svmp.network.vector_mean import VectorMean
+
+Joint = str | Sequence[str] | Sequence[Sequence[str]]
+"""Blocks as tuples of names, one such tuple, or "auto"."""
+AUTO = "auto"
+
+
+def find_joint(network: Network, joint: Joint | None) -> tuple[JointBlock, ...]:
+    """Return the blocks that were asked for.
+
+    Raises
+    ------
+    ModelError
+        If the argument makes no sense, or a variable cannot be in a block.
+    """
+    if joint is None:
+        return ()
+    if isinstance(joint, str) and joint == AUTO:
+        return tuple(found_blocks(network))
+    blocks, groups, seen = [], names_of(joint), set[str]()
+    for names in groups:
+        check_names(network, names, seen)
+        seen |= set(names)
+    for names in groups:
+        variables = [v for v in network.hidden.values() if v.name in names]
+        for variable in variables:
+            reason = refusal(network, variable)
+            if reason:
+                raise ModelError(f"joint= cannot have '{variable.name}': {reason}")
+        blocks.append(JointBlock.of(network, variables))
+        blocks[-1].check_size()
+    return tuple(blocks)
+
+
+def names_of(joint: Any) -> list[tuple[str, ...]]:
+    """Return the names of each block; one tuple of names is one block."""
+
+    def is_list(value: Any) -> bool:
+        return isinstance(value, list | tuple)
+
+    groups = joint if is_list(joint) and joint and all(map(is_list, joint)) else [joint]
+    for names in groups:
+        if not is_list(names) or not names or not all(isinstance(n, str) for n in names):
+            raise ModelError(
+                f'joint must be blocks of names, as [("mu", "school")], or "auto", not '
+                f"{shown(joint)}"
+            )
+    return [tuple(names) for names in groups]
+
+
+def check_names(network: Network, names: Sequence[str], seen: set[str]) -> None:
+    """Refuse names that are not those of hidden variables, or that stand twice."""
+    for name in names:
+        if name not in network.hidden:
+            what = "observed" if name in network.observed else "no variable of the model"
+            raise ModelError(
+                f"joint= names {shown(name)}, which is {what}; the hidden variables are "
+                f"{quoted(list(network.hidden))}"
+            )
+        if name in seen or list(names).count(name) > 1:
+            raise ModelError(f"joint= names '{name}' twice; a variable is in one block at most")
+
+
+def found_blocks(network: Network) -> Iterator[JointBlock]:
+    """Yield the blocks of a network: variables that qualify, and meet in some row."""
+    fitting = [v for v in network.hidden.values() if not refusal(network, v)]
+    for group in connected(network, fitting):
+        block = JointBlock.of(network, group)
+        while block.densest is not None:
+            block = JointBlock.of(network, [v for v in block.variables if v.name != block.densest])
+        if block.pairs:
+            yield block
+
+
+def refusal(network: Network, variable: Variable) -> str:
+    """Return why a variable cannot be in a joint block; "" if it can."""
+    name, given = variable.name, variable.conditional
+    if not isinstance(variable.family, Normal | MvNormal):
+        return f"it is a {type(variable.family).__name__}, and blocks are of Normals and MvNormals"
+    if given.selector is not None:
+        return "its prior is a mixture"
+    if variable.size == 0:
+        return "it has no elements"
+    if name in network.chains:
+        return "it is a chain, whose q is joint along each sequence already"
+    if name in network.learned:
+        return "earlier rows have taught something about it; fit all rows together"
+    for edge in network.edges[name]:
+        table = edge.conditional.variable.name
+        reason = f"the chain '{table}' depends on it" if table in network.chains else ""
+        reason = reason or edge_refusal(edge)
+        if reason:
+            return reason
+    return ""
+
+
+def edge_refusal(edge: Edge) -> str:
+    """Return why the rows of a table are not quadratic in a variable; "" if they are."""
+    table, parent = edge.conditional.variable.name, edge.parent
+    if edge.choosing or edge.slot is not edge.conditional.slots.get(mean_of(edge.conditional)):
+        return f"it is not in the mean of '{table}'"
+    if isinstance(edge.slot, Single):
+        return ""
+    if not isinstance(edge.slot, Linear | VectorMean):
+        return f"no joint q is computed for means like that of '{table}'"
+    for term in edge.slot.terms:
+        if term.reader(parent) is not None:
+            others = [r.variable for r in term.readers if r.variable is not parent]
+            hidden = [v.name for v in others if v.hidden]
+            if hidden:
+                return (
+                    f"the mean of '{table}' multiplies it by '{hidden[0]}', which is hidden too; "
+                    "coefficients must be known"
+                )
+    return ""
+
+
+def check_joint_method(method: Method | None, policy: Policy | None) -> Method:
+    """Return the method of a fit with joint blocks; refuse those that draw rows."""
+    if policy is not None and policy != Constant(1.0):
+        raise ModelError("joint= takes steps of unit length; leave out steps=")
+    if method is None:
+        return Growing(1.0)
+    if not (method.unit_steps and method.reads_all(1)) or method.over is not None:
+        raise ModelError(
+            f"joint= needs all rows in every iteration, and {type(method).__name__} draws some; "
+            "use FullVB() or Growing(first=1), or leave out the method"
+        )
+    return method

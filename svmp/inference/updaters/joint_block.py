@@ -1,0 +1,264 @@
+"""Joint blocks: q of several Normals and MvNormals as one multivariate Normal.
+
+Given all other variables the expected log density is quadratic in the unknowns theta of a block, so
+that the optimal q is Normal with
+
+    P = sum over rows of X^T w X,        m' = m + P^-1 sum over rows of X^T w (y - E[mu]),
+
+where the rows are those of the tables that read the block, and of its own variables
+(joint_rows.py). The diagonal blocks of P^-1 are the marginals of its elements, in q.natural and
+q.moments as those of all variables; its other entries are read where a row depends on several
+elements (network/joint_normal.py). The rows of a logit have the w of the tangent at the current q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from svmp.errors import ModelError
+from svmp.families.family import Array
+from svmp.inference.methods.draw import Draw
+from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.joint_rows import BlockRows, row_covariances
+from svmp.inference.updaters.updater import Change, Updater
+from svmp.network.arrow import Arrow, Split, split_unknowns
+from svmp.network.beliefs import Beliefs
+from svmp.network.conditional import Conditional
+from svmp.network.joint_normal import JointNormal, Layout, RowCovariances
+from svmp.network.linear import dimension
+from svmp.network.network import Network
+from svmp.network.variable import Variable
+
+LARGEST = 5000
+"""Most unknowns of a block that stay after the elimination of groups: their matrix is dense."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointBlock:
+    """Variables with a joint q, and the rows that depend on them.
+
+    Attributes
+    ----------
+    variables, layout
+        The variables, and where their unknowns are.
+    tables
+        The rows of each table.
+    split
+        Which unknowns are eliminated first.
+    """
+
+    network: Network
+    variables: tuple[Variable, ...]
+    layout: Layout
+    tables: tuple[BlockRows, ...]
+    split: Split
+
+    @classmethod
+    def of(cls, network: Network, variables: Sequence[Variable]) -> JointBlock:
+        """Find the rows of some variables, and how their precision matrix is factorised."""
+        layout = layout_of(variables)
+        tables = tuple(
+            BlockRows.of(network, layout, fixed_moments(network), table)
+            for table in tables_of(network, variables)
+        )
+        pattern: Any = sparse.csr_array((layout.size, layout.size))
+        for block in tables:
+            pattern = pattern + block.pattern()
+        split = split_unknowns(pattern, [layout.places(v.name).ravel() for v in variables])
+        return cls(network, tuple(variables), layout, tables, split)
+
+    @property
+    def densest(self) -> str | None:
+        """The variable with most unknowns that stay, if they are too many; None if they are not."""
+        if len(self.split.rest) <= LARGEST:
+            return None
+        stay = ~self.split.is_eliminated
+        return max(self.names, key=lambda name: int(stay[self.layout.places(name)].sum()))
+
+    def check_size(self) -> None:
+        """Refuse a block whose dense matrix would be too large."""
+        if self.densest is not None:
+            raise ModelError(
+                f"the joint block of {quoted(self.names)} has {len(self.split.rest):,} unknowns "
+                f"that rows connect with each other, and at most {LARGEST:,} can be: their "
+                f"covariance matrix is dense; leave '{self.densest}' out of joint="
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables."""
+        return self.layout.names
+
+    @cached_property
+    def pairs(self) -> dict[str, RowCovariances]:
+        """By table in which a row depends on several elements, what covariances add."""
+        found = {t.conditional.variable.name: row_covariances(t, self.layout) for t in self.tables}
+        return {name: pairs for name, pairs in found.items() if pairs is not None}
+
+    def solve(self, q: Beliefs) -> tuple[JointNormal, Array]:
+        """Return the optimal covariances and means, given all other variables."""
+        size = self.layout.size
+        precision: Any = sparse.csr_array((size, size))
+        gradient, barren = np.zeros(size), 0.0
+        for table in self.tables:
+            weight, pull = table.weigh(q)
+            precision = precision + table.precision(weight)
+            gradient += table.transposed @ pull.ravel()
+            barren += table.barren_log_det(weight) if len(table.barren) else 0.0
+        joint = self.factorised(precision, barren)
+        means = self.means(q) + joint.covariance.solve(gradient)
+        if not np.isfinite(means).all():
+            raise self._singular()
+        return joint, means
+
+    def means(self, q: Beliefs) -> Array:
+        """Return the means of all unknowns."""
+        found = np.empty(self.layout.size)
+        for name in self.names:
+            places = self.layout.places(name)
+            found[places] = q.moments[name][:, : places.shape[1]]
+        return found
+
+    def factorised(self, precision: Any, barren: float = 0.0) -> JointNormal:
+        """Return q of the block with a precision matrix.
+
+        `barren` is the log determinant of the precisions of barren rows. Barren elements follow the
+        others, and are not in the bound.
+        """
+        precision = sparse.csr_array(precision)
+        precision.sort_indices()
+        try:
+            covariance = Arrow.of(self.split, precision)
+        except np.linalg.LinAlgError:
+            raise self._singular() from None
+        return self.with_covariance(covariance, barren)
+
+    def with_covariance(self, covariance: Arrow, barren: float) -> JointNormal:
+        """Return q of the block with covariances that are known."""
+        entropy = 0.0
+        for variable in self.variables:
+            places = self.layout.places(variable.name)[self.network.rows(variable)]
+            _, log_det = np.linalg.slogdet(covariance.blocks(places))
+            entropy += 0.5 * float(log_det.sum())
+        joint = -0.5 * (covariance.log_det - barren)
+        return JointNormal(self.layout, covariance, self.pairs, entropy - joint, barren)
+
+    def _singular(self) -> ModelError:
+        return ModelError(
+            f"the joint block of {quoted(self.names)} has a covariance matrix that cannot be "
+            "computed: centre and scale covariates, or use stronger priors"
+        )
+
+    def marginals(self, joint: JointNormal, means: Array) -> Iterator[tuple[str, Array]]:
+        """Yield the natural parameters of the marginals of each variable."""
+        for name in self.names:
+            places = self.layout.places(name)
+            precision = np.linalg.inv(joint.covariance.blocks(places))
+            precision = 0.5 * (precision + precision.swapaxes(1, 2))
+            linear = np.einsum("eij,ej->ei", precision, means[places])
+            yield name, np.concatenate([linear, -0.5 * precision.reshape(len(linear), -1)], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class JointBlockUpdater(Updater):
+    """Updates a joint block from all rows."""
+
+    block: JointBlock
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        """Short description."""
+        return f"jointly Normal: {', '.join(self.names)}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.block.names
+
+    @property
+    def solves_together(self) -> bool:
+        return True
+
+    def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
+        block = self.block
+        joint, means = block.solve(q)
+        for name, natural in block.marginals(joint, means):
+            elements = np.arange(len(natural))
+            read = rows.read(name, elements)
+            step = rho(q, name, elements, read, natural)
+            noted = (None, None) if name in rows.locals else (step, read)
+            yield Change(name, elements, natural, int(read.sum()), *noted)
+        set_joint(q, joint)  # once the means of all variables are in q
+
+    def bound_term(self, q: Beliefs) -> dict[str, float]:
+        return {name: self.block.network.bound_term(q, name) for name in self.names}
+
+
+def set_joint(q: Beliefs, joint: JointNormal) -> None:
+    """Replace q of a block."""
+    others = (b for b in q.blocks if b.layout.names != joint.layout.names)
+    q.blocks = (*others, joint)
+    q.version += 1
+
+
+def layout_of(variables: Sequence[Variable]) -> Layout:
+    """Number the unknowns of some variables."""
+    sizes = {v.name: v.size for v in variables}
+    return Layout.of(sizes, {v.name: dimension(v) for v in variables})
+
+
+def tables_of(network: Network, variables: Sequence[Variable]) -> list[Conditional]:
+    """Return the densities of some variables, and of those that depend on them."""
+    found = {v.conditional: None for v in variables}
+    found |= {e.conditional: None for v in variables for e in network.edges[v.name]}
+    return list(found)
+
+
+def fixed_moments(network: Network) -> Beliefs:
+    """Return the moments of observed parents, which are coefficients."""
+    q = Beliefs()
+    for name, variable in network.observed_parents.items():
+        q.moments[name] = variable.conditional.child(q, variable.rows)
+    return q
+
+
+def quoted(names: Sequence[str]) -> str:
+    """Return names in quotes, with commas.
+
+    >>> quoted(["a", "b"])
+    "'a', 'b'"
+    """
+    return ", ".join(f"'{name}'" for name in names)
+
+
+class Factorised(Protocol):
+    """Covariances of a block, without its rows."""
+
+    @property
+    def layout(self) -> Layout:
+        """Where the unknowns of each variable are."""
+        ...
+
+    @property
+    def covariance(self) -> Arrow:
+        """The covariances."""
+        ...
+
+    @property
+    def barren(self) -> float:
+        """See `JointNormal`."""
+        ...
+
+
+def joint_normals(network: Network, blocks: Sequence[Factorised]) -> tuple[JointNormal, ...]:
+    """Return q of blocks that are known, with the rows of a network of the same variables."""
+    found = []
+    for known in blocks:
+        block = JointBlock.of(network, [network.hidden[name] for name in known.layout.names])
+        found.append(block.with_covariance(known.covariance, known.barren))
+    return tuple(found)
