@@ -74,7 +74,7 @@ def covariance(fit: RunRecord, names: Any, model: Model | None, method: Any) -> 
     if fit.joint:
         raise ModelError(
             f"linear response is for a q that is a product, and this one is joint over "
-            f"{list(fit.joint[0].names)}; method=\"q\" has its covariances, or fit without joint="
+            f'{list(fit.joint[0].names)}; method="q" has its covariances, or fit without joint='
         )
     if model is None:
         raise ModelError("linear response needs model=, the model of this fit")
