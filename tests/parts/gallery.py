@@ -64,9 +64,9 @@ def nested_groups() -> Case:
             tau = {level: svmp.Gamma(f"tau_{level}", alpha=1, beta=1) for level in module.LEVELS}
             region = svmp.Normal("region", mu=0, tau=0.0001)
             mean = svmp.Normal("district", mu=region, tau=tau["district"], dims="district")
-            each = svmp.Normal("school", mu=mean[of], tau=tau["school"], dims="school")
+            each = svmp.Normal("school", mu=mean.iloc[of], tau=tau["school"], dims="school")
             svmp.Normal(
-                "score", mu=each[school], tau=tau["pupil"], dims="pupil", observed=score[rows]
+                "score", mu=each.iloc[school], tau=tau["pupil"], dims="pupil", observed=score[rows]
             )
         return network
 
@@ -140,7 +140,7 @@ def vectors() -> Case:
             spread = svmp.Wishart("spread", nu=factors + 1, V=np.eye(factors), dims=("factor",) * 2)
             u = svmp.MvNormal("u", mu=0, tau=np.eye(factors), dims=("user", "factor"))
             v = svmp.MvNormal("v", mu=0, tau=spread, dims=("item", "factor"))
-            mean = svmp.dot(u[key], v[item[rows]])
+            mean = svmp.dot(u.iloc[key], v[item[rows]])
             svmp.Normal("r", mu=mean, tau=2, dims="rating", observed=rating[rows])
         return network
 
@@ -161,7 +161,7 @@ def events() -> Case:
             u = svmp.Normal("u", mu=0, tau=1, dims=("user", "factor"))
             v = svmp.Normal("v", mu=0, tau=1, dims=("item", "factor"))
             b = svmp.Normal("b", mu=0, tau=1, dims="item")
-            logit = b[item[rows]] + svmp.dot(u[key], v[item[rows]])
+            logit = b[item[rows]] + svmp.dot(u.iloc[key], v[item[rows]])
             svmp.Bernoulli("taken", logit=logit, dims="event", observed=taken[rows])
         return network
 

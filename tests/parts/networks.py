@@ -113,13 +113,13 @@ def factorization(biases: bool = False, factors: int = 3) -> Case:
         with svmp.Model(coords={"user": ids, "item": range(items), "factor": factors}) as model:
             u = svmp.Normal("u", mu=0, tau=1, dims=("user", "factor"))
             v = svmp.Normal("v", mu=0, tau=1, dims=("item", "factor"))
-            mean = svmp.dot(u[key], v[part["item"]])
+            mean = svmp.dot(u.iloc[key], v[part["item"]])
             tau: Any = 4.0
             if biases:
                 spread = svmp.Gamma("spread", alpha=1, beta=1)
                 a = svmp.Normal("a", mu=0, tau=spread, dims="user")
                 b = svmp.Normal("b", mu=3, tau=1, dims="item")
-                mean = mean + a[key] + b[part["item"]]
+                mean = mean + a.iloc[key] + b[part["item"]]
                 tau = svmp.Gamma("tau", alpha=1, beta=1)
             svmp.Normal("r", mu=mean, tau=tau, dims="rating", observed=part["rating"])
         return model
@@ -151,7 +151,7 @@ def topics() -> Case:
         with svmp.Model(coords=coords) as model:
             theta = svmp.Dirichlet("theta", a=0.5, dims=("doc", "topic"))
             phi = svmp.Dirichlet("phi", a=0.1, dims=("topic", "word"))
-            z = svmp.Categorical("z", p=theta[key], dims="token")
+            z = svmp.Categorical("z", p=theta.iloc[key], dims="token")
             svmp.Mixture("w", z, svmp.Categorical.dist(p=phi), dims="token", observed=part["word"])
         return model
 
@@ -174,7 +174,7 @@ def schools() -> Case:
             spread = svmp.Gamma("spread", alpha=1, beta=1)
             theta = svmp.Normal("theta", mu=mu, tau=spread, dims="school")
             tau = svmp.Gamma("tau", alpha=1, beta=1)
-            svmp.Normal("score", mu=theta[key], tau=tau, dims="pupil", observed=part["score"])
+            svmp.Normal("score", mu=theta.iloc[key], tau=tau, dims="pupil", observed=part["score"])
         return model
 
     parts = cut(rows, school // 4)
@@ -224,7 +224,7 @@ def football() -> Case:
             tau = svmp.Gamma("tau", alpha=1, beta=1)
             svmp.Normal(
                 "margin",
-                mu=advantage + strength[at] - strength[guest],
+                mu=advantage + strength.iloc[at] - strength.iloc[guest],
                 tau=tau,
                 dims="match",
                 observed=part["margin"],

@@ -59,7 +59,7 @@ def factorization() -> HeldOutCase:
             u = svmp.Normal("u", mu=0, tau=1, dims=("user", "factor"))
             v = svmp.Normal("v", mu=0, tau=1, dims=("item", "factor"))
             a = svmp.Normal("a", mu=0, tau=1, dims="user")
-            mean = a[key] + svmp.dot(u[key], v[part["item"]])
+            mean = a.iloc[key] + svmp.dot(u.iloc[key], v[part["item"]])
             svmp.Normal("r", mu=mean, tau=1, dims="rating", observed=masked(part, "rating"))
         return model
 
@@ -100,7 +100,7 @@ def topics() -> HeldOutCase:
         with svmp.Model(coords=coords) as model:
             theta = svmp.Dirichlet("theta", a=0.5, dims=("doc", "topic"))
             phi = svmp.Dirichlet("phi", a=0.5, dims=("topic", "word"))
-            z = svmp.Categorical("z", p=theta[key], dims="token")
+            z = svmp.Categorical("z", p=theta.iloc[key], dims="token")
             component = svmp.Categorical.dist(p=phi)
             svmp.Mixture("w", z, component, dims="token", observed=masked(part, "word"))
         return model

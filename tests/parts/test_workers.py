@@ -226,7 +226,11 @@ def declare_ratings(part: Any) -> svmp.Model:
         u = svmp.Normal("u", mu=0, tau=1, dims=("user", "factor"))
         v = svmp.Normal("v", mu=0, tau=1, dims=("item", "factor"))
         svmp.Normal(
-            "r", mu=svmp.dot(u[key], v[part["item"]]), tau=4, dims="row", observed=part["rating"]
+            "r",
+            mu=svmp.dot(u.iloc[key], v[part["item"]]),
+            tau=4,
+            dims="row",
+            observed=part["rating"],
         )
     return model
 
