@@ -53,13 +53,15 @@ class JointPosterior:
         self, marginals: Mapping[str, Posterior], rng: np.random.Generator, size: int
     ) -> dict[str, Array]:
         """Return draws of all variables together, each (size, elements, entries)."""
-        white = self.covariance.draw(rng, size)
+        around, means = self.covariance.draw(rng, size), self.means(marginals)
+        return {name: m + around[:, self.layout.places(name)] for name, m in means.items()}
+
+    def means(self, marginals: Mapping[str, Posterior]) -> dict[str, Array]:
+        """Return the means of all variables, each (elements, entries)."""
         found = {}
         for name in self.names:
-            places = self.layout.places(name)
-            q = marginals[name]
-            mean = q.family.mean(q.natural).reshape(places.shape)
-            found[name] = mean + white[:, places]
+            q, shape = marginals[name], self.layout.places(name).shape
+            found[name] = np.asarray(q.family.mean(q.natural)).reshape(shape)
         return found
 
 

@@ -249,7 +249,7 @@ class Fit(RunRecord):
         size, seed
             As for the draws of one variable, `fit["u"].draw`.
         """
-        return draw_together(self.posteriors, names, size, seed)
+        return draw_together(self.posteriors, names, size, seed, self.joint)
 
     def update(
         self,

@@ -18,6 +18,7 @@ import numpy as np
 
 from svmp import factors, families
 from svmp.families.family import Array, Family, stack
+from svmp.inference.predictive.blocks import is_single, is_whole
 from svmp.inference.predictive.known import Known
 from svmp.inference.predictive.marginals import inverse_moment
 from svmp.inference.predictive.simulation import Needed, needed
@@ -39,6 +40,9 @@ def closed_moments(known: Known, target: str, rows: Ints, noise: bool) -> Moment
     need = needed(known, target, rows)
     if not uncorrelated(known, need, given):
         return None
+    several = [b for b in known.blocks if not is_single(b, need.known)]
+    if not all(is_whole(b, given, known.variables, need.known, need.new) for b in several):
+        return None
     q = expectations(known, need)
     if q is None:
         return None
@@ -47,6 +51,8 @@ def closed_moments(known: Known, target: str, rows: Ints, noise: bool) -> Moment
     found = (
         normal_row(given, q, subrows, noise) if normal else poisson_row(given, q, subrows, noise)
     )
+    if found is not None and several:
+        found = found[0], found[1] + sum(block.added(given, subrows) for block in several)
     if found is None or given.selector is None:
         return found
     weights = given.selector.moments(q, rows)

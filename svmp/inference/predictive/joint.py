@@ -1,20 +1,22 @@
 """Joint draws from q: the one place that says how elements of different variables hang together.
 
-q is fully factorised over elements, so each is drawn from its own family. A q with correlations
-between elements, of a block or a chain, is to be drawn here: predictions and `Fit.draw` follow.
+q is factorised over elements, so each is drawn from its own family, but for joint blocks, which are
+drawn as a whole. Any other q with correlations between elements, as that of a chain, is to be drawn
+here: predictions and `Fit.draw` follow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families import Beta, Exponential, Gamma, Normal
 from svmp.families.family import Array, Family
+from svmp.inference.joint_posterior import JointPosterior
 from svmp.inference.posterior import Posterior, draw_count
-from svmp.inference.seeds import Seed
+from svmp.inference.seeds import Seed, generator
 from svmp.network.validation import shown
 
 STRATIFIED = 1 << 20
@@ -22,7 +24,11 @@ STRATIFIED = 1 << 20
 
 
 def draw_together(
-    posteriors: Mapping[str, Posterior], names: Collection[str], size: int, seed: Seed
+    posteriors: Mapping[str, Posterior],
+    names: Collection[str],
+    size: int,
+    seed: Seed,
+    joint: Sequence[JointPosterior] = (),
 ) -> dict[str, Array]:
     """Return joint draws from q of some variables, with a new first axis that they share."""
     if isinstance(names, str) or not isinstance(names, Collection):
@@ -34,7 +40,12 @@ def draw_together(
                 "observed are drawn by fit.predict(model, name).draw()"
             )
     count = draw_count(size)
-    return {name: posteriors[name].draw(count, seed) for name in names}
+    found: dict[str, Array] = {}
+    for block in joint:
+        if set(block.names) & set(names):
+            drawn = block.draw(posteriors, generator(seed, "joint", *block.names), count)
+            found |= {n: x.reshape(count, *posteriors[n].mean.shape) for n, x in drawn.items()}
+    return {n: found[n] if n in found else posteriors[n].draw(count, seed) for n in names}
 
 
 def draw_known(
@@ -43,6 +54,7 @@ def draw_known(
     size: int,
     rng: np.random.Generator,
     stratified: bool,
+    joint: Mapping[str, Array],
 ) -> dict[str, Array]:
     """Return joint draws of some elements of several variables.
 
@@ -56,9 +68,14 @@ def draw_known(
         Random numbers, and whether one draw of each element lies in each of `size` parts of equal
         probability (a Latin hypercube): means over such draws are more precise, but the draws are
         not independent.
+    joint
+        Draws of the variables of joint blocks, (size, elements, entries).
     """
     found = {}
     for name, family in families.items():
+        if name in joint:
+            found[name] = joint[name] if family.event_ndim else joint[name][..., 0]
+            continue
         uniform = strata(family, len(natural[name]), size, rng) if stratified else None
         if uniform is None:
             found[name] = family.draw(natural[name], rng, size)

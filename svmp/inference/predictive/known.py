@@ -20,6 +20,7 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
+from svmp.inference.predictive.blocks import KnownBlock
 from svmp.inference.run_record import RunRecord
 from svmp.inference.updating import coords_of, parents_of
 from svmp.network.beliefs import Beliefs
@@ -48,12 +49,15 @@ class Known:
         it does not know mean nothing.
     known
         By variable that the fit has, whether it knows each element.
+    blocks
+        Joint blocks of the fit.
     """
 
     variables: Mapping[str, Variable]
     given: Collection[str]
     natural: Mapping[str, Array]
     known: Mapping[str, Any]
+    blocks: tuple[KnownBlock, ...] = ()
 
     def split(self, name: str, elements: Ints) -> tuple[Ints, Ints]:
         """Return the known and the new ones among some elements."""
@@ -92,7 +96,15 @@ def know(
         natural[name], there[name] = earlier(fit, hidden[name], dims)
     given = [n for n in ancestors if not model.variables[n].hidden]
     variables = {n: v for n, v in model.variables.items() if n in ancestors or n == target}
-    found = Known(variables, given, natural, there)
+    blocks = tuple(
+        KnownBlock(
+            joint,
+            joint.means(fit.posteriors),
+            {n: places(fit, hidden[n], dims) for n in joint.names if n in there},
+        )
+        for joint in fit.joint
+    )
+    found = Known(variables, given, natural, there, blocks)
     for name in there:
         barren = without_children(found, name)
         there[name] = there[name] & ~barren
@@ -212,6 +224,18 @@ def earlier(fit: RunRecord, variable: Variable, dims: Mapping[str, DimMatch]) ->
             raise ModelError(f"'{variable.name}' has another number of categories than in the fit")
         natural[known] = then.natural[place[known]]
     return natural, known
+
+
+def places(fit: RunRecord, variable: Variable, dims: Mapping[str, DimMatch]) -> Ints:
+    """Return the element of the fit that each element is; -1 for new ones."""
+    axes = [dims[dim] for dim in variable.plate.labels]
+    if any(axis.fresh for axis in axes):
+        return np.full(variable.size, -1, dtype=np.int64)
+    place, known = np.zeros(1, dtype=np.int64), np.ones(1, dtype=bool)
+    for axis, length in zip(axes, fit.posteriors[variable.name].plate, strict=True):
+        place = (place[:, None] * length + axis.known).ravel()
+        known = (known[:, None] & (axis.known >= 0)).ravel()
+    return np.where(known, place, -1)
 
 
 def without_children(found: Known, name: str) -> Any:

@@ -185,7 +185,9 @@ class Prediction:
     def _block(self, rows: Ints, rng: np.random.Generator) -> RowMixture:
         given, simulation = self._variable.conditional, self._simulation(rows)
         varying = simulation.varying
-        target = Target(given, simulation.integrated, varying, self.noise, rng, {})
+        target = Target(
+            given, simulation.integrated, varying, self.noise, rng, {}, self._known.blocks
+        )
         found, weights = [], []
         count = self.draws if varying or target.is_drawn else 1
         with np.errstate(all="ignore"):

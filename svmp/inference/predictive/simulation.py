@@ -132,7 +132,10 @@ class Simulation:
         step = size if self.stratified and step < size and size else step
         for start in range(0, size, step):
             count = min(step, size - start)
-            values = draw_known(families, natural, count, rng, self.stratified)
+            joint: dict[str, Array] = {}
+            for block in self.known.blocks:
+                joint |= block.draw(drawn, count, rng)
+            values = draw_known(families, natural, count, rng, self.stratified, joint)
             statistics = {n: families[n].statistics(x) for n, x in values.items()}
             for place in range(count):
                 for name, elements in drawn.items():

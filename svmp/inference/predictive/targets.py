@@ -15,6 +15,7 @@ from svmp import factors, families
 from svmp.families.family import Array
 from svmp.families.matrix import inverse
 from svmp.inference.predictive import marginals
+from svmp.inference.predictive.blocks import KnownBlock, is_single, is_whole
 from svmp.inference.predictive.known import Known
 from svmp.inference.predictive.marginals import Marginal
 from svmp.inference.predictive.mixtures import Points
@@ -50,7 +51,13 @@ def integrable(known: Known, needed: Needed, target: str) -> set[str]:
             chosen |= set([r.variable.name for r in slot.readers if r.variable.name in free][:1])
         elif isinstance(slot, Single):
             chosen |= {slot.reader.variable.name} & free
-    return chosen | probabilities_of(known, needed, target, chosen)
+    chosen |= probabilities_of(known, needed, target, chosen)
+    for block in known.blocks:
+        mine = {name for name in needed.known if name in block.place}
+        whole = is_whole(block, given, variables, needed.known, needed.new) and mine <= chosen
+        if not (whole or is_single(block, needed.known)):
+            chosen -= mine  # drawn together
+    return chosen
 
 
 def linear_in(slot: Linear, free: Collection[str]) -> set[str]:
@@ -100,6 +107,8 @@ class Target:
         Random numbers, for densities that are drawn from.
     kept
         What is the same in every draw.
+    blocks
+        Joint blocks of the fit.
     """
 
     given: Conditional
@@ -108,6 +117,7 @@ class Target:
     noise: bool
     rng: np.random.Generator
     kept: dict[str, tuple[Array, Array]]
+    blocks: tuple[KnownBlock, ...] = ()
 
     def parameters(self, q: Beliefs, rows: Ints) -> Parameters:
         """Return the marginals of the sub-rows of some rows."""
@@ -142,7 +152,11 @@ class Target:
         if isinstance(slot, Linear):
             mean = slot.mean(q, rows)
             random = any(v.name in self.integrated for v in slot.variables)
-            var = np.maximum(slot.variance(q, rows), 0.0) if random else np.zeros(len(rows))
+            var = slot.variance(q, rows) if random else np.zeros(len(rows))
+            for block in self.blocks:
+                if any(v.name in block.place and v.name in self.integrated for v in slot.variables):
+                    var = var + block.added(self.given, rows)
+            var = np.maximum(var, 0.0)
         else:
             mean, var = np.array(slot.moments(q, rows)[:, 0]), np.zeros(len(rows))
         if same:

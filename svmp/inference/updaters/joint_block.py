@@ -98,7 +98,11 @@ class JointBlock:
     @cached_property
     def pairs(self) -> dict[str, RowCovariances]:
         """By table in which a row depends on several elements, what covariances add."""
-        found = {t.conditional.variable.name: row_covariances(t, self.layout) for t in self.tables}
+        element = self.layout.elements()
+        found = {
+            t.conditional.variable.name: row_covariances(t.lines, t.dimension, element)
+            for t in self.tables
+        }
         return {name: pairs for name, pairs in found.items() if pairs is not None}
 
     def solve(self, q: Beliefs) -> tuple[JointNormal, Array]:

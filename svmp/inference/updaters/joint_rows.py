@@ -192,9 +192,16 @@ def entries_of(term: LinearTerm) -> int:
     return int(np.diff(design.indptr).max(initial=0))
 
 
-def row_covariances(block: BlockRows, layout: Layout) -> RowCovariances | None:
-    """Return what adds up the covariances of each row; None if each reads one element."""
-    lines, size, element = block.lines, block.dimension, layout.elements()
+def row_covariances(lines: Any, size: int, element: Ints) -> RowCovariances | None:
+    """Return what adds up the covariances of each row; None if each reads one element.
+
+    Parameters
+    ----------
+    lines, size
+        Coefficients, and the number of lines of a row.
+    element
+        The element that each unknown belongs to.
+    """
     counts, rows = np.diff(lines.indptr), lines.shape[0] // size
     if counts.max(initial=0) >= WIDE or size * float(counts @ counts) > MOST_PAIRS:
         columns = np.unique(lines.indices).astype(np.int64)

@@ -1,0 +1,132 @@
+"""Joint blocks of a fit in the rows to predict: joint draws, and covariances of means.
+
+A block is either integrated over as a whole, where the mean of a row is linear in its variables, or
+drawn as a whole. Integrated over, it adds its covariances to the variance of the mean:
+
+    Var[mu] = sum over pairs of unknowns i, j of  x_i x_j cov_ij.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from svmp.families.family import Array
+from svmp.inference.joint_posterior import JointPosterior
+from svmp.inference.updaters.joint_rows import lines_of, mean_of, row_covariances
+from svmp.network.arrow import AT_ONCE
+from svmp.network.beliefs import Beliefs
+from svmp.network.conditional import Conditional
+from svmp.network.grid import Ints
+from svmp.network.joint_normal import Layout
+from svmp.network.linear import Linear
+from svmp.network.variable import Variable
+
+
+@dataclass(frozen=True, eq=False)
+class KnownBlock:
+    """A joint block of a fit, as a newly declared network sees it.
+
+    Attributes
+    ----------
+    joint
+        The joint q.
+    means
+        By variable of the fit, the means of its elements, (elements, entries).
+    place
+        By variable of the network, the element in the fit of each element; -1 for new ones.
+    """
+
+    joint: JointPosterior
+    means: Mapping[str, Array]
+    place: Mapping[str, Ints]
+    _added: dict[str, Array] = field(default_factory=dict)
+
+    def draw(
+        self, elements: Mapping[str, Ints], size: int, rng: np.random.Generator
+    ) -> dict[str, Array]:
+        """Return joint draws of some elements of its variables, (size, elements, entries)."""
+        mine = {name: some for name, some in elements.items() if name in self.place}
+        if not mine:
+            return {}
+        at = {name: self.place[name][some] for name, some in mine.items()}
+        unknowns = {name: self.joint.layout.places(name)[some] for name, some in at.items()}
+        found = {name: np.empty((size, *some.shape)) for name, some in unknowns.items()}
+        step = max(1, AT_ONCE // self.joint.layout.size)
+        for start in range(0, size, step):
+            around = self.joint.covariance.draw(rng, min(step, size - start))
+            for name, some in unknowns.items():
+                found[name][start : start + step] = self.means[name][at[name]] + around[:, some]
+        return found
+
+    def added(self, given: Conditional, rows: Ints) -> Array:
+        """Return what covariances add to the variance of the mean of some sub-rows."""
+        table = given.variable.name
+        if table not in self._added:
+            self._added[table] = self._covariances(given)
+        return self._added[table][rows]
+
+    def _covariances(self, given: Conditional) -> Array:
+        variables = {v.name: v for v in given.slots[mean_of(given)].variables}
+        mine = {name: v for name, v in variables.items() if name in self.place}
+        then = self.joint.layout
+        layout = Layout.of(
+            {n: v.size for n, v in mine.items()}, {n: then.dimensions[n] for n in mine}
+        )
+        q = Beliefs()
+        for name, variable in variables.items():
+            if not variable.hidden:
+                q.moments[name] = variable.conditional.child(q, variable.rows)
+        old = np.empty(layout.size, dtype=np.int64)
+        for name in mine:
+            at = self.place[name]
+            old[layout.places(name)] = np.where(at[:, None] < 0, -1, then.places(name)[at])
+        found = np.zeros((given.variable.size * given.components, 1))
+        start = 0
+        for lines in lines_of(layout, q, given):
+            pairs = row_covariances(in_fit(lines, old, then.size), 1, then.elements())
+            stop = start + lines.shape[0]
+            if pairs is not None:
+                none = np.zeros(0, dtype=np.int64)
+                found[start:stop] = pairs.sums(self.joint.covariance, none)
+            start = stop
+        return np.asarray(found[:, 0])
+
+
+def in_fit(lines: Any, old: Ints, size: int) -> Any:
+    """Return lines with the unknowns of the fit as columns, without those of new elements."""
+    lines = lines.tocoo()
+    row, column = lines.coords
+    kept = old[column] >= 0
+    shape = (lines.shape[0], size)
+    values = (lines.data[kept], (row[kept], old[column[kept]]))
+    found = type(lines)(values, shape=shape).tocsr()
+    found.sum_duplicates()
+    return found
+
+
+def is_single(block: KnownBlock, known: Mapping[str, Ints]) -> bool:
+    """Return whether one element of a block is needed only, so that marginals suffice."""
+    return sum(len(e) for n, e in known.items() if n in block.place) <= 1
+
+
+def is_whole(
+    block: KnownBlock,
+    given: Conditional,
+    variables: Mapping[str, Variable],
+    known: Mapping[str, Ints],
+    new: Mapping[str, Ints],
+) -> bool:
+    """Return whether a block can be integrated over: it is read by the linear means of rows only.
+
+    Not if new elements depend on it, which are correlated through it.
+    """
+    slot = given.slots.get(mean_of(given)) if mean_of(given) else None
+    mine = {name for name in known if name in block.place}
+    if not isinstance(slot, Linear) or not mine <= {v.name for v in slot.variables}:
+        return False
+    above = {p.name for name in new for p in variables[name].conditional.parents()}
+    return not mine & above
