@@ -37,6 +37,12 @@ COLOURS: dict[str, Colour] = {
     "full": INK, "default": GREEN, "grow": SKY, "nodewise-a": BLUE, "nodewise-b": PURPLE,
     "tuned-a": ORANGE, "tuned-b": GOLD, "hold": GREY, "untuned": Colour("#5b5b5b", "#c0c0c0"),
 }  # fmt: skip
+ENDS = {
+    "full": "full VB", "default": "svmp.fit(model)", "grow": "growing C", "hold": "unit held",
+    "nodewise-a": "node-wise (a)", "nodewise-b": "node-wise (b)", "tuned-a": "tuned (a)",
+    "tuned-b": "tuned (b)",
+}  # fmt: skip
+"""Texts where lines end."""
 
 
 def best_tuned(runner: Runner, option: str) -> tuple[str, Spec]:
@@ -138,7 +144,8 @@ def chart(traces: pl.DataFrame, about: dict[str, Any]) -> Chart:
                 lines.append(
                     Line(run["label"], x, y, COLOURS[run["name"]], width=2.4 if strong else 1.4,
                          dash="dash" if run["name"].startswith("tuned") else "solid",
-                         lost=run["status"] == "diverged")
+                         lost=run["status"] == "diverged",
+                         end=ENDS.get(run["name"], run["label"].split(",")[0]))
                 )  # fmt: skip
         columns.append(PanelColumn(f"At equal {place}", label, lines))
     start, ends = runs[0]["start"], [r["bound"] for r in runs if r["ending"] == "converged"]

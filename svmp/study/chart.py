@@ -60,6 +60,8 @@ class Line:
         How points are marked, and whether lines join them.
     notes
         Hover text of each point, if it is more than its two numbers.
+    end
+        Text where the line ends; the label if empty.
     """
 
     label: str
@@ -72,6 +74,7 @@ class Line:
     marker: Literal["none", "dot", "ring"] = "none"
     joined: bool = True
     notes: Sequence[str] = ()
+    end: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,24 @@ def lost_at(line: Line, row: PanelRow) -> tuple[float, float] | None:
     i = inside[-1]
     share = (line.y[i] - row.low) / (line.y[i] - line.y[i + 1])
     return line.x[i] * (line.x[i + 1] / line.x[i]) ** share, row.low
+
+
+def label_row(line: Line, rows: Sequence[PanelRow]) -> int | None:
+    """Return the row whose panel labels a line: the last that shows its end, or its first cross.
+
+    >>> rows = [PanelRow(-9, 0), PanelRow(-2, 0)]
+    >>> label_row(Line("full VB", [1, 2], [-5.0, -1.0], INK), rows)
+    1
+    >>> label_row(Line("C = 1", [1, 2], [-5.0, -12.0], INK, lost=True), rows)
+    0
+    """
+    if not len(line.x):
+        return None
+    if line.lost:
+        shown = [i for i, row in enumerate(rows) if lost_at(line, row) is not None]
+        return shown[0] if shown else None
+    shown = [i for i, row in enumerate(rows) if row.low <= line.y[-1] <= row.high]
+    return shown[-1] if shown else None
 
 
 @dataclass(frozen=True)
@@ -166,6 +187,8 @@ def _line(line: Line, rows: Sequence[PanelRow]) -> dict[str, Any]:
         "y": [float(f"{value:.7g}") for value in line.y],
         "colour": vars(line.colour),
         "notes": list(line.notes),
+        "end": line.end or line.label,
+        "endRow": label_row(line, rows),
         "crosses": [lost_at(line, row) for row in rows],
     }
 

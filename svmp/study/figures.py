@@ -126,6 +126,7 @@ def _line(traces: pl.DataFrame, run: dict[str, Any], size: str, sizes: list[int]
     return Line(
         f"{size} = {run['size']}", x, y, ordered(float(place)),
         dash="solid" if run["rho1"] == 1 else "dash", lost=run["status"] == "diverged",
+        end=f"{size} = {run['size']}" if size == "C" else f"{run['size']:,}",
     )  # fmt: skip
 
 

@@ -13,11 +13,14 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from svmp.study.chart import Chart, Line, PanelColumn, PanelRow, lost_at
+from svmp.study.chart import Chart, Line, PanelColumn, PanelRow, label_row, lost_at
+from svmp.study.labels import groups, spread
 
 LONG_LABEL = 24
 """Number of characters; a legend with a longer label goes below the panels."""
 DPI = 220
+TEXT = 6.5
+"""Size of the labels where lines end, in points."""
 FORMATS = ("png", "svg", "pdf")
 LOOK: Any = {
     "axes.axisbelow": True,
@@ -27,7 +30,7 @@ LOOK: Any = {
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlelocation": "left",
-    "axes.titlesize": 10,
+    "axes.titlesize": 9,
     "font.family": "DejaVu Sans",
     "font.size": 8.5,
     "grid.color": "#ececec",
@@ -74,6 +77,7 @@ def draw(chart: Chart) -> Figure:
                 axes.set_xlabel(column.x_label)
             if j == 0:
                 axes.set_ylabel(chart.y_label)
+    label_ends(figure, chart, grid)
     keys = legend(chart)
     labels = [str(key.get_label()) for key in keys]
     below = max(map(len, labels), default=0) > LONG_LABEL
@@ -105,6 +109,28 @@ def panel(axes: Axes, column: PanelColumn, row: PanelRow) -> None:
         axes.set_yticks(list(row.ticks), list(row.ticks.values()))
     else:
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+
+
+def label_ends(figure: Figure, chart: Chart, grid: Any) -> None:
+    """Label each line where it ends, in the panel of its column that magnifies the end most."""
+    figure.draw_without_rendering()  # sets the limits, in which heights are measured
+    for j, column in enumerate(chart.columns):
+        for i, row in enumerate(chart.rows):
+            axes = grid[i, j]
+            here = [line for line in column.lines if label_row(line, chart.rows) == i]
+            ends = [lost_at(line, row) or (line.x[-1], line.y[-1]) for line in here]
+            if not ends:
+                continue
+            at = axes.transData.transform(ends) * 72 / figure.dpi
+            for group in groups(at[:, 0].tolist(), within=30):
+                shifts = spread(at[group, 1].tolist(), TEXT + 1) - at[group, 1]
+                sunk = min([0.0, *(s for i, s in zip(group, shifts, strict=True) if here[i].lost)])
+                for i, shift in zip(group, shifts - sunk, strict=True):
+                    axes.annotate(
+                        here[i].end or here[i].label, ends[i], (4, shift + 5 * here[i].lost),
+                        textcoords="offset points", va="center", fontsize=TEXT,
+                        color=here[i].colour.light, annotation_clip=False,
+                    )  # fmt: skip
 
 
 def style(line: Line) -> dict[str, Any]:

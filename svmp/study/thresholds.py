@@ -128,12 +128,13 @@ def chart(table: pl.DataFrame, about: dict[str, Any]) -> Chart:
             found, papers = (part.filter(pl.col(c).is_not_null()) for c in ("rho1", "paper"))
             lines.append(
                 Line(f"option ({option})", found["size"].to_list(), found["rho1"].to_list(),
-                     colour, width=1.8, marker="dot", notes=_notes(found, "rho1"))
+                     colour, width=1.8, marker="dot", notes=_notes(found, "rho1"),
+                     end=f"({option})")
             )  # fmt: skip
             lines.append(
                 Line(f"the paper, ({option})", papers["size"].to_list(), papers["paper"].to_list(),
                      colour, width=1.2, dash="dot", marker="ring",
-                     joined=len(papers) > 1, notes=_notes(papers, "paper"))
+                     joined=len(papers) > 1, notes=_notes(papers, "paper"), end=f"paper ({option})")
             )  # fmt: skip
         lines = [line for line in lines if line.x]
         if lines:

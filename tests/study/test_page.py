@@ -110,6 +110,37 @@ def test_charts_are_drawn_and_interactive(shown):
     assert "bound" in said.text_content()
 
 
+def boxes(page, selector):
+    found = [one.bounding_box() for one in page.locator(selector).all()]
+    return [(b["x"], b["y"], b["x"] + b["width"], b["y"] + b["height"]) for b in found if b]
+
+
+def overlap(one, other):
+    return min(one[2], other[2]) > max(one[0], other[0]) and min(one[3], other[3]) > max(
+        one[1], other[1]
+    )
+
+
+@pytest.mark.parametrize("name", ["figure2", "figure3", "answer"])
+def test_toolbar_and_labels_of_lines_cover_nothing(shown, name):
+    page = shown(viewport={"width": 1200, "height": 1200})
+    page.locator(f"#{name} .chart").hover()
+    (bar,) = boxes(page, f"#{name} .modebar-container .modebar")
+    texts = boxes(page, f"#{name} .annotation-text")
+    assert not any(overlap(bar, text) for text in texts)
+    shown_ends = page.locator(f"#{name} .annotation-text").all_text_contents()
+    assert shown_ends.count("full VB") == 2  # where it ends, once in each column
+    for i, one in enumerate(texts):
+        inner = (one[0] + 1, one[1] + 1, one[2] - 1, one[3] - 1)  # boxes have some air
+        covered = [j for j, other in enumerate(texts) if j > i and overlap(inner, other)]
+        assert not covered, (
+            shown_ends[i],
+            [shown_ends[j] for j in covered],
+            one,
+            texts[covered[0]],
+        )
+
+
 def test_nothing_scrolls_sideways_on_a_phone(shown):
     page = shown(viewport={"width": 360, "height": 740}, is_mobile=True, has_touch=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360

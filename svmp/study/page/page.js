@@ -5,6 +5,11 @@ const NARROW = 680; // below so many pixels the panels stand in one column
 const LEAST = 100;
 const PANEL = 250;
 const APART = 36; // pixels between two columns that stand in one
+const ABOVE = 8; // pixels from a cross to its label
+const BAR = 30; // pixels above the titles, for the toolbar
+const LETTER = 6.1; // pixels of a letter of a label where a line ends
+const WIDER = 1.4; // as Plotly makes the range of x wider, and places closer
+const BETWEEN = 14; // pixels between two such labels
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const charts = JSON.parse(document.getElementById("charts").textContent);
 
@@ -20,6 +25,36 @@ function ink(printing) {
 const nth = (number) => (number === 1 ? "" : number); // as Plotly names axes: x, x2, x3
 const distinct = (values) => [...new Set(values)];
 const colourOf = (line, night) => (night ? line.colour.dark : line.colour.light);
+
+// Groups of labels that share pixels from left to right, so that their heights must differ.
+function abreast(labels, left) {
+  const groups = [];
+  let right = -Infinity;
+  for (const one of [...labels].sort((a, b) => left(a) - left(b))) {
+    if (left(one) < right) groups.at(-1).push(one);
+    else groups.push([one]);
+    right = Math.max(right, left(one) + WIDER * LETTER * one.line.end.length);
+  }
+  return groups;
+}
+
+// The heights nearest to those given that are at least a gap apart: `spread` in labels.py.
+function spread(heights, gap) {
+  const order = heights.map((_, i) => i).sort((a, b) => heights[a] - heights[b]);
+  const pools = [];
+  order.forEach((index, i) => {
+    let pool = { mean: heights[index] - i * gap, size: 1 };
+    while (pools.length && pools.at(-1).mean > pool.mean) {
+      const before = pools.pop(), size = before.size + pool.size;
+      pool = { mean: (before.mean * before.size + pool.mean * pool.size) / size, size };
+    }
+    pools.push(pool);
+  });
+  const means = pools.flatMap((pool) => Array(pool.size).fill(pool.mean));
+  const places = [];
+  order.forEach((index, i) => { places[index] = means[i] + i * gap; });
+  return places;
+}
 
 class Figure {
   constructor(chart, place) {
@@ -93,17 +128,21 @@ class Figure {
     const across = stacked ? 1 : this.chart.columns.length;
     const deep = stacked ? rows.length * this.chart.columns.length : rows.length;
     const apart = stacked ? APART : 0; // room for the label above and the title below
-    const height = deep * PANEL + 70 + apart * (this.chart.columns.length - 1);
-    const traces = [];
+    const bar = stacked || this.printing ? 0 : BAR;
+    const height = deep * PANEL + 70 + bar + apart * (this.chart.columns.length - 1);
+    const traces = [], ends = [];
     const layout = this.layout(width, height);
+    const labelled = this.roomy(width / across);
     this.chart.columns.forEach((column, c) => {
       rows.forEach((row, r) => {
         const at = stacked ? { x: 0, y: c * rows.length + r } : { x: c, y: r };
         const number = c * rows.length + r + 1;
-        this.panel(layout, column, row, number, at, { across, deep, height, width, apart, c, r, rows: rows.length, far });
+        this.panel(layout, column, row, number, at, { across, deep, height, width, apart, bar, c, r, rows: rows.length, far });
+        if (labelled) ends.push(...this.ends(layout, column, row, number, r, far, { width, height }));
         for (const line of column.lines) traces.push(...this.traces(line, column, number, r, far));
       });
     });
+    layout.annotations.unshift(...ends);
     box.style.height = `${height}px`;
     Plotly.react(box, traces, layout, {
       displaylogo: false,
@@ -156,9 +195,48 @@ class Figure {
     }];
   }
 
+  // Whether panels of this width have room for labels: Plotly widens the range of x by the longest.
+  roomy(width) {
+    const lines = this.chart.columns.flatMap((column) => column.lines);
+    return LETTER * Math.max(...lines.map((line) => line.end.length)) < 0.3 * width;
+  }
+
+  // The labels of the lines that end in a panel, moved up or down so that none covers another.
+  ends(layout, column, row, number, r, far, page) {
+    const lines = column.lines.filter((line) => !this.hidden.has(line.label) && (far || line.endRow === r));
+    const across = layout[`xaxis${nth(number)}`], upright = layout[`yaxis${nth(number)}`];
+    const logX = this.scales.x === "log" ? Math.log10 : (x) => x;
+    const logY = far || row.scale === "log" ? Math.log10 : (y) => y;
+    const place = (y) => logY(far ? this.reference - y : y);
+    const visible = column.lines.filter((line) => !this.hidden.has(line.label));
+    const xs = visible.flatMap((line) => line.x).map(logX);
+    const ys = far ? visible.flatMap((line) => line.y).map(place) : [logY(row.low), logY(row.high)];
+    const scale = (values, pixels) => pixels / (Math.max(...values) - Math.min(...values) || 1);
+    const perX = scale(xs, page.width * (across.domain[1] - across.domain[0]));
+    const perY = scale(ys, page.height * (upright.domain[1] - upright.domain[0])) * (far ? -1 : 1);
+    const labels = lines.map((line) => {
+      const cross = line.lost && !far ? line.crosses[r] : null;
+      const [x, y] = cross || [line.x.at(-1), line.y.at(-1)];
+      return { line, x: logX(x), y: place(y), cross: line.lost };
+    });
+    const moved = new Map();
+    for (const group of abreast(labels, (one) => one.x * perX)) {
+      const at = group.map((one) => one.y * perY + (one.cross ? ABOVE : 0));
+      const shifts = spread(at, BETWEEN).map((height, i) => height - at[i]);
+      const sunk = Math.min(0, ...shifts.filter((_, i) => group[i].cross)); // below the panel
+      shifts.forEach((shift, i) => moved.set(group[i], shift - sunk));
+    }
+    return labels.map((one) => ({
+      text: one.line.end.replace(/</g, "&lt;"), xref: `x${nth(number)}`, yref: `y${nth(number)}`, x: one.x, y: one.y,
+      xanchor: "left", yanchor: "middle", xshift: one.cross ? 4 : 1, yshift: moved.get(one) + (one.cross ? ABOVE : 0), showarrow: false,
+      font: { size: 10.5, color: colourOf(one.line, this.night) },
+    }));
+  }
+
   layout(width, height) {
     const theme = ink(this.printing);
     return {
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: theme.soft, activecolor: theme.text },
       width, height, margin: { l: 0, r: 0, t: 0, b: 0 },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: "system-ui, sans-serif", size: 12, color: theme.text },
@@ -170,7 +248,7 @@ class Figure {
   panel(layout, column, row, number, at, grid) {
     const theme = ink(this.printing);
     const left = 58 / grid.width, gapX = 66 / grid.width, gapY = 40 / grid.height;
-    const top = 30 / grid.height, bottom = 46 / grid.height;
+    const top = (30 + grid.bar) / grid.height, bottom = 46 / grid.height;
     const wide = (1 - left - 6 / grid.width - gapX * (grid.across - 1)) / grid.across;
     const apart = grid.apart / grid.height, columns = this.chart.columns.length;
     const high = (1 - top - bottom - gapY * (grid.deep - 1) - apart * (columns - 1)) / grid.deep;
