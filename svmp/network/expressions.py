@@ -27,7 +27,15 @@ from svmp.network.coords import Coords
 from svmp.network.grid import Grid, Labelled
 from svmp.network.labels import object_array
 from svmp.network.refusals import Symbolic
-from svmp.network.validation import PRIME, array, dim_names, numeric, shown, sound_sparse
+from svmp.network.validation import (
+    PRIME,
+    array,
+    dim_names,
+    numeric,
+    shown,
+    sound_sparse,
+    text,
+)
 
 Index = str | int | Labelled
 """How one axis of a variable is indexed: in full under a name, by an integer, or by a key."""
@@ -304,7 +312,8 @@ class LabelArray(Symbolic):
 
     hint: ClassVar[str] = "; it holds labels, which are keys, as in u[...]"
     values: NDArray[Any]
-    axes: tuple[str, ...]
+    axes: tuple[str | None, ...]
+    source: str | None = None
 
     def in_words(self) -> str:
         return "the array of labels of svmp.data"
@@ -363,17 +372,31 @@ def lift(value: Any) -> Expression:
     return constant(numeric(value))
 
 
-def constant(values: NDArray[Any], axes: tuple[str | None, ...] | None = None) -> Expression:
+def constant(
+    values: NDArray[Any], axes: tuple[str | None, ...] | None = None, source: str | None = None
+) -> Expression:
     """Convert an array to an expression, with or without names for its axes."""
     if values.ndim == 0:
         return Sum((Term(scale=float(values)),))
-    return Sum((Term(constants=(Labelled(values, axes or (None,) * values.ndim),)),))
+    return Sum((Term(constants=(Labelled(values, axes or (None,) * values.ndim, source),)),))
 
 
-def data(values: ArrayLike, dims: str | tuple[str, ...]) -> Expression | LabelArray:
+def data(
+    values: ArrayLike, dims: str | tuple[str, ...] | None = None, *, name: str | None = None
+) -> Expression | LabelArray:
     """Name the axes of an array of numbers or labels, for use in an expression or as an index.
 
-    Only needed where the axes should not be aligned with the last axes of the variable.
+    Only needed where the axes should not be aligned with the last axes of the variable, or where
+    the values are to be replaced.
+
+    Parameters
+    ----------
+    values
+        Numbers, keys or labels; or a scipy.sparse design, with two dims.
+    dims
+        Names of the axes. Without them, they are aligned with the last axes of the variable.
+    name
+        A name by which `model.with_data` replaces the values.
 
     >>> import svmp
     >>> with svmp.Model(coords={"year": 3, "city": 2}):
@@ -388,13 +411,25 @@ def data(values: ArrayLike, dims: str | tuple[str, ...]) -> Expression | LabelAr
     >>> x.shape
     (3, 2)
     """
-    names, found = dim_names(dims), array(values)
+    if name is not None:
+        text(name, "the name of data")
+    elif dims is None:
+        raise ModelError("data needs dims, a name, or both")
+    names = None if dims is None else dim_names(dims)
+    if sparse.issparse(values):
+        if names is None or len(names) != 2:
+            raise ModelError("a sparse design needs two dims, as dims=('row', 'feature')")
+        return Sum((Term(design=Labelled(sparse_rows(values), names, name)),))
+    found = array(values)
     labels = None if found is not None else labels_of(values)
     keys = found is not None and found.dtype.kind in "iu"
     copy = labels if labels is not None else np.array(found) if keys else numeric(values)
-    if copy.ndim != len(names):
+    if names is not None and copy.ndim != len(names):
         raise ModelError(f"data has {copy.ndim} axes but {len(names)} names: {names}")
-    return constant(copy, names) if labels is None else LabelArray(labels, names)
+    if name is not None and copy.ndim == 0:
+        raise ModelError(f"data '{name}' is a single number; give an array to replace it later")
+    axes = names or (None,) * copy.ndim
+    return constant(copy, axes, name) if labels is None else LabelArray(labels, axes, name)
 
 
 def labels_of(values: Any) -> NDArray[Any] | None:
@@ -460,14 +495,19 @@ def dot(*operands: Any, dim: str | None = None) -> Expression:
 def _design(values: Any, dim: str) -> Expression:
     """Name the last axis of a plain or sparse array."""
     if sparse.issparse(values):
-        if not sound_sparse(values):
-            raise ModelError("a sparse design holds indices that do not fit its shape")
-        rows = sparse.csr_array(values, dtype=np.float64, copy=True)
-        rows.sum_duplicates()
-        if not np.isfinite(rows.data).all():
-            raise ModelError("a sparse design holds NaN or infinity")
-        return Sum((Term(design=Labelled(rows, (None, dim))),))
+        return Sum((Term(design=Labelled(sparse_rows(values), (None, dim))),))
     dense = numeric(values)
     if dense.ndim == 0:
         raise ModelError("dot needs an array with at least one axis beside a variable")
     return constant(dense, (*(None,) * (dense.ndim - 1), dim))
+
+
+def sparse_rows(values: Any) -> Any:
+    """Return a checked copy of a sparse design, by rows."""
+    if not sound_sparse(values):
+        raise ModelError("a sparse design holds indices that do not fit its shape")
+    rows = sparse.csr_array(values, dtype=np.float64, copy=True)
+    rows.sum_duplicates()
+    if not np.isfinite(rows.data).all():
+        raise ModelError("a sparse design holds NaN or infinity")
+    return rows

@@ -22,11 +22,13 @@ WIDE = 128
 class Labelled:
     """An array whose leading axes have names, or None to be aligned with the variable's plate.
 
-    Axes after the named ones belong to each value.
+    Axes after the named ones belong to each value. `source` is the name of the `svmp.data` that the
+    values are from, if it has one.
     """
 
     values: NDArray[Any]
     axes: tuple[str | None, ...]
+    source: str | None = None
 
     def renamed(self, old: str, new: str) -> Labelled:
         return replace(self, axes=tuple(new if a == old else a for a in self.axes))

@@ -9,6 +9,7 @@ from typing import Any
 from svmp.errors import ModelError
 from svmp.network.declaration import Declaration
 from svmp.network.drawing import Drawing, draw
+from svmp.network.redeclaring import redeclare
 from svmp.network.summary import summarise
 from svmp.network.validation import text
 from svmp.network.variable import Variable
@@ -63,6 +64,30 @@ class Model(Declaration):
         """Add a variable that was declared without an error."""
         self.sizes.update(zip(variable.dims, variable.shape, strict=True))
         self.variables[variable.name] = variable
+
+    def with_data(
+        self, *, coords: Mapping[str, int | Sequence[Any]] | None = None, **values: Any
+    ) -> Model:
+        """Return the same network with other data, of other sizes too; this model stays as it is.
+
+        Parameters
+        ----------
+        coords
+            New sizes or labels of dims. Sizes follow from the values where these have the dim.
+        values
+            By name, new values of a `svmp.data(..., name=)` or of an observed variable, missing
+            where they are NaN or masked; None leaves a variable hidden.
+
+        >>> import svmp
+        >>> with svmp.Model() as model:
+        ...     slope = svmp.Normal("slope", mu=0, tau=1)
+        ...     x = svmp.data([1.0, 2.0, 3.0], dims="row", name="x")
+        ...     y = svmp.Normal("y", mu=slope * x, tau=4, dims="row", observed=[2.0, 3.0, 7.0])
+        >>> fit = svmp.fit(model)
+        >>> fit.predict(model.with_data(x=[4.0, 5.0], y=None), "y").mean.round(2)
+        array([ 8.14, 10.18])
+        """
+        return redeclare(self, Model(), values, coords)
 
     def draw(self) -> Drawing:
         """Draw the network with its plates.

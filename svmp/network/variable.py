@@ -128,6 +128,21 @@ class Variable(Symbol):
         other.present = other._present(absent)
         return other
 
+    def redeclared(
+        self,
+        coords: Coords,
+        component: Component,
+        observed: Any,
+        missing: bool | ArrayLike,
+        selector: Any,
+    ) -> Variable:
+        """Return the same variable of another model, with other parameters and values."""
+        other = Variable.__new__(type(self))
+        Variable.__init__(
+            other, coords, self.name, component, self.dims, observed, missing, selector
+        )
+        return other
+
     def __getitem__(self, key: Any) -> Expression:
         """Index the first axes by labels, integers, arrays of them (foreign keys), slices, masks.
 
@@ -169,8 +184,9 @@ class Variable(Symbol):
         if isinstance(key, slice) and key == slice(None):
             return axis.dim
         axes: tuple[str | None, ...] | None = None
+        source = None
         if isinstance(key, LabelArray):
-            axes, key = key.axes, key.values
+            axes, source, key = key.axes, key.source, key.values
         elif isinstance(key, Expression):
             term = key.terms[0]
             if any(t.operands for t in key.terms):
@@ -182,13 +198,14 @@ class Variable(Symbol):
                 raise ModelError(
                     f"{axis.where} is an expression; compute the keys before svmp.data"
                 )
-            axes, key = term.constants[0].axes, term.constants[0].values
+            (found,) = term.constants
+            axes, source, key = found.axes, found.source, found.values
         places = axis.places(key)
         if places.ndim == 0:
             return int(places)
         if axes is not None and places.shape != np.shape(key):
             raise ModelError(f"{axis.where} is a mask; give svmp.data the places themselves")
-        return Labelled(self.coords.kept(places), axes or (None,) * places.ndim)
+        return Labelled(self.coords.kept(places), axes or (None,) * places.ndim, source)
 
     def _categories(self, names: NDArray[Any], absent: NDArray[np.bool_] | None) -> NDArray[Any]:
         """Return the places of observed categories that are given by their labels."""

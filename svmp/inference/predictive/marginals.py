@@ -3,9 +3,9 @@
 Each is the density of a row with one parent integrated over in closed form:
 
     Normal(mu, tau), mu a Normal             a Normal with the variances added
-    Poisson(g), g a Gamma                    a negative binomial
     Gamma(alpha, g), Exponential(g)          a compound Gamma (beta prime, Lomax)
-    Binomial(n, p), p a Beta                 a beta-binomial; so are entries of a Multinomial
+
+(those of counts are in count_marginals.py), or its mean, for predictions without noise.
 
 The first axis of all arrays is that of draws and components; the others broadcast with x.
 """
@@ -34,17 +34,11 @@ from scipy.special import (
     xlogy,
 )
 
-from svmp.families.binomial import binomial_cdf, binomial_quantile
 from svmp.families.family import Array
-from svmp.families.quantiles import count_quantile
 
 TINY = float(np.finfo(np.float64).tiny)
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(64)
-CHANCES = 0.5 * (NODES + 1)
 WIDE = 2.0
 """Standard deviation of a logit above which integrals run over the logistic noise instead."""
-MANY = 1 << 14
-"""Number of trials above which a beta-binomial is summed over nodes instead of counts."""
 
 
 class Marginal(ABC):
@@ -320,119 +314,3 @@ class BetaMarginal(Marginal):
 
     def quantile(self, p: Array) -> Array:
         return np.asarray(self.trials * betaincinv(self.alpha, self.beta, p))
-
-
-@dataclass(frozen=True, eq=False)
-class PoissonMarginal(Marginal):
-    """A Poisson."""
-
-    discrete: ClassVar[bool] = True
-    rate: Array
-
-    @property
-    def mean(self) -> Array:
-        return self.rate
-
-    @property
-    def var(self) -> Array:
-        return self.rate
-
-    def cdf(self, x: Array) -> Array:
-        return np.asarray(gammaincc(x + 1, self.rate))
-
-    def quantile(self, p: Array) -> Array:
-        return count_quantile(self.cdf, p, self.rate + 3 * np.sqrt(self.rate))
-
-
-@dataclass(frozen=True, eq=False)
-class NegativeBinomial(Marginal):
-    """A Poisson whose rate is a Gamma with shape a and rate b."""
-
-    discrete: ClassVar[bool] = True
-    a: Array
-    b: Array
-
-    @property
-    def mean(self) -> Array:
-        return self.a / self.b
-
-    @property
-    def var(self) -> Array:
-        return self.a / self.b * (1 + 1 / self.b)
-
-    def cdf(self, x: Array) -> Array:
-        return np.asarray(betainc(self.a, x + 1, self.b / (1 + self.b)))
-
-    def quantile(self, p: Array) -> Array:
-        return count_quantile(self.cdf, p, self.mean + 3 * np.sqrt(self.var))
-
-
-@dataclass(frozen=True, eq=False)
-class BinomialMarginal(Marginal):
-    """A Binomial with a number of trials and a probability."""
-
-    discrete: ClassVar[bool] = True
-    trials: Array
-    chance: Array
-
-    @property
-    def top(self) -> Array:  # type: ignore[override]
-        """Largest possible value."""
-        return self.trials
-
-    @property
-    def mean(self) -> Array:
-        return self.trials * self.chance
-
-    @property
-    def var(self) -> Array:
-        return self.trials * self.chance * (1 - self.chance)
-
-    def cdf(self, x: Array) -> Array:
-        return binomial_cdf(x, self.trials, self.chance)
-
-    def quantile(self, p: Array) -> Array:
-        return binomial_quantile(self.trials, self.chance, p)
-
-
-@dataclass(frozen=True, eq=False)
-class BetaBinomial(Marginal):
-    """A Binomial whose probability is a Beta."""
-
-    discrete: ClassVar[bool] = True
-    trials: Array
-    alpha: Array
-    beta: Array
-
-    @property
-    def top(self) -> Array:  # type: ignore[override]
-        """Largest possible value."""
-        return self.trials
-
-    @property
-    def mean(self) -> Array:
-        return self.trials * self.alpha / (self.alpha + self.beta)
-
-    @property
-    def var(self) -> Array:
-        total = self.alpha + self.beta
-        share = self.alpha / total * (self.beta / total)
-        return np.asarray(self.trials * share * (total + self.trials) / (total + 1))
-
-    def cdf(self, x: Array) -> Array:
-        x, n, a, b = np.broadcast_arrays(x, self.trials, self.alpha, self.beta)
-        if n.max(initial=0) > MANY:
-            chance = betaincinv(a[..., None], b[..., None], CHANCES)
-            each = binomial_cdf(np.floor(x)[..., None], n[..., None], chance)
-            return np.asarray(each @ (0.5 * WEIGHTS))
-        total, out = np.zeros(x.shape), np.zeros(x.shape)
-        for k in range(int(n.max(initial=0)) + 1):
-            rest = np.maximum(n - k, 0.0)
-            log = betaln(k + a, rest + b) - betaln(a, b)
-            log = log - np.log1p(n) - betaln(rest + 1, k + 1.0)
-            total = total + np.where(k <= n, np.exp(log), 0.0)
-            out = np.where(x >= k, total, out)
-        return np.where(x >= n, 1.0, out)
-
-    def quantile(self, p: Array) -> Array:
-        return count_quantile(self.cdf, p, self.trials, self.trials)

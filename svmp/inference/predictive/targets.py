@@ -1,7 +1,7 @@
 """The distribution of rows given a draw of their parents, with one parent integrated over.
 
 For each density: which parents can be integrated over in closed form, and what remains
-(marginals.py). Densities that are not listed are drawn from.
+(marginals.py, count_marginals.py). Densities that are not listed are drawn from.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from svmp import factors, families
 from svmp.families.family import Array
 from svmp.families.matrix import inverse
-from svmp.inference.predictive import marginals
+from svmp.inference.predictive import count_marginals, marginals
 from svmp.inference.predictive.blocks import KnownBlock, is_single, is_whole
 from svmp.inference.predictive.known import Known
 from svmp.inference.predictive.marginals import Marginal
@@ -186,7 +186,10 @@ def logistic(target: Target, q: Beliefs, rows: Ints) -> Parameters:
     """Integrate the true logistic function, not its bound, over a Normal logit."""
     mean, var = target.gaussian("logit", q, rows)
     if target.noise:
-        return marginals.BinomialMarginal, (np.ones(len(rows)), marginals.mean_expit(mean, var))
+        return count_marginals.BinomialMarginal, (
+            np.ones(len(rows)),
+            marginals.mean_expit(mean, var),
+        )
     return (marginals.LogitNormal, (mean, np.maximum(var, marginals.TINY)))
 
 
@@ -225,8 +228,8 @@ def poisson(target: Target, q: Beliefs, rows: Ints) -> Parameters:
     """Poisson with a Gamma rate."""
     rate = rate_of(target, "mu", q, rows)
     if isinstance(rate, tuple):
-        return (marginals.NegativeBinomial if target.noise else marginals.GammaMarginal), rate
-    return (marginals.PoissonMarginal if target.noise else Points), (rate,)
+        return (count_marginals.NegativeBinomial if target.noise else marginals.GammaMarginal), rate
+    return (count_marginals.PoissonMarginal if target.noise else Points), (rate,)
 
 
 def waiting(target: Target, q: Beliefs, rows: Ints) -> Parameters:
@@ -253,14 +256,14 @@ def trials(target: Target, q: Beliefs, rows: Ints) -> Parameters:
         beta = a[:, 1] if pair else np.maximum(a.sum(axis=1, keepdims=True) - a, marginals.TINY)
         n = np.broadcast_to(n, alpha.shape)
         if target.noise and n.max(initial=0) <= 1:
-            return marginals.BinomialMarginal, (n, alpha / (alpha + beta))
+            return count_marginals.BinomialMarginal, (n, alpha / (alpha + beta))
         if target.noise:
-            return marginals.BetaBinomial, (n, alpha, beta)
+            return count_marginals.BetaBinomial, (n, alpha, beta)
         return marginals.BetaMarginal, (alpha, beta, n)
     p = np.exp(slot.moments(q, rows))
     p = p[:, 0] if pair else p / p.sum(axis=1, keepdims=True)
     n = np.broadcast_to(n, p.shape)
-    return (marginals.BinomialMarginal, (n, p)) if target.noise else (Points, (n * p,))
+    return (count_marginals.BinomialMarginal, (n, p)) if target.noise else (Points, (n * p,))
 
 
 def shares(target: Target, q: Beliefs, rows: Ints) -> Parameters:

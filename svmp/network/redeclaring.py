@@ -1,0 +1,183 @@
+"""`Model.with_data`: the same network with other data.
+
+A model keeps its parameters as expressions. They are written anew, variable by variable, with the
+new variables in place of the old ones and new values in place of the named arrays of `svmp.data`.
+Everything is checked as if it were declared for the first time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from svmp.errors import ModelError
+from svmp.network.coords import Coords
+from svmp.network.declaration import Declaration
+from svmp.network.expressions import DiagonalMatrix, labels_of
+from svmp.network.grid import Labelled
+from svmp.network.rewriting import Writer
+from svmp.network.validation import PRIME, array, shown
+from svmp.network.variable import Variable
+
+Filled = TypeVar("Filled", bound=Declaration)
+
+
+def redeclare(
+    model: Declaration, empty: Filled, values: Mapping[str, Any], coords: Mapping[str, Any] | None
+) -> Filled:
+    """Declare the network of a model in an empty one, with other values."""
+    named: dict[str, list[tuple[Variable, Labelled]]] = {}
+    for variable in model.variables.values():
+        for found in sources(variable):
+            named.setdefault(str(found.source), []).append((variable, found))
+    for name in values:
+        check_name(model, named, name)
+    sizes = new_sizes(model, named, values, coords or {})
+    empty.coords = new_coords(model, sizes, coords)
+    writer = Writer(model, empty, values)
+    for name, variable in model.variables.items():
+        try:
+            empty.variables[name] = writer.variable(variable)
+        except ModelError as error:
+            raise ModelError(f"with_data: {error}{hint(model, variable, sizes)}") from None
+        empty.sizes.update(zip(variable.dims, empty.variables[name].shape, strict=True))
+    return empty
+
+
+def sources(variable: Variable) -> Iterator[Labelled]:
+    """Yield the named arrays in the parameters of a variable."""
+    for found in arrays(variable):
+        if found.source is not None:
+            yield found
+
+
+def arrays(variable: Variable) -> Iterator[Labelled]:
+    """Yield all arrays and keys in the parameters of a variable."""
+    given = variable.conditional
+    chooser = [] if given.chooser is None else [given.chooser]
+    for value in (*given.parameters.values(), *chooser):
+        for term in (value.entries if isinstance(value, DiagonalMatrix) else value).terms:
+            yield from term.constants
+            yield from (i for o in term.operands for i in o.index if isinstance(i, Labelled))
+            if term.design is not None:
+                yield term.design
+
+
+def check_name(model: Declaration, named: Mapping[str, Any], name: str) -> None:
+    """Refuse a name of nothing that can be replaced, or of two things."""
+    variable = model.variables.get(name)
+    if name in named and variable is not None:
+        raise ModelError(
+            f"with_data: '{name}' is the name of an array and of a variable; rename the array, as "
+            f"in svmp.data(..., name='{name}_data')"
+        )
+    if name in named:
+        first = named[name][0][1]
+        if any(np.shape(f.values) != np.shape(first.values) for _, f in named[name]):
+            raise ModelError(
+                f"with_data: two arrays of different shapes are named '{name}'; give each "
+                "svmp.data another name"
+            )
+    elif variable is None:
+        there = [*named, *(n for n, v in model.variables.items() if not v.hidden)]
+        raise ModelError(
+            f"with_data: nothing is named '{name}'; there are {there}: arrays of "
+            "svmp.data(..., name=) and observed variables"
+        )
+
+
+def new_sizes(
+    model: Declaration,
+    named: Mapping[str, list[tuple[Variable, Labelled]]],
+    values: Mapping[str, Any],
+    coords: Mapping[str, Any],
+) -> dict[str, tuple[int, str]]:
+    """Return the size that new values give to each of their dims, and the name of the first."""
+    sizes: dict[str, tuple[int, str]] = {}
+
+    def claim(dim: str, length: int, name: str) -> None:
+        known = sizes.setdefault(dim, (length, name))
+        if known[0] != length:
+            raise ModelError(
+                f"with_data: '{name}' has length {length} along '{dim}', and '{known[1]}' has "
+                f"{known[0]}"
+            )
+
+    for name, given in values.items():
+        shape = shape_of(given)
+        for variable, found in named.get(name, ()):
+            if len(shape) != len(found.axes):
+                raise ModelError(
+                    f"with_data: '{name}' has {len(shape)} axes instead of {len(found.axes)}"
+                )
+            plate = variable.plate.labels
+            last = iter(plate[len(plate) - found.axes.count(None) :])
+            axes = [next(last) if axis is None else axis for axis in found.axes]
+            for dim, length, own in zip(axes, shape, found.axes, strict=True):
+                if own is not None or length != 1:
+                    claim(dim.rstrip(PRIME), length, name)
+        if name in model.variables and given is not None:
+            dims = model.variables[name].dims
+            if len(shape) != len(dims):
+                raise ModelError(
+                    f"with_data: '{name}' has dims {dims} but its new values have shape {shape}"
+                )
+            for dim, length in zip(dims, shape, strict=True):
+                claim(dim, length, name)
+    for dim, (length, name) in sizes.items():
+        labels = model.labels.get(dim)
+        if dim not in coords and labels is not None and len(labels) != length:
+            raise ModelError(
+                f"with_data: '{dim}' has {len(labels)} labels, and '{name}' has length {length} "
+                f"along it; give the new labels, as in coords={{'{dim}': [...]}}"
+            )
+    return sizes
+
+
+def shape_of(values: Any) -> tuple[int, ...]:
+    """Return the shape of new values, which are checked later."""
+    if sparse.issparse(values):
+        return tuple(values.shape)
+    found = array(values)
+    if found is None:
+        found = labels_of(values)
+    return () if found is None else found.shape
+
+
+def new_coords(
+    model: Declaration, sizes: Mapping[str, tuple[int, str]], coords: Mapping[str, Any] | None
+) -> Coords:
+    """Return the dims of the new model."""
+    Coords(coords)  # which refuses what is no mapping of dims
+    for dim in coords or {}:
+        if dim not in model.sizes:
+            raise ModelError(
+                f"with_data: coords names {shown(dim)}, which is no dim of the model; there are "
+                f"{list(model.sizes)}"
+            )
+    whole: dict[str, Any] = dict(model.coords)
+    whole |= {d: n for d, (n, _) in sizes.items() if d not in model.labels}
+    found = Coords({**whole, **(coords or {})}, model.coords.data)
+    for dim, (length, name) in sizes.items():
+        if found.sizes[dim] != length:
+            raise ModelError(
+                f"with_data: '{name}' has length {length} along '{dim}', and coords gives "
+                f"{found.sizes[dim]}"
+            )
+    return found
+
+
+def hint(model: Declaration, variable: Variable, sizes: Mapping[str, tuple[int, str]]) -> str:
+    """Say which arrays of a variable did not change with the size of a dim."""
+    changed = [d for d, (n, _) in sizes.items() if model.sizes.get(d) != n and d in variable.dims]
+    if not changed:
+        return ""
+    kept = [f"'{f.source}'" for f in sources(variable)]
+    also = f"; it reads {', '.join(dict.fromkeys(kept))}" if kept else ""
+    return (
+        f" ('{changed[0]}' has another size: every array along it must be a svmp.data(..., name=) "
+        f"that is given anew{also})"
+    )
