@@ -16,6 +16,7 @@ from numpy.random import Generator
 
 from svmp.factors.factor import Factor
 from svmp.families.family import Array, Family
+from svmp.network.partly_known import base_of
 
 Interface = TypeVar("Interface")
 
@@ -77,6 +78,7 @@ NATURALS: dict[str, Callable[[Family, Generator, int], Array]] = {
 
 def natural_of(family: Family, rng: Generator, count: int) -> Array:
     """Return `count` random natural parameters of a family."""
+    family = base_of(family)
     return NATURALS[type(family).__name__](family, rng, count)
 
 

@@ -8,6 +8,7 @@ from svmp.errors import ImproperError
 from svmp.families.family import Array
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints
+from svmp.network.partly_known import base_of
 
 
 def check_domain(variable: Symbol, elements: Ints, natural: Array) -> None:
@@ -16,4 +17,6 @@ def check_domain(variable: Symbol, elements: Ints, natural: Array) -> None:
     if not sound.all():
         position = int(np.flatnonzero(~sound)[0])
         where = variable.plate.locate(int(elements[position]))
-        raise ImproperError(variable.name, where, type(variable.family).__name__, natural[position])
+        raise ImproperError(
+            variable.name, where, type(base_of(variable.family)).__name__, natural[position]
+        )

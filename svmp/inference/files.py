@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -43,6 +44,7 @@ from svmp.inference.schema import (
     whole,
 )
 from svmp.inference.trace import Trace
+from svmp.network.partly_known import PartlyKnown, base_of
 from svmp.writing import as_path, begins_as, check_place, written_beside
 
 FORMAT = 2
@@ -90,7 +92,11 @@ def write(fit: RunRecord, path: str | os.PathLike[str]) -> None:
         tensors[f"natural/{name}"] = np.ascontiguousarray(q.natural)
         if "n" in q.family.parameters:
             tensors[f"trials/{name}"] = q.parameters["n"].ravel()
-        family, length = type(q.family).__name__, _length(q)
+        if isinstance(q.family, PartlyKnown):
+            tensors[f"known/{name}"] = q.family.known.astype(np.float64)
+            values = np.ascontiguousarray(q.family.certain, dtype=np.float64)
+            tensors[f"values/{name}"] = values
+        family, length = type(base_of(q.family)).__name__, _length(q)
         variables[name] = {"family": family, "length": length, "dims": q.dims, "plate": q.plate}
     coords, labels = label_files.pack(fit.coords)
     tensors |= labels
@@ -174,6 +180,11 @@ def _family(name: str, about: dict[str, Any], tensors: Tensors) -> Family:
     if "n" in family.parameters:
         need(f"trials/{name}" in tensors, f"damaged: there is no n of {name!r:.60}")
         family = replace(family, trials=tensors[f"trials/{name}"])
+    if f"known/{name}" in tensors:
+        shape = (prod(plate), *(about["length"],) * family.event_ndim)
+        values = tensors.get(f"values/{name}", tensors[f"known/{name}"])
+        need(values.shape == shape, f"damaged: there are no values of {name!r:.60}")
+        return PartlyKnown(family, tensors[f"known/{name}"] != 0, values)
     return family
 
 
@@ -182,8 +193,25 @@ def declared(name: str, count: int, family: Any) -> dict[str, Tensor]:
     found = {}
     if "n" in family.parameters:
         found[f"trials/{name}"] = Tensor((count,), trials_trouble)
+    if isinstance(family, PartlyKnown):
+        found[f"known/{name}"] = Tensor((count,), flags_trouble)
+        found[f"values/{name}"] = Tensor(family.values.shape, possible(family))
     found[f"natural/{name}"] = Tensor((count, family.size), proper(family))
     return found
+
+
+def flags_trouble(flags: np.ndarray) -> str | None:
+    """Refuse values that are neither 0 nor 1."""
+    return None if np.isin(flags, (0, 1)).all() else "is neither 0 nor 1"
+
+
+def possible(family: Family) -> Callable[[np.ndarray], str | None]:
+    """Refuse values that a family does not have."""
+
+    def trouble(values: np.ndarray) -> str | None:
+        return None if family.in_support(values).all() else "is not a possible value"
+
+    return trouble
 
 
 def trials_trouble(trials: np.ndarray) -> str | None:

@@ -13,6 +13,7 @@ from svmp.network.chain import Chain
 from svmp.network.expressions import DiagonalMatrix, Expression
 from svmp.network.grid import Labelled
 from svmp.network.network import Network
+from svmp.network.partly_known import PartlyKnown
 from svmp.network.variable import Variable
 
 
@@ -34,9 +35,16 @@ def describe_variable(variable: Variable) -> dict[str, str]:
         "density": variable.conditional.title,
         "dims": ", ".join(f"{d}: {n}" for d, n in sizes),
         "parents": ", ".join(p.name for p in variable.conditional.parents()),
-        "data": fingerprint([variable.observed, variable.rows, *order]),
+        "data": fingerprint([*data_of(variable), *order]),
         "parameters": fingerprint(variable.conditional.parameters.values()),
     }
+
+
+def data_of(variable: Variable) -> list[Any]:
+    """Return the observed values of a variable, and where they are."""
+    if isinstance(variable.family, PartlyKnown):
+        return [variable.family.values[variable.family.known], variable.family.known]
+    return [variable.observed, variable.rows]
 
 
 def fingerprint(values: Any) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from svmp.errors import ModelError
 from svmp.families.family import Array, Family
 from svmp.inference.seeds import Seed, generator
+from svmp.network.partly_known import base_of
 from svmp.network.validation import array, shown
 
 
@@ -97,7 +98,7 @@ class Posterior:
         try:
             found = self.family.quantile(self.natural, each)
         except NotImplementedError:
-            kind = type(self.family).__name__
+            kind = type(base_of(self.family)).__name__
             raise ModelError(
                 f"quantiles of the {kind} '{self.name}' are not defined; use its mean or draws"
             ) from None
@@ -177,7 +178,7 @@ class Posterior:
         return self.parameters[name]
 
     def __repr__(self) -> str:
-        return f"<q({self.name}): {type(self.family).__name__}, dims {self.dims}>"
+        return f"<q({self.name}): {type(base_of(self.family)).__name__}, dims {self.dims}>"
 
 
 def draw_count(size: Any) -> int:

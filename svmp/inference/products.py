@@ -20,6 +20,7 @@ from svmp.families.mvnormal import MvNormal
 from svmp.network.beliefs import Beliefs
 from svmp.network.linear import LinearTerm, dimension
 from svmp.network.network import Network
+from svmp.network.partly_known import PartlyKnown
 from svmp.network.reader import Reader
 from svmp.network.variable import Variable
 
@@ -72,6 +73,9 @@ def products(network: Network) -> list[Product]:
         (term,) = terms
         names = tuple(reader.variable.name for reader in term.readers)
         alone = all(n in network.hidden and len(network.edges[n]) == 1 for n in names)
+        alone = alone and not any(
+            isinstance(reader.variable.family, PartlyKnown) for reader in term.readers
+        )
         if alone and is_product(term) and len(set(names)) == len(names) > 1:
             constant = sum((t.scale for t in given.linear.terms if is_number(t)), 0.0)
             found.append(Product(variable, names, term.scope.inner.size, constant))

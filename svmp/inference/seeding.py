@@ -15,6 +15,7 @@ from svmp.network.grid import Ints
 from svmp.network.linear import scatter
 from svmp.network.lookup import Lookup
 from svmp.network.network import Network
+from svmp.network.partly_known import PartlyKnown
 from svmp.network.slot import Single
 from svmp.network.variable import Variable
 
@@ -33,7 +34,11 @@ def seed_components(
     chooser = network.hidden[selected.name]
     if chooser.name in init:
         seed_from_choices(network, q, conditional, chooser, init)
-    elif isinstance(conditional, Lookup) and chooser.name in network.locals:
+    elif (
+        isinstance(conditional, Lookup)
+        and chooser.name in network.locals
+        and not isinstance(chooser.family, PartlyKnown)
+    ):
         seed_topics(network, q, conditional, chooser, init, rng)
     else:
         seed_from_elements(network, q, conditional, chooser, init, rng)
@@ -111,17 +116,18 @@ def seed_from_elements(
 ) -> None:
     """Initialise each component with the rows of one element of the Categorical, drawn at random.
 
+    Where choices are known, their components start at all rows of these instead.
+
     Components that start at different rows divide the data among them at the first update; of
     components that start at a vague prior, all but one may stay empty.
     """
     edge = next(e for e in network.edges[chooser.name] if e.conditional is conditional)
-    candidates = np.flatnonzero(edge.children)
-    count = min(conditional.components, len(candidates))
-    chosen = rng.choice(candidates, count, replace=False)
-    component, rows = edge.rows_of(chosen)
-    subrows = rows * conditional.components + component
+    chosen, component = chosen_elements(chooser, np.flatnonzero(edge.children), rng)
+    count = len(np.unique(component))
+    owner, rows = edge.rows_of(chosen)
+    subrows = rows * conditional.components + component[owner]
     sure = np.zeros((chooser.size, conditional.components))  # takes memory only where written
-    sure[chosen, np.arange(count)] = 1.0
+    sure[chosen, component] = 1.0
     certain = Beliefs(q.natural, {**q.moments, chooser.name: sure}, row_moments=q.row_moments)
     for slot in conditional.slots.values():
         for parent in slot.variables:
@@ -129,6 +135,25 @@ def seed_from_elements(
                 elements, where = slot.pairs(parent, subrows)
                 if len(np.unique(elements)) >= count:
                     _add_rows(network, certain, parent, conditional, elements, where)
+
+
+def chosen_elements(
+    chooser: Variable, candidates: Ints, rng: np.random.Generator
+) -> tuple[Ints, Ints]:
+    """Return some elements of a Categorical, and the component that each starts.
+
+    These are the known elements, and one for each component that no known element has chosen.
+    """
+    components, family = chooser.family.size, chooser.family
+    first: tuple[Ints, Ints] = (candidates[:0], candidates[:0])
+    if isinstance(family, PartlyKnown):
+        mine = candidates[family.known[candidates]]
+        candidates = candidates[~family.known[candidates]]
+        first = mine, family.values[mine].astype(np.int64)
+    rest = np.setdiff1d(np.arange(components), first[1])
+    count = min(len(rest), len(candidates))
+    chosen = rng.choice(candidates, count, replace=False)
+    return np.concatenate([first[0], chosen]), np.concatenate([first[1], rest[:count]])
 
 
 def _add_rows(

@@ -21,6 +21,7 @@ from svmp.inference.seeding import read_rows, seed_components
 from svmp.network.beliefs import Beliefs, Implicit
 from svmp.network.grid import Ints
 from svmp.network.network import Network
+from svmp.network.partly_known import base_of
 from svmp.network.validation import shown
 from svmp.network.variable import Variable
 
@@ -98,7 +99,7 @@ def from_posterior(variable: Variable, value: Posterior) -> Array:
 
 def from_values(variable: Variable, natural: Array, value: Any) -> Array:
     """Return the natural parameter of starting values that the user gave."""
-    family, name = variable.family, variable.name
+    family, name = base_of(variable.family), variable.name
     if not isinstance(value, Mapping):
         main = next((p for p in family.parameters if p in ("mu", "p")), None)
         if main is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from svmp.inference.posterior import Posterior
 from svmp.inference.run_record import RunRecord
+from svmp.network.partly_known import base_of
 
 HEADS = ("variable", "family", "dims", "posterior means")
 
@@ -27,4 +28,4 @@ def _line(q: Posterior) -> tuple[str, ...]:
     dims = ", ".join(f"{d}: {n:,}" for d, n in zip(q.dims, mean.shape, strict=False))
     ends = [f"{end:.4g}" for end in (mean.min(), mean.max())] if mean.size else ["none"]
     means = " to ".join(dict.fromkeys(ends))
-    return q.name, type(q.family).__name__, dims, means
+    return q.name, type(base_of(q.family)).__name__, dims, means

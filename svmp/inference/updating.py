@@ -45,6 +45,7 @@ from svmp.network.matching import (
 )
 from svmp.network.model import Model
 from svmp.network.network import Network
+from svmp.network.partly_known import PartlyKnown, base_of
 from svmp.network.validation import shown
 from svmp.network.variable import Variable
 
@@ -178,6 +179,12 @@ def prepare(
         name: match_variable(variable, dims, earlier.posteriors[name].plate)
         for name, variable in network.hidden.items()
     }
+    for name, match in matches.items():
+        if isinstance(network.hidden[name].family, PartlyKnown) and (match.known >= 0).any():
+            raise ModelError(
+                f"'{name}' is observed in part, so that its elements cannot be those of an earlier "
+                "fit; they must belong to new rows, or be named in new="
+            )
     if not any((match.known >= 0).any() for match in matches.values()):
         name = next(iter(matches))
         raise ModelError(
@@ -213,7 +220,7 @@ def check_same(earlier: RunRecord, network: Network) -> None:
                 f"{list(earlier.posteriors)}"
             )
         variable, q = network.hidden[name], earlier.posteriors[name]
-        then, now = type(q.family).__name__, type(variable.family).__name__
+        then, now = (type(base_of(f)).__name__ for f in (q.family, variable.family))
         if then != now:
             raise ModelError(f"'{name}' was a {then} and is a {now} in the new model")
         if q.dims != variable.dims:

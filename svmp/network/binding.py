@@ -28,6 +28,7 @@ from svmp.network.expressions import (
 from svmp.network.grid import Grid, Labelled, Scope, StrayAxisError
 from svmp.network.linear import Linear, LinearTerm
 from svmp.network.matrices import Diagonal, Multiple
+from svmp.network.partly_known import base_of
 from svmp.network.reader import Reader
 from svmp.network.slot import Fixed, Product, Single, Slot
 from svmp.network.validation import LARGEST, article, shown
@@ -223,7 +224,9 @@ class Binder:
         """Return the slot of a Wishart or a fixed matrix, multiplied by numbers and Gammas."""
         (term, *more) = expression.terms
         check_parents(term, (families.Wishart, families.Gamma), needs(families.Wishart))
-        wisharts = [o for o in term.operands if isinstance(o.variable.family, families.Wishart)]
+        wisharts = [
+            o for o in term.operands if isinstance(base_of(o.variable.family), families.Wishart)
+        ]
         fixed = [] if wisharts else [c for c in term.constants if is_matrix(c, self.length)]
         if more or term.summed or term.design is not None or len(wisharts) + len(fixed) != 1:
             raise ModelError(f"it is not a multiple of one matrix; {needs(families.Wishart)}")
@@ -322,17 +325,13 @@ def dims_as_written(dims: tuple[str, ...]) -> str:
 
 
 def check_parents(term: Term, kinds: tuple[type[Family], ...], wanted: str) -> None:
-    """Refuse a parent that is not conjugate, or that is partly missing."""
+    """Refuse a parent that is not conjugate."""
     for operand in term.operands:
         variable = operand.variable
-        if not isinstance(variable.family, kinds):
-            kind = type(variable.family).__name__
+        family = base_of(variable.family)
+        if not isinstance(family, kinds):
+            kind = type(family).__name__
             raise ModelError(f"it depends on {kind} '{variable.name}'; {wanted}")
-        if variable.count < variable.size:
-            raise ModelError(
-                f"it depends on '{variable.name}', of which some values are missing; declare those "
-                "that are observed as a variable of their own"
-            )
 
 
 def largest(array: Labelled) -> float:
@@ -359,7 +358,7 @@ def is_whole_vector(expression: Expression) -> bool:
         return False
     (operand,) = term.operands
     variable = operand.variable
-    if not isinstance(variable.family, families.MvNormal):
+    if not isinstance(base_of(variable.family), families.MvNormal):
         return False
     return operand.index[len(variable.plate.labels) :] == variable.event_dims
 

@@ -48,5 +48,15 @@ class Declaration:
             )
         return self.coords.data
 
+    def add(self, variable: Variable) -> None:
+        """Add a variable that was declared without an error.
+
+        From then on, missing values of its parents are hidden variables.
+        """
+        self.sizes.update(zip(variable.dims, variable.shape, strict=True))
+        self.variables[variable.name] = variable
+        for parent in variable.conditional.parents():
+            self.variables[parent.name].hide_missing()
+
     def __getitem__(self, name: str) -> Variable:
         return self.variables[name]

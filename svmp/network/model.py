@@ -12,7 +12,6 @@ from svmp.network.drawing import Drawing, draw
 from svmp.network.redeclaring import redeclare
 from svmp.network.summary import summarise
 from svmp.network.validation import text
-from svmp.network.variable import Variable
 
 _open: ContextVar[tuple[Model, ...]] = ContextVar("svmp_models", default=())
 
@@ -59,11 +58,6 @@ class Model(Declaration):
         if text(name, "a variable's name") in self.variables:
             raise ModelError(f"the name '{name}' is taken by another variable of this model")
         return name
-
-    def add(self, variable: Variable) -> None:
-        """Add a variable that was declared without an error."""
-        self.sizes.update(zip(variable.dims, variable.shape, strict=True))
-        self.variables[variable.name] = variable
 
     def with_data(
         self, *, coords: Mapping[str, int | Sequence[Any]] | None = None, **values: Any

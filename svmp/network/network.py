@@ -23,6 +23,7 @@ from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints, complement
 from svmp.network.grouping import Grouping, group_by
 from svmp.network.linear import Linear
+from svmp.network.partly_known import PartlyKnown
 from svmp.network.variable import Variable
 
 
@@ -126,6 +127,8 @@ class Network:
             return None
         learned = self.learned.get(variable.name)
         found = self._remote(variable.name) > 0
+        if isinstance(variable.family, PartlyKnown):
+            found |= variable.family.known
         if learned is not None:
             found |= (learned != 0).any(axis=1)
         for edge in self.edges[variable.name]:
@@ -157,7 +160,8 @@ class Network:
         """Refuse a model without hidden or without observed variables."""
         if not self.hidden:
             raise ModelError("the model has nothing hidden, so there is nothing to infer")
-        if not self.observed:
+        known = any(isinstance(v.family, PartlyKnown) for v in self.hidden.values())
+        if not self.observed and not known:
             raise ModelError("the model has nothing observed; give some variable observed=")
 
     def release(self) -> None:
@@ -214,7 +218,14 @@ class Network:
     @cached_property
     def groups(self) -> Mapping[str, list[Ints]]:
         """For each variable, the sets of elements that can be updated together."""
-        return LazyDict(lambda name: by_value(self.colours[name]))
+        return LazyDict(lambda name: self.by_colour(name, np.arange(self.hidden[name].size)))
+
+    def by_colour(self, name: str, elements: Ints) -> list[Ints]:
+        """Split elements into sets that can be updated together; known ones are left out."""
+        family = self.hidden[name].family
+        if isinstance(family, PartlyKnown):
+            elements = elements[~family.known[elements]]
+        return [elements[part] for part in by_value(self.colours[name][elements])]
 
     @cached_property
     def coupling(self) -> dict[str, int]:
@@ -278,7 +289,13 @@ class Network:
             and all(e.conditional in observed for e in edges)
             and not any(e.crowded for e in edges)
             and self.child_counts[name].max(initial=0) <= 1
+            and not self._sends_alone(name)
         ]
+
+    def _sends_alone(self, name: str) -> bool:
+        """Whether a known element sends messages to its parents but has no row that is drawn."""
+        family = self.hidden[name].family
+        return isinstance(family, PartlyKnown) and bool(family.known[self.barren(name)].any())
 
     @cached_property
     def default_order(self) -> list[str]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from svmp.network.declaration import Declaration
 from svmp.network.network import Network
+from svmp.network.partly_known import PartlyKnown
 
 HEADS = ("variable", "family", "", "dims", "parents", "children", "children of an element")
 
@@ -20,6 +21,8 @@ def summarise(model: Declaration) -> str:
         children, counts = "", ""
         if variable.hidden:
             state = "local" if variable.name in network.locals else "hidden"
+            if isinstance(variable.family, PartlyKnown):
+                state += f", {int(variable.family.known.sum()):,} observed"
             edges = network.edges[variable.name]
             children = ", ".join(dict.fromkeys(e.conditional.variable.name for e in edges))
             counts = _spread(network.child_counts[variable.name])

@@ -30,6 +30,7 @@ from svmp.network.grid import Grid, Labelled
 from svmp.network.keys import Axis, Reading
 from svmp.network.labels import missing_rows, object_array
 from svmp.network.lookup import Lookup
+from svmp.network.partly_known import PartlyKnown, base_of
 from svmp.network.refusals import Symbolic
 from svmp.network.validation import LARGEST, array, dim_names, shown
 
@@ -97,7 +98,8 @@ class Variable(Symbol):
         self.plate = Grid(self.dims[:cut], shape[:cut])
         self.event_dims = self.dims[cut:]
         self.observed = values
-        self.conditional = self._density(component, shape[-1] if events else None, selector)
+        self._declared = (component, shape[-1] if events else None, selector)
+        self.conditional = self._density(*self._declared)
         self.family = self.conditional.family
         self.category_axis = self.conditional.category_axis
         self.observed = values if names is None else self._categories(names, absent)
@@ -110,6 +112,19 @@ class Variable(Symbol):
         factor, observed = component.factor, self.observed is not None
         kind = Lookup if factor.child is Categorical and observed else Conditional
         return kind(self, factor, component.parameters, length, selector)
+
+    def hide_missing(self) -> None:
+        """Make it a hidden variable whose observed elements are known, if some are missing.
+
+        A variable that others depend on needs a q for its missing elements.
+        """
+        if self.observed is None or self.present is None:
+            return
+        known = np.zeros(self.size, dtype=bool)
+        known[self.present] = True
+        values, self.observed, self.present = self.observed, None, None
+        self.conditional = self._density(*self._declared)
+        self.family = self.conditional.family = PartlyKnown(self.family, known, values)
 
     def observing(self, values: Any) -> Variable:
         """Return a copy with other observed values, missing where they are NaN or masked.
@@ -296,6 +311,7 @@ class Variable(Symbol):
 
     def __repr__(self) -> str:
         state = "hidden" if self.hidden else "observed"
+        state = "partly observed" if isinstance(self.family, PartlyKnown) else state
         sizes = dict(zip(self.dims, self.shape, strict=True))
         return f"<{state} {_kind(self.family)} '{self.name}' {sizes}>"
 
@@ -320,7 +336,7 @@ class Indexer:
 
 
 def _kind(family: Family) -> str:
-    return type(family).__name__
+    return type(base_of(family)).__name__
 
 
 def _blank(names: NDArray[Any]) -> NDArray[np.float64]:

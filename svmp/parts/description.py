@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from svmp.errors import ModelError
 from svmp.inference.updaters.setup import implicit_loops
 from svmp.network.declaration import Declaration
 from svmp.network.expressions import DiagonalMatrix, Expression
 from svmp.network.grid import Ints, Labelled
 from svmp.network.network import Network
+from svmp.network.partly_known import PartlyKnown
 
 Labels = NDArray[Any] | int
 """The labels along a dim, or its size if it has none."""
@@ -113,6 +115,12 @@ class PartDims:
         """Describe the network that was declared for a part."""
         network = Network(model)
         network.check()
+        for variable in network.hidden.values():
+            if isinstance(variable.family, PartlyKnown):
+                raise ModelError(
+                    f"'{variable.name}' is observed in part and other variables depend on it, "
+                    "which rows in parts do not support; fit all rows as one network"
+                )
         variables = model.variables.values()
         dims = {d: model.sizes[d] for v in variables for d in v.dims}
         rows = frozenset(d for v in network.observed.values() for d in v.plate.labels)

@@ -220,6 +220,45 @@ def vector_means(draw: Draw) -> svmp.Model:
     return model
 
 
+def partly_observed(draw: Draw) -> svmp.Model:
+    """Parents with missing values: covariates, vectors, rates, and classes of some rows."""
+    s = Sizes(draw)
+    a, n, d = s.size(), s.size(5) + 1, s.size(2)
+    with svmp.Model(coords={"a": a, "row": n, "d": d, "component": 2}) as model:
+        m = svmp.Normal("m", mu=0, tau=0.5)
+        g = svmp.Gamma("g", alpha=2, beta=1)
+        b = svmp.Normal("b", mu=0, tau=1, dims="a")
+        gaps = np.arange(n) % 2 == 0
+        kind = s.pick("covariate", "vector", "rate", "class", "shared")
+        if kind == "covariate":
+            x = svmp.Normal("x", mu=m, tau=g, dims="row", observed=s.normal(n), missing=gaps)
+            mu = s.pick(b[0] * x, x + b[s.key(a, n)], b[s.key(a, n)] * x + m)
+            missing = s.missing(n)
+            svmp.Normal("y", mu=mu, tau=2, dims="row", observed=s.normal(n), missing=missing)
+        elif kind == "vector":
+            x = svmp.MvNormal(
+                "x", mu=m, tau=g * np.eye(d), dims=("row", "d"), observed=s.normal(n, d),
+                missing=gaps,
+            )  # fmt: skip
+            if s.yes():
+                svmp.MvNormal("y", x, np.eye(d), dims=("row", "d"), observed=s.normal(n, d))
+            else:
+                w = svmp.Normal("w", mu=0, tau=1, dims="d")
+                svmp.Normal("y", mu=svmp.dot(x, w), tau=g, dims="row", observed=s.normal(n))
+        elif kind == "rate":
+            x = svmp.Gamma("x", alpha=2, beta=g, dims="row", observed=s.positive(n), missing=gaps)
+            svmp.Poisson("y", mu=s.pick(x, 2 * x * g), dims="row", observed=s.counts(n))
+        elif kind == "class":
+            p = svmp.Dirichlet("p", a=1.5, dims="component")
+            z = svmp.Categorical("z", p=p, dims="row", observed=s.key(2, n), missing=gaps)
+            c = svmp.Normal("c", mu=s.normal(2), tau=1, dims="component")
+            svmp.Mixture("y", z, svmp.Normal.dist(mu=c, tau=g), dims="row", observed=s.normal(n))
+        else:
+            x = svmp.Normal("x", mu=m, tau=1, dims="row", observed=s.normal(n), missing=gaps)
+            svmp.Normal("y", mu=x[s.key(n, 4)] * b[0], tau=g, observed=s.normal(4))
+    return model
+
+
 def _choice(s: Sizes, k: int, n: int) -> svmp.Variable:
     """Return the Categorical of a mixture: weights hidden or fixed, per group or shared."""
     kind = s.pick("shared", "grouped", "known")
@@ -455,6 +494,7 @@ KINDS: dict[str, Callable[[Draw], svmp.Model]] = {
     "vectors": vectors,
     "matrices": matrices,
     "vector means": vector_means,
+    "partly observed": partly_observed,
     "mixtures": mixtures,
     "inner mixtures": inner_mixtures,
     "factorization": factorization,

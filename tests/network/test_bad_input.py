@@ -182,10 +182,6 @@ MISSING: list[Case] = [
     ("mask None", lambda d: normal(0, missing=None), "r", "booleans"),
     ("mask ragged", lambda d: normal(0, missing=[[True], [True, False]]), "r", "booleans"),
     ("missing but hidden", lambda d: svmp.Normal("r", 0, 1, missing=True), "r", "no observed"),
-    ("parent in part missing", lambda d: normal(d["seen"], dims="user"), "r", "'seen'"),
-    ("choice in part missing",
-     lambda d: svmp.Mixture("r", d["seen_z"], svmp.Normal.dist(d["m"]), dims="user", observed=X),
-     "r", "'seen_z'"),
 ]  # fmt: skip
 
 CONJUGACY: list[Case] = [

@@ -14,6 +14,7 @@ import svmp
 from svmp.families.family import Array, dot
 from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
+from svmp.network.partly_known import PartlyKnown
 from tests.examples import natural_of
 from tests.programs import bound_terms
 
@@ -44,8 +45,17 @@ def elements_of(network: Network, name: str) -> Ints:
 
 
 def reached(network: Network, name: str) -> Ints:
-    """Return the elements with observed descendants: the bound does not depend on the others."""
-    return np.setdiff1d(elements_of(network, name), network.barren(name))
+    """Return the elements with observed descendants: the bound does not depend on the others.
+
+    Nor does it depend on the natural parameters of elements that are known.
+    """
+    return np.setdiff1d(unknown(network, name), network.barren(name))
+
+
+def unknown(network: Network, name: str) -> Ints:
+    """Return the elements that are not known."""
+    family = network.hidden[name].family
+    return family.unknown if isinstance(family, PartlyKnown) else elements_of(network, name)
 
 
 def optimum(network: Network, q: Beliefs, name: str, elements: Ints | None = None) -> Array:

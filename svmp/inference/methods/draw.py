@@ -18,7 +18,7 @@ from svmp.kernels.multilinear.updater import Multilinear
 from svmp.kernels.multilinear.work import Work
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints, ragged
-from svmp.network.network import Network, by_value
+from svmp.network.network import Network
 
 ONE = np.ones(1)
 NO_GROUPS = np.zeros(0, dtype=np.int64)
@@ -175,7 +175,7 @@ class AllRows(Draw):
 
 def by_colour(network: Network, name: str, elements: Ints) -> list[Ints]:
     """Split elements into sets that can be updated together, by their colour."""
-    return [elements[part] for part in by_value(network.colours[name][elements])]
+    return network.by_colour(name, elements)
 
 
 def with_locals(network: Network, tables: dict[str, Ints]) -> dict[str, Ints]:

@@ -27,6 +27,7 @@ from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.linear import Linear, LinearTerm, dimension
 from svmp.network.network import Network
+from svmp.network.partly_known import PartlyKnown
 from svmp.network.regular import RegularTerm
 
 
@@ -55,6 +56,8 @@ class JointUpdater(Updater):
         variable, edges = network.hidden[name], network.edges[name]
         slot = edges[0].slot if len(edges) == 1 and not edges[0].choosing else None
         if not isinstance(slot, Linear) or dimension(variable) > 1 or name in network.locals:
+            return None
+        if isinstance(variable.family, PartlyKnown):
             return None
         terms = [t for t in slot.terms if t.reader(variable) is not None]
         if len(terms) > 1 or terms[0].design is not None or not terms[0].separable:

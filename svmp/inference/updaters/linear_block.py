@@ -43,6 +43,7 @@ from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints
 from svmp.network.linear import Linear, LinearTerm, dimension
 from svmp.network.network import Network
+from svmp.network.partly_known import PartlyKnown
 from svmp.network.variable import Variable
 
 LARGEST = 512
@@ -247,7 +248,8 @@ def fits(network: Network, variable: Variable) -> bool:
     given, edges = variable.conditional, network.edges[variable.name]
     normal = isinstance(given.factor, factors.Normal | factors.MvNormal) and given.selector is None
     few = bool(edges) and 0 < unknowns(variable) <= LARGEST and len(network.rows(variable)) > 0
-    return normal and few and all(map(is_linear, edges)) and variable.name not in network.locals
+    whole = not isinstance(variable.family, PartlyKnown) and variable.name not in network.locals
+    return normal and few and whole and all(map(is_linear, edges))
 
 
 def is_linear(edge: Edge) -> bool:

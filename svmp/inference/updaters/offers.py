@@ -19,6 +19,7 @@ from svmp.inference.updaters.setup import Setup
 from svmp.inference.updaters.updater import Updater
 from svmp.kernels.categorical.topics_sums import Topics
 from svmp.kernels.multilinear.updater import Multilinear
+from svmp.network.partly_known import PartlyKnown
 
 Offer = Updater | str
 """An updater, or the reason why it does not serve the variable."""
@@ -95,6 +96,8 @@ def implicit(setup: Setup, name: str) -> Offer:
         return setup.implicit[name]
     if name in setup.stored:
         return "it starts at given values, and so is stored"
+    if isinstance(setup.network.hidden[name].family, PartlyKnown):
+        return "some of its values are observed, and so it is stored"
     if name in setup.network.learned:
         return "earlier rows have taught something about it, and so it is stored"
     if not setup.method.shares_rows:

@@ -24,6 +24,7 @@ from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.matrices import Diagonal
 from svmp.network.network import Network
+from svmp.network.partly_known import PartlyKnown
 from svmp.network.slot import Fixed, Single
 
 
@@ -55,6 +56,8 @@ class Mixtures(ImplicitCategorical):
     def of(cls, network: Network, name: str) -> Mixtures | None:
         """Return the plan for a hidden variable, or None where the loops do not serve it."""
         z, edges = network.hidden[name], network.edges[name]
+        if isinstance(z.family, PartlyKnown):
+            return None
         if len(edges) != 1 or not edges[0].choosing or z.conditional.selector is not None:
             return None
         table, weights = edges[0].conditional, z.conditional.slots["p"]

@@ -26,6 +26,7 @@ from svmp.network.grid import Ints, ragged
 from svmp.network.grouping import Grouping
 from svmp.network.lookup import Lookup
 from svmp.network.network import Network
+from svmp.network.partly_known import PartlyKnown
 from svmp.network.slot import Fixed, Single, Slot
 
 
@@ -107,6 +108,8 @@ class Topics(ImplicitCategorical):
     def of(cls, network: Network, name: str) -> Topics | None:
         """Return the plan for a hidden variable, or None where the loops do not serve it."""
         z, edges = network.hidden[name], network.edges[name]
+        if isinstance(z.family, PartlyKnown):
+            return None
         if name not in network.locals or len(edges) != 1 or not edges[0].choosing:
             return None
         words = edges[0].conditional

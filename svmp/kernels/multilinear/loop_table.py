@@ -34,6 +34,7 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints
 from svmp.network.linear import Linear, LinearTerm, dimension
+from svmp.network.partly_known import PartlyKnown
 from svmp.network.reader import Reader
 from svmp.network.slot import Single
 
@@ -94,6 +95,9 @@ class LoopTable:
         if conditional.variable.size >= 2**31:
             return "there are more than 2^31"
         terms = [t for t in conditional.linear.terms if not is_number(t)]
+        variables = [conditional.variable, *(r.variable for t in terms for r in t.readers)]
+        if any(isinstance(v.family, PartlyKnown) for v in variables):
+            return "one of their variables is observed in part"
         names = [r.variable.name for t in terms for r in t.readers]
         if len(set(names)) < len(names):
             return "a variable stands in their mean twice"

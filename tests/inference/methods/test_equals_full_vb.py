@@ -12,7 +12,7 @@ import svmp
 from svmp.network.network import Network
 from tests.inference.tools import ALL, GALLERY, advance, assert_same, begin, factors, gallery
 from tests.network.networks import KINDS, of_kind
-from tests.network.tools import anywhere, copy, optimum
+from tests.network.tools import anywhere, copy, optimum, unknown
 from tests.programs import optimise_locals
 
 with_and_without = pytest.mark.parametrize("kernels", [True, False], ids=["kernels", "plain"])
@@ -113,7 +113,8 @@ def jacobi(network: Network, q, steps: float = 1.0):
     optimise_locals(network, q)
     new = {n: optimum(network, q, n) for n in network.hidden if n not in network.locals}
     for name, natural in new.items():
-        q.natural[name] = (1 - steps) * q.natural[name] + steps * natural
+        moves = unknown(network, name)
+        q.natural[name][moves] += steps * (natural - q.natural[name])[moves]
         q.moments[name] = network.hidden[name].family.moments(q.natural[name])
     return q
 
