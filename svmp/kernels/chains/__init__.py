@@ -1,0 +1,1 @@
+"""Sequential recursions over the rows of sequences."""

@@ -1,0 +1,153 @@
+"""The twin of smoother.py in NumPy: the same recursions, for all sequences at a time.
+
+Step t of all sequences that are long enough is one batch of small matrices. It needs no compiling,
+and is used for small networks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from svmp.families.family import Array, Bools
+from svmp.families.matrix import apply, cholesky, flat, log_det_root, symmetric
+from svmp.kernels.chains.smoother import Dynamics, Sequences, Smoothed
+from svmp.network.grid import Ints
+
+
+def smooth(
+    rows: Sequences, dynamics: Dynamics, evidence: Array, moments: Array, cross: Array
+) -> Smoothed:
+    """Write the moments of all rows of some sequences; return what else is known of their q."""
+    size = dynamics.mean.shape[1]
+    cross[rows.order[rows.begin]] = 0.0
+    with np.errstate(all="ignore"):
+        log_det = _filter(rows, dynamics, evidence, moments)
+        sound = np.isfinite(log_det)
+        mean, cov = np.zeros((len(sound), size)), np.zeros((len(sound), size, size))
+        for who, now, after in _backward(rows):
+            filtered, root = _split(moments[now], size)
+            middle, spread = filtered, _square(root)
+            if after is not None:
+                _, spread, gain, ahead = _gain(dynamics, after, filtered, root)
+                pair = gain @ cov[who]
+                middle = filtered + apply(gain, mean[who] - ahead)
+                spread = _even(spread + pair @ _turned(gain))
+                cross[after] = _turned(pair)
+            mean[who], cov[who] = middle, spread
+            moments[now, :size] = middle
+            moments[now, size:] = flat(spread + middle[:, :, None] * middle[:, None, :])
+            sound[who] &= np.isfinite(moments[now]).all(axis=1)
+    return Smoothed(log_det, sound)
+
+
+def predict(rows: Sequences, dynamics: Dynamics, evidence: Array) -> tuple[Array, Array, Bools]:
+    """Return mean and covariance of every state given the evidence before it, and what is sound."""
+    size = dynamics.mean.shape[1]
+    mean, cov = np.zeros((len(evidence), size)), np.zeros((len(evidence), size, size))
+    with np.errstate(all="ignore"):
+        log_det = _filter(rows, dynamics, evidence, np.empty_like(evidence), mean, cov)
+    return mean, cov, np.isfinite(log_det)
+
+
+def draw(rows: Sequences, dynamics: Dynamics, evidence: Array, noise: Array) -> Bools:
+    """Turn standard Normal numbers (draws, rows, K) into joint draws of the sequences, in place."""
+    size, out = dynamics.mean.shape[1], np.empty_like(evidence)
+    with np.errstate(all="ignore"):
+        sound = np.isfinite(_filter(rows, dynamics, evidence, out))
+        for _, now, after in _backward(rows):
+            filtered, root = _split(out[now], size)
+            if after is None:
+                noise[:, now] = filtered + apply(_turned(root), noise[:, now])
+                continue
+            root, _, gain, ahead = _gain(dynamics, after, filtered, root)
+            own = apply(_turned(root), noise[:, now])
+            noise[:, now] = filtered + apply(gain, noise[:, after] - ahead) + own
+    return sound
+
+
+def _filter(
+    rows: Sequences,
+    dynamics: Dynamics,
+    evidence: Array,
+    out: Array,
+    predicted: Array | None = None,
+    spread: Array | None = None,
+) -> Array:
+    """Write filtered means and M of all rows; return the log-determinants of the precisions."""
+    size, (log_start, log_noise) = dynamics.mean.shape[1], dynamics.log_det
+    log_det = -log_start[dynamics.start]
+    lengths = rows.end - rows.begin
+    for t in range(int(lengths.max(initial=0))):
+        who = np.flatnonzero(lengths > t)
+        now = rows.order[rows.begin[who] + t]
+        if t == 0:
+            mean, cov = dynamics.mean[dynamics.start[who]], dynamics.cov[dynamics.start[who]]
+        else:
+            before, root = _split(out[rows.order[rows.begin[who] + t - 1]], size)
+            kind, step = dynamics.kind[now], dynamics.step[now]
+            cov = step[:, None, None] * dynamics.noise[kind] + _square(root @ dynamics.matrix[kind])
+            mean = _ahead(dynamics, now, before)
+            log_det[who] -= log_noise[kind] + size * np.log(step)
+        if predicted is not None and spread is not None:
+            predicted[now], spread[now] = mean, cov
+        lower = cholesky(cov)
+        seen = -2 * symmetric(evidence[now, size:], size)
+        inner = cholesky(np.eye(size) + _turned(lower) @ seen @ lower)
+        root = _solve(inner, _turned(lower))
+        slope = evidence[now, :size] - apply(seen, mean)
+        out[now, :size] = mean + apply(_turned(root), apply(root, slope))
+        out[now, size:] = flat(root)
+        log_det[who] += log_det_root(inner)
+    return log_det
+
+
+def _gain(
+    dynamics: Dynamics, after: Ints, filtered: Array, root: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Return N, C and G of states given the next ones, and the predictions of those."""
+    kind, step = dynamics.kind[after], dynamics.step[after][:, None, None]
+    inner = np.eye(root.shape[-1]) + root @ dynamics.gram[kind] @ _turned(root) / step
+    given = _solve(cholesky(inner), root)
+    cov = _square(given)
+    return given, cov, cov @ dynamics.back[kind] / step, _ahead(dynamics, after, filtered)
+
+
+def _ahead(dynamics: Dynamics, after: Ints, mean: Array) -> Array:
+    """Return A mean + c, the prediction of the next states."""
+    found = np.einsum("nk,nki->ni", mean, dynamics.matrix[dynamics.kind[after]])
+    return found + dynamics.offset[after] if len(dynamics.offset) else found
+
+
+def _backward(rows: Sequences) -> Iterator[tuple[Ints, Ints, Ints | None]]:
+    """Yield sequences, their rows at one step and at the next (None at the last), last first."""
+    lengths = rows.end - rows.begin
+    for t in range(int(lengths.max(initial=0)) - 1, -1, -1):
+        last = np.flatnonzero(lengths == t + 1)
+        if len(last):
+            yield last, rows.order[rows.begin[last] + t], None
+        who = np.flatnonzero(lengths > t + 1)
+        if len(who):
+            now = rows.begin[who] + t
+            yield who, rows.order[now], rows.order[now + 1]
+
+
+def _split(out: Array, size: int) -> tuple[Array, Array]:
+    return out[:, :size], out[:, size:].reshape(len(out), size, size)
+
+
+def _turned(matrix: Array) -> Array:
+    return np.swapaxes(matrix, -1, -2)
+
+
+def _even(matrix: Array) -> Array:
+    return np.asarray(0.5 * (matrix + _turned(matrix)))
+
+
+def _square(root: Array) -> Array:
+    return _even(_turned(root) @ root)
+
+
+def _solve(matrix: Array, right: Array) -> Array:
+    return np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)
