@@ -11,21 +11,18 @@ from collections.abc import Iterator
 import numpy as np
 
 from svmp.families.family import Array, Bools
-from svmp.families.matrix import apply, cholesky, flat, log_det_root, symmetric
-from svmp.kernels.chains.smoother import Dynamics, Sequences, Smoothed
+from svmp.families.matrix import apply, cholesky, flat, inverse, join, log_det_root, symmetric
+from svmp.kernels.chains.dynamics import Dynamics, OrderedRows, Output
 from svmp.network.grid import Ints
 
 
-def smooth(
-    rows: Sequences, dynamics: Dynamics, evidence: Array, moments: Array, cross: Array
-) -> Smoothed:
-    """Write the moments of all rows of some sequences; return what else is known of their q."""
-    size = dynamics.mean.shape[1]
-    cross[rows.order[rows.begin]] = 0.0
+def smooth(rows: OrderedRows, dynamics: Dynamics, evidence: Array, out: Output) -> Bools:
+    """Write q of all rows of some sequences; return which sequences are proper and finite."""
+    size, count, moments = dynamics.mean.shape[1], len(rows.begin), out.moments
+    out.cross[rows.order[rows.begin[rows.end > rows.begin]]] = 0.0
     with np.errstate(all="ignore"):
-        log_det = _filter(rows, dynamics, evidence, moments)
-        sound = np.isfinite(log_det)
-        mean, cov = np.zeros((len(sound), size)), np.zeros((len(sound), size, size))
+        sound = _filter(rows, dynamics, evidence, moments, out.log_det)
+        mean, cov = np.zeros((count, size)), np.zeros((count, size, size))
         for who, now, after in _backward(rows):
             filtered, root = _split(moments[now], size)
             middle, spread = filtered, _square(root)
@@ -34,28 +31,30 @@ def smooth(
                 pair = gain @ cov[who]
                 middle = filtered + apply(gain, mean[who] - ahead)
                 spread = _even(spread + pair @ _turned(gain))
-                cross[after] = _turned(pair)
+                out.cross[after] = _turned(pair)
             mean[who], cov[who] = middle, spread
-            moments[now, :size] = middle
-            moments[now, size:] = flat(spread + middle[:, :, None] * middle[:, None, :])
+            precision = inverse(spread)
+            out.natural[now] = join(apply(precision, middle), -0.5 * flat(precision))
+            moments[now] = join(middle, flat(spread + middle[:, :, None] * middle[:, None, :]))
             sound[who] &= np.isfinite(moments[now]).all(axis=1)
-    return Smoothed(log_det, sound)
+            sound[who] &= np.isfinite(out.natural[now]).all(axis=1)
+    return sound
 
 
-def predict(rows: Sequences, dynamics: Dynamics, evidence: Array) -> tuple[Array, Array, Bools]:
+def predict(rows: OrderedRows, dynamics: Dynamics, evidence: Array) -> tuple[Array, Array, Bools]:
     """Return mean and covariance of every state given the evidence before it, and what is sound."""
     size = dynamics.mean.shape[1]
     mean, cov = np.zeros((len(evidence), size)), np.zeros((len(evidence), size, size))
     with np.errstate(all="ignore"):
-        log_det = _filter(rows, dynamics, evidence, np.empty_like(evidence), mean, cov)
-    return mean, cov, np.isfinite(log_det)
+        scratch = np.empty_like(evidence), np.empty(len(evidence))
+        return mean, cov, _filter(rows, dynamics, evidence, *scratch, mean, cov)
 
 
-def draw(rows: Sequences, dynamics: Dynamics, evidence: Array, noise: Array) -> Bools:
+def draw(rows: OrderedRows, dynamics: Dynamics, evidence: Array, noise: Array) -> Bools:
     """Turn standard Normal numbers (draws, rows, K) into joint draws of the sequences, in place."""
     size, out = dynamics.mean.shape[1], np.empty_like(evidence)
     with np.errstate(all="ignore"):
-        sound = np.isfinite(_filter(rows, dynamics, evidence, out))
+        sound = _filter(rows, dynamics, evidence, out, np.empty(len(evidence)))
         for _, now, after in _backward(rows):
             filtered, root = _split(out[now], size)
             if after is None:
@@ -68,28 +67,30 @@ def draw(rows: Sequences, dynamics: Dynamics, evidence: Array, noise: Array) -> 
 
 
 def _filter(
-    rows: Sequences,
+    rows: OrderedRows,
     dynamics: Dynamics,
     evidence: Array,
     out: Array,
+    log_det: Array,
     predicted: Array | None = None,
     spread: Array | None = None,
-) -> Array:
-    """Write filtered means and M of all rows; return the log-determinants of the precisions."""
+) -> Bools:
+    """Write filtered means and M of all rows; return which sequences are sound."""
     size, (log_start, log_noise) = dynamics.mean.shape[1], dynamics.log_det
-    log_det = -log_start[dynamics.start]
+    sound = np.ones(len(rows.begin), dtype=bool)
     lengths = rows.end - rows.begin
     for t in range(int(lengths.max(initial=0))):
         who = np.flatnonzero(lengths > t)
         now = rows.order[rows.begin[who] + t]
         if t == 0:
             mean, cov = dynamics.mean[dynamics.start[who]], dynamics.cov[dynamics.start[who]]
+            log_det[now] = -log_start[dynamics.start[who]]
         else:
             before, root = _split(out[rows.order[rows.begin[who] + t - 1]], size)
             kind, step = dynamics.kind[now], dynamics.step[now]
             cov = step[:, None, None] * dynamics.noise[kind] + _square(root @ dynamics.matrix[kind])
             mean = _ahead(dynamics, now, before)
-            log_det[who] -= log_noise[kind] + size * np.log(step)
+            log_det[now] = -log_noise[kind] - size * np.log(step)
         if predicted is not None and spread is not None:
             predicted[now], spread[now] = mean, cov
         lower = cholesky(cov)
@@ -99,8 +100,9 @@ def _filter(
         slope = evidence[now, :size] - apply(seen, mean)
         out[now, :size] = mean + apply(_turned(root), apply(root, slope))
         out[now, size:] = flat(root)
-        log_det[who] += log_det_root(inner)
-    return log_det
+        log_det[now] += log_det_root(inner)
+        sound[who] &= np.isfinite(log_det[now])
+    return sound
 
 
 def _gain(
@@ -120,7 +122,7 @@ def _ahead(dynamics: Dynamics, after: Ints, mean: Array) -> Array:
     return found + dynamics.offset[after] if len(dynamics.offset) else found
 
 
-def _backward(rows: Sequences) -> Iterator[tuple[Ints, Ints, Ints | None]]:
+def _backward(rows: OrderedRows) -> Iterator[tuple[Ints, Ints, Ints | None]]:
     """Yield sequences, their rows at one step and at the next (None at the last), last first."""
     lengths = rows.end - rows.begin
     for t in range(int(lengths.max(initial=0)) - 1, -1, -1):

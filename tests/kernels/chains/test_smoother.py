@@ -7,9 +7,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from svmp.families import MvNormal
 from svmp.families.family import Array
 from svmp.kernels.chains import plain_smoother, smoother
-from svmp.kernels.chains.smoother import Dynamics, Sequences
+from svmp.kernels.chains.dynamics import Dynamics, OrderedRows, Output
 from svmp.kernels.machine.threads import use_threads
 
 BOTH = pytest.mark.parametrize("how", [smoother, plain_smoother], ids=["compiled", "plain"])
@@ -34,7 +35,7 @@ def dynamics(
 
 def example(
     size: int, lengths: list[int], seed: int, offsets: bool = True
-) -> tuple[Sequences, Dynamics, Array]:
+) -> tuple[OrderedRows, Dynamics, Array]:
     """Return ragged sequences in mixed rows, with rows without evidence."""
     rng, n = np.random.default_rng(seed), sum(lengths)
 
@@ -43,7 +44,7 @@ def example(
         return root @ turned(root) + 0.3 * np.eye(size)
 
     order, end = rng.permutation(n), np.cumsum(lengths)
-    rows = Sequences(order, end - lengths, end)
+    rows = OrderedRows(order, end - lengths, end)
     found = dynamics(
         0.7 * rng.normal(size=(2, size, size)),
         covariances(2),
@@ -64,7 +65,7 @@ def example(
 
 
 def dense(
-    rows: Sequences, found: Dynamics, evidence: Array, s: int
+    rows: OrderedRows, found: Dynamics, evidence: Array, s: int
 ) -> tuple[Array, Array, Array, Array]:
     """Return the rows, the means, the covariance and the precision of one sequence."""
     mine = rows.order[rows.begin[s] : rows.end[s]]
@@ -91,10 +92,9 @@ def dense(
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 def test_moments_match_a_dense_solve(how: ModuleType, size: int) -> None:
     rows, given, evidence = example(size, [1, 4, 7, 2, 5], seed=size, offsets=size != 2)
-    moments = np.empty_like(evidence)
-    cross = np.empty((len(evidence), size, size))
-    found = how.smooth(rows, given, evidence, moments, cross)
-    assert found.sound.all()
+    out = Output.empty(len(evidence), size)
+    assert how.smooth(rows, given, evidence, out).all()
+    moments, family = out.moments, MvNormal(size)
     for s in range(5):
         mine, mean, cov, precision = dense(rows, given, evidence, s)
         blocks = cov.reshape(len(mine), size, len(mine), size).swapaxes(1, 2)
@@ -102,9 +102,11 @@ def test_moments_match_a_dense_solve(how: ModuleType, size: int) -> None:
         square = blocks[own, own] + mean[:, :, None] * mean[:, None, :]
         np.testing.assert_allclose(moments[mine, :size], mean, atol=1e-11)
         np.testing.assert_allclose(moments[mine, size:], square.reshape(len(mine), -1), atol=1e-11)
-        assert found.log_det[s] == pytest.approx(np.linalg.slogdet(precision)[1], abs=1e-11)
-        np.testing.assert_allclose(cross[mine[1:]], blocks[own[1:], own[:-1]], atol=1e-11)
-        assert not cross[mine[0]].any()
+        np.testing.assert_allclose(family.moments(out.natural[mine]), moments[mine], atol=1e-11)
+        log_det = np.linalg.slogdet(precision)[1]
+        assert out.log_det[mine].sum() == pytest.approx(log_det, abs=1e-11)
+        np.testing.assert_allclose(out.cross[mine[1:]], blocks[own[1:], own[:-1]], atol=1e-11)
+        assert not out.cross[mine[0]].any()
 
 
 @BOTH
@@ -130,7 +132,7 @@ def test_predictions_are_conditional_on_the_past(how: ModuleType) -> None:
     for t, row in enumerate(mine):
         past = evidence.copy()
         past[mine[t:]] = 0
-        short = Sequences(rows.order[: 2 + t], rows.begin, np.array([1, 2 + t]))
+        short = OrderedRows(rows.order[: 2 + t], rows.begin, np.array([1, 2 + t]))
         _, m, S, _ = dense(short, given, past, 1)
         np.testing.assert_allclose(mean[row], m[-1], atol=1e-12)
         np.testing.assert_allclose(cov[row], S[-3:, -3:], atol=1e-12)
@@ -140,9 +142,9 @@ def test_threads_have_the_same_bits() -> None:
     rows, given, evidence = example(3, [40] * 300, seed=5)
     found = []
     for threads in (1, 2):
-        out = np.empty_like(evidence), np.empty((len(evidence), 3, 3))
+        out = Output.empty(len(evidence), 3)
         with use_threads(threads, tell=False):
-            found.append((*out, *smoother.smooth(rows, given, evidence, *out)))
+            found.append((*out, smoother.smooth(rows, given, evidence, out)))
     for one, two in zip(*found, strict=True):
         np.testing.assert_array_equal(one, two)
 
@@ -156,9 +158,10 @@ def test_no_digits_are_lost_where_nothing_is_seen(how: ModuleType) -> None:
     given = dynamics(one, tiny * one, np.zeros((1, 1)), vague * one, none[:1], none)
     evidence = np.zeros((n, 2))
     evidence[-1] = 3.0 / 0.5, -0.5 / 0.5
-    moments = np.empty_like(evidence)
-    rows = Sequences(np.arange(n), np.zeros(1, dtype=np.int64), np.array([n]))
-    assert how.smooth(rows, given, evidence, moments, np.empty((n, 1, 1))).sound.all()
+    out = Output.empty(n, 1)
+    rows = OrderedRows(np.arange(n), np.zeros(1, dtype=np.int64), np.array([n]))
+    assert how.smooth(rows, given, evidence, out).all()
+    moments = out.moments
     np.testing.assert_allclose(moments[:, 0], 3.0, rtol=1e-12)
     steps = np.arange(n)[::-1] * tiny
     var = 1 / (1 / (vague + np.arange(n) * tiny) + 1 / (0.5 + steps))
@@ -171,6 +174,5 @@ def test_overflow_is_not_sound(how: ModuleType) -> None:
     none = np.zeros(n, dtype=np.int64)
     one = np.ones((1, 1, 1))
     given = dynamics(2 * one, one, np.zeros((1, 1)), one, none[:1], none)
-    rows = Sequences(np.arange(n), np.zeros(1, dtype=np.int64), np.array([n]))
-    found = how.smooth(rows, given, np.zeros((n, 2)), np.empty((n, 2)), np.empty((n, 1, 1)))
-    assert not found.sound.any()
+    rows = OrderedRows(np.arange(n), np.zeros(1, dtype=np.int64), np.array([n]))
+    assert not how.smooth(rows, given, np.zeros((n, 2)), Output.empty(n, 1)).any()

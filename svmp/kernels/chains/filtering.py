@@ -1,0 +1,202 @@
+"""Kalman smoothing of Gaussian chains on expected natural parameters, one loop per sequence.
+
+The density of a chain is a product of a start x_1 ~ N(m, P), transitions x_t ~ N(A x_(t-1) + c_t,
+s_t Q) and evidence exp(b_t . x_t - x_t' O_t x_t / 2). With a matrix M for which the filtered
+covariance is M' M, a step forward is
+
+    P = s Q + (M A')' (M A') = L L',   I + L' O L = R R',   M = R^-1 L',
+    mu = A mu + c + M' M (b - O (A mu + c)),
+
+and with the covariance C of x_t given x_(t+1) and the gain G, a step backward is
+
+    I + M (A' Q^-1 A) M' / s = R R',   N = R^-1 M,   C = N' N,   G = C A' Q^-1 / s,
+    E[x_t] = mu + G (E[x_(t+1)] - A mu - c),   Cov[x_t] = C + G Cov[x_(t+1)] G'.
+
+Covariances are sums of squares: nothing is subtracted, so that no digits are lost where evidence is
+missing, where a start is vague, or where a state hardly changes. M takes the place in memory that
+the moments of the row will have. Steps without evidence cost as much as others.
+
+The precision matrix of a sequence has the determinant prod |R|^2 / (|P_1| prod |s Q|), with R of
+the steps forward; it gives the entropy.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from svmp.families.family import Array
+from svmp.kernels.chains.blocks import add_gram, mirror, multiply, multiply_transposed, solve_lower
+from svmp.kernels.chains.dynamics import Dynamics, OrderedRows
+from svmp.kernels.machine.cholesky import factorise
+from svmp.kernels.machine.compiling import bare
+
+WIDE = 16
+"""Size from which the product of all pivots might overflow, and logarithms are added."""
+
+
+@bare
+def step_mean(dynamics: Dynamics, row: int, mean: Array, out: Array, size: int) -> None:
+    """Write A mean + c."""
+    matrix = dynamics.matrix[dynamics.kind[row]]
+    for i in range(size):
+        out[i] = dynamics.offset[row, i] if len(dynamics.offset) else 0.0
+    for k in range(size):
+        value = mean[k]
+        for i in range(size):
+            out[i] += value * matrix[k, i]
+
+
+@bare
+def begin_step(
+    dynamics: Dynamics, sequence: int, row: int, first: bool, work: Array, lines: Array
+) -> None:
+    """Write the covariance P and the mean of a state given the evidence before it.
+
+    work[0] is M of the row before, and lines[0] its mean; P is written to work[1], the mean to
+    lines[1].
+    """
+    size = lines.shape[1]
+    root, cov, product = work[0], work[1], work[2]
+    if first:
+        begin = dynamics.cov[dynamics.start[sequence]]
+        mean = dynamics.mean[dynamics.start[sequence]]
+        for i in range(size):
+            lines[1, i] = mean[i]
+            for j in range(size):
+                cov[i, j] = begin[i, j]
+    else:
+        kind, step = dynamics.kind[row], dynamics.step[row]
+        noise = dynamics.noise[kind]
+        multiply(root, dynamics.matrix[kind], product, size)
+        for i in range(size):
+            for j in range(size):
+                cov[i, j] = step * noise[i, j]
+        add_gram(product, cov, size)
+        step_mean(dynamics, row, lines[0], lines[1], size)
+
+
+@bare
+def add_evidence(evidence: Array, work: Array, lines: Array) -> bool:
+    """Add the evidence of a row: from P and its mean to M and its mean; R is in work[3]."""
+    size = lines.shape[1]
+    root, cov, product, inner = work[0], work[1], work[2], work[3]
+    if not factorise(cov):
+        return False
+    for i in range(size):
+        slope = evidence[i]
+        for j in range(size):
+            product[i, j] = 0.0
+            inner[i, j] = 1.0 if i == j else 0.0
+        for k in range(size):
+            value = -(evidence[size + i * size + k] + evidence[size + k * size + i])
+            slope -= value * lines[1, k]
+            for j in range(k + 1):
+                product[i, j] += value * cov[k, j]
+        lines[2, i] = slope
+    for k in range(size):
+        for i in range(k + 1):
+            value = cov[k, i]
+            for j in range(i + 1):
+                inner[i, j] += value * product[k, j]
+    if not factorise(inner):
+        return False
+    for i in range(size):
+        for j in range(size):
+            root[i, j] = cov[j, i] if j >= i else 0.0
+    solve_lower(inner, root, size)
+    for i in range(size):
+        lines[0, i] = lines[1, i]
+    for k in range(size):
+        value = 0.0
+        for j in range(size):
+            value += root[k, j] * lines[2, j]
+        for j in range(size):
+            lines[0, j] += value * root[k, j]
+    return True
+
+
+@bare
+def log_det_of(root: Array, size: int) -> float:
+    """Return the log-determinant of the matrix with this Cholesky root."""
+    total, product = 0.0, 1.0
+    for i in range(size):
+        product *= root[i, i]
+        if i % WIDE == WIDE - 1:
+            total += np.log(product)
+            product = 1.0
+    return 2 * (total + np.log(product))
+
+
+@bare
+def filter_sequence(
+    rows: OrderedRows,
+    dynamics: Dynamics,
+    evidence: Array,
+    sequence: int,
+    work: Array,
+    lines: Array,
+    out: Array,
+    log_det: Array,
+) -> bool:
+    """Write the filtered mean and M of every row; return whether they are sound.
+
+    If `log_det` has a line for each row, so has `out`; otherwise `out` has one for each step.
+    """
+    size = lines.shape[1]
+    begin, end = rows.begin[sequence], rows.end[sequence]
+    for position in range(begin, end):
+        row = rows.order[position]
+        place = row if len(log_det) else position - begin
+        begin_step(dynamics, sequence, row, position == begin, work, lines)
+        if not add_evidence(evidence[row], work, lines):
+            return False
+        if len(log_det):
+            if position > begin:
+                log_noise = dynamics.log_det[1][dynamics.kind[row]]
+                log_noise += size * np.log(dynamics.step[row])
+            else:
+                log_noise = dynamics.log_det[0][dynamics.start[sequence]]
+            log_det[row] = log_det_of(work[3], size) - log_noise
+            if not np.isfinite(log_det[row]):
+                return False
+        for i in range(size):
+            out[place, i] = lines[0, i]
+            for j in range(size):
+                out[place, size + i * size + j] = work[0, i, j]
+    return True
+
+
+@bare
+def gain_of(dynamics: Dynamics, row: int, filtered: Array, work: Array, lines: Array) -> bool:
+    """Write N to work[4], C to work[5] and G to work[6], of a state given that of the next `row`.
+
+    lines[0] is the filtered mean, lines[1] its prediction of the next state.
+    """
+    size = lines.shape[1]
+    root, product, inner = work[0], work[2], work[3]
+    kind, step = dynamics.kind[row], dynamics.step[row]
+    inverse = 1 / step
+    for i in range(size):
+        lines[0, i] = filtered[i]
+        for j in range(size):
+            root[i, j] = work[4, i, j] = filtered[size + i * size + j]
+    step_mean(dynamics, row, lines[0], lines[1], size)
+    multiply(root, dynamics.gram[kind], product, size)
+    multiply_transposed(product, root, inner, size)
+    for i in range(size):
+        for j in range(size):
+            inner[i, j] *= inverse
+        inner[i, i] += 1.0
+    if not factorise(inner):
+        return False
+    solve_lower(inner, work[4], size)
+    for i in range(size):
+        for j in range(size):
+            work[5, i, j] = 0.0
+    add_gram(work[4], work[5], size)
+    mirror(work[5], size)
+    multiply(work[5], dynamics.back[kind], work[6], size)
+    for i in range(size):
+        for j in range(size):
+            work[6, i, j] *= inverse
+    return True
