@@ -18,7 +18,6 @@ from svmp.network.grid import Ints
 
 SHARE = 4
 """Sequences that a thread claims at a time."""
-NO_ROWS = np.zeros(0)
 SCRATCH = 8
 """Matrices of scratch memory."""
 
@@ -206,14 +205,14 @@ def _draw_claimed(
     sound: Bools,
 ) -> None:
     """Draw the sequences that this thread claims, the last row first."""
-    size = dynamics.mean.shape[1]
+    size, none = dynamics.mean.shape[1], np.empty(0)
     work, lines = np.empty((SCRATCH, size, size)), np.empty((3, size))
     first = claim(taken, SHARE)
     while first < len(rows.begin):
         for s in range(first, min(first + SHARE, len(rows.begin))):
             begin, end = rows.begin[s], rows.end[s]
             filtered = np.empty((end - begin, size + size * size))
-            sound[s] = filter_sequence(rows, dynamics, evidence, s, work, lines, filtered, NO_ROWS)
+            sound[s] = filter_sequence(rows, dynamics, evidence, s, work, lines, filtered, none)
             for position in range(end - 1, begin - 1, -1):
                 if not sound[s]:
                     break
