@@ -1,0 +1,165 @@
+"""Solving sequences of a chain of vectors: expected dynamics, and Kalman smoothing on them.
+
+With A, B and tau independent in q, exp E[log p(x_t | x_(t-1))] is a transition with the expected
+parameters, times exp(-x_(t-1)' V x_(t-1) / 2) for the spread V of A, which is evidence on the state
+before. With categories of weight w_k the precision is T = sum_k w_k E[tau_k], the matrix is A =
+T^-1 sum_k w_k E[tau_k A_k], and V has sum_k w_k (E[A_k] - A)' E[tau_k] (E[A_k] - A) in addition.
+
+Rows after the last with observed descendants get no such evidence: their q is a prediction.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+
+from svmp.errors import ModelError
+from svmp.families.family import Array
+from svmp.families.matrix import apply, flat, inverse, log_det
+from svmp.kernels.chains import plain_smoother, smoother
+from svmp.kernels.chains.dynamics import Dynamics, OrderedRows, Output
+from svmp.network.beliefs import Beliefs
+from svmp.network.chain import Chain
+from svmp.network.grid import Ints
+from svmp.network.linear_chain import LinearChain
+
+
+def solve_vectors(
+    how: ModuleType, chain: Chain, q: Beliefs, which: Ints | None, live: Ints, messages: Array
+) -> None:
+    """Solve sequences of vectors; `how` is the module with the smoother."""
+    assert isinstance(chain, LinearChain)
+    name, sequences = chain.variable.name, chain.sequences
+    rows = sequences.order if which is None else sequences.rows_of(which)
+    steps, dynamics, evidence = expected(chain, q, which, live, messages)
+    whole = which is None and sequences.in_table_order
+    joint = q.joint[name]
+    if whole:
+        out = Output(q.natural[name], q.moments[name], joint["cross"], joint["log_det"])
+    else:
+        out = Output.empty(len(rows), chain.size)
+    sound = how.smooth(steps, dynamics, evidence, out)
+    if not sound.all():
+        refuse(chain, q, int(np.argmin(sound)) if which is None else int(which[np.argmin(sound)]))
+    if not whole:
+        q.natural[name][rows], q.moments[name][rows] = out.natural, out.moments
+        joint["cross"][rows], joint["log_det"][rows] = out.cross, out.log_det
+    joint.pop("pairs", None)
+    q.version += 1
+
+
+def expected(
+    chain: LinearChain, q: Beliefs, which: Ints | None, live: Ints, messages: Array
+) -> tuple[OrderedRows, Dynamics, Array]:
+    """Return some sequences one after the other, their expected dynamics, and their evidence.
+
+    `messages` are those of the children of each row, in this order.
+    """
+    sequences, size = chain.sequences, chain.size
+    which = np.arange(sequences.count) if which is None else which
+    which_lengths = sequences.lengths[which]
+    rows = sequences.order if len(which) == sequences.count else sequences.rows_of(which)
+    end = np.cumsum(which_lengths)
+    steps = OrderedRows(np.arange(len(rows)), end - which_lengths, end)
+    place = np.arange(len(rows)) - np.repeat(steps.begin, which_lengths)
+    later = np.flatnonzero(place > 0)
+    alive = later[place[later] < np.repeat(live[which], which_lengths)[later]]
+    start = starts(chain, q, rows[np.minimum(steps.begin, max(len(rows) - 1, 0))])
+    step, evidence = chain.step[rows], messages
+    if chain.selector is None:
+        parts, pull = by_group(chain, q)
+        kind, offset = chain.group[rows], offsets(chain, q, rows)
+        if pull.any():
+            evidence = np.array(messages)
+            evidence[alive - 1, size:] -= 0.5 * flat(pull[kind[alive]]) / step[alive, None]
+    else:
+        parts, pull, offset, slope = by_row(chain, q, rows)
+        kind, evidence = np.arange(len(rows)), np.array(messages)
+        evidence[alive - 1, size:] -= 0.5 * flat(pull[alive]) / step[alive, None]
+        evidence[alive - 1, :size] += slope[alive] / step[alive, None]
+    dynamics = Dynamics(
+        *start[:2], np.arange(len(which)), *parts[:4], (start[2], parts[4]), kind, step, offset
+    )
+    return steps, dynamics, np.ascontiguousarray(evidence)
+
+
+def starts(chain: LinearChain, q: Beliefs, rows: Ints) -> tuple[Array, Array, Array]:
+    """Return the mean, the covariance and its log-determinant of the first state of sequences."""
+    given = chain.start_moments(q, rows)
+    size = chain.size
+    cov = inverse(given["tau"][:, :-1].reshape(-1, size, size))
+    return np.ascontiguousarray(given["mu"][:, :size]), np.ascontiguousarray(cov), log_det(cov)
+
+
+def by_group(chain: LinearChain, q: Beliefs) -> tuple[tuple[Array, ...], Array]:
+    """Return A', Q, A' tau, A' tau A and log|Q| of each group, and the spread of A."""
+    mean, tau, pull = chain.by_group(q)
+    return parts_of(mean[:, :, : chain.size], inverse(tau), tau), pull
+
+
+def parts_of(A: Array, noise: Array, tau: Array) -> tuple[Array, ...]:
+    """Return the arrays of `Dynamics` for matrices A with covariances `noise` = tau^-1."""
+    back = np.swapaxes(A, -1, -2) @ tau
+    found = (np.swapaxes(A, -1, -2), noise, back, back @ A)
+    return (*map(np.ascontiguousarray, found), log_det(noise))
+
+
+def offsets(chain: LinearChain, q: Beliefs, rows: Ints) -> Array:
+    """Return E[B] u at each row; no rows without inputs."""
+    if not chain.inputs.shape[1]:
+        return np.zeros((0, chain.size))
+    mean, _, _ = chain.by_group(q)
+    return apply(mean[:, :, chain.size :][chain.group[rows]], chain.inputs[rows])
+
+
+def by_row(
+    chain: LinearChain, q: Beliefs, rows: Ints
+) -> tuple[tuple[Array, ...], Array, Array, Array]:
+    """Return the dynamics of each row with the weights of its categories.
+
+    Also the evidence that they add to the state before: the matrices V, and linear terms.
+    """
+    size, assert_selector = chain.size, chain.selector
+    assert assert_selector is not None
+    weight = assert_selector.moments(q, rows)
+    mean, tau, pull = (
+        part.reshape(-1, chain.components, *part.shape[1:])[chain.group[rows]]
+        for part in chain.by_group(q)
+    )
+    tau = weight[:, :, None, None] * tau
+    A, B = mean[..., :size], mean[..., size:]
+    total = tau.sum(axis=1)
+    noise = inverse(total)
+    matrix = noise @ (tau @ A).sum(axis=1)
+    apart = A - matrix[:, None]
+    spread = np.swapaxes(apart, -1, -2) @ tau @ apart
+    V = (spread + weight[:, :, None, None] * pull).sum(axis=1)
+    if not B.shape[-1]:
+        return parts_of(matrix, noise, total), V, np.zeros((0, size)), np.zeros((len(rows), size))
+    pushes = (tau @ B) @ chain.inputs[rows][:, None, :, None]
+    offset = apply(noise, pushes[..., 0].sum(axis=1))
+    # A_k' tau_k (B_k u), of which the transition with the mean parameters has A' T c already.
+    linear = (np.swapaxes(A, -1, -2) @ pushes)[..., 0].sum(axis=1)
+    slope = apply(np.swapaxes(matrix, -1, -2), apply(total, offset)) - linear
+    return parts_of(matrix, noise, total), V, offset, slope
+
+
+def refuse(chain: LinearChain, q: Beliefs, sequence: int) -> None:
+    """Say why a sequence has no proper q, in numbers that a computer can hold."""
+    mean, _, _ = chain.by_group(q)
+    values = np.abs(np.linalg.eigvals(mean[:, :, : chain.size]))
+    largest, length = float(np.max(values)), int(chain.sequences.lengths[sequence])
+    why = "its precisions or observations are too far apart to compute with"
+    if largest > 1:
+        why = (
+            f"an eigenvalue of A has the size {largest:.3g}, so that states grow by a factor of "
+            f"{largest**length:.2g} over its {length:,} rows; fix A, give it a prior that is close "
+            "to stable values, or divide the sequence where nothing is observed"
+        )
+    raise ModelError(f"sequence {sequence} of '{chain.variable.name}' has no finite q: {why}")
+
+
+def smoother_for(kernels: bool) -> ModuleType:
+    """Return the compiled smoother or its twin."""
+    return smoother if kernels else plain_smoother
