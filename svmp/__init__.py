@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         Wishart,
     )
     from svmp.network.expressions import data, diag, dot
+    from svmp.network.linear_chains import LinearGaussianChain
     from svmp.network.markov_chains import DiscreteMarkovChain
     from svmp.network.model import Model
     from svmp.network.variable import Variable
@@ -114,6 +115,7 @@ _NAMES = {
         "diag",
         "dot",
     ),
+    "svmp.network.linear_chains": ("LinearGaussianChain",),
     "svmp.network.markov_chains": ("DiscreteMarkovChain",),
     "svmp.network.model": ("Model",),
     "svmp.network.variable": ("Variable",),
@@ -166,6 +168,7 @@ __all__ = [
     "Growing",
     "HoldThenDecay",
     "ImproperError",
+    "LinearGaussianChain",
     "Memoized",
     "Mixture",
     "Model",

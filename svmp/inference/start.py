@@ -77,7 +77,8 @@ def start(
         if not set(product.operands) & {*init, *but}:
             start_at_level(network, q, product.starts(), product.width)
     for index, variable in enumerate((*network.hidden.values(), *network.observed.values())):
-        if variable.conditional.selector is not None and variable.name not in but:
+        given = variable.conditional
+        if given.selector is not None and variable.name not in {*but, *network.chains}:
             if variable.hidden and variable.name not in init:
                 # Near the prior its elements are all alike, and its components would become so too.
                 read_rows(network, q, variable)

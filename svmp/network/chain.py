@@ -25,7 +25,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +35,16 @@ from svmp.families.family import Array, Bools
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.edge import Edge
-from svmp.network.expressions import Symbol
-from svmp.network.grid import Ints, ragged
+from svmp.network.expressions import (
+    DiagonalMatrix,
+    Expression,
+    Index,
+    Operand,
+    Sum,
+    Symbol,
+    Term,
+)
+from svmp.network.grid import Ints, Labelled, ragged
 from svmp.network.sequences import Sequences
 from svmp.network.variable import Variable
 
@@ -59,6 +67,13 @@ class Reads(NamedTuple):
     sets: Ints
     set_of: Ints
     component: Ints
+
+
+class HasSequences(Protocol):
+    """Whatever has the rows of a variable in sequences."""
+
+    variable: Symbol
+    sequences: Sequences
 
 
 class Chain(Conditional):
@@ -85,6 +100,10 @@ class Chain(Conditional):
     @abstractmethod
     def reads(self, parent: Symbol) -> Reads:
         """Return the rows that depend on a parent."""
+
+    def colours(self, parent: Symbol) -> Ints | None:
+        """Colour the elements of a parent that share rows; None if all are updated together."""
+        return None
 
     @abstractmethod
     def pooled_message(self, q: Beliefs, parent: Symbol, present: Ints | None) -> Array:
@@ -200,16 +219,27 @@ class ChainEdge(Edge):
         return owner, found * self.conditional.components + component
 
     def colours(self) -> Ints | None:
-        return None
+        return self.chain.colours(self.parent)
 
     def pooled_message(self, q: Beliefs, elements: Ints) -> Array:
         return self.chain.pooled_message(q, self.parent, self.present)[elements]
 
 
+@dataclass(frozen=True, eq=False)
+class SwitchEdge(Edge):
+    """From the variable that chooses the dynamics of a chain to its rows."""
+
+    def pooled_message(self, q: Beliefs, elements: Ints) -> Array:
+        return self.message(q, elements, *self.rows_of(elements))
+
+
 def edge_to(parent: Variable, child: Variable, present: Ints | None) -> Edge:
     """Return the edge from a parent to the table of a child."""
-    kind = ChainEdge if isinstance(child.conditional, Chain) else Edge
-    return kind(parent, child.conditional, present)
+    given = child.conditional
+    if not isinstance(given, Chain):
+        return Edge(parent, given, present)
+    chooses = given.selector is not None and any(v is parent for v in given.selector.variables)
+    return (SwitchEdge if chooses else ChainEdge)(parent, given, present)
 
 
 def reached(variable: Variable, observed: Bools) -> Bools:
@@ -219,3 +249,34 @@ def reached(variable: Variable, observed: Bools) -> Bools:
     """
     given = variable.conditional
     return given.sequences.reached(observed) if isinstance(given, Chain) else observed
+
+
+def by_sequence(
+    value: Expression | DiagonalMatrix, chain: HasSequences
+) -> Expression | DiagonalMatrix:
+    """Read a parameter that has the dimension of the sequences by the sequence of each row."""
+    if isinstance(value, DiagonalMatrix):
+        entries = by_sequence(value.entries, chain)
+        assert isinstance(entries, Expression)
+        return DiagonalMatrix(entries)
+    dim, code = chain.sequences.dim, chain.sequences.code
+    (row,) = chain.variable.plate.labels
+
+    def by_row(array: Labelled) -> Labelled:
+        if dim not in array.axes:
+            return array
+        axis = array.axes.index(dim)
+        axes = tuple(row if a == dim else a for a in array.axes)
+        return Labelled(np.take(array.values, code, axis=axis), axes)
+
+    def index(place: Index) -> Index:
+        if isinstance(place, Labelled):
+            return by_row(place)
+        return Labelled(chain.variable.coords.kept(code), (row,)) if place == dim else place
+
+    def term(given: Term) -> Term:
+        operands = (Operand(o.variable, tuple(map(index, o.index))) for o in given.operands)
+        constants = tuple(map(by_row, given.constants))
+        return Term(given.scale, constants, tuple(operands), given.summed, given.design)
+
+    return Sum(tuple(map(term, value.terms)))

@@ -55,17 +55,17 @@ class Coefficients(Slot, Protocol):
 
     def elements(self, rows: Ints) -> Ints:
         """Return the elements of its variable at each row of the table, (rows, elements)."""
-        ...
+        raise AssertionError("a fixed matrix has no variables")
 
     def inner_of(self, elements: Ints) -> Ints:
         """Return which row or entry of the matrix each element is."""
-        ...
+        raise AssertionError("a fixed matrix has no variables")
 
     def to_element(
         self, q: Beliefs, elements: Ints, rows: Ints, slope: Array, gram: Array, tau: Array
     ) -> Array:
         """Return the message to one element at each row of the table."""
-        ...
+        raise AssertionError("a fixed matrix has no variables")
 
     @property
     def couples(self) -> bool:
@@ -202,7 +202,9 @@ class DiagonalEntries(Coefficients):
 
     def _spread(self, q: Beliefs, rows: Ints, other: Array) -> Array:
         _, var = self._moments(q, self.elements(rows))
-        return np.asarray(var[:, :, None] * (other * np.eye(self.shape[0]) if self._apart else other))
+        return np.asarray(
+            var[:, :, None] * (other * np.eye(self.shape[0]) if self._apart else other)
+        )
 
     def scatter(self, q: Beliefs, rows: Ints, gram: Array) -> Array:
         return self._spread(q, rows, gram)

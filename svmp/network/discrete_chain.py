@@ -23,8 +23,8 @@ from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.binding import NO_AXES, Binder, plain
-from svmp.network.chain import Chain, Reads
-from svmp.network.expressions import DiagonalMatrix, Expression, Sum, Symbol, Term, unused
+from svmp.network.chain import Chain, Reads, by_sequence
+from svmp.network.expressions import DiagonalMatrix, Symbol, unused
 from svmp.network.forward_backward import Solution, Steps, log_links, statistics
 from svmp.network.grid import Grid, Ints, Labelled, Scope
 from svmp.network.row_sums import sum_by_owner
@@ -49,7 +49,7 @@ class DiscreteChain(Chain):
         plate = variable.plate
         binder = Binder(variable.coords, variable.name, plate, plate, 1, dims=variable.dims)
         given = binder.parameters({"init": init, "P": P})
-        self.parameters = {name: self._by_row(value) for name, value in given.items()}
+        self.parameters = {name: by_sequence(value, self) for name, value in given.items()}
         source, self.states = self._sizes()
         self.components = self.states
         rows = Grid((*plate.labels, source), (*plate.shape, self.states))
@@ -67,32 +67,6 @@ class DiscreteChain(Chain):
         self._check_parents()
 
     # --- declaring ----------------------------------------------------------------------------
-
-    def _by_row(self, value: Expression | DiagonalMatrix) -> Expression | DiagonalMatrix:
-        """Read parameters that have the dimension of the sequences by the sequence of each row."""
-        if isinstance(value, DiagonalMatrix):
-            return value
-        dim, code = self.sequences.dim, self.sequences.code
-        (row,) = self.variable.plate.labels
-
-        def by_row(array: Labelled) -> Labelled:
-            if dim not in array.axes:
-                return array
-            axis = array.axes.index(dim)
-            axes = tuple(row if a == dim else a for a in array.axes)
-            return Labelled(np.take(array.values, code, axis=axis), axes)
-
-        def index(place: Any) -> Any:
-            if isinstance(place, Labelled):
-                return by_row(place)
-            return Labelled(self.variable.coords.kept(code), (row,)) if place == dim else place
-
-        def term(given: Term) -> Term:
-            operands = (type(o)(o.variable, tuple(map(index, o.index))) for o in given.operands)
-            constants = tuple(map(by_row, given.constants))
-            return Term(given.scale, constants, tuple(operands), given.summed, given.design)
-
-        return Sum(tuple(map(term, value.terms)))
 
     def _axes(self, parameter: str) -> Axes:
         """Return the names of the axes of a parameter: those of its variable or of its array."""

@@ -25,7 +25,7 @@ from svmp.families.matrix import log_det
 from svmp.families.normal import LOG_2PI
 from svmp.network import transition
 from svmp.network.beliefs import Beliefs
-from svmp.network.chain import Chain, Reads
+from svmp.network.chain import Reads
 from svmp.network.coefficients import Coefficients
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints
@@ -35,7 +35,7 @@ from svmp.network.slot import Slot
 from svmp.network.transition import Pairs
 
 
-class LinearChain(LinearChainParameters, Chain):
+class LinearChain(LinearChainParameters):
     """The density of a chain of vectors given its parameters."""
 
     # --- parameters of groups of rows -----------------------------------------------------------
@@ -256,9 +256,7 @@ class LinearChain(LinearChainParameters, Chain):
         return Reads(rows, sets.reshape(-1).astype(np.int64), set_of, component)
 
     def colours(self, parent: Symbol) -> Ints | None:
-        """Colour the elements of a parent that must be updated in turn: rows of A or B, if tau
-        is not diagonal.
-        """
+        """Colour the rows of A or B: if tau is not diagonal, they are updated in turn."""
         matrix = self.matrices.get(self.slot_of(parent)[0])
         if matrix is None or not matrix.couples or self.has_diagonal_precision:
             return None
@@ -352,4 +350,3 @@ def _distinct(elements: Ints, per_row: int) -> Ints:
     for column in range(1, per_row):
         first[:, column] = (table[:, :column] != table[:, column : column + 1]).all(axis=1)
     return np.flatnonzero(first.ravel())
-

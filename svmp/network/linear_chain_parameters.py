@@ -10,7 +10,8 @@ from scipy import sparse
 
 from svmp import factors, families
 from svmp.errors import ModelError
-from svmp.families.family import Array
+from svmp.factors.factor import Factor
+from svmp.families.family import Array, Family
 from svmp.network.binding import (
     Binder,
     check_parents,
@@ -18,10 +19,19 @@ from svmp.network.binding import (
     largest,
     plain,
 )
-from svmp.network.chain import by_sequence
+from svmp.network.chain import Chain, by_sequence
 from svmp.network.coefficients import Coefficients, DiagonalEntries, FixedMatrix, MatrixRows
 from svmp.network.components import check_components, component_axis
-from svmp.network.expressions import DiagonalMatrix, Expression, Index, Operand, Sum, Symbol, Term, unused
+from svmp.network.expressions import (
+    DiagonalMatrix,
+    Expression,
+    Index,
+    Operand,
+    Sum,
+    Symbol,
+    Term,
+    unused,
+)
 from svmp.network.grid import Grid, Labelled, Scope
 from svmp.network.matrices import Diagonal
 from svmp.network.reader import Reader
@@ -34,7 +44,7 @@ ROW, ENTRY = "matrix row", "matrix entry"
 """Names of the axes along which the rows of a matrix, or the entries of a diagonal, are read."""
 
 
-class LinearChainParameters:
+class LinearChainParameters(Chain):
     """The parameters of a chain of vectors.
 
     Attributes
@@ -56,10 +66,12 @@ class LinearChainParameters:
         step: Any,
         switch: Any,
     ) -> None:
-        self.variable, self.factor, self.sequences = variable, factors.MvNormal(), sequences
+        self.variable, self.sequences = variable, sequences
+        self.factor: Factor = factors.MvNormal()
         self.constants: dict[str, Labelled] = {}
-        self.size, self.category_axis = variable.shape[-1], None
-        self.family = families.MvNormal(self.size)
+        self.size = variable.shape[-1]
+        self.category_axis = None
+        self.family: Family = families.MvNormal(self.size)
         plate = variable.plate
         binder = Binder(
             variable.coords,
@@ -92,7 +104,7 @@ class LinearChainParameters:
             binder, self.component_axis = replace(binder, rows=rows), axis
         self.scope = binder.scope
         columns = {"A": self.size} | ({"B": self.inputs.shape[1]} if "B" in given else {})
-        self.matrices = {name: self._matrix(binder, name, n) for name, n in columns.items()}
+        self.matrices = {name: self._coefficients(binder, name, n) for name, n in columns.items()}
         self.width = sum(columns.values())
         self.slots |= self.matrices
         self.slots["tau"] = self._tau(binder, "tau")
@@ -198,19 +210,19 @@ class LinearChainParameters:
 
         return Sum(tuple(map(term, value.terms)))
 
-    def _matrix(self, binder: Binder, parameter: str, columns: int) -> Coefficients:
+    def _coefficients(self, binder: Binder, parameter: str, columns: int) -> Coefficients:
         value, shape = self.parameters[parameter], (self.size, columns)
         with binder.about(parameter):
             if isinstance(value, DiagonalMatrix):
                 if parameter == "B" and columns != self.size:
                     raise ModelError("a diagonal matrix needs as many inputs as states")
-                return self._diagonal(binder, value.entries, shape)
+                return self._diagonal_matrix(binder, value.entries, shape)
             known = plain(value)
             if known is not None:
-                return self._fixed(binder, known, parameter, shape)
-            return self._random(binder, value, shape)
+                return self._fixed_matrix(binder, known, parameter, shape)
+            return self._random_matrix(binder, value, shape)
 
-    def _fixed(
+    def _fixed_matrix(
         self, binder: Binder, known: Labelled, parameter: str, shape: tuple[int, int]
     ) -> FixedMatrix:
         values, axes = np.asarray(known.values, dtype=np.float64), known.axes
@@ -224,7 +236,9 @@ class LinearChainParameters:
         found = binder.scope.align(Labelled(values, axes[:-2]), binder.plate)
         return FixedMatrix(found, binder.scope, shape)
 
-    def _random(self, binder: Binder, value: Expression, shape: tuple[int, int]) -> MatrixRows:
+    def _random_matrix(
+        self, binder: Binder, value: Expression, shape: tuple[int, int]
+    ) -> MatrixRows:
         operand = _one_operand(value, families.MvNormal)
         variable, index = operand.variable, operand.index
         cut = len(variable.plate.labels)
@@ -240,7 +254,9 @@ class LinearChainParameters:
         reader = Reader.of(Operand(variable, places), scope, binder.plate)
         return MatrixRows(reader, axis, shape)
 
-    def _diagonal(self, binder: Binder, entries: Expression, shape: tuple[int, int]) -> Any:
+    def _diagonal_matrix(
+        self, binder: Binder, entries: Expression, shape: tuple[int, int]
+    ) -> Coefficients:
         known = plain(entries)
         if known is not None:
             values = np.asarray(known.values, dtype=np.float64)
@@ -248,7 +264,7 @@ class LinearChainParameters:
                 raise ModelError(f"its diagonal must have {self.size} entries, not {values.shape}")
             full = values[..., None] * np.eye(self.size) if values.ndim else values
             axes = (*known.axes, None) if values.ndim else ()
-            return self._fixed(binder, Labelled(np.asarray(full), axes), "A", shape)
+            return self._fixed_matrix(binder, Labelled(np.asarray(full), axes), "A", shape)
         operand = _one_operand(entries, families.Normal)
         dim, axis = binder.event_dim, unused(ENTRY, binder.rows.labels)
         places = tuple(axis if place == dim else place for place in operand.index)
@@ -289,5 +305,3 @@ def _start(name: str, init: Any) -> dict[str, Any]:
         f"init of '{name}' must be the density of the first state, as "
         f"svmp.MvNormal.dist(mu=0, tau=np.eye(2)), not {shown(init)}"
     )
-
-

@@ -83,7 +83,7 @@ class LinearGaussianChain(Variable):
         self._given = parameters, u, step, switch, sequence, order, dim_name(sequence_dim)
         component = Component(factors.MvNormal(), {})
         super().__init__(model.coords, model.free_name(name), component, dims)
-        model.coords.add(self.conditional.sequences.dim, self._sequence_coord)
+        model.coords.add(dim_name(sequence_dim), self._sequence_coord)
         model.add(self)
 
     def _density(self, component: Component, length: int | None, selector: Any) -> Conditional:

@@ -344,13 +344,24 @@ class Network:
             barren = variable.hidden and self.present[name] is not None
             if given.linear is None or barren or given.pools or name in {*but, *q.row_moments}:
                 continue
-            q.means.pop(name, None)
-            means = np.zeros(variable.size * given.components)
-            subrows = given.subrows(self.rows(variable))
-            for start in range(0, len(subrows), CHUNK // 8):
-                part = subrows[start : start + CHUNK // 8]
-                means[part] = given.linear.mean(q, part)
-            q.means[name] = means
+            self._remember_means_of(q, variable, given.linear)
+
+    def refresh_means(self, q: Beliefs, name: str) -> None:
+        """Compute the stored means of rows that depend on a variable again, after it has moved."""
+        for edge in self.edges[name]:
+            table = edge.conditional.variable
+            if table.name in q.means and isinstance(edge.slot, Linear):
+                self._remember_means_of(q, self.variable(table.name), edge.slot)
+
+    def _remember_means_of(self, q: Beliefs, variable: Variable, linear: Linear) -> None:
+        given, name = variable.conditional, variable.name
+        q.means.pop(name, None)
+        means = np.zeros(variable.size * given.components)
+        subrows = given.subrows(self.rows(variable))
+        for start in range(0, len(subrows), CHUNK // 8):
+            part = subrows[start : start + CHUNK // 8]
+            means[part] = linear.mean(q, part)
+        q.means[name] = means
 
     def move(self, q: Beliefs, name: str, elements: Ints, natural: Array) -> None:
         """Set the natural parameters of elements; update their moments and the means of rows."""

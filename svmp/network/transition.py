@@ -28,14 +28,14 @@ class Pairs(NamedTuple):
     ----------
     xx, xr, rr
         Sums of E[x x'] / s, E[x r'] / s and E[r r'] / s: (sets, K, K), (sets, K, D), (sets, D, D).
-    count, log_step
+    number, log_step
         The number of transitions, and the sum of log s.
     """
 
     xx: Array
     xr: Array
     rr: Array
-    count: Array
+    number: Array
     log_step: Array
 
     @classmethod
@@ -96,15 +96,15 @@ def residual(pairs: Pairs, mean: Array, scatter: Array) -> Array:
 
 def to_tau(pairs: Pairs, found: Array) -> Array:
     """Return the message to tau, as the natural parameter of a Wishart, given R."""
-    return join(-0.5 * flat(found), 0.5 * pairs.count[..., None])
+    return join(-0.5 * flat(found), 0.5 * pairs.number[..., None])
 
 
 def log_density(pairs: Pairs, found: Array, tau: Array, log_det: Array) -> Array:
     """E[log p], given R, E[tau] and E[log|tau|]."""
     size = tau.shape[-1]
-    known = pairs.count * LOG_2PI + pairs.log_step
+    known = pairs.number * LOG_2PI + pairs.log_step
     return np.asarray(
-        0.5 * (pairs.count * log_det - size * known - np.einsum("...ij,...ij->...", tau, found))
+        0.5 * (pairs.number * log_det - size * known - np.einsum("...ij,...ij->...", tau, found))
     )
 
 

@@ -12,20 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from svmp.families.family import Array, dot
 from svmp.inference.methods.draw import AllRows, Draw
 from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.linear_chain import solve_vectors
 from svmp.inference.updaters.plain import PlainUpdater
 from svmp.inference.updaters.updater import Change, Updater
+from svmp.kernels.chains import plain_smoother, smoother
 from svmp.network import forward_backward
 from svmp.network.beliefs import Beliefs
 from svmp.network.chain import Chain
 from svmp.network.discrete_chain import DiscreteChain
 from svmp.network.grid import Ints
+from svmp.network.linear_chain import LinearChain
 from svmp.network.network import Network
 
 Solve = Callable[[Chain, Beliefs, Ints | None, Ints, Array], None]
@@ -54,6 +57,10 @@ class ChainUpdater(Updater):
     def of(cls, network: Network, plain: PlainUpdater, kernels: bool) -> ChainUpdater:
         """Return the updater of a chain."""
         chain = network.chains[plain.name]
+        if isinstance(chain, LinearChain):
+            how = smoother if kernels else plain_smoother
+            label = "compiled smoother of vectors" if kernels else "chain of vectors"
+            return cls(network, plain, partial(solve_vectors, how), label)
         assert isinstance(chain, DiscreteChain)
         return cls(network, plain, solve_states, "chain of states")
 
@@ -93,6 +100,7 @@ class ChainUpdater(Updater):
         if learned is not None:
             messages += learned[rows]
         self.solve(self.chain, q, which, self._live, messages)
+        self.network.refresh_means(q, self.plain.name)
         return accesses
 
     def optimise_rows(self, q: Beliefs, rows: Ints) -> tuple[Array, int]:

@@ -17,12 +17,14 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.families.matrix import apply, flat, inverse, log_det
-from svmp.kernels.chains import plain_smoother, smoother
 from svmp.kernels.chains.dynamics import Dynamics, OrderedRows, Output
 from svmp.network.beliefs import Beliefs
 from svmp.network.chain import Chain
 from svmp.network.grid import Ints
 from svmp.network.linear_chain import LinearChain
+
+Parts = tuple[Array, Array, Array, Array, Array]
+"""A', Q, A' tau, A' tau A and log|Q| of each kind of transition."""
 
 
 def solve_vectors(
@@ -65,7 +67,7 @@ def expected(
     place = np.arange(len(rows)) - np.repeat(steps.begin, which_lengths)
     later = np.flatnonzero(place > 0)
     alive = later[place[later] < np.repeat(live[which], which_lengths)[later]]
-    start = starts(chain, q, rows[np.minimum(steps.begin, max(len(rows) - 1, 0))])
+    mean, cov, log_start = starts(chain, q, rows[np.minimum(steps.begin, max(len(rows) - 1, 0))])
     step, evidence = chain.step[rows], messages
     if chain.selector is None:
         parts, pull = by_group(chain, q)
@@ -78,9 +80,9 @@ def expected(
         kind, evidence = np.arange(len(rows)), np.array(messages)
         evidence[alive - 1, size:] -= 0.5 * flat(pull[alive]) / step[alive, None]
         evidence[alive - 1, :size] += slope[alive] / step[alive, None]
-    dynamics = Dynamics(
-        *start[:2], np.arange(len(which)), *parts[:4], (start[2], parts[4]), kind, step, offset
-    )
+    A, noise, back, gram, log_noise = parts
+    first, log_dets = np.arange(len(which)), (log_start, log_noise)
+    dynamics = Dynamics(mean, cov, first, A, noise, back, gram, log_dets, kind, step, offset)
     return steps, dynamics, np.ascontiguousarray(evidence)
 
 
@@ -92,17 +94,17 @@ def starts(chain: LinearChain, q: Beliefs, rows: Ints) -> tuple[Array, Array, Ar
     return np.ascontiguousarray(given["mu"][:, :size]), np.ascontiguousarray(cov), log_det(cov)
 
 
-def by_group(chain: LinearChain, q: Beliefs) -> tuple[tuple[Array, ...], Array]:
+def by_group(chain: LinearChain, q: Beliefs) -> tuple[Parts, Array]:
     """Return A', Q, A' tau, A' tau A and log|Q| of each group, and the spread of A."""
     mean, tau, pull = chain.by_group(q)
     return parts_of(mean[:, :, : chain.size], inverse(tau), tau), pull
 
 
-def parts_of(A: Array, noise: Array, tau: Array) -> tuple[Array, ...]:
+def parts_of(A: Array, noise: Array, tau: Array) -> Parts:
     """Return the arrays of `Dynamics` for matrices A with covariances `noise` = tau^-1."""
-    back = np.swapaxes(A, -1, -2) @ tau
-    found = (np.swapaxes(A, -1, -2), noise, back, back @ A)
-    return (*map(np.ascontiguousarray, found), log_det(noise))
+    back = np.ascontiguousarray(np.swapaxes(A, -1, -2) @ tau)
+    turned = np.ascontiguousarray(np.swapaxes(A, -1, -2))
+    return turned, np.ascontiguousarray(noise), back, back @ A, log_det(noise)
 
 
 def offsets(chain: LinearChain, q: Beliefs, rows: Ints) -> Array:
@@ -113,16 +115,14 @@ def offsets(chain: LinearChain, q: Beliefs, rows: Ints) -> Array:
     return apply(mean[:, :, chain.size :][chain.group[rows]], chain.inputs[rows])
 
 
-def by_row(
-    chain: LinearChain, q: Beliefs, rows: Ints
-) -> tuple[tuple[Array, ...], Array, Array, Array]:
+def by_row(chain: LinearChain, q: Beliefs, rows: Ints) -> tuple[Parts, Array, Array, Array]:
     """Return the dynamics of each row with the weights of its categories.
 
     Also the evidence that they add to the state before: the matrices V, and linear terms.
     """
-    size, assert_selector = chain.size, chain.selector
-    assert assert_selector is not None
-    weight = assert_selector.moments(q, rows)
+    size = chain.size
+    assert chain.selector is not None
+    weight = chain.selector.moments(q, rows)
     mean, tau, pull = (
         part.reshape(-1, chain.components, *part.shape[1:])[chain.group[rows]]
         for part in chain.by_group(q)
@@ -158,8 +158,3 @@ def refuse(chain: LinearChain, q: Beliefs, sequence: int) -> None:
             "to stable values, or divide the sequence where nothing is observed"
         )
     raise ModelError(f"sequence {sequence} of '{chain.variable.name}' has no finite q: {why}")
-
-
-def smoother_for(kernels: bool) -> ModuleType:
-    """Return the compiled smoother or its twin."""
-    return smoother if kernels else plain_smoother
