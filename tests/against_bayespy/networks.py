@@ -408,6 +408,98 @@ def vectors(rng: RNG) -> Twins:
     return Twins(model, start, order, [node])
 
 
+def linear_chain(rng: RNG) -> Twins:
+    """A linear dynamical system: unknown dynamics with ARD, precisions and emissions."""
+    n, sensors, d = 25, 3, 2
+    y = rng.normal(size=(n, sensors)).cumsum(axis=0)
+    y[4:7] = np.nan
+    y[12, 0] = np.nan
+    A0, C0 = 0.5 * rng.normal(size=(d, d)), rng.normal(size=(sensors, d))
+    m, P = np.array([0.5, -0.2]), np.array([[2.0, 0.3], [0.3, 1.0]])
+    with svmp.Model(coords={"n": n, "sensor": sensors, "d": d, "from": d}) as model:
+        relevance = svmp.Gamma("relevance", alpha=1.5, beta=0.8, dims="from")
+        A = svmp.MvNormal("A", mu=0, tau=svmp.diag(relevance), dims=("d", "from"))
+        tau = svmp.Gamma("tau", alpha=2.0, beta=1.5, dims="d")
+        x = svmp.LinearGaussianChain(
+            "x", init=svmp.MvNormal.dist(mu=m, tau=P), A=A, tau=tau, dims=("n", "d")
+        )
+        C = svmp.MvNormal("C", mu=0, tau=np.eye(d), dims=("sensor", "d"))
+        noise = svmp.Gamma("noise", alpha=1.0, beta=1.0)
+        svmp.Normal(
+            "y", svmp.dot(C, x), noise, dims=("n", "sensor"), observed=y, missing=np.isnan(y)
+        )
+    start = {
+        "relevance": {"alpha": 2.0, "beta": 3.0},
+        "A": {"mu": A0, "tau": 10 * np.eye(d)},
+        "tau": {"alpha": 2.0, "beta": 1.0},
+        "C": {"mu": C0, "tau": 20 * np.eye(d)},
+        "noise": {"alpha": 2.0, "beta": 2.0},
+    }
+
+    relevance = bp.Gamma(1.5, 0.8, plates=(d,))
+    A = bp.GaussianARD(0, relevance, shape=(d,), plates=(d,))
+    tau = bp.Gamma(2.0, 1.5, plates=(d,))
+    x = bp.GaussianMarkovChain(m, P, A, tau, n=n)
+    C = bp.GaussianARD(0, 1, shape=(d,), plates=(sensors, 1))
+    noise = bp.Gamma(1.0, 1.0)
+    node = bp.GaussianARD(bp.SumMultiply("i,i", C, x), noise)
+    node.observe(np.where(np.isnan(y), 0, y).T, mask=~np.isnan(y).T)
+    relevance.initialize_from_parameters(2.0, 3.0)
+    A.initialize_from_parameters(A0, 10 * np.ones((d, d)))
+    tau.initialize_from_parameters(2.0, 1.0)
+    C.initialize_from_parameters(C0[:, None], 20 * np.ones((sensors, 1, d)))
+    noise.initialize_from_parameters(2.0, 2.0)
+    order = {"x": x, "C": C, "A": A, "relevance": relevance, "tau": tau, "noise": noise}
+    return Twins(model, start, order, [node])
+
+
+def switching_chain(rng: RNG) -> Twins:
+    """A linear chain whose dynamics are chosen by a chain of states, which has a step less."""
+    n, d, states = 20, 2, 3
+    y = rng.normal(size=(n, d)).cumsum(axis=0)
+    A0 = 0.5 * rng.normal(size=(states, d, d))
+    coords = {"n": n, "d": d, "from": d, "state": states, "to": states, "step": n - 1}
+    with svmp.Model(coords=coords) as model:
+        begin = svmp.Dirichlet("begin", a=1.5, dims="state")
+        move = svmp.Dirichlet("move", a=0.8, dims=("state", "to"))
+        z = svmp.DiscreteMarkovChain("z", begin, move, dims="step")
+        A = svmp.MvNormal("A", mu=0, tau=np.eye(d), dims=("state", "d", "from"))
+        x = svmp.LinearGaussianChain(
+            "x",
+            init=svmp.Normal.dist(mu=0, tau=0.5),
+            A=A,
+            tau=[1.5, 0.7],
+            switch=z[np.maximum(np.arange(n) - 1, 0)],
+            sequence_dim="track",
+            dims=("n", "d"),
+        )
+        noise = svmp.Gamma("noise", alpha=1.0, beta=1.0)
+        svmp.Normal("y", x, noise, dims=("n", "d"), observed=y)
+    start = {
+        "begin": {"a": 1.2},
+        "move": {"a": 1.1},
+        "z": {"p": np.full((n - 1, states), 1 / states)},
+        "A": {"mu": A0, "tau": 10 * np.eye(d)},
+        "noise": {"alpha": 2.0, "beta": 2.0},
+    }
+
+    begin, move = bp.Dirichlet(1.5 * np.ones(states)), bp.Dirichlet(0.8 * np.ones((states, states)))
+    z = bp.CategoricalMarkovChain(begin, move, states=n - 1)
+    A = bp.GaussianARD(0, 1, shape=(d,), plates=(states, d))
+    tau = np.array([1.5, 0.7])  # BayesPy has no message to it
+    x = bp.SwitchingGaussianMarkovChain(np.zeros(d), 0.5 * np.eye(d), A, z, tau, n=n)
+    noise = bp.Gamma(1.0, 1.0)
+    node = bp.GaussianARD(x, noise, shape=(d,), plates=(n,))
+    node.observe(y)
+    begin.initialize_from_parameters(1.2 * np.ones(states))
+    move.initialize_from_parameters(1.1 * np.ones((states, states)))
+    A.initialize_from_parameters(A0, 10 * np.ones((states, d, d)))
+    noise.initialize_from_parameters(2.0, 2.0)
+    z.initialize_from_prior()  # uniform, as those of begin and move are
+    order = {"x": x, "z": z, "A": A, "begin": begin, "move": move, "noise": noise}
+    return Twins(model, start, order, [node])
+
+
 NETWORKS: list[Callable[[RNG], Twins]] = [
     normal_gamma,
     regression_with_ard,
@@ -423,4 +515,6 @@ NETWORKS: list[Callable[[RNG], Twins]] = [
     coins,
     word_counts,
     vectors,
+    linear_chain,
+    switching_chain,
 ]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bayespy.inference import VB
+from bayespy.nodes import CategoricalMarkovChain
 
 import svmp
 
@@ -31,7 +32,15 @@ def first_moments(nodes: Any) -> np.ndarray:
     Plates are in another order there, so the numbers are compared as a set.
     """
     nodes = nodes if isinstance(nodes, list) else [nodes]
-    return np.sort(np.concatenate([np.broadcast_to(n.u[0], n.get_shape(0)).ravel() for n in nodes]))
+    return np.sort(np.concatenate([marginals(n).ravel() for n in nodes]))
+
+
+def marginals(node: Any) -> np.ndarray:
+    """Return the first expected statistics of a node, of a chain of states those of each step."""
+    first = np.broadcast_to(node.u[0], node.get_shape(0))
+    if not isinstance(node, CategoricalMarkovChain):
+        return first
+    return np.concatenate([first[None], node.u[1].sum(axis=-2)])
 
 
 def our_first_moments(fit: svmp.Fit, name: str) -> np.ndarray:
