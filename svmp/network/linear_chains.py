@@ -59,7 +59,7 @@ class LinearGaussianChain(Variable):
     ...     svmp.Normal("y", mu=x[:, 0], tau=4.0, dims="row", observed=y, missing=True)
     <observed Normal 'y' {'row': 5}>
     >>> svmp.fit(model).mean("x")[:, 0].round(1)
-    array([1. , 1.9, 2.9, 4. , 4.8])
+    array([1.1, 1.9, 3. , 4.1, 4.8])
     """
 
     def __init__(
