@@ -4,7 +4,7 @@ Sampling rows pays where elements have many children: a small sample then has mo
 information, at a fraction of the cost. Where a typical element has a handful of children, a sample
 leaves most elements without any, and reading all rows from the start is best. The same holds for
 topic models: the topics of a document hardly change once they were fitted to a few of its words.
-docs/steps.md has the measurements. The same again for chains, whose rows
+docs/steps_measured.md has the measurements. The same again for chains, whose rows
 are read in sequence.
 
 Compiled loops pay where there is much to compute: the first fit on a machine waits until they are

@@ -51,6 +51,17 @@ def declare(rows):
 USES = {
     "": FIT + MISSING,
     "plot": FIT + 'fit.plot().figure.savefig("bound.png")',
+    "frames": FIT + """
+import subprocess, sys
+
+subprocess.run([sys.executable, "-m", "pip", "install", "-q", "pandas"], check=True)
+import pandas as pd
+
+with svmp.Model(data=pd.DataFrame({"count": [3, 4, 8]})) as model:
+    rate = svmp.Gamma("rate", alpha=2, beta=1)
+    svmp.Poisson("x", mu=rate, observed="count")
+assert svmp.fit(model)["rate"].alpha == 17
+""",
     "parts": FIT + PARTS + """
 found = svmp.fit(svmp.Parts(declare, svmp.parquet("rows-*.parquet")))
 assert (found["rate"].alpha, found["rate"].beta) == (17, 5)
