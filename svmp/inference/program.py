@@ -300,11 +300,12 @@ class Program:
     def memo(self) -> Memo:
         """Return the sums that are kept by part, before any part was read."""
         found: dict[str, SumsByPart] = {}
-        if self.setup.division is None:
+        division = self.setup.division
+        if division is None:
             return Memo()
         for updater in self.updaters:
             found |= updater.sums_by_part()
-        return Memo(found, exact=1)
+        return Memo(found, exact=0 if division.starts_with_steps else 1)
 
     def optimise_locals(self, q: Beliefs) -> int:
         """Optimise the local variables of all rows; return the number of rows read.

@@ -277,6 +277,7 @@ def restore_sums(state: State, arrays: Tensors) -> None:
         for part in range(len(sums.parts)):
             key = f"{SUMS}{part}/{name}"
             sums.parts[part] = take(key, sums.shape(part)) if key in left else None
-        visited = len(sums.parts) if state.iteration >= len(sums.parts) else 0
+        exact = state.memo.exact > 0 and state.iteration < len(sums.parts)
+        visited = 0 if exact else min(state.iteration, len(sums.parts))
         need(len(sums.seen) == visited, f"damaged: there are sums of {len(sums.seen)} parts only")
     need(not left, "damaged: there are sums of other parts than those of the run")

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.inference.methods.division import RESTARTS
+from svmp.inference.methods.division import RESTARTS, first_step
 from svmp.inference.methods.draw import Draw
 from svmp.inference.program import Program
 from svmp.inference.program_summary import ProgramSummary
@@ -86,15 +87,23 @@ class PartsProgram(Program):
         share = float(sizes[parts].sum() / max(sizes.sum(), 1))
         count = len(self.space.numbers)
         kept = method.keeps_sums
+        restart = kept and iteration <= RESTARTS * count
         return DrawnParts(
             self.network,
             parts,
             len(sizes),
             not method.unit_steps,
             share,
-            restart=kept and iteration <= RESTARTS * count,
+            restart=restart,
             begins=kept and (iteration - 1) % count == 0,
+            first=first_step(iteration) if restart and self.starts_with_steps else None,
         )
+
+    @cached_property
+    def starts_with_steps(self) -> bool:
+        """Whether the first visits are stochastic steps: one variable alone has sums over parts."""
+        asked = [a for u in self.updaters if isinstance(u, VisitUpdater) for a in u.visit.asked]
+        return len(asked) == 1 and len(asked[0].names) == 1
 
     def ends_sweep(self, iteration: int) -> bool:
         return not self.method.keeps_sums or self.space.ends_sweep(iteration)
@@ -117,7 +126,7 @@ class PartsProgram(Program):
                 few = asked.elements
                 lengths = {n: sizes[n] if few is None else len(few) for n in asked.names}
                 found[key] = SumsByPart.empty(asked.solver.empty(lengths).shape, [None] * count)
-        return Memo(found, exact=1)
+        return Memo(found, exact=0 if self.starts_with_steps else 1)
 
     @property
     def relaxed(self) -> tuple[tuple[str, ...], ...]:

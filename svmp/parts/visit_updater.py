@@ -45,6 +45,8 @@ class DrawnParts(Draw):
         Share of the observations that lie in the visited parts.
     restart, begins
         Where sums are kept: whether own variables start anew, and whether a sweep begins.
+    first
+        Where sums are kept: the step of a stochastic first visit; None if a visit is exact.
     """
 
     parts: Ints
@@ -53,6 +55,7 @@ class DrawnParts(Draw):
     share: float
     restart: bool = False
     begins: bool = False
+    first: float | None = None
 
     @property
     def whole(self) -> bool:
@@ -109,7 +112,7 @@ class VisitUpdater(Updater):
                 solution.take(slice(0, len(sums)), sums)
             network = self.shared.network
             before = means_of(q, network, names) if rho.relaxes(names) else {}
-            yield from self._changes(number, solution.target, children, q, rho)
+            yield from self._changes(number, solution.target, children, q, rho, rows.first or 1.0)
             relax(q, network, before, rho.omega)
 
     def _first(self, q: Beliefs) -> Solution | None:
@@ -155,6 +158,8 @@ class VisitUpdater(Updater):
             for sums, mine in zip(kept, found.totals, strict=True):
                 sums.replace(self.space.numbers.index(int(part)), mine)
             accesses += found.accesses
+        if rows.first is not None:  # as if all parts were like this one
+            return Visited([sums / rows.share for sums in found.totals], {}, {}, accesses)
         return Visited([sums.total for sums in kept], {}, {}, accesses)
 
     def _within(self, name: str, q: Beliefs, rho: StepRule) -> Iterator[Change]:
@@ -169,15 +174,19 @@ class VisitUpdater(Updater):
         children: Mapping[str, Ints],
         q: Beliefs,
         rho: StepRule,
+        factor: float,
     ) -> Iterator[Change]:
-        """Yield the changes of shared variables to lambda_temp, or some way towards it."""
+        """Yield the changes of shared variables to lambda_temp, or some way towards it.
+
+        Steps are multiplied by the factor.
+        """
         network, asked = self.shared.network, self.visit.asked[number]
         for name, target in targets.items():
             counts = network.child_counts[name]
             read = children.get(name, counts)
             elements = np.arange(len(counts)) if asked.elements is None else asked.elements
             if asked.elements is None and not children:
-                step = rho(q, name, elements, read, target)
+                step = rho(q, name, elements, read, target) * factor
                 if (step == 1).all():
                     yield self._replaced(q, name, target, step, read)
                 else:
@@ -188,7 +197,7 @@ class VisitUpdater(Updater):
                 moves = (read[elements] > 0) | (counts[elements] == 0)
                 elements, target = elements[moves], target[moves]
             read = read[elements]
-            step = rho(q, name, elements, read, target)
+            step = rho(q, name, elements, read, target) * factor
             natural = blend(q.natural[name][elements], target, step)
             yield Change(name, elements, natural, int(read.sum()), step, read)
 

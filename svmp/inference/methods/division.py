@@ -1,4 +1,11 @@
-"""A fixed division of the groups of a dim into parts, which are visited one after the other."""
+"""A fixed division of the groups of a dim into parts, which are visited one after the other.
+
+In the first sweeps sums of earlier visits are missing or far out of date. Where global variables
+share no rows, each first visit is therefore a step of stochastic variational inference (Hoffman,
+Blei, Wang & Paisley, 2013): with S_p the sums of the part, which has a share s of the groups,
+
+    lambda_i <- (1 - rho_t) lambda_i + rho_t (eta_i + S_p / s),    rho_t = (t + 10)^-0.7
+"""
 
 from __future__ import annotations
 
@@ -17,6 +24,9 @@ RESTARTS = 5
 """Number of first sweeps in which the variables of a group start near their prior: those that were
 fitted to the first, poor global variables would hold these back. docs/performance.md has the
 measurements."""
+DELAY, FORGETTING_RATE = 10, 0.7
+"""tau and kappa of the steps in the first sweeps: those of online LDA (Hoffman, Blei & Bach, 2010).
+docs/performance.md has what was measured with others."""
 PASSES = 10
 """Most passes over a group at a visit; the next sweep goes on from there."""
 
@@ -51,6 +61,19 @@ class Division:
         """Return whether the variables of groups start near their prior in an iteration."""
         return iteration <= RESTARTS * self.count
 
+    @cached_property
+    def starts_with_steps(self) -> bool:
+        """Whether the first visits are stochastic steps: no two global variables share a row."""
+        grouping = self.network.grouped(self.dim)
+        return not any(
+            count for name, count in grouping.coupling.items() if name not in grouping.group
+        )
+
+    def first_step(self, iteration: int) -> float | None:
+        """Return the step of a stochastic first visit; None if a visit is exact."""
+        first = self.starts_with_steps and self.restarts(iteration)
+        return first_step(iteration) if first else None
+
     def begins_sweep(self, iteration: int) -> bool:
         """Return whether a sweep begins with an iteration."""
         return (iteration - 1) % self.count == 0
@@ -58,6 +81,15 @@ class Division:
     def ends_sweep(self, iteration: int) -> bool:
         """Return whether a sweep ends with an iteration."""
         return iteration % self.count == 0
+
+
+def first_step(iteration: int) -> float:
+    """Return the step of a stochastic visit.
+
+    >>> round(first_step(1), 3)
+    0.187
+    """
+    return float((iteration + DELAY) ** -FORGETTING_RATE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +110,11 @@ class VisitedPart(DrawnGroups):
 
     def restarts(self, iteration: int) -> bool:
         return self.division.restarts(iteration)
+
+    @property
+    def share(self) -> float:
+        """Share of the groups that are in this part."""
+        return len(self.drawn) / self.grouping.count
 
     @property
     def most_passes(self) -> int:

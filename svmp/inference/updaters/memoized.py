@@ -3,8 +3,8 @@
     S_p <- sum over the rows e of part p of eta_(e -> i)
     lambda_i_temp = eta_i + (S_1 + ... + S_P) + messages of tables outside the parts
 
-In an exact sweep (`Memo.exact`), as the first one is, the variables are updated once, at its end,
-from sums that are all computed with the current q.
+In an exact sweep (`Memo.exact`) the variables are updated once, at its end, from sums that are all
+computed with the current q. The first visits may be stochastic steps, see methods/division.py.
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ class MemoizedUpdater(Updater):
             return
         if self.division.begins_sweep(rho.iteration):
             sums.add_up()
+        first = self.division.first_step(rho.iteration)
         groups = self.network.groups[self.name]
         tangents = [self.plain.tangents(q, part, groups) for part in visited]
         for elements in groups:
@@ -90,12 +91,16 @@ class MemoizedUpdater(Updater):
                 accesses += read
             others, read = self._read(self._messages[1], q, rows, elements, NONE)
             accesses += read
-            target = self._target(q, sums, elements) + others
+            if first is not None:
+                prior = self.network.prior(q, self.name, elements)
+                target = prior + found / visited[0].share + others
+            else:
+                target = self._target(q, sums, elements) + others
             if not self.network.hidden[self.name].family.at(elements).in_domain(target).all():
                 sums.add_up()  # the total has lost digits
                 target = self._target(q, sums, elements) + others
             count = rows.read(self.name, elements)
-            step = rho(q, self.name, elements, count, target)
+            step = rho(q, self.name, elements, count, target) * (first or 1.0)
             natural = blend(q.natural[self.name][elements], target, step)
             yield Change(self.name, elements, natural, accesses, step, count)
 
@@ -162,12 +167,14 @@ class MemoizedTopics(Updater):
             sums.replace(part.number, found.to_phi)
             accesses += loops.reads(found, self.network.edges[name][0], elements)
         read = rows.read(name, elements)
-        step = rho(q, name, elements, read)
+        first = self.division.first_step(rho.iteration)
+        step = rho(q, name, elements, read) * (first or 1.0)
         prior: Array = np.array(self.network.prior(q, name, elements))
-        scale = np.ones(len(elements))
+        scale = np.full(len(elements), 1.0 if first is None else 1 / visited[0].share)
         steps = np.broadcast_to(step, len(elements)).copy()
         np.maximum(sums.total, 0, out=sums.total)  # counts: what is below 0 is rounding
-        loops.update(q, every_word(sums.total), prior, steps, scale, at_once=True)
+        used = every_word(sums.total) if first is None else found
+        loops.update(q, used, prior, steps, scale, at_once=True)
         yield Change(name, NO_ELEMENTS, NO_NATURAL, accesses, step, read, applied=True)
 
     def bound_term(self, q: Beliefs) -> dict[str, float]:
