@@ -4,8 +4,9 @@ Sampling rows pays where elements have many children: a small sample then has mo
 information, at a fraction of the cost. Where a typical element has a handful of children, a sample
 leaves most elements without any, and reading all rows from the start is best. The same holds for
 topic models: the topics of a document hardly change once they were fitted to a few of its words.
-docs/steps_measured.md has the measurements. The same again for chains, whose rows
-are read in sequence.
+Where there are many documents, their topics are found faster and better part by part (`Memoized`).
+docs/steps_measured.md and docs/performance.md have the measurements. Chains are read in sequence,
+so all of their rows are read from the start.
 
 Compiled loops pay where there is much to compute: the first fit on a machine waits until they are
 compiled. Whether they are used depends on the size of the network only, so that a fit has the same
@@ -18,7 +19,9 @@ from collections.abc import Collection
 
 import numpy as np
 
-from svmp.inference.methods import Growing, Method
+from svmp.errors import ModelError
+from svmp.families import Categorical
+from svmp.inference.methods import Growing, Memoized, Method
 from svmp.inference.steps import Constant, Nodewise, Policy
 from svmp.network.network import Network
 
@@ -32,6 +35,8 @@ document's shares of topics, whose children are its tokens' topics)."""
 SMALL = 10_000
 """Fewest accesses in a sweep of full VB for which loops are compiled. At this size a sweep of plain
 code takes some 5 ms and one of loops 0.6, and compiling the loops of a factorization 10 s."""
+DOCUMENTS = 1000
+"""Fewest documents whose topics are found part by part: 50 in each of 20 parts."""
 LARGEST = 0.25
 """Largest first sample, as a share of the rows: a larger one costs more than it saves."""
 
@@ -42,8 +47,9 @@ def choose(
     """Return the algorithm, the steps, and whether to go on after a divergence."""
     if policy is None:
         if method is None:
-            first = first_sample(network)
-            method = Growing(1.0 if first > LARGEST else first)
+            first, dim = first_sample(network), documents(network)
+            growing = Growing(1.0 if first > LARGEST else first)
+            method = growing if dim is None else Memoized(dim)
         return method, Constant(1.0) if method.unit_steps else Nodewise(), True
     return method or policy.default_method(), policy, policy.adaptive
 
@@ -61,6 +67,34 @@ def first_sample(network: Network) -> float:
         return 1.0
     share, choices = max(CHILDREN / typical, ROWS / rows), typical_count(network, network.locals)
     return max(share, CHOICES / choices) if choices else share
+
+
+def documents(network: Network) -> str | None:
+    """Return the dim of the documents of a topic model; None if it is none, or has few of them.
+
+    Each token has a choice among topics, with shares that belong to its document, and the topics
+    share no rows with other global variables.
+    """
+    for name in network.locals:
+        shares = [p for p in network.hidden[name].conditional.parents() if p.hidden]
+        tables = [edge.conditional for edge in network.edges[name] if edge.choosing]
+        if len(shares) != 1 or not shares[0].plate.labels or len(tables) != 1:
+            continue
+        if tables[0].factor.child is not Categorical:
+            continue
+        dim = shares[0].plate.labels[0]
+        if network.model.sizes[dim] >= DOCUMENTS and is_divided(network, dim):
+            return dim
+    return None
+
+
+def is_divided(network: Network, dim: str) -> bool:
+    """Return whether rows can be divided by a dim, and global variables then share no rows."""
+    try:
+        grouping = network.grouped(dim)
+    except ModelError:
+        return False
+    return not grouping.shares_rows
 
 
 def typical_count(network: Network, children: Collection[str]) -> float:

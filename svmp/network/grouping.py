@@ -59,6 +59,11 @@ class Grouping:
         counts = [np.bincount(self.group[n], minlength=self.count) for n in self.locals]
         return np.sum(counts, axis=0, dtype=np.int64) if counts else np.zeros(self.count, np.int64)
 
+    @property
+    def shares_rows(self) -> bool:
+        """Whether some row depends on several global elements."""
+        return any(n for name, n in self.coupling.items() if name not in self.group)
+
     @cached_property
     def _rows(self) -> dict[str, sparse.csr_array]:
         return {

@@ -59,3 +59,23 @@ def topics(documents: int, length: int) -> svmp.Model:
 )
 def test_first_sample_has_enough_rows_and_children(model, share):
     assert first(model) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(("documents", "divided"), [(999, False), (1000, True)])
+def test_topics_of_many_documents_are_found_part_by_part(documents, divided):
+    method, _, _ = choose(Network(topics(documents, 12)), None, None)
+    assert isinstance(method, svmp.Memoized) == divided
+    assert not divided or method.over == "document"
+
+
+def test_mixtures_by_group_whose_components_share_rows_are_not_divided():
+    coords = {"group": 2000, "component": 2, "row": 4000}
+    group = np.arange(4000) % 2000
+    with svmp.Model(coords=coords) as model:
+        share = svmp.Dirichlet("share", a=1.0, dims=("group", "component"))
+        z = svmp.Categorical("z", p=share[group], dims="row")
+        mu = svmp.Normal("mu", mu=0, tau=1, dims="component")
+        tau = svmp.Gamma("tau", alpha=1, beta=1, dims="component")
+        y = np.zeros(4000)
+        svmp.Mixture("y", z, svmp.Normal.dist(mu=mu, tau=tau), dims="row", observed=y)
+    assert isinstance(choose(Network(model), None, None)[0], svmp.Growing)

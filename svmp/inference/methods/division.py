@@ -64,10 +64,7 @@ class Division:
     @cached_property
     def starts_with_steps(self) -> bool:
         """Whether the first visits are stochastic steps: no two global variables share a row."""
-        grouping = self.network.grouped(self.dim)
-        return not any(
-            count for name, count in grouping.coupling.items() if name not in grouping.group
-        )
+        return not self.network.grouped(self.dim).shares_rows
 
     def first_step(self, iteration: int) -> float | None:
         """Return the step of a stochastic first visit; None if a visit is exact."""
@@ -110,6 +107,11 @@ class VisitedPart(DrawnGroups):
 
     def restarts(self, iteration: int) -> bool:
         return self.division.restarts(iteration)
+
+    @cached_property
+    def fresh(self) -> dict[str, Ints]:
+        """Its observed rows."""
+        return super().fresh
 
     @property
     def share(self) -> float:

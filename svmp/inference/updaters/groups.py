@@ -131,7 +131,10 @@ class DocumentsUpdater(Updater):
         documents = self.grouping.rows(name, drawn)
         prior = self.network.prior(q, name, documents)
         most = rows.most_passes or MOST_PASSES
-        natural, sums, read = self.loops.optimise(q, documents, prior, TOLERANCE, most)
+        if self.loops not in rows.memory:  # parts that are visited again keep their pairs
+            rows.memory[self.loops] = self.loops.pairs_of(documents)
+        bag = rows.memory[self.loops]
+        natural, sums, read = self.loops.optimise(q, documents, bag, prior, TOLERANCE, most)
         self.network.move(q, name, documents, natural)
         self.words.keep(q, rows, sums)
         yield Change.of_rows_read(name, read)

@@ -233,15 +233,20 @@ class Topics(ImplicitCategorical):
                 return False
         return sorted(grouping.locals) == sorted(own)
 
+    def pairs_of(self, documents: Ints) -> Bag:
+        """Return the pairs of some documents."""
+        return self._everything.part(documents)
+
     def optimise(
-        self, q: Beliefs, documents: Ints, prior: Array, rest: float, most: int
+        self, q: Beliefs, documents: Ints, bag: Bag, prior: Array, rest: float, most: int
     ) -> tuple[Array, TopicSums, int]:
         """Optimise theta of some documents for the current phi, from where it is.
 
-        Return its natural parameters, what the tokens then say to phi, and the rows read.
+        `bag` has their pairs. Return the natural parameters of theta, what the tokens then say to
+        phi, and the rows read.
         """
         assert self.weights is not None
-        natural, bag = np.array(prior), self._everything.part(documents)
+        natural = np.array(prior)
         here = np.searchsorted(documents, bag.documents)
         a = q.natural[self.weights.name][bag.documents] + 1
         phi, theta, weight = self._table(q, bag.words), np.empty_like(a), np.empty(len(bag.times))

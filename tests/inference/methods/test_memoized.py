@@ -57,6 +57,23 @@ def test_conjugate_posterior_is_exact(parts):
     assert fit["rate"].beta == pytest.approx(1 + 49, rel=1e-12)
 
 
+def test_first_visit_is_a_step_of_stochastic_inference():
+    """lambda = (1 - rho) lambda_0 + rho (eta + S_p / s), with the sums of the part in hand."""
+    network = Network(means())
+    method = svmp.Memoized(over="group", parts=3)
+    part = method.division(network, seed=0).visited(1)
+    fit = svmp.fit(
+        network, method, init={"rate": {"alpha": 5.0, "beta": 3.0}}, seed=0, max_accesses=1
+    )
+    rng = np.random.default_rng(1)
+    y, other = rng.poisson(4, 9), rng.poisson(4, 40)
+    rho = 11**-0.7
+    alpha = (1 - rho) * 5 + rho * (2 + 3 * y[part.drawn].sum() + other.sum())
+    beta = (1 - rho) * 3 + rho * (1 + 9 + 40)
+    assert fit["rate"].alpha == pytest.approx(alpha)
+    assert fit["rate"].beta == pytest.approx(beta)
+
+
 @pytest.mark.parametrize("parts", [1, 3, 7, 99])
 def test_division_has_every_group_once_in_parts_of_about_the_same_size(parts):
     network = Network(ratings())
