@@ -6,7 +6,9 @@ exactly from the sums of all parts,
 
     lambda_i = eta_i + S_1 + ... + S_P
 
-The first sweep updates the global variables at its end, as no sums are known before.
+No sums are known before the first sweep. Where global variables share no rows, as topics do not,
+the visits of the first five sweeps are stochastic steps (see division.py). Elsewhere the first
+sweep updates the global variables once, at its end.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ class Memoized(Method):
     variables that belong to the part alone (a document's shares of topics, its tokens' topics) are
     optimised, from where they were at the last visit; in the first five sweeps, from near their
     prior. Then the sums over the part's rows replace those of its last visit, and every global
-    variable is updated from the sums over all parts. There is no step size.
+    variable is updated from the sums over all parts. There is no step size to choose: where no row
+    depends on several global elements, the first five sweeps take the steps of online LDA, and
+    elsewhere the first sweep updates the global variables at its end.
 
     The exact bound is computed after each sweep. After the first five it never falls: if a sweep
     has lowered it, because global variables share rows and the sums of other parts were out of
