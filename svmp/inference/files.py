@@ -21,7 +21,7 @@ from safetensors.numpy import save_file
 from svmp import families
 from svmp.errors import FileError
 from svmp.families.family import Family
-from svmp.inference import joint_files, label_files
+from svmp.inference import chain_files, joint_files, label_files
 from svmp.inference.posterior import Posterior
 from svmp.inference.run_record import RunRecord, Status
 from svmp.inference.schema import (
@@ -76,6 +76,7 @@ ABOUT = record(
         "forgetting": dict_of(number(0, 1)),
         "changed": dict_of(number(0, 1)),
         "blocks": joint_files.BLOCKS,
+        "chains": chain_files.CHAINS,
     }
 )
 LATER = ("coords", "parents", "forgetting", "changed")
@@ -114,6 +115,10 @@ def write(fit: RunRecord, path: str | os.PathLike[str]) -> None:
         "forgetting": fit.forgetting,
         "changed": fit.changed,
     }
+    chains, arrays = chain_files.pack(fit.posteriors)
+    if chains:
+        about["chains"] = chains
+        tensors |= arrays
     if fit.joint:
         about["blocks"], blocks = joint_files.pack(fit.joint)
         tensors |= blocks
@@ -141,7 +146,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         check_format(about, FORMAT, "a file that svmp saved")
         if about["format"] == 1:
             about = {**{key: {} for key in LATER}, **about}
-        about = {"blocks": [], **about}  # only fits with joint blocks have it
+        about = {"blocks": [], "chains": {}, **about}  # only fits that have some have them
         return _fields(ABOUT("description", about), tensors)
     except FileError as error:
         raise FileError(f"{path}: {error}") from None
@@ -154,6 +159,7 @@ def _fields(about: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
         found |= declared(name, prod(of["plate"]), kinds[name])
     found |= label_files.declared(about["coords"], tensors)
     found |= joint_files.declared(about["blocks"])
+    found |= chain_files.declared(about["chains"], about["variables"], tensors)
     check_tensors(tensors, found)
     label_files.check_sizes(about["variables"], about["coords"])
     trace = {column: tensors[f"trace/{column}"].tolist() for column in about["columns"]}
@@ -162,6 +168,8 @@ def _fields(about: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
     for name, of in about["variables"].items():
         plate, natural = tuple(of["plate"]), tensors[f"natural/{name}"]
         posteriors[name] = Posterior(name, tuple(of["dims"]), plate, kinds[name], natural)
+    for name in about["chains"]:
+        posteriors[name] = chain_files.unpack(name, posteriors[name], tensors)
     coords = label_files.unpack(about["coords"], tensors)
     sizes = {name: (len(q.natural), q.family) for name, q in posteriors.items()}
     marginals = {name: q.natural for name, q in posteriors.items()}

@@ -166,8 +166,12 @@ class Posterior:
             time; variables of different names have different random numbers under the same seed.
             A `numpy.random.Generator` is used as it is.
         """
-        draws = self.family.draw(self.natural, generator(seed, self.name), draw_count(size))
+        draws = self._draws(generator(seed, self.name), draw_count(size))
         return draws.reshape((size, *self.plate, *draws.shape[2:]))
+
+    def _draws(self, rng: np.random.Generator, size: int) -> Array:
+        """Return draws of all elements, (size, elements, ...)."""
+        return self.family.draw(self.natural, rng, size)
 
     def _shaped(self, values: Array) -> Array:
         return np.array(values).reshape((*self.plate, *np.shape(values)[1:]))

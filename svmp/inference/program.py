@@ -257,7 +257,8 @@ class Program:
     @cached_property
     def _summed(self) -> set[str]:
         """Tables whose messages are computed from sums, without the mean of any row."""
-        return {table for u in self.implicit.values() for table in u.loops.tables}
+        chosen = {n for n, e in self.setup.emissions.items() if self.setup.sums_emissions(e)}
+        return chosen | {table for u in self.implicit.values() for table in u.loops.tables}
 
     def check(self, change: Change) -> None:
         """Refuse new natural parameters outside their domain."""

@@ -9,9 +9,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from svmp.errors import ConvergenceWarning, ModelError
 from svmp.families.family import Array
 from svmp.inference import files, updating
+from svmp.inference.chain_posterior import ChainPosterior
 from svmp.inference.diagnosis import Diagnosis
 from svmp.inference.execute import Outcome
 from svmp.inference.held_out import score
@@ -31,6 +35,7 @@ from svmp.inference.uncertainty.linear_response import covariance
 from svmp.inference.uncertainty.restarts import Restarts
 from svmp.inference.updating import Forget, parents_of
 from svmp.network.declaration import Declaration
+from svmp.network.discrete_chain import DiscreteChain
 from svmp.network.matching import hidden_coords
 from svmp.network.model import Model
 
@@ -89,6 +94,8 @@ class Fit(RunRecord):
 
         def posterior(name: str, natural: Array) -> Posterior:
             v = hidden[name]
+            if isinstance(v.conditional, DiscreteChain):
+                return ChainPosterior.of(v, q)
             return Posterior(name, v.dims, v.plate.shape, v.family, natural)
 
         def implicit(name: str) -> Posterior:
@@ -118,6 +125,18 @@ class Fit(RunRecord):
         if name not in self.posteriors:
             raise KeyError(f"no hidden variable '{name}'; there are {list(self.posteriors)}")
         return self.posteriors[name]
+
+    def path(self, name: str) -> NDArray[np.int64]:
+        """Return the most likely path of each sequence of a chain, as a state for each row.
+
+        It is the path with the largest probability under q, by the algorithm of Viterbi.
+        """
+        q = self[name]
+        if not isinstance(q, ChainPosterior):
+            raise ModelError(
+                f"'{name}' is not a chain of states, and so has no path; use fit.mean('{name}')"
+            )
+        return q.path()
 
     def mean(self, name: str) -> Array:
         """Return the posterior mean, with the variable's dims."""

@@ -205,8 +205,8 @@ class DiscreteChain(Chain):
             if key == "version":
                 versions = len(arrays["transition"])
                 sound = ((array >= 0) & (array < versions)).all()
-            elif key == "transition":  # -inf for a transition that is impossible
-                sound = (array < np.inf).all() and np.isfinite(array.max(axis=-1)).all()
+            elif key == "transition":
+                return versions_trouble(array)
             else:
                 sound = np.isfinite(array).all()
             return None if sound else "is not the q of a chain"
@@ -217,10 +217,7 @@ class DiscreteChain(Chain):
         """Write the q of some sequences, or of all (None), that was solved with the current T."""
         name, transition = self.variable.name, self.log_transition(q)
         arrays = q.joint[name]
-        if which is None and self.sequences.in_table_order:
-            q.natural[name][:], q.moments[name][:] = found.log_marginal, found.marginal
-            arrays["potential"][:] = found.potential
-        else:
+        if found.log_marginal is not q.natural[name]:
             q.natural[name][rows], q.moments[name][rows] = found.log_marginal, found.marginal
             arrays["potential"][rows] = found.potential
         if which is None:
@@ -337,6 +334,12 @@ class DiscreteChain(Chain):
         links = log_links(transition[:, None, :], arrays["potential"][rows])[:, 0]
         before = q.moments[name][self.sequences.previous[rows], state]
         return np.asarray(before[:, None] * np.exp(links))
+
+
+def versions_trouble(array: NDArray[Any]) -> str | None:
+    """Refuse logarithms of transition matrices that lead nowhere; -inf is an impossible step."""
+    sound = (array < np.inf).all() and np.isfinite(array.max(axis=-1, initial=-np.inf)).all()
+    return None if sound else "is not the q of a chain"
 
 
 def expected(probability: Array, log_density: Array) -> float:

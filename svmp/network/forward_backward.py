@@ -83,13 +83,13 @@ def solve(initial: Array, transition: Array, unary: Array, steps: Steps) -> Solu
         The summed messages to each step, (steps, states).
     """
     potential = np.array(unary)
-    for at in reversed(list(_columns(steps))):
+    for at in reversed(list(columns(steps.starts, steps.live))):
         ahead = at.steps[at.more] + 1
         follows = transition[steps.group[ahead]] + potential[ahead][:, None, :]
         potential[at.steps[at.more]] += logsumexp(follows, axis=2)
         potential[at.steps] -= potential[at.steps].max(axis=1, keepdims=True)
     marginal = np.empty_like(potential)
-    for at in _columns(steps):
+    for at in columns(steps.starts, steps.live):
         if at.first:
             marginal[at.steps] = _softmax(initial[at.sequences] + potential[at.steps])
         else:
@@ -140,8 +140,11 @@ def log_of(probability: Array) -> Array:
         return np.asarray(np.maximum(np.log(probability), LOG_ZERO))
 
 
-class _Column(NamedTuple):
-    """The steps of all sequences at one distance from their beginning."""
+class Column(NamedTuple):
+    """The steps of all sequences at one distance from their beginning.
+
+    `more` are the positions of those that a live step follows.
+    """
 
     first: bool
     sequences: Ints
@@ -149,15 +152,15 @@ class _Column(NamedTuple):
     more: Ints
 
 
-def _columns(steps: Steps) -> Iterator[_Column]:
+def columns(starts: Ints, live: Ints) -> Iterator[Column]:
     """Yield the first steps of all sequences, then the second ones, and so on."""
-    lengths = np.diff(steps.starts)
+    lengths = np.diff(starts)
     sequences = np.argsort(-lengths, kind="stable")
     sequences = sequences[lengths[sequences] > 0]
     place = 0
     while len(sequences):
-        more = np.flatnonzero(steps.live[sequences] > place + 1)
-        yield _Column(place == 0, sequences, steps.starts[sequences] + place, more)
+        more = np.flatnonzero(live[sequences] > place + 1)
+        yield Column(place == 0, sequences, starts[sequences] + place, more)
         place += 1
         sequences = sequences[lengths[sequences] > place]
 

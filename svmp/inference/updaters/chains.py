@@ -20,13 +20,15 @@ from svmp.families.family import Array, dot
 from svmp.inference.methods.draw import AllRows, Draw
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.linear_chain import solve_vectors
-from svmp.inference.updaters.plain import PlainUpdater
+from svmp.inference.updaters.plain import NONE, ONE, MessageSum, PlainUpdater, Tangents
 from svmp.inference.updaters.updater import Change, Updater
-from svmp.kernels.chains import plain_smoother, smoother
+from svmp.kernels.chains import plain_smoother, smoother, states
+from svmp.kernels.chains.emissions import Emissions
 from svmp.network import forward_backward
 from svmp.network.beliefs import Beliefs
 from svmp.network.chain import Chain
 from svmp.network.discrete_chain import DiscreteChain
+from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.linear_chain import LinearChain
 from svmp.network.network import Network
@@ -62,6 +64,8 @@ class ChainUpdater(Updater):
             label = "compiled smoother of vectors" if kernels else "chain of vectors"
             return cls(network, plain, partial(solve_vectors, how), label)
         assert isinstance(chain, DiscreteChain)
+        if kernels:
+            return cls(network, plain, solve_states_compiled, "compiled (chain of states)")
         return cls(network, plain, solve_states, "chain of states")
 
     @property
@@ -95,13 +99,27 @@ class ChainUpdater(Updater):
         """Set q of some sequences or all to the optimum; return the number of rows read."""
         sequences = self.chain.sequences
         rows = sequences.order if which is None else sequences.rows_of(which)
-        messages, accesses = self.plain.message_sum(q, self._all_rows, rows)
+        messages, accesses = self._messages(q, rows)
         learned = self.network.learned.get(self.plain.name)
         if learned is not None:
             messages += learned[rows]
         self.solve(self.chain, q, which, self._live, messages)
         self.network.refresh_means(q, self.plain.name)
         return accesses
+
+    def _messages(self, q: Beliefs, rows: Ints) -> tuple[Array, int]:
+        """Return the summed messages of the children of some rows, and the number of rows read.
+
+        The first table's are added to, so that few arrays of the size of q are made.
+        """
+        total, accesses = None, 0
+        for messages in self.plain.messages:
+            found = messages(q, self._all_rows, rows, NONE)
+            accesses += found.accesses
+            total = found.total if total is None else np.add(total, found.total, out=total)
+        if total is None:
+            total = np.zeros((len(rows), self.chain.variable.family.size))
+        return total, accesses
 
     def optimise_rows(self, q: Beliefs, rows: Ints) -> tuple[Array, int]:
         """Update the sequences of some rows; return the change of each row in nats, and accesses.
@@ -120,12 +138,60 @@ class ChainUpdater(Updater):
         return self.plain.bound_term(q)
 
 
+@dataclass(frozen=True, eq=False)
+class EmissionMessages:
+    """The messages of a chain's emissions, compiled: to the chain, and to their own parameters."""
+
+    emissions: Emissions
+    edge: Edge
+
+    def __call__(self, q: Beliefs, rows: Draw, elements: Ints, tangents: Tangents) -> MessageSum:
+        if self.edge.choosing:
+            message, read = self.emissions.logits(q, elements)
+            return MessageSum(message, ONE, read)
+        drawn = self._drawn(rows)
+        sums = self.emissions.sums(q, drawn)
+        message = self.emissions.loops.message(q, sums, self.edge, elements)
+        scale = ONE if drawn is None else rows.scale(self.edge.parent.name, elements)
+        return MessageSum(message, scale, self.emissions.loops.reads(sums, self.edge, elements))
+
+    def _drawn(self, rows: Draw) -> Ints | None:
+        """Return the rows of the chain whose emissions were drawn; None for all."""
+        table = self.edge.conditional.variable
+        drawn, chain = rows.drawn_rows(table.name), self.emissions.choosing.parent
+        if drawn is None or table.size == chain.size:
+            return drawn
+        return np.unique(drawn // (table.size // chain.size))
+
+
 def solve_states(chain: Chain, q: Beliefs, which: Ints | None, live: Ints, messages: Array) -> None:
     """Solve sequences of states by forward-backward."""
     assert isinstance(chain, DiscreteChain)
+    rows, initial, transition, steps = _given(chain, q, which, live)
+    found = forward_backward.solve(initial, transition, messages, steps)
+    chain.write(q, rows, which, found)
+
+
+def solve_states_compiled(
+    chain: Chain, q: Beliefs, which: Ints | None, live: Ints, messages: Array
+) -> None:
+    """Solve sequences of states by compiled loops, in the arrays of q if all are solved."""
+    assert isinstance(chain, DiscreteChain)
+    rows, initial, transition, steps = _given(chain, q, which, live)
+    name = chain.variable.name
+    into = q.natural[name], q.moments[name], q.joint[name]["potential"]
+    if which is not None or not chain.sequences.in_table_order:
+        into = np.empty_like(messages), np.empty_like(messages), np.empty_like(messages)
+    found = states.solve(initial, transition, messages, steps, into)
+    chain.write(q, rows, which, found)
+
+
+def _given(
+    chain: DiscreteChain, q: Beliefs, which: Ints | None, live: Ints
+) -> tuple[Ints, Array, Array, forward_backward.Steps]:
+    """Return the rows of some sequences, E[log init], E[log P], and where the sequences begin."""
     sequences, steps = chain.sequences, chain.steps(which, live)
     rows = sequences.order if which is None else sequences.rows_of(which)
     first = rows[np.minimum(steps.starts[:-1], len(rows) - 1)]
-    initial, transition = chain.log_initial(q, first), chain.log_transition(q)
-    found = forward_backward.solve(initial, transition, messages, steps)
-    chain.write(q, rows, which, found)
+    initial = np.ascontiguousarray(chain.log_initial(q, first))
+    return rows, initial, chain.log_transition(q), steps

@@ -15,13 +15,14 @@ from svmp.inference.methods import Method
 from svmp.inference.methods.division import Division
 from svmp.inference.steps.policy import Policy
 from svmp.inference.updaters.categorical import ImplicitMessages, ImplicitUpdater
-from svmp.inference.updaters.chains import ChainUpdater
+from svmp.inference.updaters.chains import ChainUpdater, EmissionMessages
 from svmp.inference.updaters.joint_block import JointBlock
 from svmp.inference.updaters.multilinear import NoiseMessages
 from svmp.inference.updaters.plain import Messages, PlainUpdater, RowMessages
 from svmp.inference.updaters.updater import Term
 from svmp.kernels.categorical.mixture_sums import Mixtures
 from svmp.kernels.categorical.topics_sums import Topics
+from svmp.kernels.chains.emissions import Emissions
 from svmp.kernels.multilinear.prior import HiddenNormals
 from svmp.kernels.multilinear.updater import Multilinear
 from svmp.kernels.vectors.updater import Vectors
@@ -138,6 +139,19 @@ class Setup:
             return {}
         return found
 
+    @cached_property
+    def emissions(self) -> dict[str, Emissions]:
+        """Compiled loops of the emissions of chains, by table."""
+        names = self.network.observed if self.kernels and self.network.chains else ()
+        found = {name: Emissions.of(self.network, name) for name in names}
+        served = (name for name in found if name not in self.joint_tables)
+        return {n: loops for n in served if (loops := found[n]) is not None}
+
+    def sums_emissions(self, emissions: Emissions) -> bool:
+        """Return whether all values of a row of the chain are read together, by all elements."""
+        together = emissions.one_by_row or self.method.over is not None or self.method.reads_all(1)
+        return self.method.shares_rows and together
+
     def implicit_of(self, table: str) -> ImplicitUpdater | None:
         """Return the updater whose sums give the messages of a table, if there is one."""
         return next((u for u in self.implicit.values() if table in u.loops.tables), None)
@@ -147,7 +161,9 @@ class Setup:
         network = self.network
         variable, loops = network.variable(name), self.loops.get(name)
         compiled: Term | None = None
-        if loops is not None:
+        if name in self.emissions:
+            compiled = self.emissions[name].likelihood
+        elif loops is not None:
             compiled = None if loops.noise is None else loops.bound_term
         elif self.kernels and name not in self.joint_tables:
             prior = HiddenNormals.of(variable.conditional, network.present[name])
@@ -164,6 +180,9 @@ class Setup:
         implicit = self.implicit_of(table)
         if implicit is not None:
             return ImplicitMessages(implicit, edge)
+        emissions = self.emissions.get(table)
+        if emissions is not None and (edge.choosing or self.sums_emissions(emissions)):
+            return EmissionMessages(emissions, edge)
         if self.method.shares_rows and self.method.over is None:
             noise = NoiseMessages.of(self.loops.get(table), edge)
             if noise is not None:

@@ -123,6 +123,62 @@ def add_shares(
 
 
 @shared
+def write_logits(
+    taken: Ints, x: Array, rows: Ints, components: Components, places: Ints, out: Array
+) -> None:
+    """Add l_k of each row to a line of an array; `places` says which."""
+    constant, mean, root = components
+    many, size = mean.shape
+    tile, apart = np.empty((size, TILE)), np.empty((size, TILE))
+    some, white = np.empty(TILE), np.empty(TILE)
+    start = claim(taken, TILE)
+    while start < len(rows):
+        count = min(TILE, len(rows) - start)
+        for b in range(count):
+            for i in range(size):
+                tile[i, b] = x[rows[start + b], i]
+        for k in range(many):
+            subtract(tile, count, mean[k], apart)
+            distance(apart, count, root[k], white, some)
+            for b in range(count):
+                out[places[start + b], k] += constant[k] - 0.5 * some[b]
+        start = claim(taken, TILE)
+
+
+@shared
+def read_shares(
+    taken: Ints,
+    x: Array,
+    rows: Ints,
+    mean: Array,
+    given: Array,
+    total: Array,
+    first: Array,
+    second: Array,
+) -> None:
+    """Write the sums of each block, as `read_rows`, for probabilities that are given by row."""
+    many, size = mean.shape
+    tile, apart = np.empty((size, TILE)), np.empty((size, TILE))
+    shares, some = np.empty((many, TILE)), np.empty(TILE)
+    block = claim(taken, 1)
+    while block < len(total):
+        for start in range(block * BLOCK, min(len(rows), (block + 1) * BLOCK), TILE):
+            count = min(TILE, len(rows) - start)
+            for b in range(count):
+                row = rows[start + b]
+                for i in range(size):
+                    tile[i, b] = x[row, i]
+                for k in range(many):
+                    shares[k, b] = given[row, k]
+            for k in range(many):
+                subtract(tile, count, mean[k], apart)
+                total[block, k] += add_shares(
+                    apart, count, shares[k], some, first[block, k], second[block, k]
+                )
+        block = claim(taken, 1)
+
+
+@shared
 def read_rows(
     taken: Ints,
     x: Array,

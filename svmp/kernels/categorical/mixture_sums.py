@@ -26,6 +26,7 @@ from svmp.network.matrices import Diagonal
 from svmp.network.network import Network
 from svmp.network.partly_known import PartlyKnown
 from svmp.network.slot import Fixed, Single
+from svmp.network.variable import Variable
 
 
 class Normals(NamedTuple):
@@ -60,20 +61,12 @@ class Mixtures(ImplicitCategorical):
             return None
         if len(edges) != 1 or not edges[0].choosing or z.conditional.selector is not None:
             return None
-        table, weights = edges[0].conditional, z.conditional.slots["p"]
-        x = table.variable
-        own = x.plate.labels[: len(z.plate.labels)] == z.plate.labels
-        more = len(x.plate.labels) - len(z.plate.labels)
-        normal = isinstance(table.factor, factors.Normal) and more <= 1
-        vector = isinstance(table.factor, factors.MvNormal) and more == 0
-        if not own or not (normal or vector) or x.observed is None or len(x.rows) < x.size:
+        weights, x = z.conditional.slots["p"], edges[0].conditional.variable
+        if not chooses_normals(z, edges[0]) or len(x.rows) < x.size:
             return None
-        chosen = table.selector
-        direct = isinstance(chosen, Single) and chosen.reader.index == z.plate.labels
         shared = isinstance(weights, Single | Fixed) and not weights.varies
-        apart = not any(set(z.plate.labels) & s.axes for s in table.slots.values())
         finite = not isinstance(weights, Fixed) or np.isfinite(weights.statistics.values).all()
-        return cls(z, tuple(edges)) if direct and shared and apart and finite else None
+        return cls(z, tuple(edges)) if shared and finite else None
 
     @property
     def _table(self) -> Conditional:
@@ -122,22 +115,50 @@ class Mixtures(ImplicitCategorical):
         trace = spread.reshape(len(spread), -1).sum(axis=1)
         return 0.5 * (normals.log_det - normals.mean.shape[1] * LOG_2PI - trace)
 
+    def _components(self, normals: Normals, weight: Array | float) -> mixture.Components:
+        if self._diagonal:
+            root = np.sqrt(normals.precision)[:, :, None]
+        else:
+            root = np.linalg.cholesky(normals.precision)
+        constant = self._constant(normals) + weight
+        return mixture.Components(constant, np.array(normals.mean), np.array(root))
+
+    def add_logits(self, q: Beliefs, rows: Ints, places: Ints, out: Array) -> None:
+        """Add E[log p(x_r | k)] of some rows to lines of an array, (lines, components)."""
+        given = self._components(self._normals(q), 0.0)
+        with threads_for(len(rows) * given.mean.size):
+            share(mixture.write_logits, self._x, rows, given, places, out)
+
+    def sums_of(self, q: Beliefs, rows: Ints, shares: Array) -> MixtureSums:
+        """Return sums over some rows, given the probabilities of all rows."""
+        normals = self._normals(q)
+        k, d = normals.mean.shape
+        blocks, width = -(-len(rows) // mixture.BLOCK), 1 if self._diagonal else d
+        total, first = np.zeros((blocks, k)), np.zeros((blocks, k, d))
+        second, mean = np.zeros((blocks, k, d, width)), np.array(normals.mean)
+        with threads_for(len(rows) * k * d):
+            share(mixture.read_shares, self._x, rows, mean, shares, total, first, second)
+        square = second.sum(axis=0)
+        square = square[..., 0] if self._diagonal else mirrored(square)
+        return MixtureSums(len(rows), mean, total.sum(axis=0), first.sum(axis=0), square, 0.0)
+
+    def likelihood(self, q: Beliefs, sums: MixtureSums) -> float:
+        """Return E[log p(x | z)] of the rows of sums that were made with the current q."""
+        normals = self._normals(q)
+        square = float(np.vdot(normals.precision, sums.second))
+        return float(sums.total @ self._constant(normals)) - 0.5 * square
+
     def sums(self, q: Beliefs, elements: Ints | None) -> MixtureSums:
         rows = np.arange(self.variable.size) if elements is None else elements
         normals = self._normals(q)
         k, d = normals.mean.shape
         weight = self.variable.conditional.to_child(q, np.zeros(1, dtype=np.int64))[0]
-        constant = self._constant(normals) + weight
-        if self._diagonal:
-            root = np.sqrt(normals.precision)[:, :, None]
-        else:
-            root = np.linalg.cholesky(normals.precision)
+        given = self._components(normals, weight)
+        root, mean = given.root, given.mean
         blocks = -(-len(rows) // mixture.BLOCK)
         total, first = np.zeros((blocks, k)), np.zeros((blocks, k, d))
         second, evidence = np.zeros((blocks, *root.shape)), np.zeros(blocks)
-        mean = np.array(normals.mean)
         with threads_for(len(rows) * k * d):
-            given = mixture.Components(constant, mean, np.array(root))
             share(mixture.read_rows, self._x, rows, given, total, first, second, evidence)
         square = second.sum(axis=0)
         square = square[..., 0] if self._diagonal else mirrored(square)
@@ -199,11 +220,22 @@ class Mixtures(ImplicitCategorical):
         return int(times.sum()) // edge.fan * sums.rows
 
     def bound_terms(self, q: Beliefs, sums: MixtureSums) -> dict[str, float]:
-        normals = self._normals(q)
-        square = float(np.vdot(normals.precision, sums.second))
-        likelihood = float(sums.total @ self._constant(normals)) - 0.5 * square
+        likelihood = self.likelihood(q, sums)
         own, table = self.tables
         return {own: sums.evidence - likelihood, table: likelihood}
+
+
+def chooses_normals(z: Variable, edge: Edge) -> bool:
+    """Return whether a Categorical chooses among Normals whose parameters do not vary by row."""
+    table = edge.conditional
+    x, chosen = table.variable, table.selector
+    own = x.plate.labels[: len(z.plate.labels)] == z.plate.labels
+    more = len(x.plate.labels) - len(z.plate.labels)
+    normal = isinstance(table.factor, factors.Normal) and more <= 1
+    vector = isinstance(table.factor, factors.MvNormal) and more == 0
+    direct = isinstance(chosen, Single) and chosen.reader.index == z.plate.labels
+    apart = not any(set(z.plate.labels) & s.axes for s in table.slots.values())
+    return own and (normal or vector) and x.observed is not None and direct and apart
 
 
 def outer(left: Array, right: Array) -> Array:
