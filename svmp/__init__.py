@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         RobbinsMonro,
         StepContext,
     )
+    from svmp.inference.uncertainty.comparison import compare
     from svmp.network.distributions import (
         Bernoulli,
         Beta,
@@ -95,6 +96,7 @@ _NAMES = {
         "RobbinsMonro",
         "StepContext",
     ),
+    "svmp.inference.uncertainty.comparison": ("compare",),
     "svmp.network.distributions": (
         "Bernoulli",
         "Beta",
@@ -186,6 +188,7 @@ __all__ = [
     "SvmpError",
     "Variable",
     "Wishart",
+    "compare",
     "data",
     "diag",
     "dot",

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from svmp.errors import ModelError
+from svmp.families.family import Array
 from svmp.inference.arguments import check_model_and_method
 from svmp.inference.fingerprint import fingerprint
 from svmp.inference.joint_posterior import JointPosterior
@@ -121,6 +122,10 @@ class HeldOut(Scorer):
 
     def mean(self, q: Beliefs) -> float:
         """Return the mean over held-out rows of what they would add to the bound of q."""
+        return self._mean(self._optimised(q))
+
+    def _optimised(self, q: Beliefs) -> Beliefs:
+        """Return a copy of q with the local variables of the held-out rows optimised."""
         q = scratch_copy(self.rows, q, self.elements)
         q.blocks = tuple(block.without(self.own) for block in q.blocks)
         chosen = ChosenElements(self.rows, self.own)
@@ -129,17 +134,33 @@ class HeldOut(Scorer):
         score = -np.inf
         for _ in range(PASSES):
             optimise(self.rows, q, self.own)
-            before, score = score, self._mean(q)
-            converged = abs(score - before) <= TOLERANCE * max(1.0, abs(score))
-            if converged or not (sets > 1 or tangents):
+            if not (sets > 1 or tangents):
                 break
-        return score
+            before, score = score, self._mean(q)
+            if abs(score - before) <= TOLERANCE * max(1.0, abs(score)):
+                break
+        return q
 
     def _mean(self, q: Beliefs) -> float:
         rows = {name: v.rows for name, v in self.rows.observed.items()}
         tables = {**self.own, **rows}
         total = sum(float(self.rows.terms(q, name, some).sum()) for name, some in tables.items())
         return total / self.count
+
+    def pointwise(self, q: Beliefs) -> Array:
+        """Return what each held-out row would add to the bound of q, one table after the other."""
+        q = self._optimised(q)
+        left = {name: self.rows.terms(q, name, some) for name, some in self.own.items()}
+        found = []
+        for table, variable in self.rows.observed.items():
+            terms = self.rows.terms(q, table, variable.rows)
+            for local, own in self.own.items():
+                elements, rows = locals_of(self.rows, local, table, variable.rows)
+                _, at, of = np.intersect1d(own, elements, return_indices=True)
+                np.add.at(terms, np.searchsorted(variable.rows, rows[of]), left[local][at])
+                left[local][at] = 0.0  # one that two tables share counts for the first
+            found.append(terms)
+        return np.concatenate(found)
 
 
 def held_out_of(variables: Mapping[str, Variable], name: str, values: Any) -> Variable:
@@ -172,6 +193,16 @@ def score(
     joint: Sequence[JointPosterior] = (),
 ) -> float:
     """Return the score of held-out values under the q of a fit."""
+    return float(pointwise_scores(q, model, values, joint)[0].mean())
+
+
+def pointwise_scores(
+    q: Mapping[str, Posterior],
+    model: Model,
+    values: Mapping[str, Any],
+    joint: Sequence[JointPosterior] = (),
+) -> tuple[Array, str]:
+    """Return the score of each held-out row under the q of a fit, and a hash of the values."""
     check_model_and_method(model, None, None)
     network = Network(model)
     if sorted(network.hidden) != sorted(q):
@@ -179,4 +210,4 @@ def score(
     held = HeldOut.of(network, values)
     found = start(network, 0, q)
     found.blocks = joint_normals(network, joint)
-    return held.mean(found)
+    return held.pointwise(found), held.fingerprint

@@ -32,6 +32,7 @@ from svmp.inference.seeds import Seed
 from svmp.inference.summary import summarise
 from svmp.inference.uncertainty.covariance import Covariance
 from svmp.inference.uncertainty.linear_response import covariance
+from svmp.inference.uncertainty.psis import DRAWS, importance
 from svmp.inference.uncertainty.restarts import Restarts
 from svmp.inference.updating import Forget, parents_of
 from svmp.network.declaration import Declaration
@@ -205,6 +206,30 @@ class Fit(RunRecord):
         """
         chosen = ("q" if self.joint else "linear_response") if method is None else method
         return covariance(self, names, model, chosen)
+
+    def khat(self, model: Model, *, draws: int = DRAWS, seed: Seed = 0) -> float:
+        """Return how far q is from the posterior: PSIS k-hat (Yao et al. 2018).
+
+        Up to 0.5 q is near the posterior, and up to 0.7 weights can repair what it misses; beyond
+        that they cannot. Choices of mixtures are summed out. It grows with the number of hidden
+        numbers, even where each of them alone is right. See docs/uncertainty.md.
+
+        Parameters
+        ----------
+        model
+            The model of this fit; a fit does not store its model.
+        draws
+            Number of draws from q, at least 100; each costs about a plain sweep.
+        seed
+            Seed of the draws.
+
+        Returns
+        -------
+        float
+            k-hat; 0 where q is the posterior itself. Needs arviz-stats, which
+            `pip install "svmp[psis]"` installs.
+        """
+        return importance(self, model, draws, seed).khat
 
     def predict(
         self,
