@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         RobbinsMonro,
         StepContext,
     )
+    from svmp.inference.uncertainty.calibration import calibrate
     from svmp.inference.uncertainty.comparison import compare
     from svmp.network.distributions import (
         Bernoulli,
@@ -96,6 +97,7 @@ _NAMES = {
         "RobbinsMonro",
         "StepContext",
     ),
+    "svmp.inference.uncertainty.calibration": ("calibrate",),
     "svmp.inference.uncertainty.comparison": ("compare",),
     "svmp.network.distributions": (
         "Bernoulli",
@@ -188,6 +190,7 @@ __all__ = [
     "SvmpError",
     "Variable",
     "Wishart",
+    "calibrate",
     "compare",
     "data",
     "diag",

@@ -13,17 +13,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+def new_axes() -> Axes:
+    """Return the axes of a new figure."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise SvmpError('a plot needs matplotlib: pip install "svmp[plot]"') from None
+    return pyplot.subplots()[1]
+
+
 def plot(fit: RunRecord, ax: Axes | None = None, **options: Any) -> Axes:
     """Draw the bound against the accesses, without the start, which has no place on a log axis.
 
     Estimates are drawn as a band of two standard errors either way.
     """
-    if ax is None:
-        try:
-            from matplotlib import pyplot
-        except ImportError:
-            raise SvmpError('a plot needs matplotlib: pip install "svmp[plot]"') from None
-        ax = pyplot.subplots()[1]
+    ax = new_axes() if ax is None else ax
     accesses, bound, se = (fit.trace[c] for c in ("accesses", "bound", "bound_se"))
     later, exact = accesses > 0, (accesses > 0) & (se == 0)
     if np.any(exact):

@@ -34,6 +34,7 @@ from svmp.inference.uncertainty.covariance import Covariance
 from svmp.inference.uncertainty.linear_response import covariance
 from svmp.inference.uncertainty.psis import DRAWS, importance
 from svmp.inference.uncertainty.restarts import Restarts
+from svmp.inference.uncertainty.trust import diagnose
 from svmp.inference.updating import Forget, parents_of
 from svmp.network.declaration import Declaration
 from svmp.network.discrete_chain import DiscreteChain
@@ -210,8 +211,8 @@ class Fit(RunRecord):
     def khat(self, model: Model, *, draws: int = DRAWS, seed: Seed = 0) -> float:
         """Return how far q is from the posterior: PSIS k-hat (Yao et al. 2018).
 
-        Up to 0.5 q is near the posterior, and up to 0.7 weights can repair what it misses; beyond
-        that they cannot. Choices of mixtures are summed out. It grows with the number of hidden
+        Up to 0.5 q is near enough for importance weights to work well, and up to 0.7 for them to
+        work; beyond that q misses parts of the posterior that no weights repair. Choices of mixtures are summed out. It grows with the number of hidden
         numbers, even where each of them alone is right. See docs/uncertainty.md.
 
         Parameters
@@ -230,6 +231,25 @@ class Fit(RunRecord):
             `pip install "svmp[psis]"` installs.
         """
         return importance(self, model, draws, seed).khat
+
+    def diagnose(self, model: Model, *, draws: int = DRAWS, seed: Seed = 0) -> str:
+        """Return a paragraph on whether to trust the means, the variances and the bound.
+
+        Parameters
+        ----------
+        model
+            The model of this fit; a fit does not store its model.
+        draws, seed
+            Number of draws from q for PSIS, as for `khat`, and their seed.
+
+        Returns
+        -------
+        str
+            Plain words, with the numbers behind them: k-hat, sds by linear response beside those of
+            q, and the gap between the bound and the log evidence. Needs arviz-stats, which
+            `pip install "svmp[psis]"` installs.
+        """
+        return diagnose(self, model, draws, seed)
 
     def predict(
         self,

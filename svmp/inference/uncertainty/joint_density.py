@@ -83,10 +83,9 @@ class JointDensity:
 
     def at(self, draws: Draws, place: int) -> Beliefs:
         """Return one draw as a q without spread."""
-        moments = {
-            name: variable.family.statistics(draws[name][place])
-            for name, variable in self.drawn.items()
-        }
+        moments = {name: self.q.moments[name] for name in self.network.observed_parents}
+        for name, variable in self.drawn.items():
+            moments[name] = variable.family.statistics(draws[name][place])
         return Beliefs(moments=moments)
 
     def log_ratio(self, point: Beliefs) -> float:

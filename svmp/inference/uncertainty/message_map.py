@@ -100,7 +100,9 @@ class MessageMap:
 
     def __call__(self, moments: Array) -> Array:
         """Phi(m): the message of the parents plus the sum of those of all children."""
-        q, rows = Beliefs(self.q.natural, self.split(moments)), AllRows(self.network)
+        # The moments of observed parents stay as they are.
+        q = Beliefs(self.q.natural, {**self.q.moments, **self.split(moments)})
+        rows = AllRows(self.network)
         targets = {
             name: self.network.priors(q, name) + updater.message_sum(q, rows, elements)[0]
             for name, (updater, elements) in self._updaters.items()

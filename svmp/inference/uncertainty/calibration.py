@@ -1,0 +1,276 @@
+"""Simulation-based calibration: fit data whose true parameters are known, many times.
+
+Each time parameters are drawn from the prior and data given them (Talts et al. 2018). If q were the
+posterior, the rank of a true value among draws of q would be uniform, whatever the model. Ranks at
+both ends mean that q is too sure, ranks in the middle that it is too unsure, ranks at one end that
+it is biased. In contrast to all other checks this one is about the model's data as a whole, and not
+about one data set.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from svmp.errors import ModelError
+from svmp.families import Categorical
+from svmp.families.family import Array
+from svmp.inference.execute import execute
+from svmp.inference.methods import Method
+from svmp.inference.posterior import Posterior
+from svmp.inference.predictive.prior import prior_predictive
+from svmp.inference.problem import OneTable
+from svmp.inference.progress import line_of_progress
+from svmp.inference.seeds import Seed, generator, whole_seed
+from svmp.inference.stopping import catch_interrupt
+from svmp.inference.uncertainty.linear_response import asked_names
+from svmp.inference.uncertainty.ranks import Ranks, band, fractions_of, p_value
+from svmp.network.model import Model
+from svmp.network.network import Network
+from svmp.network.validation import shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FEWEST = 20
+"""Fewest simulations: fewer ranks say nothing."""
+ENTRIES = 100
+"""Most numbers of one variable that are ranked: its first ones."""
+DOUBT = 0.01
+"""Ranks with a smaller p-value are called uneven."""
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Ranks of true values among draws of q.
+
+    Attributes
+    ----------
+    ranks
+        By variable, the rank of each of its numbers in each simulation, from 0 to `draws`.
+    scores
+        By variable, (true value - mean of q) / sd of q.
+    draws
+        Number of draws of q in each simulation.
+    unconverged
+        Number of simulations whose fit did not converge.
+    """
+
+    ranks: dict[str, Ranks]
+    scores: dict[str, Array]
+    draws: int
+    unconverged: int = 0
+    _p: dict[str, float] = field(default_factory=dict, repr=False)
+
+    @property
+    def n(self) -> int:
+        """Number of simulations."""
+        return len(next(iter(self.ranks.values())))
+
+    def p_value(self, name: str) -> float:
+        """Return the p-value of uniform ranks, corrected for the numbers of the variable."""
+        ranks = self._of(name)
+        if name not in self._p:
+            each = [p_value(column, self.draws) for column in ranks.T]
+            self._p[name] = min(1.0, min(each) * len(each))
+        return self._p[name]
+
+    def coverage(self, name: str, level: float = 0.9) -> float:
+        """Return how often the central interval of q has the true value; `level` is right."""
+        if not 0 < level < 1:
+            raise ModelError(f"level must be between 0 and 1, not {shown(level)}")
+        place = (self._of(name) + 0.5) / (self.draws + 1)
+        return float((np.abs(place - 0.5) <= 0.5 * level).mean())
+
+    def spread(self, name: str) -> float:
+        """Return the root mean square of (true value - mean) / sd; 1 is right."""
+        self._of(name)
+        return float(np.sqrt((self.scores[name] ** 2).mean()))
+
+    def verdict(self, name: str) -> str:
+        """Return in a few words whether q of a variable is calibrated."""
+        if self.p_value(name) >= DOUBT:
+            return "calibrated"
+        shift, spread = float(self.scores[name].mean()), self.spread(name)
+        if shift**2 > 0.5 * spread**2:
+            return "too low" if shift > 0 else "too high"
+        covered = self.coverage(name, 0.5)
+        return "too sure" if covered < 0.5 else "too unsure"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the ECDF of the ranks minus that of uniform ones, within a band of 95%.
+
+        A curve that leaves the band is not that of a posterior. Needs matplotlib, which
+        `pip install "svmp[plot]"` installs.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; by default those of a new figure.
+        """
+        from svmp.inference.plot import new_axes
+
+        ax = new_axes() if ax is None else ax
+        fractions = fractions_of(self.draws)
+        low, high = band(self.n, self.draws)
+        ax.fill_between(fractions, low - fractions, high - fractions, alpha=0.2, color="gray")
+        for place, (name, ranks) in enumerate(self.ranks.items()):
+            for entry, column in enumerate(ranks.T):
+                below = (column[:, None] < np.arange(1, self.draws + 1)).mean(axis=0)
+                label = name if entry == 0 else None
+                ax.plot(fractions, below - fractions, lw=1, color=f"C{place % 10}", label=label)
+        ax.set(xlabel="rank of the true value, as a fraction", ylabel="ECDF minus uniform")
+        ax.legend()
+        return ax
+
+    def _of(self, name: str) -> Ranks:
+        if name not in self.ranks:
+            raise ModelError(f"there are ranks of {list(self.ranks)}, not of {shown(name)}")
+        return self.ranks[name]
+
+    def __repr__(self) -> str:
+        heads = ("variable", "numbers", "in 50%", "in 90%", "spread", "p", "verdict")
+        lines: list[tuple[str, ...]] = [heads]
+        for name, ranks in self.ranks.items():
+            covered = (f"{self.coverage(name, level):.0%}" for level in (0.5, 0.9))
+            numbers = (f"{self.spread(name):.2f}", f"{self.p_value(name):.2g}")
+            lines.append((name, str(ranks.shape[1]), *covered, *numbers, self.verdict(name)))
+        widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
+        table = (
+            "  ".join(
+                cell.ljust(width) if i in (0, 6) else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in lines
+        )
+        late = f", {self.unconverged} of them not converged" if self.unconverged else ""
+        return "\n".join([f"{self.n} simulations{late}", *table])
+
+
+def calibrate(
+    declare: Callable[[], Model] | Model,
+    n: int = 200,
+    *,
+    names: Sequence[str] | None = None,
+    draws: int = 99,
+    seed: Seed = 0,
+    method: Method | None = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> Calibration:
+    """Check q by fits to simulated data: simulation-based calibration (Talts et al. 2018).
+
+    Parameters
+    ----------
+    declare
+        A function that returns the model, or the model. Its observed values are replaced by draws
+        from the prior; those that are missing stay so. All priors must be ones to simulate from:
+        vague ones give data that no one will see.
+    n
+        Number of simulations, at least 20.
+    names
+        Hidden variables to check; by default all but Categoricals. Of components that can be
+        exchanged, as in a mixture with equal priors, ranks mean nothing.
+    draws
+        Number of draws of q in each simulation.
+    seed
+        Seed of the simulations.
+    method, options
+        As for `svmp.fit`.
+    progress
+        Whether to show a line of progress; by default on a terminal only. Ctrl-C ends with the
+        simulations so far.
+
+    Returns
+    -------
+    Calibration
+        A table to print; `plot()` draws the ranks.
+
+    >>> import svmp
+    >>> def declare():
+    ...     with svmp.Model() as model:
+    ...         rate = svmp.Gamma("rate", alpha=2, beta=1)
+    ...         svmp.Poisson("count", mu=rate, observed=[0, 0, 0])
+    ...     return model
+    >>> svmp.calibrate(declare, n=50).verdict("rate")
+    'calibrated'
+    """
+    made: Any = declare() if callable(declare) else declare
+    model = made
+    if not isinstance(model, Model):
+        raise ModelError(f"calibrate needs a function that returns a model, not {shown(declare)}")
+    count, each = at_least(n, FEWEST, "n"), at_least(draws, 9, "draws")
+    network = Network(model)
+    network.check()
+    ranked = names_to_rank(network, names)
+    seeds = generator(whole_seed(seed), "calibrate").integers(2**32, size=(count, 3))
+    ranks: dict[str, list[Ranks]] = {name: [] for name in ranked}
+    scores: dict[str, list[Array]] = {name: [] for name in ranked}
+    done = unconverged = 0
+    with catch_interrupt() as interrupt, line_of_progress(progress) as show:
+        for first, second, third in seeds.tolist():
+            show(f"simulation {done + 1} of {count}")
+            truth = {k: v[0] for k, v in prior_predictive(model, 1, seed=first).items()}
+            simulated = OneTable(with_observed(model, truth))
+            outcome = execute(simulated, method, seed=second, progress=False, **options)
+            if interrupt.pressed:
+                break
+            done, unconverged = done + 1, unconverged + (outcome.status != "converged")
+            hidden, q = simulated.network.hidden, outcome.run.state.q
+            for name in ranked:
+                v = hidden[name]
+                posterior = Posterior(name, v.dims, v.plate.shape, v.family, q.natural[name])
+                values = posterior.draw(each, third).reshape(each, -1)[:, :ENTRIES]
+                true, mean = (np.ravel(x)[:ENTRIES] for x in (truth[name], posterior.mean))
+                sd = np.ravel(posterior.std)[:ENTRIES]
+                ranks[name].append((values < true).sum(axis=0))
+                scores[name].append((true - mean) / sd)
+    if done < FEWEST:
+        raise KeyboardInterrupt
+    return Calibration(
+        {name: np.array(rows) for name, rows in ranks.items()},
+        {name: np.array(rows) for name, rows in scores.items()},
+        each,
+        unconverged,
+    )
+
+
+def at_least(value: Any, fewest: int, name: str) -> int:
+    """Check a whole number."""
+    sound = isinstance(value, Integral) and not isinstance(value, bool)
+    if not sound or int(value) < fewest:
+        raise ModelError(f"{name} must be a whole number of at least {fewest}, not {shown(value)}")
+    return int(value)
+
+
+def names_to_rank(network: Network, names: Any) -> list[str]:
+    """Return the variables to rank: those given, or all but Categoricals."""
+    numbers = [name for name, v in network.hidden.items() if not isinstance(v.family, Categorical)]
+    if names is None:
+        if not numbers:
+            raise ModelError("all hidden variables are Categoricals, whose categories have no rank")
+        return numbers
+    for name in asked_names(names, network.hidden):
+        if name not in numbers:
+            raise ModelError(f"'{name}' is a Categorical, whose categories have no rank")
+    return asked_names(names, network.hidden)
+
+
+def with_observed(model: Model, values: Mapping[str, Array]) -> Network:
+    """Return the network of a model with other observed values; missing ones stay missing."""
+    other = copy.copy(model)
+    other.variables = dict(model.variables)
+    for name, variable in model.variables.items():
+        if not variable.hidden:
+            given = np.array(values[name], dtype=np.float64)
+            absent = np.setdiff1d(np.arange(variable.size), variable.rows)
+            given.reshape(variable.size, -1)[absent] = np.nan
+            other.variables[name] = variable.observing(given)
+    network = Network(other)
+    network.observed_parents = {name: network.observed[name] for name in network.observed_parents}
+    return network
