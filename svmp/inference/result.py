@@ -212,8 +212,9 @@ class Fit(RunRecord):
         """Return how far q is from the posterior: PSIS k-hat (Yao et al. 2018).
 
         Up to 0.5 q is near enough for importance weights to work well, and up to 0.7 for them to
-        work; beyond that q misses parts of the posterior that no weights repair. Choices of mixtures are summed out. It grows with the number of hidden
-        numbers, even where each of them alone is right. See docs/uncertainty.md.
+        work; beyond that q misses parts of the posterior that no weights repair. Choices of
+        mixtures are summed out. It grows with the number of hidden numbers, even where each of them
+        alone is right. See docs/uncertainty.md.
 
         Parameters
         ----------

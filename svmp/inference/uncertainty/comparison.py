@@ -210,7 +210,9 @@ def held_out_scores(
     found, hashes = {}, set()
     for name, fit in fits.items():
         try:
-            found[name], fingerprint = pointwise_scores(fit.posteriors, models[name], values)
+            found[name], fingerprint = pointwise_scores(
+                fit.posteriors, models[name], values, fit.joint
+            )
         except ModelError as error:
             raise ModelError(f"the fit '{name}': {error}") from None
         hashes.add(fingerprint)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from svmp.errors import ModelError
 from svmp.inference.arguments import check_model
-from svmp.inference.posterior import Posterior
+from svmp.inference.run_record import RunRecord
 from svmp.inference.start import start
+from svmp.inference.updaters.joint_block import joint_normals
 from svmp.network.beliefs import Beliefs
 from svmp.network.model import Model
 from svmp.network.network import Network
@@ -18,21 +17,32 @@ APART = 1e-6
 """Largest relative difference of a bound from that of the fit."""
 
 
-def network_and_q(posteriors: Mapping[str, Posterior], model: Model) -> tuple[Network, Beliefs]:
-    """Return the network of a model and the q of a fit to it, with all variables stored."""
+def network_and_q(fit: RunRecord, model: Model) -> tuple[Network, Beliefs]:
+    """Return the network of a model and the q of a fit to it, with all variables stored.
+
+    The model must be the one that was fitted: q has the same bound under it.
+    """
     check_model(model)
-    network = Network(model)
+    network, posteriors = Network(model), fit.posteriors
+    if network.chains:
+        raise ModelError(
+            f"'{next(iter(network.chains))}' is a chain, for which linear response and PSIS are "
+            "not available; compare held-out scores, or check the fit with svmp.calibrate"
+        )
     if sorted(network.hidden) != sorted(posteriors):
         raise ModelError(
             f"the fit has q of {list(posteriors)}, but the model hides {list(network.hidden)}; "
             "give the model that was fitted"
         )
     try:
-        return network, start(network, 0, dict(posteriors))
+        q = start(network, 0, dict(posteriors))
+        q.blocks = joint_normals(network, fit.joint)
     except ModelError as error:
         raise ModelError(
             f"the model is not the one that was fitted: {error}; give the model that was fitted"
         ) from None
+    check_same_model(network, q, fit.bound)
+    return network, q
 
 
 def check_same_model(network: Network, q: Beliefs, bound: float) -> None:

@@ -20,24 +20,30 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import linalg
 
 from svmp import families
+from svmp.errors import ModelError
 from svmp.families.family import Array, dot
+from svmp.families.normal import LOG_2PI
 from svmp.inference.methods.draw import AllRows
 from svmp.inference.seeds import Seed, generator
 from svmp.inference.updaters.plain import PlainUpdater
 from svmp.network.beliefs import Beliefs
 from svmp.network.edge import Edge
+from svmp.network.joint_normal import JointNormal
 from svmp.network.network import Network
 from svmp.network.variable import Variable
 
+MOST = 5000
+"""Most numbers of a joint block, whose covariance matrix is factorised."""
 Draws = Mapping[str, Array]
 """By variable, values with the draws on the first axis and the elements on the second."""
 
 
 @dataclass(frozen=True, eq=False)
 class JointDensity:
-    """log p(data, draw) under a network, and log q(draw) under a q of it.
+    """log p(data, draw) under a network, and log q(draw) under a q of it, which may be joint.
 
     Attributes
     ----------
@@ -75,11 +81,54 @@ class JointDensity:
         }
 
     def draw(self, size: int, seed: Seed) -> Draws:
-        """Return independent draws from q."""
-        return {
-            name: variable.family.draw(self.q.natural[name], generator(seed, name), size)
-            for name, variable in self.drawn.items()
-        }
+        """Return independent draws from q, those of a joint block together."""
+        found = {}
+        for block in self.q.blocks:
+            around = block.covariance.draw(generator(seed, *block.layout.names), size)
+            for name in block.layout.names:
+                mean = self.drawn[name].family.mean(self.q.natural[name])
+                found[name] = mean + around[:, block.layout.places(name)].reshape(size, *mean.shape)
+        for name, variable in self.drawn.items():
+            if name not in found:
+                rng = generator(seed, name)
+                found[name] = variable.family.draw(self.q.natural[name], rng, size)
+        return found
+
+    def log_q(self, draws: Draws) -> Array:
+        """Return log q of each draw, without base measures."""
+        size = len(next(iter(draws.values()))) if draws else 0
+        total = np.zeros(size)
+        for block in self.q.blocks:
+            total += self._log_block(block, draws)
+        for name, variable in self.drawn.items():
+            if self.q.block_of(name) is None:
+                rows = self.network.rows(variable)
+                natural, family = self.q.natural[name][rows], variable.family.at(rows)
+                partition = float(family.log_partition(natural).sum())
+                for place, x in enumerate(draws[name]):
+                    total[place] += (
+                        float(dot(natural, family.statistics(x[rows])).sum()) - partition
+                    )
+        return total
+
+    def _log_block(self, block: JointNormal, draws: Draws) -> Array:
+        """Return the log density of the elements of a joint block that count."""
+        unknowns, around = [], []
+        for name in block.layout.names:
+            rows = self.network.rows(self.drawn[name])
+            mean = self.drawn[name].family.mean(self.q.natural[name])
+            unknowns.append(block.layout.places(name)[rows].ravel())
+            around.append((draws[name] - mean)[:, rows].reshape(len(draws[name]), -1))
+        places = np.concatenate(unknowns)
+        if len(places) > MOST:
+            raise ModelError(
+                f"the joint q of {list(block.layout.names)} has {len(places):,} numbers, and PSIS "
+                f"takes at most {MOST:,}; fit without joint="
+            )
+        root = np.linalg.cholesky(block.covariance.dense(places))
+        white = linalg.solve_triangular(root, np.concatenate(around, axis=1).T, lower=True)
+        log_root = float(np.log(np.diagonal(root)).sum())
+        return -0.5 * (white**2).sum(axis=0) - log_root - 0.5 * len(places) * LOG_2PI
 
     def at(self, draws: Draws, place: int) -> Beliefs:
         """Return one draw as a q without spread."""
@@ -88,25 +137,18 @@ class JointDensity:
             moments[name] = variable.family.statistics(draws[name][place])
         return Beliefs(moments=moments)
 
-    def log_ratio(self, point: Beliefs) -> float:
-        """Return log p(data, draw) - log q(draw) at a draw."""
-        total = 0.0
-        for name, variable in self.drawn.items():
-            rows, natural = self.network.rows(variable), self.q.natural[name]
-            family = variable.family.at(rows)
+    def log_joint(self, point: Beliefs) -> float:
+        """Return log p(data, draw) at a draw, without the base measures of hidden variables."""
+        total = self._base
+        for name, variable in (*self.drawn.items(), *self.network.observed.items()):
             if name not in self._choices:
+                rows = self.network.rows(variable)
                 total += float(variable.conditional.log_density(point, rows).sum())
-            own = dot(natural[rows], point.moments[name][rows])
-            total -= float((own - family.log_partition(natural[rows])).sum())
-        for name, variable in self.network.observed.items():
-            if name not in self._choices:
-                total += float(variable.conditional.log_density(point, variable.rows).sum())
-        total += sum(float(self.choice_terms(point, name).sum()) for name in self.summed)
-        return total + self._base
+        return total + sum(float(self.choice_terms(point, name).sum()) for name in self.summed)
 
     @cached_property
     def _base(self) -> float:
-        """The base measures of all observed values; those of draws cancel."""
+        """The base measures of all observed values; those of draws are left out in p and q."""
         return sum(float(base_measure(v).sum()) for v in self.network.observed.values())
 
     def choice_natural(self, point: Beliefs, name: str) -> Array:

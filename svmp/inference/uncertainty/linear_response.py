@@ -27,7 +27,7 @@ from svmp.families.family import Array
 from svmp.inference.joint_posterior import covariance_of
 from svmp.inference.run_record import RunRecord
 from svmp.inference.uncertainty.covariance import Covariance
-from svmp.inference.uncertainty.fitted import check_same_model, network_and_q
+from svmp.inference.uncertainty.fitted import network_and_q
 from svmp.inference.uncertainty.message_map import MessageMap
 from svmp.network.model import Model
 from svmp.network.validation import shown
@@ -78,9 +78,8 @@ def covariance(fit: RunRecord, names: Any, model: Model | None, method: Any) -> 
         )
     if model is None:
         raise ModelError("linear response needs model=, the model of this fit")
-    network, q = network_and_q(fit.posteriors, model)
+    network, q = network_and_q(fit, model)
     listed = asked_names(names, network.hidden)
-    check_same_model(network, q, fit.bound)
     with np.errstate(all="ignore"):
         return linear_response(MessageMap(network, q), listed)
 

@@ -21,7 +21,7 @@ from svmp.errors import ModelError, needing
 from svmp.families.family import Array
 from svmp.inference.run_record import RunRecord
 from svmp.inference.seeds import Seed, check_seed
-from svmp.inference.uncertainty.fitted import check_same_model, network_and_q
+from svmp.inference.uncertainty.fitted import network_and_q
 from svmp.inference.uncertainty.joint_density import Draws, JointDensity
 from svmp.network.model import Model
 from svmp.network.validation import shown
@@ -82,12 +82,11 @@ def importance(fit: RunRecord, model: Model, draws: Any = DRAWS, seed: Seed = 0)
     """Return draws of a fit's q with their weights."""
     count = check_draws(draws)
     check_seed(seed)
-    network, q = network_and_q(fit.posteriors, model)
-    check_same_model(network, q, fit.bound)
-    density = JointDensity(network, q)
+    density = JointDensity(*network_and_q(fit, model))
     drawn = density.draw(count, seed)
     with np.errstate(all="ignore"):
-        ratios = np.array([density.log_ratio(density.at(drawn, i)) for i in range(count)])
+        joint = [density.log_joint(density.at(drawn, i)) for i in range(count)]
+        ratios = np.array(joint) - density.log_q(drawn)
     if not np.isfinite(ratios).all():
         raise ModelError(
             "the joint density is not finite at some draws of q: a hidden variable is so close to "

@@ -42,12 +42,7 @@ def diagnose(fit: RunRecord, model: Model, draws: int = DRAWS, seed: Seed = 0) -
     """Return a paragraph on a fit; see `Fit.diagnose`."""
     found = importance(fit, model, draws, seed)
     sentences = [about_status(fit), about_q(found)]
-    ratio: Ratio | str | None
-    try:
-        ratio = worst_ratio(MessageMap(found.density.network, found.density.q))
-    except ModelError as error:
-        ratio = str(error)
-    sentences += [about_means(fit, found), about_variances(ratio), about_bound(fit, found)]
+    sentences += [about_means(fit, found), about_variances(fit, found), about_bound(fit, found)]
     return " ".join(sentences)
 
 
@@ -111,15 +106,22 @@ def largest_shift(found: Importance) -> tuple[str, float]:
     return worst, shifts.get(worst, 0.0)
 
 
-def about_variances(ratio: Ratio | str | None) -> str:
+def about_variances(fit: RunRecord, found: Importance) -> str:
     """Say whether to trust the variances."""
+    if found.khat == 0:
+        return "Trust its variances."
+    if fit.joint:
+        names = ", ".join(f"'{name}'" for block in fit.joint for name in block.names)
+        return f"Its variances see how {names} depend on each other: k-hat is the check of them."
+    try:
+        ratio = worst_ratio(MessageMap(found.density.network, found.density.q))
+    except ModelError as error:
+        return f"Its variances could not be checked: {error}."
     if ratio is None:
         return (
             f"Its variances were not checked: every variable has more than {FEW} numbers; ask "
             "fit.covariance for some."
         )
-    if isinstance(ratio, str):
-        return f"Its variances could not be checked: {ratio}."
     if ratio.ratio <= NARROW:
         return (
             "Trust its variances: linear response has sds of at most "
@@ -128,7 +130,7 @@ def about_variances(ratio: Ratio | str | None) -> str:
     return (
         f"Do not trust its variances: that of '{ratio.name}' is too small, with an sd of "
         f"{ratio.q:.3g} where linear response has {ratio.response:.3g}, {ratio.ratio:.1f} times as "
-        f'much; take those of fit.covariance(["{ratio.name}"], model=model).'
+        f'much; take those of fit.covariance(["{ratio.name}"], model=model), or fit with joint="auto".'
     )
 
 

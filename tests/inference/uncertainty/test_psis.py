@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 import svmp
 from svmp.errors import SvmpError
 from svmp.inference.uncertainty.fitted import network_and_q
-from svmp.inference.uncertainty.joint_density import JointDensity
+from svmp.inference.uncertainty.joint_density import Draws, JointDensity
 from svmp.inference.uncertainty.psis import importance, smooth
 
 RNG = np.random.default_rng(3)
@@ -50,7 +50,11 @@ def logistic() -> svmp.Model:
 
 def density_of(model: svmp.Model) -> tuple[svmp.Fit, JointDensity]:
     fit = svmp.fit(model, kernels=False)
-    return fit, JointDensity(*network_and_q(fit.posteriors, model))
+    return fit, JointDensity(*network_and_q(fit, model))
+
+
+def log_ratio(density: JointDensity, draws: Draws, place: int) -> float:
+    return density.log_joint(density.at(draws, place)) - float(density.log_q(draws)[place])
 
 
 def test_log_ratios_are_those_of_the_densities() -> None:
@@ -61,7 +65,7 @@ def test_log_ratios_are_those_of_the_densities() -> None:
         joint = stats.norm.logpdf(Y, mu, tau**-0.5).sum() + stats.gamma.logpdf(tau, 2)
         joint += stats.norm.logpdf(mu, 0, 0.1**-0.5)
         own = fit["mu"].logpdf(mu) + fit["tau"].logpdf(tau)
-        assert density.log_ratio(density.at(draws, i)) == pytest.approx(joint - own)
+        assert log_ratio(density, draws, i) == pytest.approx(joint - own)
 
 
 @pytest.mark.parametrize("by", ["row", "pair"])
@@ -78,7 +82,7 @@ def test_choices_are_summed_out(by: str) -> None:
         own = float(fit["mu"].logpdf(mu).sum() + fit["p"].logpdf(p))
         point = density.at(draws, i)
         expected = joint + stats.dirichlet.logpdf(p, np.ones(2)) - own
-        assert density.log_ratio(point) == pytest.approx(expected)
+        assert log_ratio(density, draws, i) == pytest.approx(expected)
         rest = by_group[group] - each
         alone = logsumexp(by_group[group], axis=1) - logsumexp(rest, axis=1)
         np.testing.assert_allclose(density.log_likelihood(point), alone)
@@ -154,6 +158,22 @@ def test_khat_is_worse_where_q_leaves_more_out() -> None:
     good, bad = (svmp.fit(m).khat(m) for m in map(regression, (independent, alike)))
     assert good < 0.5
     assert bad > 0.7
+
+
+def test_a_joint_q_of_a_normal_posterior_is_exact() -> None:
+    """Also where an element has no observed descendants, and is left out."""
+    with svmp.Model(coords={"group": 4}) as model:
+        mu = svmp.Normal("mu", mu=0, tau=0.01)
+        theta = svmp.Normal("theta", mu=mu, tau=4, dims="group")
+        svmp.Normal("y", mu=theta[np.arange(12) % 3], tau=1, observed=Y)
+    product, joint = svmp.fit(model), svmp.fit(model, joint=[("mu", "theta")])
+    found = importance(joint, model)
+    assert found.khat == 0
+    assert found.log_evidence == pytest.approx(joint.bound)
+    assert product.khat(model) > 0.3
+    said = joint.diagnose(model)
+    assert "q is the posterior of its 4 hidden numbers" in said
+    assert "Trust its variances." in said
 
 
 def test_bad_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
