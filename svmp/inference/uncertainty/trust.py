@@ -130,7 +130,8 @@ def about_variances(fit: RunRecord, found: Importance) -> str:
     return (
         f"Do not trust its variances: that of '{ratio.name}' is too small, with an sd of "
         f"{ratio.q:.3g} where linear response has {ratio.response:.3g}, {ratio.ratio:.1f} times as "
-        f'much; take those of fit.covariance(["{ratio.name}"], model=model), or fit with joint="auto".'
+        f'much; take those of fit.covariance(["{ratio.name}"], model=model), or fit with '
+        'joint="auto".'
     )
 
 
