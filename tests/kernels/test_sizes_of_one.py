@@ -154,11 +154,19 @@ NETWORKS = [
 SIZES = [(1, 1, 1), (5, 1, 1), (5, 1, 3), (1, 2, 2), (5, 2, 1)]
 
 
-CASES = [(network, sizes) for network in NETWORKS for sizes in SIZES]
-IDS = [f"{network.__name__} {sizes}" for network, sizes in CASES]
+CASES = [
+    pytest.param(
+        network,
+        sizes,
+        marks=pytest.mark.slow if sizes in ((5, 1, 1), (5, 2, 1)) else (),
+        id=f"{network.__name__} {sizes}",
+    )
+    for network in NETWORKS
+    for sizes in SIZES
+]
 
 
-@pytest.mark.parametrize(("make", "sizes"), CASES, ids=IDS)
+@pytest.mark.parametrize(("make", "sizes"), CASES)
 def test_loops_and_plain_code_take_the_same_steps(make: Any, sizes: Any) -> None:
     for label, (method, steps) in METHODS.items():
         network = Network(make(*sizes))
@@ -175,7 +183,7 @@ def test_loops_and_plain_code_take_the_same_steps(make: Any, sizes: Any) -> None
         assert bound(network, looped) == pytest.approx(bound(network, plain), rel=1e-8), label
 
 
-@pytest.mark.parametrize(("make", "sizes"), CASES, ids=IDS)
+@pytest.mark.parametrize(("make", "sizes"), CASES)
 def test_every_fit_reports_the_bound_of_its_q(make: Any, sizes: Any) -> None:
     network = Network(make(*sizes))
     for method in (None, *(m for m, _ in METHODS.values())):

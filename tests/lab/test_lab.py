@@ -23,7 +23,7 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("ends", ["converged", "diverged"])
+@pytest.mark.parametrize("ends", ["converged", pytest.param("diverged", marks=pytest.mark.slow)])
 def test_the_exported_script_reproduces_the_run_bit_for_bit(lab: Lab, ends: str) -> None:
     run = lab.end_of(lab.start(RUNS[ends]))
     assert run["state"] == ends

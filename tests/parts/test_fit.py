@@ -223,7 +223,9 @@ def test_update_of_a_fit_over_parts() -> None:
     assert len(more["theta"].mean) == 12
 
 
-@pytest.mark.parametrize("kernels", [True, False], ids=["compiled", "plain"])
+@pytest.mark.parametrize(
+    "kernels", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["compiled", "plain"]
+)
 @pytest.mark.parametrize("name", CASES)
 def test_memoized_ends_where_full_vb_stays(name: str, kernels: bool) -> None:
     case = CASES[name]()

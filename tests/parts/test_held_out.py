@@ -119,7 +119,9 @@ def topics() -> HeldOutCase:
 CASES = {"factorization": factorization, "mixture": mixture, "topics": topics}
 
 
-@pytest.mark.parametrize("kernels", [True, False], ids=["compiled", "plain"])
+@pytest.mark.parametrize(
+    "kernels", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["compiled", "plain"]
+)
 @pytest.mark.parametrize("options", [{}, {"groups": 3}, {"groups": 2, "memory": 1}], ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_scores_are_those_of_the_undivided_table(

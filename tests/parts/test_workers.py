@@ -235,7 +235,7 @@ def declare_ratings(part: Any) -> svmp.Model:
     return model
 
 
-@pytest.mark.parametrize("damage", ["missing", "cut short"])
+@pytest.mark.parametrize("damage", ["missing", pytest.param("cut short", marks=pytest.mark.slow)])
 def test_a_damaged_file_is_named_and_the_fit_can_go_on(
     damage: str, client: Any, tmp_path: Path
 ) -> None:

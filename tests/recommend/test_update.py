@@ -21,7 +21,7 @@ def error(model: RatingModel, test: Ratings) -> float:
     return float(np.sqrt(np.mean((model.predict(users, items) - test.rating) ** 2)))
 
 
-@pytest.mark.parametrize("covariance", ["diagonal", "full"])
+@pytest.mark.parametrize("covariance", ["diagonal", pytest.param("full", marks=pytest.mark.slow)])
 def test_update_is_close_to_a_new_fit(covariance: Any) -> None:
     train, test = split.random(netflix_shaped(0.03), 0.2)
     before, late = split.random(train, 0.1, seed=3)
