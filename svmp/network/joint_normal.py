@@ -152,6 +152,8 @@ class JointNormal:
         The unknowns, and their covariances.
     pairs
         By table, the pairs of its rows.
+    own
+        By variable, the covariance matrix of each of its elements.
     total_correlation
         Sum of the entropies of the elements, less the joint entropy of the block, in nats.
     barren
@@ -163,6 +165,7 @@ class JointNormal:
     layout: Layout
     covariance: Arrow
     pairs: Mapping[str, RowCovariances]
+    own: Mapping[str, Array]
     total_correlation: float
     barren: float = 0.0
     independent: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))

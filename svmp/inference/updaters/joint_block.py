@@ -145,13 +145,13 @@ class JointBlock:
 
     def with_covariance(self, covariance: Arrow, barren: float) -> JointNormal:
         """Return q of the block with covariances that are known."""
-        entropy = 0.0
+        entropy, own = 0.0, {}
         for variable in self.variables:
-            places = self.layout.places(variable.name)[self.network.rows(variable)]
-            _, log_det = np.linalg.slogdet(covariance.blocks(places))
-            entropy += 0.5 * float(log_det.sum())
+            own[variable.name] = covariance.blocks(self.layout.places(variable.name))
+            counting = own[variable.name][self.network.rows(variable)]
+            entropy += 0.5 * float(np.linalg.slogdet(counting)[1].sum())
         joint = -0.5 * (covariance.log_det - barren)
-        return JointNormal(self.layout, covariance, self.pairs, entropy - joint, barren)
+        return JointNormal(self.layout, covariance, self.pairs, own, entropy - joint, barren)
 
     def _singular(self) -> ModelError:
         return ModelError(
@@ -163,7 +163,7 @@ class JointBlock:
         """Yield the natural parameters of the marginals of each variable."""
         for name in self.names:
             places = self.layout.places(name)
-            precision = np.linalg.inv(joint.covariance.blocks(places))
+            precision = np.linalg.inv(joint.own[name])
             precision = 0.5 * (precision + precision.swapaxes(1, 2))
             linear = np.einsum("eij,ej->ei", precision, means[places])
             yield name, np.concatenate([linear, -0.5 * precision.reshape(len(linear), -1)], axis=1)
