@@ -209,5 +209,5 @@ def pointwise_scores(
         raise ModelError(f"the fit has q of {list(q)}, but the model hides {list(network.hidden)}")
     held = HeldOut.of(network, values)
     found = start(network, 0, q)
-    found.blocks = joint_normals(network, joint)
+    found.blocks = joint_normals(network, found, joint)
     return held.pointwise(found), held.fingerprint

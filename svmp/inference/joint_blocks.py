@@ -7,11 +7,14 @@ coefficients. It is given by names, or found: all variables that qualify and sha
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from svmp.errors import ModelError
+from svmp.families.gamma import Gamma
 from svmp.families.mvnormal import MvNormal
 from svmp.families.normal import Normal
+from svmp.families.wishart import Wishart
 from svmp.inference.methods import Growing, Method
 from svmp.inference.steps import Constant, Policy
 from svmp.inference.updaters.joint_block import JointBlock, quoted
@@ -47,14 +50,26 @@ def find_joint(network: Network, joint: Joint | None) -> tuple[JointBlock, ...]:
         check_names(network, names, seen)
         seen |= set(names)
     for names in groups:
-        variables = [v for v in network.hidden.values() if v.name in names]
-        for variable in variables:
-            reason = refusal(network, variable)
-            if reason:
-                raise ModelError(f"joint= cannot have '{variable.name}': {reason}")
-        blocks.append(JointBlock.of(network, variables))
-        blocks[-1].check_size()
+        blocks.append(block_of(network, [v for v in network.hidden.values() if v.name in names]))
     return tuple(blocks)
+
+
+def block_of(network: Network, variables: Sequence[Variable]) -> JointBlock:
+    """Return the block of some variables, one of which may be the precision of all of its rows."""
+    precisions = [v for v in variables if isinstance(v.family, Gamma | Wishart)]
+    normals = [v for v in variables if not isinstance(v.family, Gamma | Wishart)]
+    for variable in normals:
+        reason = refusal(network, variable)
+        if reason:
+            raise ModelError(f"joint= cannot have '{variable.name}': {reason}")
+    if not normals or len(precisions) > 1:
+        raise ModelError(
+            f"joint= has a block of {quoted([v.name for v in variables])}, and a block has Normals "
+            "or MvNormals, with one Gamma or Wishart at most, the precision of all of its rows"
+        )
+    block = JointBlock.of(network, normals)
+    block.check_size()
+    return block.with_precision(precisions[0]) if precisions else block
 
 
 def names_of(joint: Any) -> list[tuple[str, ...]]:
@@ -93,7 +108,18 @@ def found_blocks(network: Network) -> Iterator[JointBlock]:
         block = JointBlock.of(network, group)
         while block.densest is not None:
             block = JointBlock.of(network, [v for v in block.variables if v.name != block.densest])
-        if block.pairs:
+        precisions = {
+            v.name: v
+            for table in block.tables
+            if "tau" in table.conditional.slots
+            for v in table.conditional.slots["tau"].variables
+            if v.hidden
+        }
+        if len(precisions) == 1:
+            (name,) = precisions
+            with suppress(ModelError):
+                block = block.with_precision(network.hidden[name])
+        if block.pairs or block.pair is not None:
             yield block
 
 
@@ -101,7 +127,8 @@ def refusal(network: Network, variable: Variable) -> str:
     """Return why a variable cannot be in a joint block; "" if it can."""
     name, given = variable.name, variable.conditional
     if not isinstance(variable.family, Normal | MvNormal):
-        return f"it is a {type(variable.family).__name__}, and blocks are of Normals and MvNormals"
+        kind = type(variable.family).__name__
+        return f"it is a {kind}, and blocks have Normals, MvNormals and their precision"
     if given.selector is not None:
         return "its prior is a mixture"
     if variable.size == 0:

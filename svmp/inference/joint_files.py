@@ -24,6 +24,7 @@ from svmp.inference.schema import (
     list_of,
     need,
     number,
+    optional,
     record,
     text,
     whole,
@@ -31,10 +32,16 @@ from svmp.inference.schema import (
 from svmp.inference.updaters.joint_block import LARGEST
 from svmp.network.arrow import SMALL, WIDEST, Arrow, Split
 from svmp.network.grid import Ints
-from svmp.network.joint_normal import JointNormal, Layout
+from svmp.network.joint_normal import JointNormal, Layout, Paired
 
 BLOCK: Check = record(
-    {"names": list_of(text), "barren": number(), "unknowns": whole(1), "entries": whole(1)}
+    {
+        "names": list_of(text),
+        "pair": optional(text),
+        "barren": number(),
+        "unknowns": whole(1),
+        "entries": whole(1),
+    }
 )
 BLOCKS = list_of(BLOCK)
 """The description of all blocks in a file."""
@@ -55,10 +62,13 @@ def pack(blocks: Sequence[JointPosterior | JointNormal]) -> tuple[list[dict[str,
             "starts": precision.indptr.astype(np.int64),
             "groups": groups,
         }
+        if block.pair is not None:
+            found["classes"] = block.pair.classes
         tensors |= {key(number_, kind): array for kind, array in found.items()}
         names, entries = list(block.layout.names), len(precision.data)
         sizes = {"unknowns": split.size, "entries": entries}
-        about.append({"names": names, "barren": float(block.barren), **sizes})
+        pair = None if block.pair is None else block.pair.name
+        about.append({"names": names, "pair": pair, "barren": float(block.barren), **sizes})
     return about, tensors
 
 
@@ -76,6 +86,8 @@ def declared(about: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
         found[key(block, "columns")] = Tensor((count,), anything, ("int64",))
         found[key(block, "starts")] = Tensor((size + 1,), anything, ("int64",))
         found[key(block, "groups")] = Tensor((size,), anything, ("int64",))
+        if of["pair"] is not None:
+            found[key(block, "classes")] = Tensor((size,), anything, ("int64",))
     return found
 
 
@@ -108,13 +120,18 @@ def unpack(
             {n: getattr(families[n][1], "dimension", 1) for n in names},
         )
         need(layout.size == of["unknowns"], "damaged: a joint block has another size")
-        posterior = JointPosterior(layout, factorised(**arrays), of["barren"])
+        covariance, pair = factorised(**arrays), None
+        if of["pair"] is not None:
+            pair = Paired(of["pair"], tensors[key(block, "classes")])
+            check_pair(pair, layout, covariance, families)
+        posterior = JointPosterior(layout, covariance, of["barren"], pair)
         check_marginals(posterior, {n: families[n][1] for n in names}, natural)
         found.append(posterior)
     return tuple(found)
 
 
 KINDS = ("Normal", "MvNormal")
+PRECISIONS = ("Gamma", "Wishart")
 INTEGERS = ("columns", "starts", "groups")
 
 
@@ -142,6 +159,25 @@ def factorised(values: Array, columns: Ints, starts: Ints, groups: Ints) -> Arro
             return Arrow.of(Split.of_groups(size, chosen, groups[chosen]), precision)
     except (np.linalg.LinAlgError, ValueError):
         raise FileError("damaged: a precision matrix is not positive definite") from None
+
+
+def check_pair(
+    pair: Paired, layout: Layout, covariance: Arrow, families: Mapping[str, tuple[int, Family]]
+) -> None:
+    """Refuse a precision that a block cannot be joint with."""
+    size, family = families.get(pair.name, (0, None))
+    need(type(family).__name__ in PRECISIONS, "damaged: a joint block has an unknown precision")
+    inside = ((pair.classes >= 0) & (pair.classes < size)).all()
+    need(inside, "damaged: a joint block has precisions outside of it")
+    precision = covariance.precision
+    row = np.repeat(np.arange(layout.size), np.diff(precision.indptr))
+    same = (pair.classes[row] == pair.classes[precision.indices]) | (precision.data == 0)
+    for name in layout.names:
+        places = layout.places(name)
+        same = same.all() & (pair.classes[places] == pair.classes[places[:, :1]])
+        vectors = getattr(family, "dimension", places.shape[1]) == places.shape[1]
+        need(vectors, "damaged: a joint block has a precision of another size")
+    need(same.all(), "damaged: a joint block has unknowns with two precisions")
 
 
 def check_marginals(

@@ -8,16 +8,18 @@ with m from the marginals of the variables, and P stored as a sparse matrix.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 
 from svmp.errors import ModelError
-from svmp.families.family import Array
+from svmp.families.family import Array, Family
 from svmp.inference.posterior import Posterior
 from svmp.network.arrow import Arrow
+from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
-from svmp.network.joint_normal import JointNormal, Layout
+from svmp.network.joint_normal import GivenPrecision, JointNormal, Layout, Paired, spread
 
 LARGEST = 5000
 """Most rows of a covariance matrix that is returned."""
@@ -33,33 +35,82 @@ class JointPosterior:
         Where the unknowns of each variable are, and their covariances.
     barren
         See `JointNormal`.
+    pair
+        The Gamma or Wishart that the block is joint with, if there is one. Given tau, the block has
+        the covariance (tau P_0)^-1; `covariance` is the expectation of that, where it is finite.
     """
 
     layout: Layout
     covariance: Arrow
     barren: float = 0.0
+    pair: Paired | None = None
 
     @classmethod
-    def of(cls, joint: JointNormal) -> JointPosterior:
+    def of(cls, joint: JointNormal, q: Beliefs, families: Mapping[str, Family]) -> JointPosterior:
         """Return q of a block without its rows."""
-        return cls(joint.layout, joint.covariance, joint.barren)
+        found = cls(joint.layout, joint.covariance, joint.barren, joint.pair)
+        if joint.pair is None:
+            return found
+        name = joint.pair.name
+        return found.scaled(1 / spread(q.natural[name], families[name]))
+
+    def scaled(self, factor: Array) -> JointPosterior:
+        """Return it with the precision of each class times a factor."""
+        assert self.pair is not None
+        root = sparse.diags_array(np.sqrt(factor[self.pair.classes]))
+        precision = sparse.csr_array(root @ self.covariance.precision @ root)
+        precision.sort_indices()
+        return replace(self, covariance=Arrow.of(self.covariance.split, precision))
+
+    def at_mean(self, q: Beliefs, families: Mapping[str, Family]) -> JointPosterior:
+        """Return it at the expected precision, as it is during a run; change the marginals too."""
+        if self.pair is None:
+            return self
+        factor = spread(q.natural[self.pair.name], families[self.pair.name])
+        for name in self.layout.names:
+            q.natural[name] = q.natural[name] * self.of_elements(name, factor)
+            q.moments[name] = families[name].moments(q.natural[name])
+        return self.scaled(factor)
+
+    def widened(
+        self, name: str, natural: Array, q: Beliefs, families: Mapping[str, Family]
+    ) -> Array:
+        """Return the marginal of a variable with the variance of its Student's t."""
+        if self.pair is None or name not in self.layout.starts:
+            return natural
+        factor = spread(q.natural[self.pair.name], families[self.pair.name])
+        return np.asarray(natural / self.of_elements(name, factor))
+
+    def of_elements(self, name: str, values: Array) -> Array:
+        """Return the value of the class of each element, as a column."""
+        assert self.pair is not None
+        return np.asarray(values[self.pair.classes[self.layout.places(name)[:, :1]]])
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The variables."""
-        return self.layout.names
+        """The variables, with the precision if it is one of them."""
+        return self.layout.names if self.pair is None else (*self.layout.names, self.pair.name)
 
     def draw(
         self, marginals: Mapping[str, Posterior], rng: np.random.Generator, size: int
     ) -> dict[str, Array]:
         """Return draws of all variables together, each (size, elements, entries)."""
         around, means = self.covariance.draw(rng, size), self.means(marginals)
-        return {name: m + around[:, self.layout.places(name)] for name, m in means.items()}
+        found = {name: around[:, self.layout.places(name)] for name in means}
+        drawn: dict[str, Array] = {}
+        if self.pair is not None:
+            tau = marginals[self.pair.name]
+            drawn[self.pair.name] = tau.family.draw(tau.natural, rng, size)
+            at = {name: self.pair.classes[self.layout.places(name)[:, 0]] for name in means}
+            wide = spread(tau.natural, tau.family)
+            given = GivenPrecision.of(tau.family, tau.natural, drawn[self.pair.name], wide)
+            found = {name: given.apply(x, at[name]) for name, x in found.items()}
+        return {name: means[name] + x for name, x in found.items()} | drawn
 
     def means(self, marginals: Mapping[str, Posterior]) -> dict[str, Array]:
-        """Return the means of all variables, each (elements, entries)."""
+        """Return the means of all Normals, each (elements, entries)."""
         found = {}
-        for name in self.names:
+        for name in self.layout.names:
             q, shape = marginals[name], self.layout.places(name).shape
             found[name] = np.asarray(q.family.mean(q.natural)).reshape(shape)
         return found
@@ -82,7 +133,7 @@ def covariance_of(
     starts = np.cumsum([0, *sizes])
     found = np.zeros((starts[-1], starts[-1]))
     for block in blocks:
-        rows, unknowns = [], []
+        rows, unknowns = [], list[Ints]()
         for name, start in zip(names, starts, strict=False):
             if name in block.layout.starts:
                 places = block.layout.places(name).ravel()
@@ -91,7 +142,7 @@ def covariance_of(
         if rows:
             at: Ints = np.concatenate(rows)
             found[np.ix_(at, at)] = block.covariance.dense(np.concatenate(unknowns))
-    joined = {name for block in blocks for name in block.names}
+    joined = {name for block in blocks for name in block.layout.names}
     for name, start, size in zip(names, starts, sizes, strict=False):
         if name not in joined and size:
             width = size // max(len(marginals[name].natural), 1)

@@ -94,10 +94,15 @@ class Fit(RunRecord):
         run = outcome.run
         hidden, state, q = run.program.network.hidden, run.state, run.state.q
 
+        families = {name: v.family for name, v in hidden.items()}
+        joint = tuple(JointPosterior.of(block, q, families) for block in q.blocks)
+
         def posterior(name: str, natural: Array) -> Posterior:
             v = hidden[name]
             if isinstance(v.conditional, DiscreteChain):
                 return ChainPosterior.of(v, q)
+            for block in joint:
+                natural = block.widened(name, natural, q, families)
             return Posterior(name, v.dims, v.plate.shape, v.family, natural)
 
         def implicit(name: str) -> Posterior:
@@ -117,7 +122,7 @@ class Fit(RunRecord):
             run.budget.seconds,
             coords=hidden_coords(run.program.network),
             parents={name: parents_of(v) for name, v in hidden.items()},
-            joint=tuple(map(JointPosterior.of, q.blocks)),
+            joint=joint,
             diagnosis=outcome.diagnosis,
             program=run.program.explain(),
             _model=weakref.ref(run.program.network.model),

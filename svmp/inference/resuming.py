@@ -200,19 +200,17 @@ class Saved:
 
     def restore_joint(self, state: State, blocks: Sequence[JointBlock]) -> None:
         """Restore the covariances of joint blocks; the marginals are restored already."""
-        hidden = {
-            n: v for block in blocks for n, v in zip(block.names, block.variables, strict=True)
-        }
+        hidden = {n: block.network.hidden[n] for block in blocks for n in block.names}
         families = {n: (v.size, v.family) for n, v in hidden.items()}
         about = self.about["blocks"]
         try:
             known = joint_files.unpack(about, self.arrays, families, state.q.natural)
-            names = [block.names for block in known]
-            need(not names or names == [b.names for b in blocks], "damaged: other joint blocks")
+            names, now = [b.names for b in known], [b.names for b in blocks]
+            need(not names or names == now, "damaged: other joint blocks")
         except FileError as error:
             raise FileError(f"{self.path}: {error}") from None
         state.q.blocks = tuple(
-            block.with_covariance(saved.covariance, saved.barren)
+            block.with_covariance(saved.covariance, saved.barren, state.q)
             for block, saved in zip(blocks, known, strict=False)
         )
 

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
-from svmp.families.family import Array
+from svmp.families.family import Array, Family
+from svmp.families.gamma import Gamma
 from svmp.network.arrow import AT_ONCE, Arrow
 from svmp.network.grid import Ints
 
@@ -143,6 +144,14 @@ class Layout:
 
 
 @dataclass(frozen=True, eq=False)
+class Paired:
+    """The precision that a block is joint with: its name, and the element of each unknown."""
+
+    name: str
+    classes: Ints
+
+
+@dataclass(frozen=True, eq=False)
 class JointNormal:
     """The covariances of a block under q; its means are those of its variables.
 
@@ -158,6 +167,9 @@ class JointNormal:
         Sum of the entropies of the elements, less the joint entropy of the block, in nats.
     barren
         Log determinant of the precisions of the rows of elements without observed descendants.
+    pair
+        The precision that the block is joint with, if there is one: the covariances are then those
+        at its mean.
     independent
         Unknowns that are taken as independent of all others.
     """
@@ -168,6 +180,7 @@ class JointNormal:
     own: Mapping[str, Array]
     total_correlation: float
     barren: float = 0.0
+    pair: Paired | None = None
     independent: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     _sums: dict[str, Array] = field(default_factory=dict)
 
@@ -186,3 +199,60 @@ class JointNormal:
         if len(chosen) == len(self.independent):
             return self
         return replace(self, independent=chosen, _sums={})
+
+
+def spread(natural: Array, family: Any) -> Array:
+    """Return E[tau] E[1 / tau] of each precision: the factor by which a marginal t is wider.
+
+    1 where the variance of the t is not finite.
+    """
+    gamma = isinstance(family, Gamma)
+    total = np.asarray(family.standard(natural)["alpha" if gamma else "nu"])
+    more = total - (1 if gamma else family.dimension + 1)
+    return np.where(more > 0, total / np.where(more > 0, more, 1.0), 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenPrecision:
+    """Takes draws of a block with expected covariances to those given draws of its precision.
+
+    With E the expected covariance of an element whose precision is tau, A E A^T = tau^-1.
+
+    Attributes
+    ----------
+    matrix, inverse
+        A and its inverse for each draw and each precision: numbers for Gammas.
+    """
+
+    matrix: Array
+    inverse: Array
+
+    @classmethod
+    def of(cls, family: Family, natural: Array, tau: Array, wide: Array | float = 1.0) -> Self:
+        """Return it for draws of a precision, where E is 1 / E[tau] times a factor."""
+        mean, wide = np.asarray(family.mean(natural)), np.broadcast_to(wide, len(natural))
+        if isinstance(family, Gamma):
+            matrix = np.sqrt(mean / wide / tau)
+            return cls(matrix, 1 / matrix)
+        lower = np.linalg.cholesky(tau).swapaxes(-1, -2)  # its transpose
+        root = np.linalg.cholesky(np.linalg.inv(mean) * wide[:, None, None])
+        return cls(np.linalg.inv(lower) @ np.linalg.inv(root), root @ lower)
+
+    def apply(self, x: Array, classes: Ints) -> Array:
+        """Return draws (size, elements, entries), with the precision of each element."""
+        return times(self.matrix, x, classes)
+
+    def undo(self, x: Array, classes: Ints) -> tuple[Array, Array]:
+        """Return the draws that `apply` takes to x, and the log determinant of that map."""
+        if self.inverse.ndim == 2:
+            log_det = x.shape[-1] * np.log(self.inverse)
+        else:
+            log_det = np.linalg.slogdet(self.inverse)[1]
+        return times(self.inverse, x, classes), log_det[:, classes].sum(axis=1)
+
+
+def times(matrix: Array, x: Array, classes: Ints) -> Array:
+    """Return matrices of each draw and each class times vectors of elements."""
+    if matrix.ndim == 2:
+        return np.asarray(x * matrix[:, classes, None])
+    return np.einsum("seij,sej->sei", matrix[:, classes], x)

@@ -100,7 +100,7 @@ def know(
         KnownBlock(
             joint,
             joint.means(fit.posteriors),
-            {n: places(fit, hidden[n], dims) for n in joint.names if n in there},
+            {n: places(fit, hidden[n], dims) for n in joint.layout.names if n in there},
         )
         for joint in fit.joint
     )

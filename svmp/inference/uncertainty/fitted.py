@@ -36,7 +36,7 @@ def network_and_q(fit: RunRecord, model: Model) -> tuple[Network, Beliefs]:
         )
     try:
         q = start(network, 0, dict(posteriors))
-        q.blocks = joint_normals(network, fit.joint)
+        q.blocks = joint_normals(network, q, fit.joint)
     except ModelError as error:
         raise ModelError(
             f"the model is not the one that was fitted: {error}; give the model that was fitted"

@@ -31,7 +31,7 @@ from svmp.inference.seeds import Seed, generator
 from svmp.inference.updaters.plain import PlainUpdater
 from svmp.network.beliefs import Beliefs
 from svmp.network.edge import Edge
-from svmp.network.joint_normal import JointNormal
+from svmp.network.joint_normal import GivenPrecision, JointNormal
 from svmp.network.network import Network
 from svmp.network.variable import Variable
 
@@ -85,9 +85,18 @@ class JointDensity:
         found = {}
         for block in self.q.blocks:
             around = block.covariance.draw(generator(seed, *block.layout.names), size)
+            given = None
+            if block.pair is not None:
+                pair, rng = block.pair.name, generator(seed, block.pair.name)
+                family, natural = self.drawn[pair].family, self.q.natural[pair]
+                found[pair] = family.draw(natural, rng, size)
+                given = GivenPrecision.of(family, natural, found[pair])
             for name in block.layout.names:
-                mean = self.drawn[name].family.mean(self.q.natural[name])
-                found[name] = mean + around[:, block.layout.places(name)].reshape(size, *mean.shape)
+                places = block.layout.places(name)
+                mean, x = self.drawn[name].family.mean(self.q.natural[name]), around[:, places]
+                if given is not None and block.pair is not None:
+                    x = given.apply(x, block.pair.classes[places[:, 0]])
+                found[name] = mean + x.reshape(size, *mean.shape)
         for name, variable in self.drawn.items():
             if name not in found:
                 rng = generator(seed, name)
@@ -113,12 +122,21 @@ class JointDensity:
 
     def _log_block(self, block: JointNormal, draws: Draws) -> Array:
         """Return the log density of the elements of a joint block that count."""
-        unknowns, around = [], []
+        unknowns, around, log_det, given = [], [], np.zeros(1), None
+        if block.pair is not None:
+            pair = block.pair.name
+            family, natural = self.drawn[pair].family, self.q.natural[pair]
+            given = GivenPrecision.of(family, natural, draws[pair])
         for name in block.layout.names:
             rows = self.network.rows(self.drawn[name])
             mean = self.drawn[name].family.mean(self.q.natural[name])
-            unknowns.append(block.layout.places(name)[rows].ravel())
-            around.append((draws[name] - mean)[:, rows].reshape(len(draws[name]), -1))
+            own = block.layout.places(name)[rows]
+            unknowns.append(own.ravel())
+            x = (draws[name] - mean)[:, rows].reshape(len(draws[name]), len(rows), -1)
+            if given is not None and block.pair is not None:
+                x, log = given.undo(x, block.pair.classes[own[:, 0]])
+                log_det = log_det + log
+            around.append(x.reshape(len(x), -1))
         places = np.concatenate(unknowns)
         if len(places) > MOST:
             raise ModelError(
@@ -128,7 +146,8 @@ class JointDensity:
         root = np.linalg.cholesky(block.covariance.dense(places))
         white = linalg.solve_triangular(root, np.concatenate(around, axis=1).T, lower=True)
         log_root = float(np.log(np.diagonal(root)).sum())
-        return -0.5 * (white**2).sum(axis=0) - log_root - 0.5 * len(places) * LOG_2PI
+        log_q = -0.5 * (white**2).sum(axis=0) - log_root - 0.5 * len(places) * LOG_2PI
+        return np.asarray(log_q + log_det)
 
     def at(self, draws: Draws, place: int) -> Beliefs:
         """Return one draw as a q without spread."""

@@ -13,8 +13,8 @@ elements (network/joint_normal.py). The rows of a logit have the w of the tangen
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -22,15 +22,16 @@ import numpy as np
 from scipy import sparse
 
 from svmp.errors import ModelError
-from svmp.families.family import Array
+from svmp.families.family import Array, Family
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.joint_rows import BlockRows, row_covariances
+from svmp.inference.updaters.precision_pairs import PrecisionPair, pair_of
 from svmp.inference.updaters.updater import Change, Updater
 from svmp.network.arrow import Arrow, Split, split_unknowns
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
-from svmp.network.joint_normal import JointNormal, Layout, RowCovariances
+from svmp.network.joint_normal import JointNormal, Layout, Paired, RowCovariances
 from svmp.network.linear import dimension
 from svmp.network.network import Network
 from svmp.network.variable import Variable
@@ -51,6 +52,8 @@ class JointBlock:
         The rows of each table.
     split
         Which unknowns are eliminated first.
+    pair
+        The precision of all rows, if it is in the block too.
     """
 
     network: Network
@@ -58,10 +61,11 @@ class JointBlock:
     layout: Layout
     tables: tuple[BlockRows, ...]
     split: Split
+    pair: PrecisionPair | None = None
 
     @classmethod
     def of(cls, network: Network, variables: Sequence[Variable]) -> JointBlock:
-        """Find the rows of some variables, and how their precision matrix is factorised."""
+        """Find the rows of some Normals, and how their precision matrix is factorised."""
         layout = layout_of(variables)
         tables = tuple(
             BlockRows.of(network, layout, fixed_moments(network), table)
@@ -73,13 +77,28 @@ class JointBlock:
         split = split_unknowns(pattern, [layout.places(v.name).ravel() for v in variables])
         return cls(network, tuple(variables), layout, tables, split)
 
+    def with_precision(self, variable: Variable) -> JointBlock:
+        """Return the block together with the precision of all of its rows.
+
+        Raises
+        ------
+        ModelError
+            If some row has another precision.
+        """
+        pair = pair_of(self.network, self.layout, self.tables, variable)
+        if isinstance(pair, str):
+            raise ModelError(
+                f"joint= cannot have '{variable.name}' with {quoted(self.layout.names)}: {pair}"
+            )
+        return replace(self, pair=pair)
+
     @property
     def densest(self) -> str | None:
         """The variable with most unknowns that stay, if they are too many; None if they are not."""
         if len(self.split.rest) <= LARGEST:
             return None
         stay = ~self.split.is_eliminated
-        return max(self.names, key=lambda name: int(stay[self.layout.places(name)].sum()))
+        return max(self.layout.names, key=lambda name: int(stay[self.layout.places(name)].sum()))
 
     def check_size(self) -> None:
         """Refuse a block whose dense matrix would be too large."""
@@ -92,8 +111,8 @@ class JointBlock:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The variables."""
-        return self.layout.names
+        """The variables, with the precision if it is one of them."""
+        return self.layout.names if self.pair is None else (*self.layout.names, self.pair.name)
 
     @cached_property
     def pairs(self) -> dict[str, RowCovariances]:
@@ -115,7 +134,12 @@ class JointBlock:
             precision = precision + table.precision(weight)
             gradient += table.transposed @ pull.ravel()
             barren += table.barren_log_det(weight) if len(table.barren) else 0.0
-        joint = self.factorised(precision, barren)
+        precision = sparse.csr_array(precision)
+        precision.sort_indices()
+        try:
+            joint = self.with_covariance(Arrow.of(self.split, precision), barren, q)
+        except np.linalg.LinAlgError:
+            raise self._singular() from None
         means = self.means(q) + joint.covariance.solve(gradient)
         if not np.isfinite(means).all():
             raise self._singular()
@@ -124,34 +148,27 @@ class JointBlock:
     def means(self, q: Beliefs) -> Array:
         """Return the means of all unknowns."""
         found = np.empty(self.layout.size)
-        for name in self.names:
+        for name in self.layout.names:
             places = self.layout.places(name)
             found[places] = q.moments[name][:, : places.shape[1]]
         return found
 
-    def factorised(self, precision: Any, barren: float = 0.0) -> JointNormal:
-        """Return q of the block with a precision matrix.
+    def with_covariance(self, covariance: Arrow, barren: float, q: Beliefs) -> JointNormal:
+        """Return q of the block with covariances that are known.
 
         `barren` is the log determinant of the precisions of barren rows. Barren elements follow the
         others, and are not in the bound.
         """
-        precision = sparse.csr_array(precision)
-        precision.sort_indices()
-        try:
-            covariance = Arrow.of(self.split, precision)
-        except np.linalg.LinAlgError:
-            raise self._singular() from None
-        return self.with_covariance(covariance, barren)
-
-    def with_covariance(self, covariance: Arrow, barren: float) -> JointNormal:
-        """Return q of the block with covariances that are known."""
         entropy, own = 0.0, {}
         for variable in self.variables:
             own[variable.name] = covariance.blocks(self.layout.places(variable.name))
             counting = own[variable.name][self.network.rows(variable)]
             entropy += 0.5 * float(np.linalg.slogdet(counting)[1].sum())
         joint = -0.5 * (covariance.log_det - barren)
-        return JointNormal(self.layout, covariance, self.pairs, own, entropy - joint, barren)
+        if self.pair is not None:
+            joint += self.pair.entropy(q)
+        pair = None if self.pair is None else Paired(self.pair.name, self.pair.classes)
+        return JointNormal(self.layout, covariance, self.pairs, own, entropy - joint, barren, pair)
 
     def _singular(self) -> ModelError:
         return ModelError(
@@ -161,7 +178,7 @@ class JointBlock:
 
     def marginals(self, joint: JointNormal, means: Array) -> Iterator[tuple[str, Array]]:
         """Yield the natural parameters of the marginals of each variable."""
-        for name in self.names:
+        for name in self.layout.names:
             places = self.layout.places(name)
             precision = np.linalg.inv(joint.own[name])
             precision = 0.5 * (precision + precision.swapaxes(1, 2))
@@ -178,7 +195,9 @@ class JointBlockUpdater(Updater):
     @property
     def label(self) -> str:  # type: ignore[override]
         """Short description."""
-        return f"jointly Normal: {', '.join(self.names)}"
+        pair = self.block.pair
+        kind = "Normal" if pair is None else f"Normal-{type(pair.variable.family).__name__}"
+        return f"jointly {kind}: {', '.join(self.names)}"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -189,15 +208,26 @@ class JointBlockUpdater(Updater):
         return True
 
     def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
-        block = self.block
+        block, pair = self.block, self.block.pair
         joint, means = block.solve(q)
         for name, natural in block.marginals(joint, means):
-            elements = np.arange(len(natural))
-            read = rows.read(name, elements)
-            step = rho(q, name, elements, read, natural)
-            noted = (None, None) if name in rows.locals else (step, read)
-            yield Change(name, elements, natural, int(read.sum()), *noted)
+            yield self._change(q, rows, rho, name, natural)
         set_joint(q, joint)  # once the means of all variables are in q
+        if pair is None:
+            return
+        yield self._change(q, rows, rho, pair.name, pair.solve(q, block.layout))
+        joint, _ = block.solve(q)  # the same means, with the new expected precision
+        for name, natural in block.marginals(joint, means):
+            yield Change(name, np.arange(len(natural)), natural, 0)
+        set_joint(q, joint)
+
+    @staticmethod
+    def _change(q: Beliefs, rows: Draw, rho: StepRule, name: str, natural: Array) -> Change:
+        elements = np.arange(len(natural))
+        read = rows.read(name, elements)
+        step = rho(q, name, elements, read, natural)
+        noted = (None, None) if name in rows.locals else (step, read)
+        return Change(name, elements, natural, int(read.sum()), *noted)
 
     def bound_term(self, q: Beliefs) -> dict[str, float]:
         return {name: self.block.network.bound_term(q, name) for name in self.names}
@@ -258,11 +288,27 @@ class Factorised(Protocol):
         """See `JointNormal`."""
         ...
 
+    @property
+    def pair(self) -> Paired | None:
+        """See `JointNormal`."""
+        ...
 
-def joint_normals(network: Network, blocks: Sequence[Factorised]) -> tuple[JointNormal, ...]:
-    """Return q of blocks that are known, with the rows of a network of the same variables."""
-    found = []
-    for known in blocks:
+    def at_mean(self, q: Beliefs, families: Mapping[str, Family]) -> Factorised:
+        """Return it at the expected precision, as it is during a run; change q in the same way."""
+        ...
+
+
+def joint_normals(
+    network: Network, q: Beliefs, blocks: Sequence[Factorised]
+) -> tuple[JointNormal, ...]:
+    """Return q of the blocks of a fit, with the rows of a network of the same variables.
+
+    The marginals of blocks that are joint with a precision are changed in q: see `at_mean`.
+    """
+    found, families = [], {name: v.family for name, v in network.hidden.items()}
+    for known in (block.at_mean(q, families) for block in blocks):
         block = JointBlock.of(network, [network.hidden[name] for name in known.layout.names])
-        found.append(block.with_covariance(known.covariance, known.barren))
+        if known.pair is not None:
+            block = block.with_precision(network.hidden[known.pair.name])
+        found.append(block.with_covariance(known.covariance, known.barren, q))
     return tuple(found)
