@@ -99,7 +99,7 @@ class Fit(RunRecord):
 
         def posterior(name: str, natural: Array) -> Posterior:
             v = hidden[name]
-            if isinstance(v.conditional, DiscreteChain):
+            if isinstance(v.conditional, DiscreteChain) and name in q.joint:
                 return ChainPosterior.of(v, q)
             for block in joint:
                 natural = block.widened(name, natural, q, families)

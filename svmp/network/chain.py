@@ -248,7 +248,9 @@ def reached(variable: Variable, observed: Bools) -> Bools:
     In a chain these are also all rows before them.
     """
     given = variable.conditional
-    return given.sequences.reached(observed) if isinstance(given, Chain) else observed
+    if not isinstance(given, Chain) or len(observed) != len(given.sequences.code):
+        return observed  # rows of a chain that lie in parts are counted there
+    return given.sequences.reached(observed)
 
 
 def by_sequence(
@@ -271,7 +273,7 @@ def by_sequence(
 
     def index(place: Index) -> Index:
         if isinstance(place, Labelled):
-            return by_row(place)
+            return by_row(Labelled(place.values, (row,)) if place.axes == (None,) else place)
         return Labelled(chain.variable.coords.kept(code), (row,)) if place == dim else place
 
     def term(given: Term) -> Term:

@@ -95,7 +95,7 @@ class PartDims:
     observations
         Number of observed rows.
     implicit
-        Hidden variables whose q compiled loops need not store.
+        Hidden variables whose q need not be stored: chains, and those of compiled loops.
     """
 
     name: str
@@ -129,7 +129,7 @@ class PartDims:
         )
         per_row = frozenset(
             name
-            for name in network.locals
+            for name in (*network.locals, *network.chains)
             if set(network.hidden[name].dims) & rows and not set(network.hidden[name].dims) & keyed
         )
         shapes = {
@@ -155,7 +155,11 @@ class PartDims:
                 for edge in edges
             },
             sum(v.count for v in network.observed.values()),
-            frozenset(name for name in network.hidden if implicit_loops(network, name)),
+            frozenset(
+                name
+                for name in network.hidden
+                if name in network.chains or implicit_loops(network, name)
+            ),
         )
 
 

@@ -108,6 +108,8 @@ class Merger:
         """Find the dims along which parts follow each other."""
         first = models[0]
         network = Network(first)
+        if network.chains:
+            raise ApartError  # their sequences would have to be put together too
         shared = {d for n in sharing.shared for d in network.hidden[n].dims}
         sizes: dict[str, list[int]] = {}
         coords: dict[str, Any] = {}

@@ -6,7 +6,7 @@ sweep over one table would, and adds its sums for shared variables to a total.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from weakref import finalize
 
@@ -18,6 +18,7 @@ from svmp.inference.methods.draw import AllRows
 from svmp.inference.program import Program
 from svmp.inference.start import start
 from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.chains import ChainUpdater
 from svmp.inference.updaters.updater import LineAdder, SummingUpdater, Updater
 from svmp.network.beliefs import Beliefs
 from svmp.network.declaration import Declaration
@@ -98,10 +99,16 @@ class Part:
 
     def stored(self) -> list[str]:
         """Return the own variables whose q is stored."""
-        return [name for name in self.own if name not in self.program.implicit]
+        computed = {*self.program.implicit, *self.network.chains}
+        return [name for name in self.own if name not in computed]
 
-    def beliefs(self, shared: SharedQ, own: Mapping[str, Array]) -> Beliefs:
-        """Return q of this part's network."""
+    def beliefs(
+        self, shared: SharedQ, own: Mapping[str, Array], later: Collection[str] = ()
+    ) -> Beliefs:
+        """Return q of this part's network.
+
+        Chains are not stored, but solved for the q of all others; those of `later` are solved next.
+        """
         q = Beliefs(moments=dict(self.fixed))
         for name, places in self.places.items():
             natural, moments = shared.natural[name], shared.moments[name]
@@ -110,7 +117,16 @@ class Part:
         for name in self.stored():
             q.natural[name] = own[name]
             q.moments[name] = self.network.hidden[name].family.moments(own[name])
-        return self.program.attach(q)
+        self.program.attach(q)
+        for name, chain in self.network.chains.items():
+            natural = np.array(self.network.priors(q, name))
+            q.natural[name], q.joint[name] = natural, chain.unlinked(natural)
+            q.moments[name] = self.network.hidden[name].family.moments(natural)
+        for name in (n for n in self.network.chains if n not in later):
+            updater = self.updater(name)
+            assert isinstance(updater, ChainUpdater)
+            updater.optimise(q, None)
+        return q
 
     def start(self, shared: SharedQ, pieces: Sequence[tuple[int, Mapping[str, int]]] = ()) -> Own:
         """Return a start of the own variables, near their prior.
@@ -177,7 +193,8 @@ class Part:
         """
         if visit.restart:
             own = self.start(shared)
-        q, rows = self.beliefs(shared, own), self.rows
+        alone = visit.own if set(self.own) <= set(self.network.chains) else ()
+        q, rows = self.beliefs(shared, own, later=alone), self.rows
         rho = replace(StepRule.unit(rows), omega=visit.omega, relaxed=visit.relaxed)
         self.program.begin(q, rows)
         if before is not None:

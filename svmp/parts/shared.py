@@ -47,6 +47,7 @@ class SharedNetwork(Network):
         within = sum(int(e.children.sum()) for n in sharing.shared for e in self.edges[n])
         self.sweep_accesses = accesses + within
         self.locals = list(sharing.own)  # no average of them decides on convergence
+        self.chains = {}  # those of the parts are solved there
         self.derived["own"] = frozenset(sharing.own)
 
 

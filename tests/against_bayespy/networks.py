@@ -500,6 +500,39 @@ def switching_chain(rng: RNG) -> Twins:
     return Twins(model, start, order, [node])
 
 
+def hidden_markov_model(rng: RNG) -> Twins:
+    """A chain of states with Normal emissions."""
+    n, states = 40, 3
+    y = rng.normal(np.repeat([0.0, 4.0, -3.0, 4.0], 10), 1.0)
+    m0, start_a, move_a = rng.normal(size=states), [1.0, 2.0, 0.5], rng.uniform(0.5, 3, (3, 3))
+    with svmp.Model(coords={"state": states, "to": states, "row": n}) as model:
+        begin = svmp.Dirichlet("begin", a=1.5, dims="state")
+        move = svmp.Dirichlet("move", a=0.8, dims=("state", "to"))
+        z = svmp.DiscreteMarkovChain("z", begin, move, dims="row")
+        mu = svmp.Normal("mu", mu=0, tau=0.1, dims="state")
+        tau = svmp.Gamma("tau", alpha=1.0, beta=1.0, dims="state")
+        svmp.Mixture("y", z, svmp.Normal.dist(mu=mu, tau=tau), dims="row", observed=y)
+    start = {
+        "begin": {"a": start_a},
+        "move": {"a": move_a},
+        "mu": {"mu": m0, "tau": 2.0},
+        "tau": {"alpha": 2.0, "beta": 2.0},
+        "z": {"p": np.full((n, states), 1 / states)},
+    }
+
+    begin, move = bp.Dirichlet(1.5 * np.ones(states)), bp.Dirichlet(0.8 * np.ones((states, states)))
+    z = bp.CategoricalMarkovChain(begin, move, states=n)
+    mu, tau = bp.GaussianARD(0, 0.1, plates=(states,)), bp.Gamma(1.0, 1.0, plates=(states,))
+    node = bp.Mixture(z, bp.GaussianARD, mu, tau)
+    node.observe(y)
+    begin.initialize_from_parameters(np.array(start_a))
+    move.initialize_from_parameters(move_a)
+    mu.initialize_from_parameters(m0, 2.0 * np.ones(states))
+    tau.initialize_from_parameters(2.0 * np.ones(states), 2.0 * np.ones(states))
+    order = {"z": z, "begin": begin, "move": move, "mu": mu, "tau": tau}
+    return Twins(model, start, order, [node])
+
+
 NETWORKS: list[Callable[[RNG], Twins]] = [
     normal_gamma,
     regression_with_ard,
@@ -517,4 +550,5 @@ NETWORKS: list[Callable[[RNG], Twins]] = [
     vectors,
     linear_chain,
     switching_chain,
+    hidden_markov_model,
 ]

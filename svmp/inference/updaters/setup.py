@@ -46,6 +46,8 @@ def find_loops(network: Network) -> dict[str, Multilinear]:
 
 def implicit_loops(network: Network, name: str) -> Topics | Mixtures | None:
     """Return the loops of a Categorical that need not be stored; None if there are none."""
+    if name in network.chains:
+        return None
     return Topics.of(network, name) or Mixtures.of(network, name)
 
 
@@ -126,7 +128,7 @@ class Setup:
         if not self.kernels or not self.method.shares_rows:
             return {}
         found = {}
-        for name in (n for n in network.hidden if n not in network.chains):
+        for name in network.hidden:
             loops = implicit_loops(network, name)
             whole = name in network.locals or self.method.reads_all(1)  # rows are read together
             kept = name in self.stored or name in network.learned
