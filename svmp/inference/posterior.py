@@ -184,6 +184,11 @@ class Posterior:
     def __repr__(self) -> str:
         return f"<q({self.name}): {type(base_of(self.family)).__name__}, dims {self.dims}>"
 
+    def _repr_html_(self) -> str:
+        from svmp.inference.output.summary import posterior_html  # which reads posteriors
+
+        return posterior_html(self)
+
 
 def draw_count(size: Any) -> int:
     """Return a number of draws, or refuse it."""

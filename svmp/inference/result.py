@@ -7,7 +7,9 @@ import warnings
 import weakref
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+
+from numpy.typing import ArrayLike
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +23,20 @@ from svmp.inference.execute import Outcome
 from svmp.inference.held_out import score
 from svmp.inference.joint_posterior import JointPosterior
 from svmp.inference.methods import Method
-from svmp.inference.plot import plot
-from svmp.inference.posterior import Posterior, Posteriors
+from svmp.inference.output.bound_plot import plot, plot_trace
+from svmp.inference.output.datasets import draws_of, means_and_sds, to_arviz
+from svmp.inference.output.entries import checked_names
+from svmp.inference.output.frames import summary_frame, to_frame
+from svmp.inference.output.posterior_plot import plot_posterior
+from svmp.inference.output.predictive_plot import observed_values, plot_predictive
+from svmp.inference.output.summary import summarise
+from svmp.inference.posterior import Posterior, Posteriors, tails
 from svmp.inference.predictive.joint import draw_together
 from svmp.inference.predictive.predict import predict
 from svmp.inference.predictive.prediction import Prediction
 from svmp.inference.program_summary import ProgramSummary
 from svmp.inference.run_record import RunRecord
 from svmp.inference.seeds import Seed
-from svmp.inference.summary import summarise
 from svmp.inference.uncertainty.covariance import Covariance
 from svmp.inference.uncertainty.linear_response import covariance
 from svmp.inference.uncertainty.psis import DRAWS, importance
@@ -40,9 +47,11 @@ from svmp.network.declaration import Declaration
 from svmp.network.discrete_chain import DiscreteChain
 from svmp.network.matching import hidden_coords
 from svmp.network.model import Model
+from svmp.network.validation import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,13 +422,192 @@ class Fit(RunRecord):
         """
         return plot(self, ax, **options)
 
-    def summary(self) -> str:
-        """Return how the run ended and a line for each hidden variable; `print(fit)` prints it."""
-        starts = "" if self.restarts is None else f"\n\n{self.restarts!r}"
-        return summarise(self) + starts
+    def summary(
+        self,
+        names: str | Collection[str] | None = None,
+        *,
+        prob: float = 0.9,
+        kind: str = "table",
+        backend: str = "pandas",
+    ) -> Any:
+        """Return how the run ended, and mean, sd and interval of the hidden variables.
+
+        Parameters
+        ----------
+        names
+            Hidden variables, by default all.
+        prob
+            Probability of the central intervals.
+        kind
+            "table" for a table to print, in which an array has one row with its range; "frame" for
+            a data frame with a row for each entry of each variable.
+        backend
+            The library of a data frame: "pandas", "polars" or "pyarrow".
+
+        Returns
+        -------
+        Summary or data frame
+            `print(fit)` prints the table, and a notebook shows it.
+        """
+        if kind == "frame":
+            tails(prob)
+            return summary_frame(self, checked_names(self, names), prob, backend)
+        if kind != "table":
+            raise ModelError(f'kind must be "table" or "frame", not {shown(kind)}')
+        return summarise(self, names, prob, "" if self.restarts is None else repr(self.restarts))
+
+    def to_frame(
+        self, name: str | None = None, *, prob: float = 0.9, backend: str = "pandas"
+    ) -> Any:
+        """Return a variable as a data frame: a row for each entry, with labels, mean, sd, interval.
+
+        Parameters
+        ----------
+        name
+            A hidden variable; by default all of them that are single numbers.
+        prob
+            Probability of the central intervals, from `lower` to `upper`.
+        backend
+            "pandas", "polars" or "pyarrow".
+
+        Returns
+        -------
+        data frame
+            A column for each dim, then `mean`, `sd`, `lower` and `upper`. A Categorical has its
+            probabilities as means, and no interval.
+        """
+        return to_frame(self, name, prob, backend)
+
+    def to_xarray(
+        self,
+        names: str | Collection[str] | None = None,
+        *,
+        draws: int | None = None,
+        seed: Seed = None,
+    ) -> Any:
+        """Return the posteriors as an xarray Dataset, with dims and labels.
+
+        Parameters
+        ----------
+        names
+            Hidden variables, by default all.
+        draws, seed
+            Number of joint draws from q, along the dim `draw`, and their seed. By default the
+            Dataset has means and standard deviations, along the dim `statistic`.
+
+        Returns
+        -------
+        xarray.Dataset
+            `data["u"].sel(statistic="mean", user="alice")`.
+        """
+        if draws is None:
+            return means_and_sds(self, names)
+        return draws_of(self, self.draw(checked_names(self, names), draws, seed))
+
+    def to_arviz(
+        self,
+        names: str | Collection[str] | None = None,
+        *,
+        draws: int = 1000,
+        seed: Seed = None,
+    ) -> Any:
+        """Return draws from q for ArviZ: the group `posterior`, and `trace` with the run.
+
+        Parameters
+        ----------
+        names
+            Hidden variables, by default all.
+        draws, seed
+            Number of joint draws from q, and their seed.
+
+        Returns
+        -------
+        xarray.DataTree or arviz.InferenceData
+            A DataTree for ArviZ 1 and later. The draws are independent, in one chain.
+        """
+        return to_arviz(self, self.draw(checked_names(self, names), draws, seed))
+
+    def plot_posterior(
+        self,
+        names: str | Collection[str] | None = None,
+        *,
+        prob: float = 0.9,
+        most: int = 40,
+    ) -> Figure:
+        """Draw the posteriors: densities of single numbers, intervals of arrays with their labels.
+
+        Parameters
+        ----------
+        names
+            Hidden variables, by default all.
+        prob
+            Probability of the intervals.
+        most
+            Largest number of entries with a line each; those of larger arrays are sorted by their
+            means, and drawn as a band.
+
+        Returns
+        -------
+        Figure
+            A Matplotlib figure with a panel for each variable.
+        """
+        return plot_posterior(self, checked_names(self, names), prob, most)
+
+    def plot_trace(self) -> Figure:
+        """Draw the run: the bound, its distance from the best bound, and held-out scores.
+
+        Returns
+        -------
+        Figure
+            A Matplotlib figure with a panel for each.
+        """
+        return plot_trace(self)
+
+    def plot_predictive(
+        self,
+        model: Model | Prediction,
+        name: str | None = None,
+        *,
+        x: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+        prob: float = 0.9,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Axes:
+        """Draw a prediction with its interval, beside the observed values.
+
+        Parameters
+        ----------
+        model, name
+            As for `predict`; or a `Prediction`.
+        x
+            A number for each row, to draw the prediction against; by default its place or label.
+        observed
+            Values to draw beside it; by default those of the model, if it has any.
+        prob
+            Probability of the interval.
+        ax
+            Axes to draw on; by default those of a new figure.
+        options
+            Other options of `predict`.
+
+        Returns
+        -------
+        Axes
+            The axes.
+        """
+        if isinstance(model, Prediction):
+            return plot_predictive(model, x, observed, prob, ax)
+        prediction = self.predict(model, cast(str, name), **options)
+        if observed is None and model[prediction.name].observed is not None:
+            observed = observed_values(model[prediction.name])
+        return plot_predictive(prediction, x, observed, prob, ax)
 
     def __str__(self) -> str:
-        return self.summary()
+        return str(self.summary())
+
+    def _repr_html_(self) -> str:
+        return str(self.summary()._repr_html_())
 
     def __repr__(self) -> str:
         return (

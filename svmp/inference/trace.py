@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from svmp.network.tables import html_table
+
 COLUMNS = (
     "iteration",
     "accesses",
@@ -62,11 +64,22 @@ class Trace:
         """Return the columns as arrays, ready for a data frame."""
         return {name: self[name] for name in self._columns}
 
-    def __repr__(self) -> str:
-        head = "  ".join(f"{c:>14}" for c in self._columns)
+    def _some(self) -> tuple[list[list[str]], int]:
+        """Return the first and last rows as text, and the number of those between."""
         count = len(self)
         shown = range(count) if count <= 10 else [*range(5), *range(count - 5, count)]
-        lines = ["  ".join(f"{self._columns[c][i]:>14,.10g}" for c in self._columns) for i in shown]
-        if count > 10:
-            lines.insert(5, f"... {count - 10} more")
-        return "\n".join([head, *lines])
+        rows = [[f"{self._columns[c][i]:,.10g}" for c in self._columns] for i in shown]
+        return rows, max(count - 10, 0)
+
+    def __repr__(self) -> str:
+        rows, more = self._some()
+        lines = ["  ".join(f"{cell:>14}" for cell in row) for row in [[*self._columns], *rows]]
+        if more:
+            lines.insert(6, f"... {more} more")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows, more = self._some()
+        if more:
+            rows.insert(5, [f"... {more} more", *[""] * (len(self._columns) - 1)])
+        return html_table(self.columns, rows)

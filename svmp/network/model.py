@@ -10,7 +10,8 @@ from svmp.errors import ModelError
 from svmp.network.declaration import Declaration
 from svmp.network.drawing import Drawing, draw
 from svmp.network.redeclaring import redeclare
-from svmp.network.summary import summarise
+from svmp.network.summary import HEADS, rows_of, summarise
+from svmp.network.tables import html_table
 from svmp.network.validation import text
 
 _open: ContextVar[tuple[Model, ...]] = ContextVar("svmp_models", default=())
@@ -97,6 +98,9 @@ class Model(Declaration):
 
     def __str__(self) -> str:
         return summarise(self)
+
+    def _repr_html_(self) -> str:
+        return html_table(HEADS, rows_of(self))
 
     def __repr__(self) -> str:
         return f"<Model of {', '.join(self.variables) or 'nothing yet'}>"

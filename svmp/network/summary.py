@@ -7,14 +7,20 @@ import numpy as np
 from svmp.network.declaration import Declaration
 from svmp.network.network import Network
 from svmp.network.partly_known import PartlyKnown
+from svmp.network.tables import Row, text_table
 
 HEADS = ("variable", "family", "", "dims", "parents", "children", "children of an element")
 
 
 def summarise(model: Declaration) -> str:
     """Return a table with one line per variable: family, dims, parents, children, child counts."""
+    return text_table(HEADS, rows_of(model))
+
+
+def rows_of(model: Declaration) -> list[Row]:
+    """Return a row of the table for each variable."""
     network = Network(model)
-    lines = [HEADS]
+    lines: list[Row] = []
     for variable in model.variables.values():
         dims = ", ".join(f"{d}: {n:,}" for d, n in zip(variable.dims, variable.shape, strict=True))
         parents = ", ".join(p.name for p in variable.conditional.parents())
@@ -32,10 +38,7 @@ def summarise(model: Declaration) -> str:
         lines.append(
             (variable.name, variable.conditional.title, state, dims, parents, children, counts)
         )
-    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADS))]
-    text = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) for line in lines]
-    text.insert(1, "  ".join("-" * w for w in widths))
-    return "\n".join(line.rstrip() for line in text)
+    return lines
 
 
 def _spread(counts: np.ndarray) -> str:

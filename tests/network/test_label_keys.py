@@ -11,7 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import svmp
@@ -51,6 +51,7 @@ def variable(labels: Any, dim: str = "user") -> svmp.Variable:
         return svmp.Normal("u", mu=0, tau=1, dims=dim)
 
 
+@settings(max_examples=50)
 @given(LABELS, st.data())
 def test_labels_are_read_as_their_places(labels: list[Any], data: st.DataObject) -> None:
     u = variable(labels)
@@ -65,6 +66,7 @@ def test_labels_are_read_as_their_places(labels: list[Any], data: st.DataObject)
         assert places(u[at]) == [at]
 
 
+@settings(max_examples=50)
 @given(st.lists(st.integers(-3, 9), min_size=1, max_size=8, unique=True), st.data())
 def test_whole_numbers_are_never_misread(labels: list[int], data: st.DataObject) -> None:
     """Keys that are all labels, or all places, are read as such, or refused if both."""
@@ -82,6 +84,7 @@ def test_whole_numbers_are_never_misread(labels: list[int], data: st.DataObject)
     assert places(u[ascending]) == places(u[every]) == [every]
 
 
+@settings(max_examples=50)
 @given(LABELS, st.data())
 def test_slices_of_labels_are_those_of_pandas(labels: list[Any], data: st.DataObject) -> None:
     u = variable(labels)
@@ -93,6 +96,7 @@ def test_slices_of_labels_are_those_of_pandas(labels: list[Any], data: st.DataOb
         assert places(u[: labels[last]]) == [by_place.loc[: labels[last]].tolist()]
 
 
+@settings(max_examples=50)
 @given(
     st.integers(1, 6),
     st.integers(-7, 7) | st.none(),

@@ -113,7 +113,7 @@ class Calibration:
         ax
             Axes to draw on; by default those of a new figure.
         """
-        from svmp.inference.plot import new_axes
+        from svmp.inference.output.figures import new_axes
 
         ax = new_axes() if ax is None else ax
         fractions = fractions_of(self.draws)

@@ -1,0 +1,63 @@
+"""`fit.plot()` and `fit.plot_trace()`: the run against the rows that were read, as in the paper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from svmp.inference.output.figures import new_axes, new_figure
+from svmp.inference.run_record import RunRecord
+from svmp.inference.trace import HELD_OUT
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ACCESSES = "accesses (rows read for an element)"
+
+
+def plot(fit: RunRecord, ax: Axes | None = None, **options: Any) -> Axes:
+    """Draw the bound against the accesses, without the start, which has no place on a log axis.
+
+    Estimates are drawn as a band of two standard errors either way.
+    """
+    ax = new_axes() if ax is None else ax
+    accesses, bound, se = (fit.trace[c] for c in ("accesses", "bound", "bound_se"))
+    later, exact = accesses > 0, (accesses > 0) & (se == 0)
+    if np.any(exact):
+        (line,) = ax.plot(accesses[exact], bound[exact], **{"marker": ".", **options})
+        if np.any(se > 0):
+            low, high = (bound - 2 * se)[later], (bound + 2 * se)[later]
+            colour = line.get_color()
+            ax.fill_between(accesses[later], low, high, color=colour, alpha=0.2, linewidth=0)
+    ax.set_title("Evidence lower bound", loc="center")
+    ax.set(
+        xlabel=ACCESSES,
+        ylabel="bound (nats)",
+        xscale="log",
+    )
+    return ax
+
+
+def plot_trace(fit: RunRecord) -> Figure:
+    """Draw the bound, its distance from the best bound, and held-out scores if there are any."""
+    held_out = HELD_OUT in fit.trace.columns
+    figure, axes = new_figure(2 + held_out)
+    plot(fit, axes[0])
+    accesses, bound, se = (fit.trace[c] for c in ("accesses", "bound", "bound_se"))
+    exact = (accesses > 0) & (se == 0)
+    best = bound[exact].max() if exact.any() else 0.0
+    before = exact & (bound < best)
+    if before.any():
+        axes[1].plot(accesses[before], best - bound[before], marker=".")
+        axes[1].set(xscale="log", yscale="log")
+    axes[1].set(title="Distance from the best bound", xlabel=ACCESSES, ylabel="nats")
+    if held_out:
+        score = fit.trace[HELD_OUT]
+        there = (accesses > 0) & np.isfinite(score)
+        axes[2].plot(accesses[there], score[there], marker=".")
+        axes[2].set(
+            title="Held-out values", xlabel=ACCESSES, ylabel="score (nats per row)", xscale="log"
+        )
+    return figure

@@ -1,0 +1,94 @@
+"""`fit.to_xarray()` and `fit.to_arviz()`: posteriors with their dims and labels."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from svmp.errors import ModelError, SvmpError
+from svmp.families.family import Array
+from svmp.inference.output.entries import Dim, checked_names, dims_of
+from svmp.inference.run_record import RunRecord
+
+STATISTIC, DRAW, CHAIN, EVALUATION = "statistic", "draw", "chain", "evaluation"
+
+
+def _xarray() -> Any:
+    try:
+        import xarray
+    except ModuleNotFoundError:
+        raise SvmpError('this needs xarray: pip install "svmp[xarray]"') from None
+    return xarray
+
+
+def means_and_sds(fit: RunRecord, names: str | Collection[str] | None) -> Any:
+    """Return a Dataset with mean and sd of each variable, along the dim `statistic`."""
+    statistic = Dim(STATISTIC, 2, ["mean", "sd"])
+    arrays = {}
+    for name in checked_names(fit, names):
+        q = fit.posteriors[name]
+        arrays[name] = [statistic, *dims_of(fit, q)], np.stack([q.mean, q.std])
+    return _dataset(fit, arrays)
+
+
+def draws_of(fit: RunRecord, draws: Mapping[str, Array], chains: bool = False) -> Any:
+    """Return a Dataset of draws, along the dim `draw`, and one `chain` if asked for."""
+    arrays = {}
+    for name, values in draws.items():
+        dims = dims_of(fit, fit.posteriors[name])[: values.ndim - 1]
+        first = Dim(DRAW, len(values), None)
+        arrays[name] = (
+            ([Dim(CHAIN, 1, None), first, *dims], values[None])
+            if chains
+            else ([first, *dims], values)
+        )
+    return _dataset(fit, arrays)
+
+
+def _dataset(fit: RunRecord, arrays: Mapping[str, tuple[Sequence[Dim], Array]]) -> Any:
+    """Return arrays with their dims as a Dataset.
+
+    A Dataset has one name for a variable and for the labels of a dim: where both are the same, as
+    of `school` along `school`, the dim is called `school_dim`.
+    """
+    xarray = _xarray()
+    coords: dict[str, Any] = {}
+    found = {}
+    for name, (dims, values) in arrays.items():
+        names = [f"{d.name}_dim" if d.name in fit.posteriors else d.name for d in dims]
+        twice = next((n for n in names if names.count(n) > 1), None)
+        if twice is not None:
+            raise ModelError(
+                f"the dimension '{twice}' of '{name}' has the name of an axis of the result; "
+                "rename it in the model"
+            )
+        coords |= {n: dim.values for n, dim in zip(names, dims, strict=True)}
+        found[name] = names, values
+    about = {"status": fit.status, "bound": fit.bound, "iterations": fit.iterations}
+    return xarray.Dataset(found, coords=coords, attrs=about)
+
+
+def to_arviz(fit: RunRecord, draws: Mapping[str, Array]) -> Any:
+    """Return draws as the group `posterior` of ArviZ, with the trace of the run beside it.
+
+    That is a DataTree for ArviZ 1 and later, an InferenceData for earlier versions.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import arviz
+    except ModuleNotFoundError:
+        raise SvmpError('this needs ArviZ: pip install "svmp[arviz]"') from None
+    xarray = _xarray()
+    posterior = draws_of(fit, draws, chains=True)
+    trace = xarray.Dataset(
+        {name: (EVALUATION, values) for name, values in fit.trace.to_dict().items()},
+        coords={EVALUATION: np.arange(len(fit.trace))},
+    )
+    groups = {"posterior": posterior, "trace": trace}
+    if hasattr(arviz, "InferenceData"):
+        return arviz.InferenceData(**groups)
+    return xarray.DataTree.from_dict(groups)

@@ -1,0 +1,93 @@
+"""`fit.plot_predictive()`: predictions with their intervals, beside observed values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from svmp.errors import ModelError
+from svmp.families.family import Array
+from svmp.inference.output.figures import new_axes
+from svmp.inference.predictive.prediction import Prediction
+from svmp.network.validation import array, shown
+from svmp.network.variable import Variable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FEW = 40
+"""Largest number of rows with a line each; more are drawn as a band."""
+
+
+def observed_values(variable: Variable) -> Array:
+    """Return the observed values of a variable in its shape, NaN where they are missing."""
+    values = np.full((variable.size, *variable.shape[len(variable.plate.shape) :]), np.nan)
+    values[variable.rows] = variable.values
+    return values.reshape(variable.shape)
+
+
+def plot_predictive(
+    prediction: Prediction,
+    x: ArrayLike | None = None,
+    observed: ArrayLike | None = None,
+    prob: float = 0.9,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw means and intervals of a prediction, against x, or row by row."""
+    if prediction.shape != prediction._variable.shape:
+        raise ModelError(
+            f"the categories of '{prediction.name}' have no order to draw them by; use the "
+            "prediction's mean, which has their probabilities"
+        )
+    mean = np.ravel(prediction.mean)
+    lower, upper = (np.ravel(end) for end in prediction.interval(prob))
+    seen = None if observed is None else _numbers(observed, prediction, "observed")
+    ax = new_axes() if ax is None else ax
+    place = np.arange(len(mean), dtype=float) if x is None else _numbers(x, prediction, "x")
+    order = np.argsort(place, kind="stable")
+    if x is None and len(mean) > FEW:
+        order = np.argsort(mean, kind="stable")
+        ax.set_xlabel(f"{len(mean):,} rows by their predicted mean")
+    elif x is None:
+        _name_rows(ax, prediction, len(mean))
+    across = np.arange(len(mean)) if x is None else place[order]
+    if x is None and len(mean) <= FEW:
+        ax.vlines(across, lower, upper, linewidth=2, alpha=0.6)
+        ax.plot(across, mean, "o", markersize=4, label="predicted mean")
+    else:
+        ax.fill_between(
+            across, lower[order], upper[order], alpha=0.3, linewidth=0, label=f"{prob:.0%} interval"
+        )
+        ax.plot(across, mean[order], label="predicted mean")
+    if seen is not None:
+        ax.plot(across, seen[order], "k.", markersize=4, alpha=0.6, label="observed")
+    ax.set_ylabel(prediction.name)
+    ax.legend(fontsize="small")
+    return ax
+
+
+def _numbers(values: Any, prediction: Prediction, what: str) -> Array:
+    found = array(values)
+    if found is None or found.shape != prediction.shape:
+        given = shown(values) if found is None else f"an array of shape {found.shape}"
+        raise ModelError(
+            f"{what} needs a number for each row of '{prediction.name}', in the shape "
+            f"{prediction.shape}, not {given}"
+        )
+    return np.ravel(found).astype(np.float64)
+
+
+def _name_rows(ax: Any, prediction: Prediction, count: int) -> None:
+    """Write the label or the place of each row below it."""
+    each = [
+        [str(label) for label in prediction.labels.get(dim, range(size))]
+        for dim, size in zip(prediction.dims, prediction.shape, strict=True)
+    ]
+    places = np.unravel_index(np.arange(count), prediction.shape) if prediction.shape else ()
+    parts = [[texts[i] for i in at] for texts, at in zip(each, places, strict=True)]
+    texts = [", ".join(row) for row in zip(*parts, strict=True)]
+    if any(dim in prediction.labels for dim in prediction.dims) or len(prediction.dims) > 1:
+        ax.set_xticks(range(count), texts, rotation=90, fontsize="small")
+    ax.set_xlabel(", ".join(prediction.dims))

@@ -1,0 +1,91 @@
+"""Figures of posteriors, runs and predictions show the numbers of the fit."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib import pyplot
+from scipy import stats
+
+import svmp
+
+from .labelled import WHO, labelled
+
+
+@pytest.fixture(autouse=True)
+def _no_window(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(mpl.rcParams, "backend", "agg")
+    yield
+    pyplot.close("all")
+
+
+def test_a_panel_for_each_variable() -> None:
+    _, fit = labelled()
+    figure = fit.plot_posterior()
+    panels = {ax.get_title(): ax for ax in figure.axes}
+    assert list(panels) == list(fit.posteriors)
+    assert [text.get_text() for text in panels["u"].get_yticklabels()] == WHO
+    np.testing.assert_array_equal(panels["u"].lines[0].get_xdata(), fit.mean("u"))
+    x, density = panels["p"].lines[0].get_data()
+    np.testing.assert_allclose(density, stats.beta(2, 1).pdf(x))
+    widths = [bar.get_width() for bar in panels["z"].patches]
+    np.testing.assert_allclose(widths, fit.mean("z").mean(axis=0))
+    heights = {
+        bar.get_x() + bar.get_width() / 2: bar.get_height() for bar in panels["count"].patches
+    }
+    assert heights[2] == pytest.approx(stats.poisson(3).pmf(2))
+    assert panels["grid"].get_ylabel() == "day, who"
+    figure.canvas.draw()
+
+
+def test_large_arrays_are_bands() -> None:
+    _, fit = labelled()
+    (ax,) = fit.plot_posterior("grid", most=2).axes
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), np.sort(fit.mean("grid").ravel()))
+    assert "6 entries" in ax.get_xlabel()
+    with pytest.raises(svmp.ModelError, match="most must be"):
+        fit.plot_posterior(most=0)
+    with pytest.raises(svmp.ModelError, match="at least one"):
+        fit.plot_posterior([])
+
+
+def test_the_trace_with_held_out_values() -> None:
+    y = np.arange(12.0)
+    with svmp.Model(coords={"group": 3}) as model:
+        mu = svmp.Normal("mu", mu=0, tau=0.1)
+        u = svmp.Normal("u", mu=mu, tau=1, dims="group")
+        train, test = np.where(y < 10, y, np.nan), np.where(y < 10, np.nan, y)
+        svmp.Normal("r", mu=u[np.arange(12) % 3], tau=1, observed=train, missing=True)
+    fit = svmp.fit(model, svmp.FullVB(), max_sweeps=5, tol=0, held_out={"r": test})
+    bound, gap, held_out = fit.plot_trace().axes
+    np.testing.assert_array_equal(bound.lines[0].get_ydata(), fit.trace["bound"])
+    best = fit.trace["bound"].max()
+    np.testing.assert_array_equal(gap.lines[0].get_ydata(), best - fit.trace["bound"][:-1])
+    np.testing.assert_array_equal(held_out.lines[0].get_ydata(), fit.trace["held_out"])
+
+
+def test_predictions_beside_observed_values() -> None:
+    x = np.linspace(-1, 1, 60)
+    with svmp.Model() as model:
+        slope = svmp.Normal("slope", mu=0, tau=1)
+        svmp.Normal("y", mu=slope * x, tau=4, observed=np.r_[np.nan, 2 * x[1:]], missing=True)
+    fit = svmp.fit(model)
+    prediction = fit.predict(model, "y")
+    ax = fit.plot_predictive(model, "y", x=x[::-1])
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), prediction.mean[::-1])
+    np.testing.assert_array_equal(ax.lines[1].get_ydata(), np.r_[np.nan, 2 * x[1:]][::-1])
+    by_mean = fit.plot_predictive(prediction)
+    np.testing.assert_allclose(by_mean.lines[0].get_ydata(), np.sort(prediction.mean))
+    with pytest.raises(
+        svmp.ModelError, match=r"x needs a number for each row of 'y', in the shape \(60,\)"
+    ):
+        fit.plot_predictive(prediction, x=[1.0])
+
+
+def test_few_rows_have_their_labels() -> None:
+    with svmp.Model(coords={"who": WHO}) as model:
+        mu = svmp.Normal("mu", mu=0, tau=1)
+        svmp.Normal("y", mu=mu, tau=1, dims="who", observed=[1.0, 2.0, 3.0])
+    ax = svmp.fit(model).plot_predictive(model, "y")
+    assert [text.get_text() for text in ax.get_xticklabels()] == WHO
