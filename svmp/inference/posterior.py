@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from svmp.errors import ModelError
+from svmp.families import Categorical
 from svmp.families.family import Array, Family
+from svmp.inference.output.rows import LARGEST, row, row_html
 from svmp.inference.seeds import Seed, generator
 from svmp.network.partly_known import base_of
+from svmp.network.tables import Row
 from svmp.network.validation import array, shown
 
 
@@ -184,10 +187,18 @@ class Posterior:
     def __repr__(self) -> str:
         return f"<q({self.name}): {type(base_of(self.family)).__name__}, dims {self.dims}>"
 
-    def _repr_html_(self) -> str:
-        from svmp.inference.output.summary import posterior_html  # which reads posteriors
+    def summary_row(self, prob: float = 0.9) -> Row:
+        """Return its row in the table of `fit.summary()`, as text.
 
-        return posterior_html(self)
+        Intervals are left out for a Categorical, and for more than 100,000 entries.
+        """
+        family, mean = base_of(self.family), self.mean
+        few = mean.size <= LARGEST and not isinstance(family, Categorical)
+        ends = self.interval(prob) if few else None
+        return row(self.name, type(family).__name__, self.dims, mean, self.std, ends)
+
+    def _repr_html_(self) -> str:
+        return row_html(self.summary_row(), self.parameters, 0.9)
 
 
 def draw_count(size: Any) -> int:

@@ -9,7 +9,7 @@ A matrix has the same dim twice; the second is called `dim_2`.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from svmp.families.family import Array
 from svmp.inference.posterior import Posterior
 from svmp.inference.run_record import RunRecord
 from svmp.network.labels import LabelIndex, object_array
-from svmp.network.partly_known import PartlyKnown, base_of
+from svmp.network.partly_known import base_of
 from svmp.network.validation import shown
 
 
@@ -108,17 +108,8 @@ def statistics(q: Posterior, prob: float) -> dict[str, Array]:
 
 
 def interval_of(q: Posterior, prob: float) -> Array | None:
-    """Return the ends of the central interval of each entry, None if there is no order.
-
-    That of a known value is the value.
-    """
-    if is_categorical(q):
-        return None
-    if not isinstance(q.family, PartlyKnown):
-        return q.interval(prob)
-    hidden = replace(q, family=q.family.base).interval(prob)
-    known = q.family.known.reshape(*q.plate, *[1] * (np.ndim(q.mean) - len(q.plate)))
-    return np.where(known, q.mean, hidden)
+    """Return the ends of the central interval of each entry, None if its values have no order."""
+    return None if is_categorical(q) else q.interval(prob)
 
 
 def is_categorical(q: Posterior) -> bool:

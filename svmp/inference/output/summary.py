@@ -9,17 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-import numpy as np
-
-from svmp.families.family import Array
-from svmp.inference.output.entries import checked_names, interval_of
-from svmp.inference.posterior import Posterior, tails
+from svmp.inference.output.entries import checked_names
+from svmp.inference.output.rows import heads
+from svmp.inference.posterior import tails
 from svmp.inference.run_record import RunRecord
-from svmp.network.partly_known import base_of
 from svmp.network.tables import Row, html_table, text_table
-
-MOST = 100_000
-"""Largest number of entries of an array whose intervals are computed for a row of the table."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +31,7 @@ class Summary:
     """
 
     title: str
-    heads: tuple[str, ...]
+    heads: Row
     rows: tuple[Row, ...]
     notes: str = ""
 
@@ -72,42 +66,5 @@ def summarise(
         f"{fit.accesses:,} accesses, {fit.seconds:,.3g} seconds"
     )
     tails(prob)  # which refuses what is no probability
-    rows = [row_of(fit.posteriors[name], prob) for name in checked_names(fit, names)]
-    heads = ("variable", "family", "dims", "mean", "sd", f"{prob:.0%} interval")
-    return Summary(end, heads, tuple(rows), notes)
-
-
-def row_of(q: Posterior, prob: float) -> Row:
-    """Return the row of one variable."""
-    mean = q.mean
-    # The mean of a Categorical has one more axis than its dims: the categories.
-    dims = ", ".join(f"{d}: {n:,}" for d, n in zip(q.dims, mean.shape, strict=False))
-    family = type(base_of(q.family)).__name__
-    if not mean.size:
-        return q.name, family, dims, "none", "", ""
-    ends = interval_of(q, prob) if mean.size <= MOST else None
-    interval = "" if ends is None else f"{number(ends[0].min())} to {number(ends[1].max())}"
-    return q.name, family, dims, _range(mean), _range(q.std), interval
-
-
-def _range(values: Array) -> str:
-    return " to ".join(dict.fromkeys(number(end) for end in (values.min(), values.max())))
-
-
-def number(value: float) -> str:
-    """Return a number with four digits.
-
-    >>> number(-0.00123456), number(12345678.0), number(np.float64(0))
-    ('-0.001235', '1.235e+07', '0')
-    """
-    return f"{value:.4g}"
-
-
-def posterior_html(q: Posterior, prob: float = 0.9) -> str:
-    """Return a posterior as a table in HTML: what `fit.summary()` says, and its parameters."""
-    heads = ("variable", "family", "dims", "mean", "sd", f"{prob:.0%} interval")
-    table = [*zip(heads, row_of(q, prob), strict=True)]
-    for name, values in q.parameters.items():
-        if np.size(values):
-            table.append((name, _range(np.asarray(values))))
-    return html_table(("", ""), [row for row in table if row[1]], f"q({q.name})")
+    rows = [fit.posteriors[name].summary_row(prob) for name in checked_names(fit, names)]
+    return Summary(end, heads(prob), tuple(rows), notes)
