@@ -9,10 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from numpy.typing import ArrayLike
-
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from svmp.errors import ConvergenceWarning, ModelError
 from svmp.families.family import Array
