@@ -73,8 +73,11 @@ def documents(network: Network) -> str | None:
     """Return the dim of the documents of a topic model; None if it is none, or has few of them.
 
     Each token has a choice among topics, with shares that belong to its document, and the topics
-    share no rows with other global variables.
+    share no rows with other global variables. Topics that earlier documents have taught are a
+    better start than the first sweeps of `Memoized`, so None is returned for them too.
     """
+    if network.learned:
+        return None
     for name in network.locals:
         shares = [p for p in network.hidden[name].conditional.parents() if p.hidden]
         tables = [edge.conditional for edge in network.edges[name] if edge.choosing]

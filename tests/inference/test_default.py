@@ -68,6 +68,11 @@ def test_topics_of_many_documents_are_found_part_by_part(documents, divided):
     assert not divided or method.over == "document"
 
 
+def test_topics_that_earlier_documents_have_taught_are_updated_from_all_rows():
+    network = Network(topics(1000, 12), learned={"phi": np.ones((2, 3))})
+    assert isinstance(choose(network, None, None)[0], svmp.Growing)
+
+
 def test_mixtures_by_group_whose_components_share_rows_are_not_divided():
     coords = {"group": 2000, "component": 2, "row": 4000}
     group = np.arange(4000) % 2000
