@@ -76,6 +76,16 @@ class LinearChain(LinearChainParameters):
         return elements.reshape(len(rows), -1)
 
     @property
+    def group_count(self) -> int:
+        """Number of groups of rows."""
+        return len(self._groups[0])
+
+    @cached_property
+    def derived(self) -> dict[str, Any]:
+        """What inference derives from its rows; the chain itself does not use it."""
+        return {}
+
+    @property
     def group(self) -> Ints:
         """The group of each row: those of one group have the same transition."""
         return self._groups[1]

@@ -16,8 +16,10 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
-from svmp.families.matrix import apply, flat, inverse, log_det
+from svmp.families.matrix import apply, inverse, log_det
+from svmp.kernels.chains import smoother
 from svmp.kernels.chains.dynamics import Dynamics, OrderedRows, Output
+from svmp.kernels.chains.pair_sums import PairRows, pair_sums
 from svmp.network.beliefs import Beliefs
 from svmp.network.chain import Chain
 from svmp.network.grid import Ints
@@ -48,7 +50,26 @@ def solve_vectors(
         q.natural[name][rows], q.moments[name][rows] = out.natural, out.moments
         joint["cross"][rows], joint["log_det"][rows] = out.cross, out.log_det
     joint.pop("pairs", None)
+    if which is None and chain.selector is None and how is smoother:
+        pairs, groups = pair_rows(chain, live), chain.group_count
+        joint["pairs"] = pair_sums(pairs, groups, q.moments[name], joint["cross"])
     q.version += 1
+
+
+def pair_rows(chain: LinearChain, live: Ints) -> PairRows:
+    """Return the transitions that count, by group; they are kept with the chain."""
+    if "pair rows" not in chain.derived:
+        sequences = chain.sequences
+        place = np.arange(len(sequences.order)) - np.repeat(
+            sequences.starts[:-1], sequences.lengths
+        )
+        rows = np.sort(sequences.order[(place > 0) & (place < np.repeat(live, sequences.lengths))])
+        rows = rows[np.argsort(chain.group[rows], kind="stable")]
+        chain.derived["pair rows"] = PairRows.of(
+            rows, chain.group[rows], sequences.previous, chain.inputs, chain.step
+        )
+    found: PairRows = chain.derived["pair rows"]
+    return found
 
 
 def expected(
@@ -63,27 +84,29 @@ def expected(
     which_lengths = sequences.lengths[which]
     rows = sequences.order if len(which) == sequences.count else sequences.rows_of(which)
     end = np.cumsum(which_lengths)
-    steps = OrderedRows(np.arange(len(rows)), end - which_lengths, end)
-    place = np.arange(len(rows)) - np.repeat(steps.begin, which_lengths)
-    later = np.flatnonzero(place > 0)
-    alive = later[place[later] < np.repeat(live[which], which_lengths)[later]]
+    begin = end - which_lengths
+    steps = OrderedRows(np.arange(len(rows)), begin, end, begin + live[which])
     mean, cov, log_start = starts(chain, q, rows[np.minimum(steps.begin, max(len(rows) - 1, 0))])
-    step, evidence = chain.step[rows], messages
+    step = chain.step[rows]
     if chain.selector is None:
         parts, pull = by_group(chain, q)
         kind, offset = chain.group[rows], offsets(chain, q, rows)
-        if pull.any():
-            evidence = np.array(messages)
-            evidence[alive - 1, size:] -= 0.5 * flat(pull[kind[alive]]) / step[alive, None]
     else:
         parts, pull, offset, slope = by_row(chain, q, rows)
-        kind, evidence = np.arange(len(rows)), np.array(messages)
-        evidence[alive - 1, size:] -= 0.5 * flat(pull[alive]) / step[alive, None]
-        evidence[alive - 1, :size] += slope[alive] / step[alive, None]
+        kind = np.arange(len(rows))
+        if len(slope):
+            alive = np.arange(len(rows)) < np.repeat(steps.live, which_lengths)
+            alive[begin[which_lengths > 0]] = False
+            later = np.flatnonzero(alive)
+            messages = np.array(messages)
+            messages[later - 1, :size] += slope[later] / step[later, None]
+    spread = np.ascontiguousarray(pull) if pull.any() else np.zeros((0, size, size))
     A, noise, back, gram, log_noise = parts
     first, log_dets = np.arange(len(which)), (log_start, log_noise)
-    dynamics = Dynamics(mean, cov, first, A, noise, back, gram, log_dets, kind, step, offset)
-    return steps, dynamics, np.ascontiguousarray(evidence)
+    dynamics = Dynamics(
+        mean, cov, first, A, noise, back, gram, spread, log_dets, kind, step, offset
+    )
+    return steps, dynamics, np.ascontiguousarray(messages)
 
 
 def starts(chain: LinearChain, q: Beliefs, rows: Ints) -> tuple[Array, Array, Array]:
@@ -136,7 +159,7 @@ def by_row(chain: LinearChain, q: Beliefs, rows: Ints) -> tuple[Parts, Array, Ar
     spread = np.swapaxes(apart, -1, -2) @ tau @ apart
     V = (spread + weight[:, :, None, None] * pull).sum(axis=1)
     if not B.shape[-1]:
-        return parts_of(matrix, noise, total), V, np.zeros((0, size)), np.zeros((len(rows), size))
+        return parts_of(matrix, noise, total), V, np.zeros((0, size)), np.zeros((0, size))
     pushes = (tau @ B) @ chain.inputs[rows][:, None, :, None]
     offset = apply(noise, pushes[..., 0].sum(axis=1))
     # A_k' tau_k (B_k u), of which the transition with the mean parameters has A' T c already.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from svmp.families.family import Array
+from svmp.families.mvnormal import MvNormal
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.plain import ONE, MessageSum, Tangents
@@ -158,3 +159,45 @@ class NoiseMessages:
         whole = rows.reads_all(self.loops.table)
         scale = ONE if whole else rows.scale(self.edge.parent.name, elements)
         return MessageSum(message[elements], scale, int(counts[elements].sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class VectorMessages:
+    """Messages of rows to vectors in their mean, from compiled sums.
+
+    They serve variables that are not updated one element at a time, such as chains.
+    """
+
+    loops: Vectors
+    edge: Edge
+
+    @classmethod
+    def of(cls, loops: Multilinear | None, edge: Edge) -> VectorMessages | None:
+        """Return the messages of a table to a vector in its mean, or None if there are no loops."""
+        vectors = isinstance(edge.parent.family, MvNormal) and edge.slot is edge.conditional.linear
+        return cls(loops, edge) if isinstance(loops, Vectors) and vectors else None
+
+    def __call__(self, q: Beliefs, rows: Draw, elements: Ints, tangents: Tangents) -> MessageSum:
+        name, size = self.edge.parent.name, self.edge.parent.size
+        work = rows.work(self.loops, name)
+        lines = np.zeros((size, self.loops.line_size(name)))
+        self.loops.add_sums(q, name, work, work.keys, lines)
+        if len(elements) < size or (elements != np.arange(size)).any():
+            lines = lines[elements]
+        accesses = int(self.edge.children[elements].sum())
+        return MessageSum(message_of_lines(lines, self.loops.place(name)[2]), ONE, accesses)
+
+
+def message_of_lines(lines: Array, width: int) -> Array:
+    """Return messages to (x, x x') from sums of w a r, and diagonal and triangle of w a a'.
+
+    >>> message_of_lines(np.array([[1.0, 2.0, 4.0, 6.0, 8.0]]), 2)
+    array([[ 1.,  2., -2., -4., -4., -3.]])
+    """
+    place = np.zeros((width, width), dtype=np.int64)
+    place[np.diag_indices(width)] = width + np.arange(width)
+    upper = np.triu_indices(width, 1)
+    place[upper] = place[upper[::-1]] = 2 * width + np.arange(len(upper[0]))
+    found = lines[:, np.concatenate([np.arange(width), place.ravel()])]
+    found[:, width:] *= -0.5
+    return found

@@ -17,7 +17,7 @@ from svmp.inference.steps.policy import Policy
 from svmp.inference.updaters.categorical import ImplicitMessages, ImplicitUpdater
 from svmp.inference.updaters.chains import ChainUpdater, EmissionMessages
 from svmp.inference.updaters.joint_block import JointBlock
-from svmp.inference.updaters.multilinear import NoiseMessages
+from svmp.inference.updaters.multilinear import NoiseMessages, VectorMessages
 from svmp.inference.updaters.plain import Messages, PlainUpdater, RowMessages
 from svmp.inference.updaters.updater import Term
 from svmp.kernels.categorical.mixture_sums import Mixtures
@@ -189,6 +189,9 @@ class Setup:
             noise = NoiseMessages.of(self.loops.get(table), edge)
             if noise is not None:
                 return noise
+            vectors = VectorMessages.of(self.loops.get(table), edge)
+            if vectors is not None and edge.parent.name in self.network.chains:
+                return vectors
         return RowMessages(edge)
 
     def chain(self, name: str) -> ChainUpdater:

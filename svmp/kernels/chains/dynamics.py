@@ -11,11 +11,16 @@ from svmp.network.grid import Ints
 
 
 class OrderedRows(NamedTuple):
-    """Rows in the order of time: those of sequence s are `order[begin[s]:end[s]]`."""
+    """Rows in the order of time: those of sequence s are `order[begin[s]:end[s]]`.
+
+    Rows from `live[s]` on in that order have no observed descendants: the evidence that transitions
+    add to the state before is left out where they lead to such a row.
+    """
 
     order: Ints
     begin: Ints
     end: Ints
+    live: Ints
 
 
 class Dynamics(NamedTuple):
@@ -28,6 +33,9 @@ class Dynamics(NamedTuple):
         sequence.
     matrix, noise, back, gram
         For each kind of transition A', Q, A' Q^-1 and A' Q^-1 A.
+    spread
+        For each kind of transition V, where a transition multiplies the density by
+        exp(-x_(t-1)' V x_(t-1) / (2 s)); no matrices if all are 0.
     log_det
         log|P| of each kind of sequence, and log|Q| of each kind of transition.
     kind, step
@@ -44,6 +52,7 @@ class Dynamics(NamedTuple):
     noise: Array
     back: Array
     gram: Array
+    spread: Array
     log_det: tuple[Array, Array]
     kind: Ints
     step: Array

@@ -76,8 +76,33 @@ def begin_step(
 
 
 @bare
+def gather_evidence(
+    rows: OrderedRows,
+    dynamics: Dynamics,
+    evidence: Array,
+    sequence: int,
+    position: int,
+    work: Array,
+) -> None:
+    """Write O of a row to work[7]: that of its evidence, and what the next transition adds."""
+    line, seen, size = evidence[rows.order[position]], work[7], work.shape[1]
+    for i in range(size):
+        for j in range(size):
+            seen[i, j] = -(line[size + i * size + j] + line[size + j * size + i])
+    if len(dynamics.spread) and position + 1 < rows.live[sequence]:
+        row = rows.order[position + 1]
+        spread, inverse = dynamics.spread[dynamics.kind[row]], 1 / dynamics.step[row]
+        for i in range(size):
+            for j in range(size):
+                seen[i, j] += inverse * spread[i, j]
+
+
+@bare
 def add_evidence(evidence: Array, work: Array, lines: Array) -> bool:
-    """Add the evidence of a row: from P and its mean to M and its mean; R is in work[3]."""
+    """Add the evidence of a row: from P and its mean to M and its mean.
+
+    O is in work[7]; R is written to work[3].
+    """
     size = lines.shape[1]
     root, cov, product, inner = work[0], work[1], work[2], work[3]
     if not factorise(cov):
@@ -88,7 +113,7 @@ def add_evidence(evidence: Array, work: Array, lines: Array) -> bool:
             product[i, j] = 0.0
             inner[i, j] = 1.0 if i == j else 0.0
         for k in range(size):
-            value = -(evidence[size + i * size + k] + evidence[size + k * size + i])
+            value = work[7, i, k]
             slope -= value * lines[1, k]
             for j in range(k + 1):
                 product[i, j] += value * cov[k, j]
@@ -148,6 +173,7 @@ def filter_sequence(
         row = rows.order[position]
         place = row if len(log_det) else position - begin
         begin_step(dynamics, sequence, row, position == begin, work, lines)
+        gather_evidence(rows, dynamics, evidence, sequence, position, work)
         if not add_evidence(evidence[row], work, lines):
             return False
         if len(log_det):

@@ -95,6 +95,11 @@ def _filter(
             predicted[now], spread[now] = mean, cov
         lower = cholesky(cov)
         seen = -2 * symmetric(evidence[now, size:], size)
+        if len(dynamics.spread):
+            more = np.flatnonzero(rows.begin[who] + t + 1 < rows.live[who])
+            coming = rows.order[rows.begin[who[more]] + t + 1]
+            spread_of = dynamics.spread[dynamics.kind[coming]]
+            seen[more] += spread_of / dynamics.step[coming][:, None, None]
         inner = cholesky(np.eye(size) + _turned(lower) @ seen @ lower)
         root = _solve(inner, _turned(lower))
         slope = evidence[now, :size] - apply(seen, mean)

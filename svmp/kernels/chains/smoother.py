@@ -10,7 +10,13 @@ import numpy as np
 from svmp.families.family import Array, Bools
 from svmp.kernels.chains.blocks import add_gram, mirror, multiply, solve_lower
 from svmp.kernels.chains.dynamics import Dynamics, OrderedRows, Output
-from svmp.kernels.chains.filtering import add_evidence, begin_step, filter_sequence, gain_of
+from svmp.kernels.chains.filtering import (
+    add_evidence,
+    begin_step,
+    filter_sequence,
+    gain_of,
+    gather_evidence,
+)
 from svmp.kernels.machine.cholesky import factorise
 from svmp.kernels.machine.compiling import bare, claim, shared
 from svmp.kernels.machine.threads import share, threads_for
@@ -189,6 +195,7 @@ def _predict_claimed(
                     mean[row, i] = lines[1, i]
                     for j in range(size):
                         cov[row, i, j] = work[1, i, j]
+                gather_evidence(rows, dynamics, evidence, s, position, work)
                 if not add_evidence(evidence[row], work, lines):
                     sound[s] = False
                     break

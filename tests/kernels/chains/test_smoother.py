@@ -29,7 +29,8 @@ def dynamics(
     back = turned(A) @ np.linalg.inv(Q)
     log_det = np.linalg.slogdet(cov)[1], np.linalg.slogdet(Q)[1]
     step, offset = other.get("step", np.ones(n)), other.get("offset", np.zeros((0, size)))
-    arrays = (turned(A), Q, np.ascontiguousarray(back), back @ A)
+    none = np.zeros((0, size, size))
+    arrays = (turned(A), Q, np.ascontiguousarray(back), back @ A, other.get("spread", none))
     return Dynamics(mean, cov, start, *arrays, log_det, kind, step, offset)
 
 
@@ -44,7 +45,8 @@ def example(
         return root @ turned(root) + 0.3 * np.eye(size)
 
     order, end = rng.permutation(n), np.cumsum(lengths)
-    rows = OrderedRows(order, end - lengths, end)
+    live = end - rng.integers(0, 3, len(end)) * (np.array(lengths) > 3)  # the last rows are barren
+    rows = OrderedRows(order, end - lengths, end, live)
     found = dynamics(
         0.7 * rng.normal(size=(2, size, size)),
         covariances(2),
@@ -53,10 +55,13 @@ def example(
         rng.integers(0, 2, len(lengths)),
         rng.integers(0, 2, n),
         step=rng.uniform(0.5, 2, n),
+        spread=covariances(2) if offsets else np.zeros((0, size, size)),
         **({"offset": rng.normal(size=(n, size))} if offsets else {}),
     )
     root = rng.normal(size=(n, size, size)) * (rng.random((n, 1, 1)) < 0.7)
     root[:, :, 0] = 0  # one direction is never seen
+    for last, stop in zip(live, end, strict=True):
+        root[order[last:stop]] = 0
     evidence = np.concatenate(
         [(root @ rng.normal(size=(n, size, 1)))[:, :, 0], np.zeros((n, size**2))], axis=1
     )
@@ -82,6 +87,10 @@ def dense(
             slopes = np.hstack([-found.matrix[found.kind[row]].T, np.eye(size)])
             tau = np.linalg.inv(found.noise[found.kind[row]] * found.step[row])
             precision[both, both] += slopes.T @ tau @ slopes
+            if len(found.spread) and rows.begin[s] + t < rows.live[s]:
+                before = slice((t - 1) * size, t * size)
+                spread = found.spread[found.kind[row]] / found.step[row]
+                precision[before, before] += spread
             if len(found.offset):
                 linear[both] += slopes.T @ tau @ found.offset[row]
     cov = np.linalg.inv(precision)
@@ -132,7 +141,8 @@ def test_predictions_are_conditional_on_the_past(how: ModuleType) -> None:
     for t, row in enumerate(mine):
         past = evidence.copy()
         past[mine[t:]] = 0
-        short = OrderedRows(rows.order[: 2 + t], rows.begin, np.array([1, 2 + t]))
+        end = np.array([1, 2 + t])
+        short = OrderedRows(rows.order[: 2 + t], rows.begin, end, np.minimum(rows.live, end))
         _, m, S, _ = dense(short, given, past, 1)
         np.testing.assert_allclose(mean[row], m[-1], atol=1e-12)
         np.testing.assert_allclose(cov[row], S[-3:, -3:], atol=1e-12)
@@ -159,7 +169,7 @@ def test_no_digits_are_lost_where_nothing_is_seen(how: ModuleType) -> None:
     evidence = np.zeros((n, 2))
     evidence[-1] = 3.0 / 0.5, -0.5 / 0.5
     out = Output.empty(n, 1)
-    rows = OrderedRows(np.arange(n), np.zeros(1, dtype=np.int64), np.array([n]))
+    rows = OrderedRows(np.arange(n), np.zeros(1, dtype=np.int64), np.array([n]), np.array([n]))
     assert how.smooth(rows, given, evidence, out).all()
     moments = out.moments
     np.testing.assert_allclose(moments[:, 0], 3.0, rtol=1e-12)
@@ -174,5 +184,5 @@ def test_overflow_is_not_sound(how: ModuleType) -> None:
     none = np.zeros(n, dtype=np.int64)
     one = np.ones((1, 1, 1))
     given = dynamics(2 * one, one, np.zeros((1, 1)), one, none[:1], none)
-    rows = OrderedRows(np.arange(n), np.zeros(1, dtype=np.int64), np.array([n]))
+    rows = OrderedRows(np.arange(n), np.zeros(1, dtype=np.int64), np.array([n]), np.array([n]))
     assert not how.smooth(rows, given, np.zeros((n, 2)), Output.empty(n, 1)).any()
