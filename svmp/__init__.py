@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from svmp.network.linear_chains import LinearGaussianChain
     from svmp.network.markov_chains import DiscreteMarkovChain
     from svmp.network.model import Model
+    from svmp.network.structural import Structure, local_level, local_trend, seasonal
+    from svmp.network.time_series import AR, GaussianRandomWalk
     from svmp.network.variable import Variable
     from svmp.parts.parquet_files import parquet
     from svmp.parts.parts import Parts
@@ -122,6 +124,8 @@ _NAMES = {
     "svmp.network.linear_chains": ("LinearGaussianChain",),
     "svmp.network.markov_chains": ("DiscreteMarkovChain",),
     "svmp.network.model": ("Model",),
+    "svmp.network.structural": ("Structure", "local_level", "local_trend", "seasonal"),
+    "svmp.network.time_series": ("AR", "GaussianRandomWalk"),
     "svmp.network.variable": ("Variable",),
     "svmp.parts.parquet_files": ("parquet",),
     "svmp.parts.parts": ("Parts",),
@@ -153,6 +157,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "AR",
     "Batch",
     "Bernoulli",
     "Beta",
@@ -168,6 +173,7 @@ __all__ = [
     "Fit",
     "FullVB",
     "Gamma",
+    "GaussianRandomWalk",
     "Grow",
     "Growing",
     "HoldThenDecay",
@@ -187,6 +193,7 @@ __all__ = [
     "RatingsError",
     "RobbinsMonro",
     "StepContext",
+    "Structure",
     "SvmpError",
     "Variable",
     "Wishart",
@@ -200,7 +207,10 @@ __all__ = [
     "frames",
     "from_dask",
     "load",
+    "local_level",
+    "local_trend",
     "parquet",
     "prior_predictive",
+    "seasonal",
     "split",
 ]
