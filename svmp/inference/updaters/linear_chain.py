@@ -177,7 +177,7 @@ def refuse(chain: LinearChain, q: Beliefs, sequence: int) -> None:
     if largest > 1:
         why = (
             f"an eigenvalue of A has the size {largest:.3g}, so that states grow by a factor of "
-            f"{largest**length:.2g} over its {length:,} rows; fix A, give it a prior that is close "
-            "to stable values, or divide the sequence where nothing is observed"
+            f"1e{length * np.log10(largest):.0f} over its {length:,} rows; fix A, give it a prior "
+            "that is close to stable values, or divide the sequence where nothing is observed"
         )
     raise ModelError(f"sequence {sequence} of '{chain.variable.name}' has no finite q: {why}")
