@@ -9,7 +9,6 @@ about one data set.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -207,6 +206,11 @@ def calibrate(
     count, each = at_least(n, FEWEST, "n"), at_least(draws, 9, "draws")
     network = Network(model)
     network.check()
+    if network.chains:
+        raise ModelError(
+            f"'{next(iter(network.chains))}' is a chain, from whose prior nothing is drawn yet; "
+            "check the fit by held-out scores"
+        )
     ranked = names_to_rank(network, names)
     seeds = generator(whole_seed(seed), "calibrate").integers(2**32, size=(count, 3))
     ranks: dict[str, list[Ranks]] = {name: [] for name in ranked}
@@ -216,7 +220,7 @@ def calibrate(
         for first, second, third in seeds.tolist():
             show(f"simulation {done + 1} of {count}")
             truth = {k: v[0] for k, v in prior_predictive(model, 1, seed=first).items()}
-            simulated = OneTable(with_observed(model, truth))
+            simulated = OneTable(Network(simulated_model(model, truth)))
             outcome = execute(simulated, method, seed=second, progress=False, **options)
             if interrupt.pressed:
                 break
@@ -261,16 +265,12 @@ def names_to_rank(network: Network, names: Any) -> list[str]:
     return asked_names(names, network.hidden)
 
 
-def with_observed(model: Model, values: Mapping[str, Array]) -> Network:
-    """Return the network of a model with other observed values; missing ones stay missing."""
-    other = copy.copy(model)
-    other.variables = dict(model.variables)
+def simulated_model(model: Model, values: Mapping[str, Array]) -> Model:
+    """Return the model with other observed values; missing ones stay missing."""
+    given: dict[str, Any] = {}
     for name, variable in model.variables.items():
         if not variable.hidden:
-            given = np.array(values[name], dtype=np.float64)
+            given[name] = np.array(values[name], dtype=np.float64)
             absent = np.setdiff1d(np.arange(variable.size), variable.rows)
-            given.reshape(variable.size, -1)[absent] = np.nan
-            other.variables[name] = variable.observing(given)
-    network = Network(other)
-    network.observed_parents = {name: network.observed[name] for name in network.observed_parents}
-    return network
+            given[name].reshape(variable.size, -1)[absent] = np.nan
+    return model.with_data(**given)

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import svmp
-from svmp.inference.uncertainty.calibration import with_observed
+from svmp.inference.uncertainty.calibration import simulated_model
 from svmp.inference.uncertainty.ranks import band, p_value
 
 pytestmark = pytest.mark.by_size
@@ -86,8 +86,8 @@ def test_replaced_values_are_those_of_a_new_declaration() -> None:
     old, new = ({"kind": rng.integers(0, 2, 6), "y": rng.normal(size=6)} for _ in range(2))
     expected = svmp.fit(declare(new["kind"], new["y"]))
     for kernels in (False, True):
-        network = with_observed(declare(old["kind"], old["y"]), new)
-        found = svmp.fit(network, kernels=kernels)
+        model = simulated_model(declare(old["kind"], old["y"]), new)
+        found = svmp.fit(model, kernels=kernels)
         np.testing.assert_allclose(found["mu"].natural, expected["mu"].natural)
         np.testing.assert_allclose(found["p"].natural, expected["p"].natural)
 

@@ -189,3 +189,36 @@ def test_saddle_points_are_refused() -> None:
     assert np.ptp(fit.mean("mu")) < 1e-6
     with pytest.raises(svmp.ModelError, match="saddle point"):
         fit.covariance("mu", model=model)
+
+
+@pytest.mark.slow
+def test_crossed_effects_are_near_a_long_gibbs_run() -> None:
+    """sds of the grand mean and of three precisions, of 40 and 30 crossed effects."""
+    rng = np.random.default_rng(1)
+    sizes, count = (40, 30), 1500
+    left, right = (rng.integers(0, size, count) for size in sizes)
+    effects = rng.normal(0, 1.0, sizes[0])[left] + rng.normal(0, 0.8, sizes[1])[right]
+    y = 2 + effects + rng.normal(size=count)
+    with svmp.Model(coords={"left": sizes[0], "right": sizes[1]}) as model:
+        mu = svmp.Normal("mu", mu=0, tau=0.01)
+        levels = [svmp.Gamma(name, alpha=1, beta=1) for name in ("tau_a", "tau_b", "tau")]
+        a = svmp.Normal("a", mu=0, tau=levels[0], dims="left")
+        b = svmp.Normal("b", mu=0, tau=levels[1], dims="right")
+        svmp.Normal("y", mu=mu + a[left] + b[right], tau=levels[2], observed=y)
+    fit = svmp.fit(model, tol=1e-9, kernels=False)
+    names = ["mu", "tau_a", "tau_b", "tau"]
+    found = fit.covariance(names, model=model)
+    design = np.concatenate([np.ones((count, 1)), np.eye(40)[left], np.eye(30)[right]], axis=1)
+    gram, moment = design.T @ design, design.T @ y
+    tau, draws = np.ones(3), []
+    for _ in range(6000):
+        prior = np.repeat([0.01, tau[0], tau[1]], [1, *sizes])
+        root = np.linalg.cholesky(tau[2] * gram + np.diag(prior))
+        mean = np.linalg.solve(root.T, np.linalg.solve(root, tau[2] * moment))
+        x = mean + np.linalg.solve(root.T, rng.normal(size=71))
+        squares = [x[1:41] @ x[1:41], x[41:] @ x[41:], ((y - design @ x) ** 2).sum()]
+        tau = rng.gamma(1 + np.array([*sizes, count]) / 2, 1 / (1 + 0.5 * np.array(squares)))
+        draws.append([x[0], *tau])
+    exact = np.std(draws[200:], axis=0)
+    assert fit["mu"].std < 0.2 * exact[0]
+    np.testing.assert_allclose([found.std(name) for name in names], exact, rtol=0.1)

@@ -48,6 +48,16 @@ def logistic() -> svmp.Model:
     return model
 
 
+def hidden_markov() -> svmp.Model:
+    with svmp.Model(coords={"state": 2, "to": 2, "row": 6}) as model:
+        start = svmp.Dirichlet("start", a=np.ones(2), dims="state")
+        move = svmp.Dirichlet("move", a=np.ones(2), dims=("state", "to"))
+        z = svmp.DiscreteMarkovChain("z", init=start, P=move, dims="row")
+        rate = svmp.Gamma("rate", alpha=1, beta=0.1, dims="state")
+        svmp.Mixture("x", z, svmp.Poisson.dist(mu=rate), dims="row", observed=[0, 1, 1, 30, 31, 28])
+    return model
+
+
 def density_of(model: svmp.Model) -> tuple[svmp.Fit, JointDensity]:
     fit = svmp.fit(model, kernels=False)
     return fit, JointDensity(*network_and_q(fit, model))
@@ -186,6 +196,15 @@ def test_bad_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         fit.khat(normal(11))
     with pytest.raises(svmp.ModelError, match="the model hides"):
         fit.khat(logistic())
+    chain = hidden_markov()
+    states = svmp.fit(chain, kernels=False)
+    for refused in (
+        lambda: states.khat(chain),
+        lambda: states.covariance("rate", model=chain),
+        lambda: svmp.calibrate(chain),
+    ):
+        with pytest.raises(svmp.ModelError, match=r"'z' is a chain.* held-out scores"):
+            refused()
     monkeypatch.setitem(sys.modules, "arviz_stats.base", None)
     with pytest.raises(SvmpError, match=r"pip install 'svmp\[psis\]'"):
         fit.khat(model)
