@@ -9,6 +9,7 @@ about one data set.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -16,14 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svmp.errors import ModelError
+from svmp.errors import ConvergenceWarning, ModelError
 from svmp.families import Categorical
 from svmp.families.family import Array
-from svmp.inference.execute import execute
+from svmp.inference.fit import fit
 from svmp.inference.methods import Method
-from svmp.inference.posterior import Posterior
 from svmp.inference.predictive.prior import prior_predictive
-from svmp.inference.problem import OneTable
 from svmp.inference.progress import line_of_progress
 from svmp.inference.seeds import Seed, generator, whole_seed
 from svmp.inference.stopping import catch_interrupt
@@ -220,19 +219,17 @@ def calibrate(
         for first, second, third in seeds.tolist():
             show(f"simulation {done + 1} of {count}")
             truth = {k: v[0] for k, v in prior_predictive(model, 1, seed=first).items()}
-            simulated = OneTable(Network(simulated_model(model, truth)))
-            outcome = execute(simulated, method, seed=second, progress=False, **options)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # they are counted instead
+                simulated = simulated_model(model, truth)
+                found = fit(simulated, method, seed=second, progress=False, **options)
             if interrupt.pressed:
                 break
-            done, unconverged = done + 1, unconverged + (outcome.status != "converged")
-            hidden, q = simulated.network.hidden, outcome.run.state.q
-            for name in ranked:
-                v = hidden[name]
-                posterior = Posterior(name, v.dims, v.plate.shape, v.family, q.natural[name])
-                values = posterior.draw(each, third).reshape(each, -1)[:, :ENTRIES]
-                true, mean = (np.ravel(x)[:ENTRIES] for x in (truth[name], posterior.mean))
-                sd = np.ravel(posterior.std)[:ENTRIES]
-                ranks[name].append((values < true).sum(axis=0))
+            done, unconverged = done + 1, unconverged + (found.status != "converged")
+            for name, values in found.draw(ranked, each, seed=third).items():
+                q = found[name]
+                true, mean, sd = (np.ravel(x)[:ENTRIES] for x in (truth[name], q.mean, q.std))
+                ranks[name].append((values.reshape(each, -1)[:, :ENTRIES] < true).sum(axis=0))
                 scores[name].append((true - mean) / sd)
     if done < FEWEST:
         raise KeyboardInterrupt
