@@ -5,7 +5,7 @@ All of it is checked before use, as everything that is read from a file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,12 @@ import numpy as np
 from svmp.inference.chain_posterior import KEPT, ChainPosterior
 from svmp.inference.posterior import Posterior
 from svmp.inference.schema import Check, Tensor, Tensors, dict_of, finite, need, one_of
+from svmp.inference.vector_chain_posterior import VectorChainPosterior
 from svmp.network.discrete_chain import versions_trouble
 
 ROWS = ("sequence", "order", "group")
-CHAINS: Check = dict_of(one_of("states"))
+VECTORS = ("sequence", "order", "cross")
+CHAINS: Check = dict_of(one_of("states", "vectors"))
 """The description of all chains in a file: their kinds."""
 
 
@@ -28,16 +30,22 @@ def pack(posteriors: Mapping[str, Posterior]) -> tuple[dict[str, str], Tensors]:
             about[name] = "states"
             found = {**{key: getattr(q, key) for key in ROWS}, **q.joint}
             tensors |= {_key(name, k): np.ascontiguousarray(a) for k, a in found.items()}
+        elif isinstance(q, VectorChainPosterior):
+            about[name] = "vectors"
+            tensors |= {_key(name, k): np.ascontiguousarray(getattr(q, k)) for k in VECTORS}
     return about, tensors
 
 
 def declared(
-    names: Collection[str], variables: Mapping[str, Any], tensors: Tensors
+    kinds: Mapping[str, str], variables: Mapping[str, Any], tensors: Tensors
 ) -> dict[str, Tensor]:
     """Declare the arrays of chains."""
     found: dict[str, Tensor] = {}
-    for name in names:
+    for name, kind in kinds.items():
         of = variables.get(name, {})
+        if kind == "vectors":
+            found |= declared_vectors(name, of)
+            continue
         whole = of.get("family") == "Categorical" and len(of["plate"]) == 1
         need(whole, f"damaged: {name!r:.60} is not a chain of states")
         (rows,), states = of["plate"], of["length"]
@@ -55,14 +63,33 @@ def declared(
     return found
 
 
-def unpack(name: str, posterior: Posterior, tensors: Tensors) -> ChainPosterior:
+def declared_vectors(name: str, of: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Declare the arrays of a chain of vectors."""
+    whole = of.get("family") == "MvNormal" and len(of["plate"]) == 1
+    need(whole, f"damaged: {name!r:.60} is not a chain of vectors")
+    (rows,), size = of["plate"], of["length"]
+    return {
+        _key(name, "sequence"): Tensor((rows,), below(rows), ("int64",)),
+        _key(name, "order"): Tensor((rows,), below(rows), ("int64",)),
+        _key(name, "cross"): Tensor((rows, size, size), finite),
+    }
+
+
+def unpack(
+    name: str, kind: str, posterior: Posterior, tensors: Tensors
+) -> ChainPosterior | VectorChainPosterior:
     """Return the posterior of a chain whose arrays were checked one by one."""
-    sequence, order, group = (tensors[_key(name, key)] for key in ROWS)
+    sequence, order = (tensors[_key(name, key)] for key in ("sequence", "order"))
     once = np.bincount(order, minlength=len(order)).max(initial=1) == 1
     sorted_ = bool((np.diff(sequence[order]) >= 0).all())
     need(once and sorted_, f"damaged: the rows of {name!r:.60} are in no order")
-    joint = {key: tensors[_key(name, key)] for key in KEPT}
     q = posterior
+    if kind == "vectors":
+        cross = tensors[_key(name, "cross")]
+        return VectorChainPosterior(
+            q.name, q.dims, q.plate, q.family, q.natural, sequence, order, cross
+        )
+    joint, group = {key: tensors[_key(name, key)] for key in KEPT}, tensors[_key(name, "group")]
     return ChainPosterior(
         q.name, q.dims, q.plate, q.family, q.natural, sequence, order, group, joint
     )

@@ -168,8 +168,8 @@ def _fields(about: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
     for name, of in about["variables"].items():
         plate, natural = tuple(of["plate"]), tensors[f"natural/{name}"]
         posteriors[name] = Posterior(name, tuple(of["dims"]), plate, kinds[name], natural)
-    for name in about["chains"]:
-        posteriors[name] = chain_files.unpack(name, posteriors[name], tensors)
+    for name, kind in about["chains"].items():
+        posteriors[name] = chain_files.unpack(name, kind, posteriors[name], tensors)
     coords = label_files.unpack(about["coords"], tensors)
     sizes = {name: (len(q.natural), q.family) for name, q in posteriors.items()}
     marginals = {name: q.natural for name, q in posteriors.items()}

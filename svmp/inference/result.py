@@ -18,6 +18,7 @@ from svmp.inference import files, updating
 from svmp.inference.chain_posterior import ChainPosterior
 from svmp.inference.diagnosis import Diagnosis
 from svmp.inference.execute import Outcome
+from svmp.inference.filtered import Filtered, filtered
 from svmp.inference.held_out import score
 from svmp.inference.joint_posterior import JointPosterior
 from svmp.inference.methods import Method
@@ -41,8 +42,10 @@ from svmp.inference.uncertainty.psis import DRAWS, importance
 from svmp.inference.uncertainty.restarts import Restarts
 from svmp.inference.uncertainty.trust import diagnose
 from svmp.inference.updating import Forget, parents_of
+from svmp.inference.vector_chain_posterior import VectorChainPosterior
 from svmp.network.declaration import Declaration
 from svmp.network.discrete_chain import DiscreteChain
+from svmp.network.linear_chain import LinearChain
 from svmp.network.matching import hidden_coords
 from svmp.network.model import Model
 from svmp.network.validation import shown
@@ -108,6 +111,8 @@ class Fit(RunRecord):
             v = hidden[name]
             if isinstance(v.conditional, DiscreteChain) and name in q.joint:
                 return ChainPosterior.of(v, q)
+            if isinstance(v.conditional, LinearChain) and name in q.joint:
+                return VectorChainPosterior.of(v, q)
             for block in joint:
                 natural = block.widened(name, natural, q, families)
             return Posterior(name, v.dims, v.plate.shape, v.family, natural)
@@ -151,6 +156,25 @@ class Fit(RunRecord):
                 f"'{name}' is not a chain of states, and so has no path; use fit.mean('{name}')"
             )
         return q.path()
+
+    def filtered(self, model: Model, name: str) -> Filtered:
+        """Return the states of a chain of vectors given the rows up to each of them.
+
+        Parameters
+        ----------
+        model
+            The model of this fit; a fit does not store its model.
+        name
+            A `LinearGaussianChain`. The filtered states of a chain of states are
+            `fit[name].filtered()`.
+
+        Returns
+        -------
+        Filtered
+            Means and covariances: `mean` and `cov` given the rows up to each row, `predicted_mean`
+            and `predicted_cov` given those before it.
+        """
+        return filtered(self, model, name)
 
     def mean(self, name: str) -> Array:
         """Return the posterior mean, with the variable's dims."""
