@@ -66,6 +66,20 @@ class RowMixture:
         found = self._weighted(self.marginal.var) + self._weighted(off)
         return np.where(np.isfinite(mean), found, np.inf)
 
+    def cdf(self, x: Array) -> Array:
+        """Return the probability that each row is at most x."""
+        return np.clip(self._weighted(self.marginal.cdf(x)), 0.0, 1.0)
+
+    def log_density(self, x: Array) -> Array:
+        """Return the log of the density of each row, or of the probability of a count."""
+        marginal = self.marginal
+        if marginal.discrete:
+            mass = marginal.cdf(x) - np.where(x > 0, marginal.cdf(np.maximum(x - 1, 0.0)), 0.0)
+        else:
+            mass = marginal.pdf(x)
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(self._weighted(mass), 0.0))
+
     def quantile(self, p: float) -> Array:
         """Return the smallest value that each row is at most with probability p."""
         marginal = self.marginal

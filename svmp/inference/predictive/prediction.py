@@ -6,7 +6,7 @@ rows depend on. Where nothing needs to be drawn, all is exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,9 +21,10 @@ from svmp.inference.predictive.closed import closed_moments
 from svmp.inference.predictive.known import Known
 from svmp.inference.predictive.mixtures import RowMixture
 from svmp.inference.predictive.simulation import Simulation, check_finite, draw, needed
-from svmp.inference.predictive.targets import Target, integrable
+from svmp.inference.predictive.targets import KINDS, Target, integrable
 from svmp.inference.seeds import Seed, generator
 from svmp.network.grid import Ints
+from svmp.network.validation import array, shown
 from svmp.network.variable import Variable
 
 AT_ONCE = 1 << 21
@@ -117,6 +118,66 @@ class Prediction:
         """
         return self.quantile(tails(prob))
 
+    def cdf(self, x: ArrayLike) -> Array:
+        """Return the probability that each entry of y is at most x.
+
+        Parameters
+        ----------
+        x
+            Numbers that broadcast to the shape of the prediction.
+        """
+        return self._at(x, "cdf", RowMixture.cdf)
+
+    def logpdf(self, x: ArrayLike) -> Array:
+        """Return the log predictive density of values, entry by entry; of counts, probabilities.
+
+        Its mean over rows that were left out is a score that sees the uncertainty of q. A value
+        that is NaN has NaN.
+
+        Parameters
+        ----------
+        x
+            Numbers that broadcast to the shape of the prediction; categories of a Categorical.
+        """
+        variable = self._variable
+        if variable.category_axis is not None and self.noise:
+            codes = self._numbers(x, "logpdf", variable.shape)
+            there = ~np.isnan(codes)
+            possible = there & variable.family.in_support(np.where(there, codes, 0.0))
+            chosen = np.where(possible, codes, 0.0).astype(np.int64)[..., None]
+            with np.errstate(divide="ignore"):
+                found = np.log(np.take_along_axis(self.mean, chosen, axis=-1)[..., 0])
+            return np.where(possible, found, np.where(there, -np.inf, np.nan))
+        if type(variable.conditional.factor) not in KINDS or not self.noise:
+            what = "a mean" if not self.noise else f"the {type(variable.family).__name__}"
+            raise ModelError(f"the density of {what} '{self.name}' is not known; use draws")
+        return self._at(x, "logpdf", RowMixture.log_density)
+
+    def _numbers(self, x: ArrayLike, what: str, shape: tuple[int, ...]) -> Array:
+        given = array(x)
+        try:
+            if given is None:
+                raise ValueError
+            return np.broadcast_to(given.astype(np.float64), shape)
+        except ValueError:
+            raise ModelError(
+                f"{what} of '{self.name}' needs numbers of shape {shape}, not {shown(x)}"
+            ) from None
+
+    def _at(self, x: ArrayLike, what: str, function: Callable[[RowMixture, Array], Array]) -> Array:
+        """Return a function of each row at some numbers, NaN where they are NaN."""
+        plate = len(self._variable.plate.shape)
+        each = self._numbers(x, what, self.shape).reshape(-1, *self.shape[plate:])
+        found, start = np.empty(each.shape), 0
+        for block in self._blocks():
+            stop = start + block.weights.shape[1]
+            part = each[start:stop]
+            with np.errstate(all="ignore"):
+                values = function(block, np.where(np.isnan(part), 0.0, part))
+            found[start:stop] = np.where(np.isnan(part), np.nan, values)
+            start = stop
+        return found.reshape(self.shape)
+
     def draw(self, size: int = 1, seed: Seed = None) -> Array:
         """Return joint draws of all rows, with a new first axis; rows of a draw share parents.
 
@@ -197,8 +258,8 @@ class Prediction:
                 chosen = target.weights(q, rows)
                 weights.append(np.ones((1, len(rows))) if chosen is None else chosen.T)
         arrays = [np.concatenate(part) for part in zip(*found, strict=True)]
-        for array in arrays:
-            check_finite(self.name, array)
+        for parameter in arrays:
+            check_finite(self.name, parameter)
         return RowMixture(kind(*arrays), np.concatenate(weights) / count)
 
     def __repr__(self) -> str:

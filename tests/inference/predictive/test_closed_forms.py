@@ -57,6 +57,10 @@ def test_rates_are_integrated_exactly(kind: str) -> None:
         np.testing.assert_allclose(found.mean, truth.mean())
         np.testing.assert_allclose(found.var, truth.var())
         np.testing.assert_allclose(found.quantile(P)[:, 0], truth.ppf(P), rtol=1e-8)
+        np.testing.assert_allclose(found.cdf([1.0, 3.0]), truth.cdf([1, 3]), rtol=1e-9)
+        if noise:
+            log = truth.logpmf if kind == "Poisson" else truth.logpdf
+            np.testing.assert_allclose(found.logpdf([2.0, np.nan]), [log(2), np.nan], rtol=1e-8)
 
 
 def trials(values: Any) -> None:
@@ -86,6 +90,7 @@ def test_multinomials_and_categoricals_have_the_expected_probabilities() -> None
     np.testing.assert_allclose(found.mean, np.tile(a / a.sum(), (2, 1)))
     np.testing.assert_allclose(found.var, found.mean * (1 - found.mean))
     assert set(np.unique(found.draw(50, seed=0))) == {0.0, 1.0, 2.0}
+    np.testing.assert_allclose(found.logpdf([1, 7]), [np.log(a[1] / a.sum()), -np.inf])
     with pytest.raises(svmp.ModelError, match="no order"):
         found.quantile(0.5)
 
