@@ -18,6 +18,7 @@ from svmp.network.coords import Coords
 from svmp.network.declaration import Declaration
 from svmp.network.expressions import DiagonalMatrix, labels_of
 from svmp.network.grid import Labelled
+from svmp.network.partly_known import PartlyKnown
 from svmp.network.rewriting import Writer
 from svmp.network.validation import PRIME, array, shown
 from svmp.network.variable import Variable
@@ -38,12 +39,11 @@ def redeclare(
     sizes = new_sizes(model, named, values, coords or {})
     empty.coords = new_coords(model, sizes, coords)
     writer = Writer(model, empty, values)
-    for name, variable in model.variables.items():
+    for variable in model.variables.values():
         try:
-            empty.variables[name] = writer.variable(variable)
+            empty.add(writer.variable(variable))
         except ModelError as error:
             raise ModelError(f"with_data: {error}{hint(model, variable, sizes)}") from None
-        empty.sizes.update(zip(variable.dims, empty.variables[name].shape, strict=True))
     return empty
 
 
@@ -82,11 +82,16 @@ def check_name(model: Declaration, named: Mapping[str, Any], name: str) -> None:
                 "svmp.data another name"
             )
     elif variable is None:
-        there = [*named, *(n for n, v in model.variables.items() if not v.hidden)]
+        there = [*named, *(n for n, v in model.variables.items() if has_values(v))]
         raise ModelError(
             f"with_data: nothing is named '{name}'; there are {there}: arrays of "
             "svmp.data(..., name=) and observed variables"
         )
+
+
+def has_values(variable: Variable) -> bool:
+    """Whether some values of a variable are observed."""
+    return not variable.hidden or isinstance(variable.family, PartlyKnown)
 
 
 def new_sizes(

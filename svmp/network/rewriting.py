@@ -25,6 +25,7 @@ from svmp.network.expressions import (
 from svmp.network.grid import Labelled
 from svmp.network.keys import Axis
 from svmp.network.labels import object_array
+from svmp.network.partly_known import PartlyKnown
 from svmp.network.validation import array, numeric, shown
 from svmp.network.variable import Component, Variable
 
@@ -60,8 +61,19 @@ class Writer:
         name = variable.name
         if name in self.values:
             return self.values[name], self.values[name] is not None
+        if isinstance(variable.family, PartlyKnown):
+            return self.kept(variable, variable.family.values, variable.family.known)
         if variable.observed is None:
             return None, False
+        present = np.ones(variable.size, dtype=bool)
+        if variable.present is not None:
+            present[:] = False
+            present[variable.present] = True
+        return self.kept(variable, variable.observed, present)
+
+    def kept(self, variable: Variable, values: Any, present: Any) -> tuple[Any, Any]:
+        """Return observed values that stay, and which are missing."""
+        name = variable.name
         shape = tuple(
             self.new.sizes.get(d, n) for d, n in zip(variable.dims, variable.shape, strict=True)
         )
@@ -70,12 +82,8 @@ class Writer:
                 f"'{name}' was observed with shape {variable.shape}, and its dims now have "
                 f"{shape}; give {name}= new values, or {name}=None to leave it hidden"
             )
-        missing: Any = False
-        if variable.present is not None:
-            missing = np.ones(variable.size, dtype=bool)
-            missing[variable.present] = False
-            missing = missing.reshape(variable.plate.shape)
-        return variable.observed.reshape(variable.shape), missing
+        missing = False if present.all() else ~present.reshape(variable.plate.shape)
+        return values.reshape(variable.shape), missing
 
     def parameter(self, value: Expression | DiagonalMatrix) -> Expression | DiagonalMatrix:
         """Return a parameter, in terms of variables of the new model."""

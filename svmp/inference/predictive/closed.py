@@ -19,9 +19,10 @@ import numpy as np
 from svmp import factors, families
 from svmp.families.family import Array, Family, stack
 from svmp.inference.predictive.blocks import is_single, is_whole
+from svmp.inference.predictive.chains import chain_of
 from svmp.inference.predictive.known import Known
 from svmp.inference.predictive.marginals import inverse_moment
-from svmp.inference.predictive.simulation import Needed, needed
+from svmp.inference.predictive.simulation import Needed, family_of, needed, set_values
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints
@@ -111,21 +112,26 @@ def expectations(known: Known, need: Needed) -> Beliefs | None:
     for name in known.given:
         variable = known.variables[name]
         q.moments[name] = variable.conditional.child(q, variable.rows)
+    set_values(q, known)
+    if any(chain_of(known.variables[name]) is not None for name in need.new):
+        return None
     order = [n for n in known.variables if n in need.known or n in need.new]
     for name in order:
         variable = known.variables[name]
         shape = (variable.size, variable.family.size)
         q.moments[name], q.natural[name] = np.full(shape, np.nan), np.full(shape, np.nan)
+        set_values(q, known)
         elements = need.known.get(name)
         if elements is not None:
-            set_natural(q, name, variable.family, elements, known.natural[name][elements])
+            family = family_of(variable, elements)
+            set_natural(q, name, family, elements, known.natural[name][elements])
         new = need.new.get(name)
         if new is None:
             continue
         given = variable.conditional
         hidden = [v for v in given.parents() if v.name not in known.given]
         if not hidden and given.selector is None:
-            set_natural(q, name, variable.family, new, np.array(given.to_child(q, new)))
+            set_natural(q, name, family_of(variable, new), new, np.array(given.to_child(q, new)))
         elif isinstance(given.factor, factors.Normal) and given.selector is None:
             found = normal_row(given, q, new, noise=True)
             if found is None:
@@ -142,7 +148,7 @@ def set_natural(q: Beliefs, name: str, family: Family, elements: Ints, own: Arra
     """Set the natural parameters of elements, and their moments; log E[p] for Dirichlets."""
     q.natural[name][elements] = own
     dirichlet = isinstance(family, families.Dirichlet)
-    own_moments = np.log(family.mean(own)) if dirichlet else family.at(elements).moments(own)
+    own_moments = np.log(family.mean(own)) if dirichlet else family.moments(own)
     q.moments[name][elements] = own_moments
 
 

@@ -21,12 +21,15 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.predictive.blocks import KnownBlock
+from svmp.inference.predictive.chains import chain_of
 from svmp.inference.run_record import RunRecord
 from svmp.inference.updating import coords_of, parents_of
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.matching import DimMatch, coords_now, match_extent, new_rows, size_of
 from svmp.network.model import Model
+from svmp.network.network import Network
+from svmp.network.partly_known import PartlyKnown, base_of
 from svmp.network.validation import shown
 from svmp.network.variable import Variable
 
@@ -59,8 +62,16 @@ class Known:
     known: Mapping[str, Any]
     blocks: tuple[KnownBlock, ...] = ()
 
+    def values(self, name: str) -> PartlyKnown | None:
+        """Return the family of a variable that is observed in part, which has its values."""
+        family = self.variables[name].family
+        return family if isinstance(family, PartlyKnown) else None
+
     def split(self, name: str, elements: Ints) -> tuple[Ints, Ints]:
-        """Return the known and the new ones among some elements."""
+        """Return the known and the new ones among some elements that have no observed value."""
+        observed = self.values(name)
+        if observed is not None:
+            elements = elements[~observed.known[elements]]
         if name not in self.known:
             return elements[:0], elements
         there = self.known[name][elements]
@@ -105,9 +116,15 @@ def know(
         for joint in fit.joint
     )
     found = Known(variables, given, natural, there, blocks)
+    network = Network(model) if fitted and any(map(chain_of, hidden.values())) else None
     for name in there:
-        barren = without_children(found, name)
-        there[name] = there[name] & ~barren
+        chain = chain_of(hidden[name])
+        if chain is None:
+            there[name] = there[name] & ~without_children(found, name)
+        elif network is not None:  # rows after the last one that is observed are not known
+            counted = np.zeros(chain.variable.size, dtype=bool)
+            counted[network.rows(hidden[name])] = True
+            there[name] = there[name] & counted
     return found
 
 
@@ -128,7 +145,7 @@ def check_network(fit: RunRecord, model: Model, target: Any) -> None:
                 "not the network that was fitted"
             )
         variable = variables[name]
-        then, now = type(q.family).__name__, type(variable.family).__name__
+        then, now = (type(base_of(f)).__name__ for f in (q.family, variable.family))
         if then != now:
             raise ModelError(f"'{name}' was a {then} in the fit and is a {now} in the model")
         if q.dims != variable.dims:
@@ -263,4 +280,8 @@ def expected(found: Known, name: str) -> Array:
     moments = np.full((variable.size, variable.family.size), np.nan)
     elements = np.flatnonzero(known)
     moments[elements] = variable.family.at(elements).moments(found.natural[name][elements])
+    observed = found.values(name)
+    if observed is not None:
+        some = np.flatnonzero(observed.known)
+        moments[some] = observed.statistics(observed.values[some])
     return moments

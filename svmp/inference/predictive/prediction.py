@@ -20,7 +20,7 @@ from svmp.inference.posterior import draw_count, probabilities, tails
 from svmp.inference.predictive.closed import closed_moments
 from svmp.inference.predictive.known import Known
 from svmp.inference.predictive.mixtures import RowMixture
-from svmp.inference.predictive.simulation import Simulation, check_finite, draw, needed
+from svmp.inference.predictive.simulation import Simulation, check_finite, draw, family_of, needed
 from svmp.inference.predictive.targets import KINDS, Target, integrable
 from svmp.inference.seeds import Seed, generator
 from svmp.network.grid import Ints
@@ -200,7 +200,7 @@ class Prediction:
                 for start in range(0, len(rows), step):
                     part = rows[start : start + step]
                     natural = variable.conditional.to_child(q, part)
-                    family = variable.family.at(part)
+                    family = family_of(variable, part)
                     values = draw(family, natural, rng) if self.noise else family.mean(natural)
                     if not self.noise and variable.category_axis is not None:
                         raise ModelError(

@@ -9,11 +9,13 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.posterior import draw_count
-from svmp.inference.predictive.simulation import check_finite, draw
+from svmp.inference.predictive.chains import chain_of, forecast, in_turn
+from svmp.inference.predictive.simulation import check_finite, draw, family_of
 from svmp.inference.seeds import Seed, generator
 from svmp.network.beliefs import Beliefs
 from svmp.network.model import Model
 from svmp.network.validation import shown
+from svmp.network.variable import Variable
 
 
 def prior_predictive(model: Model, size: int = 1, seed: Seed = None) -> dict[str, Array]:
@@ -51,14 +53,24 @@ def prior_predictive(model: Model, size: int = 1, seed: Seed = None) -> dict[str
     with np.errstate(all="ignore"):
         for place in range(count):
             for name, variable in variables.items():
-                values = np.empty((variable.size, *variable.shape[len(variable.plate.shape) :]))
-                step = variable.conditional.chunk(variable.family.size)
-                for start in range(0, variable.size, step):
-                    rows = np.arange(start, min(start + step, variable.size))
-                    natural = variable.conditional.to_child(q, rows)
-                    values[rows] = draw(variable.family.at(rows), natural, rng)
+                values = draw_rows(q, variable, rng)
                 check_finite(name, values)
-                q.moments[name] = variable.family.statistics(values)
                 out[name][place] = values.reshape(variable.shape)
             q.version += 1
     return out
+
+
+def draw_rows(q: Beliefs, variable: Variable, rng: np.random.Generator) -> Array:
+    """Draw all elements of a variable given drawn parents, and add them to the beliefs."""
+    size, events = variable.size, variable.shape[len(variable.plate.shape) :]
+    values, chain = np.empty((size, *events)), chain_of(variable)
+    q.moments[variable.name] = np.empty((size, variable.family.size))
+    step, every = variable.conditional.chunk(variable.family.size), np.arange(size)
+    parts = [every[start : start + step] for start in range(0, size, step)]
+    for rows in parts if chain is None else in_turn(chain, every):
+        given = variable.conditional
+        natural = given.to_child(q, rows) if chain is None else forecast(chain, q, rows)
+        family = family_of(variable, rows)
+        values[rows] = draw(family, natural, rng)
+        q.moments[variable.name][rows] = family.statistics(values[rows])
+    return values

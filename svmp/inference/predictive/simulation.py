@@ -16,10 +16,12 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families import Dirichlet, Poisson
 from svmp.families.family import Array, Family
+from svmp.inference.predictive.chains import chain_of, forecast, in_turn, mark_earlier
 from svmp.inference.predictive.joint import draw_known, strata
 from svmp.inference.predictive.known import Known
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
+from svmp.network.partly_known import base_of
 from svmp.network.variable import Variable
 
 AT_ONCE = 1 << 22
@@ -65,6 +67,9 @@ def needed(known: Known, target: str, rows: Ints) -> Needed:
     mark_parents(known.variables[target], rows, marks)
     found_known, found_new = {}, {}
     for name in reversed(marks):
+        chain = chain_of(known.variables[name])
+        if chain is not None:
+            mark_earlier(chain, marks[name], known.known.get(name, np.zeros_like(marks[name])))
         old, new = known.split(name, np.flatnonzero(marks[name]))
         if len(old):
             found_known[name] = old
@@ -81,6 +86,11 @@ def needed(known: Known, target: str, rows: Ints) -> Needed:
 def mark_parents(variable: Variable, rows: Ints, marks: Mapping[str, Array]) -> None:
     """Mark the elements of hidden parents that some rows depend on."""
     given = variable.conditional
+    if chain_of(variable) is not None:
+        for parent in given.parents():
+            if parent.name in marks:
+                marks[parent.name][:] = True
+        return
     step = given.chunk(1)
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
@@ -125,9 +135,11 @@ class Simulation:
         """Yield draws, all in the same arrays."""
         q = self._start()
         drawn = {n: e for n, e in self.needed.known.items() if n not in self.integrated}
-        families = {n: self.known.variables[n].family.at(e) for n, e in drawn.items()}
+        families = {n: family_of(self.known.variables[n], e) for n, e in drawn.items()}
         natural = {n: self.known.natural[n][e] for n, e in drawn.items()}
         uniform = self._strata(size, rng)
+        chains = {n: chain_of(self.known.variables[n]) for n in self.needed.new}
+        turns = {n: in_turn(c, self.needed.new[n]) for n, c in chains.items() if c is not None}
         step = max(1, AT_ONCE // max(1, sum(a.size for a in natural.values())))
         step = size if self.stratified and step < size and size else step
         for start in range(0, size, step):
@@ -141,6 +153,9 @@ class Simulation:
                 for name, elements in drawn.items():
                     q.moments[name][elements] = statistics[name][place]
                 for name, elements in self.needed.new.items():
+                    if name in turns:
+                        self._forecast(q, name, turns[name], rng)
+                        continue
                     given = uniform.get(name)
                     self._add_new(q, name, elements, rng, None if given is None else given[place])
                 q.version += 1
@@ -150,8 +165,9 @@ class Simulation:
         """Return uniform numbers for the new elements that are drawn in strata."""
         found = {}
         for name, elements in self.needed.new.items() if self.stratified else ():
-            if name not in self.integrated:
-                each = strata(self.known.variables[name].family, len(elements), size, rng)
+            variable = self.known.variables[name]
+            if name not in self.integrated and chain_of(variable) is None:
+                each = strata(base_of(variable.family), len(elements), size, rng)
                 if each is not None:
                     found[name] = each
         return found
@@ -173,24 +189,60 @@ class Simulation:
             if elements is not None:
                 natural = self.known.natural[name][elements]
                 q.natural[name][elements] = natural
-                q.moments[name][elements] = integrated_moments(
-                    variable.family.at(elements), natural
-                )
+                family = family_of(variable, elements)
+                q.moments[name][elements] = integrated_moments(family, natural)
+        set_values(q, self.known)
         return q
+
+    def _forecast(self, q: Beliefs, name: str, turns: list[Ints], rng: np.random.Generator) -> None:
+        """Add new rows of a chain, one after the other."""
+        variable = self.known.variables[name]
+        chain = chain_of(variable)
+        assert chain is not None
+        for rows in turns:
+            self._add(q, variable, rows, forecast(chain, q, rows), rng, None)
 
     def _add_new(
         self, q: Beliefs, name: str, elements: Ints, rng: np.random.Generator, uniform: Array | None
     ) -> None:
         """Add new elements, given a draw of their parents."""
         variable = self.known.variables[name]
-        family = variable.family.at(elements)
-        natural = variable.conditional.to_child(q, elements)
+        self._add(q, variable, elements, variable.conditional.to_child(q, elements), rng, uniform)
+
+    def _add(
+        self,
+        q: Beliefs,
+        variable: Variable,
+        elements: Ints,
+        natural: Array,
+        rng: np.random.Generator,
+        uniform: Array | None,
+    ) -> None:
+        """Draw elements, or set their moments if they are integrated over."""
+        family, name = family_of(variable, elements), variable.name
         if name in self.integrated:
             q.natural[name][elements] = natural
             q.moments[name][elements] = integrated_moments(family, natural)
         else:
             x = draw(family, natural, rng) if uniform is None else family.quantile(natural, uniform)
             q.moments[name][elements] = family.statistics(x)
+
+
+def family_of(variable: Variable, elements: Ints) -> Family:
+    """Return the family of some elements without observed values."""
+    return base_of(variable.family).at(elements)
+
+
+def set_values(q: Beliefs, known: Known) -> None:
+    """Set the moments of the observed elements of variables that are observed in part."""
+    for name, variable in known.variables.items():
+        observed = known.values(name)
+        if observed is None or name in known.given:
+            continue
+        if name not in q.moments:
+            q.moments[name] = np.full((variable.size, variable.family.size), np.nan)
+        some = np.flatnonzero(observed.known)
+        q.moments[name][some] = observed.statistics(observed.values[some])
 
 
 def integrated_moments(family: Family, natural: Array) -> Array:

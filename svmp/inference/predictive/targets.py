@@ -24,8 +24,10 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints
 from svmp.network.linear import Linear
+from svmp.network.partly_known import base_of
 from svmp.network.reader import Reader
 from svmp.network.slot import Product, Single, Slot
+from svmp.network.variable import Variable
 
 Parameters = tuple[type[Marginal], tuple[Array, ...]]
 """A kind of marginal, and its parameters for each sub-row."""
@@ -41,6 +43,7 @@ def integrable(known: Known, needed: Needed, target: str) -> set[str]:
     given = variables[target].conditional
     above = needed.with_hidden_parents(variables)
     free = {n for n in (*needed.known, *needed.new) if all(n not in p for p in above.values())}
+    free -= {n for n in needed.new if switches(variables[n])}
     chosen: set[str] = set()
     if isinstance(given.selector, Single) and given.selector.reader.variable.name in free:
         chosen.add(given.selector.reader.variable.name)
@@ -48,8 +51,9 @@ def integrable(known: Known, needed: Needed, target: str) -> set[str]:
         if isinstance(slot, Linear):
             chosen |= linear_in(slot, free)
         elif isinstance(slot, Product):
-            chosen |= set([r.variable.name for r in slot.readers if r.variable.name in free][:1])
-        elif isinstance(slot, Single):
+            names = [r.variable.name for r in slot.readers]
+            chosen |= set([n for n in names if n in free and known.values(n) is None][:1])
+        elif isinstance(slot, Single) and known.values(slot.reader.variable.name) is None:
             chosen |= {slot.reader.variable.name} & free
     chosen |= probabilities_of(known, needed, target, chosen)
     for block in known.blocks:
@@ -58,6 +62,11 @@ def integrable(known: Known, needed: Needed, target: str) -> set[str]:
         if not (whole or is_single(block, needed.known)):
             chosen -= mine  # drawn together
     return chosen
+
+
+def switches(variable: Variable) -> bool:
+    """Whether a variable is a mixture or a chain that switches: given its parents, it is drawn."""
+    return variable.conditional.selector is not None
 
 
 def linear_in(slot: Linear, free: Collection[str]) -> set[str]:
@@ -86,7 +95,7 @@ def probabilities_of(
     return {
         name
         for name in (*needed.known, *needed.new)
-        if isinstance(known.variables[name].family, families.Dirichlet)
+        if isinstance(base_of(known.variables[name].family), families.Dirichlet)
         and children.get(name, set()) <= set(chosen)
     }
 
@@ -283,7 +292,7 @@ def drawn(target: Target, q: Beliefs, rows: Ints) -> Parameters:
     given = target.given
     natural = given.factor.to_child(given.given(q, rows))
     natural = np.broadcast_to(natural, (len(rows), natural.shape[-1]))
-    family = given.family.at(rows // given.components)
+    family = base_of(given.family).at(rows // given.components)
     return Points, (draw(family, natural, target.rng) if target.noise else family.mean(natural),)
 
 
