@@ -10,6 +10,8 @@ from scipy import sparse
 
 import svmp
 
+pytestmark = pytest.mark.by_size
+
 RNG = np.random.default_rng(0)
 
 

@@ -11,6 +11,8 @@ from scipy import integrate, stats
 
 import svmp
 
+pytestmark = pytest.mark.by_size
+
 P = np.array([0.05, 0.5, 0.95])
 
 

@@ -10,6 +10,8 @@ from scipy import stats
 
 import svmp
 
+pytestmark = pytest.mark.by_size
+
 P = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
 
@@ -48,10 +50,10 @@ def test_known_and_new_groups_match_a_long_simulation(fit: svmp.Fit) -> None:
     np.testing.assert_allclose(found.std, sd, rtol=0.01)
     off = np.abs(found.quantile(P) - np.quantile(truth, P, axis=1)) / sd
     assert off.max() < 0.02
-    draws = found.draw(20_000, seed=1)
+    draws = found.draw(5000, seed=1)
     cov = np.cov(effects[:2] + normals["slope"] * x[:2, None])
-    np.testing.assert_allclose(np.cov(draws.T)[1, 2], np.cov(truth)[1, 2], rtol=0.05)
-    assert cov[0, 1] == pytest.approx(np.cov(draws.T)[0, 1], abs=0.03)
+    np.testing.assert_allclose(np.cov(draws.T)[1, 2], np.cov(truth)[1, 2], rtol=0.1)
+    assert cov[0, 1] == pytest.approx(np.cov(draws.T)[0, 1], abs=0.05)
 
 
 def test_draws_are_the_same_for_the_same_seed_and_for_any_block(

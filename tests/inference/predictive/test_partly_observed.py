@@ -9,6 +9,8 @@ import pytest
 
 import svmp
 
+pytestmark = pytest.mark.by_size
+
 
 def declare(x: Any, y: Any = None) -> svmp.Model:
     with svmp.Model(coords={"row": len(x)}) as model:
@@ -29,8 +31,8 @@ def test_missing_covariates_of_new_rows_are_drawn_and_others_are_read() -> None:
     assert found.mean[1] == pytest.approx(b.mean * m.mean)
     second = (b.mean**2 + b.var) * square
     assert found.var[1] == pytest.approx(second - found.mean[1] ** 2 + 0.25)
-    draws = found.draw(6000, seed=0)
-    np.testing.assert_allclose(draws.std(axis=0), found.std, rtol=0.06)
+    draws = found.draw(2000, seed=0)
+    np.testing.assert_allclose(draws.std(axis=0), found.std, rtol=0.1)
     whole = fit.predict(declare([3.0, 1.0]), "y")  # nothing is missing
     assert whole.var[0] == pytest.approx(found.var[0])
 

@@ -9,6 +9,8 @@ import pytest
 
 import svmp
 
+pytestmark = pytest.mark.by_size
+
 
 def declare(
     count: int = 3,
