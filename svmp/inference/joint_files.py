@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from svmp.errors import FileError
+from svmp.factors.factor import positive
 from svmp.families.family import Array, Family
 from svmp.inference.joint_posterior import JointPosterior
 from svmp.inference.schema import (
@@ -61,6 +62,8 @@ def pack(blocks: Sequence[JointPosterior | JointNormal]) -> tuple[list[dict[str,
             "columns": precision.indices.astype(np.int64),
             "starts": precision.indptr.astype(np.int64),
             "groups": groups,
+            "scale": getattr(block, "scale", np.ones(split.size)),
+            "shift": getattr(block, "shift", np.zeros(split.size)),
         }
         if block.pair is not None:
             found["classes"] = block.pair.classes
@@ -86,6 +89,8 @@ def declared(about: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
         found[key(block, "columns")] = Tensor((count,), anything, ("int64",))
         found[key(block, "starts")] = Tensor((size + 1,), anything, ("int64",))
         found[key(block, "groups")] = Tensor((size,), anything, ("int64",))
+        found[key(block, "scale")] = Tensor((size,), positive_trouble)
+        found[key(block, "shift")] = Tensor((size,), finite)
         if of["pair"] is not None:
             found[key(block, "classes")] = Tensor((size,), anything, ("int64",))
     return found
@@ -124,7 +129,8 @@ def unpack(
         if of["pair"] is not None:
             pair = Paired(of["pair"], tensors[key(block, "classes")])
             check_pair(pair, layout, covariance, families)
-        posterior = JointPosterior(layout, covariance, of["barren"], pair)
+        moved = tensors[key(block, "scale")], tensors[key(block, "shift")]
+        posterior = JointPosterior(layout, covariance, of["barren"], pair, *moved)
         check_marginals(posterior, {n: families[n][1] for n in names}, natural)
         found.append(posterior)
     return tuple(found)
@@ -161,6 +167,11 @@ def factorised(values: Array, columns: Ints, starts: Ints, groups: Ints) -> Arro
         raise FileError("damaged: a precision matrix is not positive definite") from None
 
 
+def positive_trouble(array: Array) -> str | None:
+    """Refuse numbers that are not positive and finite."""
+    return None if positive(array) else "has numbers that are not positive"
+
+
 def check_pair(
     pair: Paired, layout: Layout, covariance: Arrow, families: Mapping[str, tuple[int, Family]]
 ) -> None:
@@ -189,6 +200,7 @@ def check_marginals(
         own = family.var(natural[name]).reshape(places.shape)
         flat = places.ravel()
         with np.errstate(all="ignore"):
-            found = joint.covariance.entries(flat, flat).reshape(places.shape)
+            found = joint.covariance.entries(flat, flat) * joint.scale[flat] ** 2
+            found = found.reshape(places.shape)
             near = np.abs(found - own) <= NEAR * own
         need(near.all(), f"damaged: the covariances of {name!r:.60} are not those of its q")

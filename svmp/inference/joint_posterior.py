@@ -2,16 +2,16 @@
 
     theta ~ Normal(m, P^-1),
 
-with m from the marginals of the variables, and P stored as a sparse matrix.
+with P stored as a sparse matrix. The marginals of a fit have the precisions of the rows integrated
+over (integrating.py), which changes the means by `shift` and the standard deviations by `scale`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from svmp.errors import ModelError
 from svmp.families.family import Array, Family
@@ -19,7 +19,7 @@ from svmp.inference.posterior import Posterior
 from svmp.network.arrow import Arrow
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
-from svmp.network.joint_normal import GivenPrecision, JointNormal, Layout, Paired, spread
+from svmp.network.joint_normal import GivenPrecision, JointNormal, Layout, Paired, natural_of
 
 LARGEST = 5000
 """Most rows of a covariance matrix that is returned."""
@@ -36,55 +36,52 @@ class JointPosterior:
     barren
         See `JointNormal`.
     pair
-        The Gamma or Wishart that the block is joint with, if there is one. Given tau, the block has
-        the covariance (tau P_0)^-1; `covariance` is the expectation of that, where it is finite.
+        The Gamma or Wishart that the block is joint with, if there is one.
+    scale, shift
+        For each unknown, the standard deviation of its marginal in the fit, as a multiple of that
+        of `covariance`; and its mean in the fit, less that of q during the run.
     """
 
     layout: Layout
     covariance: Arrow
-    barren: float = 0.0
-    pair: Paired | None = None
+    barren: float
+    pair: Paired | None
+    scale: Array
+    shift: Array
 
     @classmethod
-    def of(cls, joint: JointNormal, q: Beliefs, families: Mapping[str, Family]) -> JointPosterior:
+    def of(cls, joint: JointNormal, scale: Array, shift: Array) -> JointPosterior:
         """Return q of a block without its rows."""
-        found = cls(joint.layout, joint.covariance, joint.barren, joint.pair)
-        if joint.pair is None:
-            return found
-        name = joint.pair.name
-        return found.scaled(1 / spread(q.natural[name], families[name]))
+        return cls(joint.layout, joint.covariance, joint.barren, joint.pair, scale, shift)
 
-    def scaled(self, factor: Array) -> JointPosterior:
-        """Return it with the precision of each class times a factor."""
-        assert self.pair is not None
-        root = sparse.diags_array(np.sqrt(factor[self.pair.classes]))
-        precision = sparse.csr_array(root @ self.covariance.precision @ root)
-        precision.sort_indices()
-        return replace(self, covariance=Arrow.of(self.covariance.split, precision))
+    def marginal(self, name: str, natural: Array, family: Family) -> Array:
+        """Return the natural parameters of a variable in the fit, given those in the run."""
+        if name not in self.layout.starts:
+            return natural
+        places = self.layout.places(name)
+        mean = np.asarray(family.mean(natural)).reshape(places.shape) + self.shift[places]
+        return natural_of(self.matrices(name), mean)
 
     def at_mean(self, q: Beliefs, families: Mapping[str, Family]) -> JointPosterior:
-        """Return it at the expected precision, as it is during a run; change the marginals too."""
-        if self.pair is None:
-            return self
-        factor = spread(q.natural[self.pair.name], families[self.pair.name])
+        """Return it with the marginals that it has during a run, which are written to q."""
         for name in self.layout.names:
-            q.natural[name] = q.natural[name] * self.of_elements(name, factor)
+            places = self.layout.places(name)
+            mean = np.asarray(families[name].mean(q.natural[name])).reshape(places.shape)
+            mean = mean - self.shift[places]
+            q.natural[name] = natural_of(self.covariance.blocks(places), mean)
             q.moments[name] = families[name].moments(q.natural[name])
-        return self.scaled(factor)
+        return self
 
-    def widened(
-        self, name: str, natural: Array, q: Beliefs, families: Mapping[str, Family]
-    ) -> Array:
-        """Return the marginal of a variable with the variance of its Student's t."""
-        if self.pair is None or name not in self.layout.starts:
-            return natural
-        factor = spread(q.natural[self.pair.name], families[self.pair.name])
-        return np.asarray(natural / self.of_elements(name, factor))
+    def matrices(self, name: str) -> Array:
+        """Return the covariance matrix of each element of a variable in the fit."""
+        places = self.layout.places(name)
+        scale = self.scale[places]
+        return self.covariance.blocks(places) * scale[:, :, None] * scale[:, None, :]
 
-    def of_elements(self, name: str, values: Array) -> Array:
-        """Return the value of the class of each element, as a column."""
-        assert self.pair is not None
-        return np.asarray(values[self.pair.classes[self.layout.places(name)[:, :1]]])
+    def dense(self, unknowns: Ints) -> Array:
+        """Return the covariance matrix of some unknowns in the fit."""
+        scale = self.scale[unknowns]
+        return self.covariance.dense(unknowns) * scale[:, None] * scale
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -96,14 +93,14 @@ class JointPosterior:
     ) -> dict[str, Array]:
         """Return draws of all variables together, each (size, elements, entries)."""
         around, means = self.covariance.draw(rng, size), self.means(marginals)
-        found = {name: around[:, self.layout.places(name)] for name in means}
         drawn: dict[str, Array] = {}
+        around = around if self.pair is not None else around * self.scale
+        found = {name: around[:, self.layout.places(name)] for name in means}
         if self.pair is not None:
             tau = marginals[self.pair.name]
             drawn[self.pair.name] = tau.family.draw(tau.natural, rng, size)
             at = {name: self.pair.classes[self.layout.places(name)[:, 0]] for name in means}
-            wide = spread(tau.natural, tau.family)
-            given = GivenPrecision.of(tau.family, tau.natural, drawn[self.pair.name], wide)
+            given = GivenPrecision.of(tau.family, tau.natural, drawn[self.pair.name])
             found = {name: given.apply(x, at[name]) for name, x in found.items()}
         return {name: means[name] + x for name, x in found.items()} | drawn
 
@@ -141,7 +138,7 @@ def covariance_of(
                 rows.append(start + np.arange(len(places)))
         if rows:
             at: Ints = np.concatenate(rows)
-            found[np.ix_(at, at)] = block.covariance.dense(np.concatenate(unknowns))
+            found[np.ix_(at, at)] = block.dense(np.concatenate(unknowns))
     joined = {name for block in blocks for name in block.layout.names}
     for name, start, size in zip(names, starts, sizes, strict=False):
         if name not in joined and size:

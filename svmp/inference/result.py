@@ -20,6 +20,7 @@ from svmp.inference.diagnosis import Diagnosis
 from svmp.inference.execute import Outcome
 from svmp.inference.filtered import Filtered, filtered
 from svmp.inference.held_out import score
+from svmp.inference.integrating import integrate
 from svmp.inference.joint_posterior import JointPosterior
 from svmp.inference.methods import Method
 from svmp.inference.output.bound_plot import plot, plot_trace
@@ -104,8 +105,12 @@ class Fit(RunRecord):
         run = outcome.run
         hidden, state, q = run.program.network.hidden, run.state, run.state.q
 
-        families = {name: v.family for name, v in hidden.items()}
-        joint = tuple(JointPosterior.of(block, q, families) for block in q.blocks)
+        known = {block.layout.names: block for block in q.blocks}
+        joint = tuple(
+            JointPosterior.of(known[b.layout.names], *integrate(b, known[b.layout.names], q))
+            for b in run.program.setup.joint
+            if b.layout.names in known
+        )
 
         def posterior(name: str, natural: Array) -> Posterior:
             v = hidden[name]
@@ -114,7 +119,7 @@ class Fit(RunRecord):
             if isinstance(v.conditional, LinearChain) and name in q.joint:
                 return VectorChainPosterior.of(v, q)
             for block in joint:
-                natural = block.widened(name, natural, q, families)
+                natural = block.marginal(name, natural, v.family)
             return Posterior(name, v.dims, v.plate.shape, v.family, natural)
 
         def implicit(name: str) -> Posterior:

@@ -228,14 +228,14 @@ class GivenPrecision:
     inverse: Array
 
     @classmethod
-    def of(cls, family: Family, natural: Array, tau: Array, wide: Array | float = 1.0) -> Self:
-        """Return it for draws of a precision, where E is 1 / E[tau] times a factor."""
-        mean, wide = np.asarray(family.mean(natural)), np.broadcast_to(wide, len(natural))
+    def of(cls, family: Family, natural: Array, tau: Array) -> Self:
+        """Return it for draws of a precision, where E has E[tau] as its inverse."""
+        mean = np.asarray(family.mean(natural))
         if isinstance(family, Gamma):
-            matrix = np.sqrt(mean / wide / tau)
+            matrix = np.sqrt(mean / tau)
             return cls(matrix, 1 / matrix)
         lower = np.linalg.cholesky(tau).swapaxes(-1, -2)  # its transpose
-        root = np.linalg.cholesky(np.linalg.inv(mean) * wide[:, None, None])
+        root = np.linalg.cholesky(np.linalg.inv(mean))
         return cls(np.linalg.inv(lower) @ np.linalg.inv(root), root @ lower)
 
     def apply(self, x: Array, classes: Ints) -> Array:
@@ -256,3 +256,11 @@ def times(matrix: Array, x: Array, classes: Ints) -> Array:
     if matrix.ndim == 2:
         return np.asarray(x * matrix[:, classes, None])
     return np.einsum("seij,sej->sei", matrix[:, classes], x)
+
+
+def natural_of(matrices: Array, means: Array) -> Array:
+    """Return the natural parameters of Normals with covariance matrices and means."""
+    precision = np.linalg.inv(matrices)
+    precision = 0.5 * (precision + precision.swapaxes(1, 2))
+    linear = np.einsum("eij,ej->ei", precision, means)
+    return np.concatenate([linear, -0.5 * precision.reshape(len(linear), -1)], axis=1)

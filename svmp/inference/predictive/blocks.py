@@ -57,7 +57,7 @@ class KnownBlock:
         found = {name: np.empty((size, *some.shape)) for name, some in unknowns.items()}
         step = max(1, AT_ONCE // self.joint.layout.size)
         for start in range(0, size, step):
-            around = self.joint.covariance.draw(rng, min(step, size - start))
+            around = self.joint.covariance.draw(rng, min(step, size - start)) * self.joint.scale
             for name, some in unknowns.items():
                 found[name][start : start + step] = self.means[name][at[name]] + around[:, some]
         return found
@@ -87,7 +87,8 @@ class KnownBlock:
         found = np.zeros((given.variable.size * given.components, 1))
         start = 0
         for lines in lines_of(layout, q, given):
-            pairs = row_covariances(in_fit(lines, old, then.size), 1, then.elements())
+            scaled = in_fit(lines, old, self.joint.scale)
+            pairs = row_covariances(scaled, 1, then.elements())
             stop = start + lines.shape[0]
             if pairs is not None:
                 none = np.zeros(0, dtype=np.int64)
@@ -96,13 +97,13 @@ class KnownBlock:
         return np.asarray(found[:, 0])
 
 
-def in_fit(lines: Any, old: Ints, size: int) -> Any:
-    """Return lines with the unknowns of the fit as columns, without those of new elements."""
+def in_fit(lines: Any, old: Ints, scale: Array) -> Any:
+    """Return lines with the unknowns of the fit as columns, scaled, without new elements."""
     lines = lines.tocoo()
     row, column = lines.coords
     kept = old[column] >= 0
-    shape = (lines.shape[0], size)
-    values = (lines.data[kept], (row[kept], old[column[kept]]))
+    shape = (lines.shape[0], len(scale))
+    values = (lines.data[kept] * scale[old[column[kept]]], (row[kept], old[column[kept]]))
     found = type(lines)(values, shape=shape).tocsr()
     found.sum_duplicates()
     return found

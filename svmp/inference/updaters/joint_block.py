@@ -31,7 +31,7 @@ from svmp.inference.updaters.updater import Change, Updater
 from svmp.network.arrow import Arrow, Split, split_unknowns
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
-from svmp.network.joint_normal import JointNormal, Layout, Paired, RowCovariances
+from svmp.network.joint_normal import JointNormal, Layout, Paired, RowCovariances, natural_of
 from svmp.network.linear import dimension
 from svmp.network.network import Network
 from svmp.network.variable import Variable
@@ -126,6 +126,18 @@ class JointBlock:
 
     def solve(self, q: Beliefs) -> tuple[JointNormal, Array]:
         """Return the optimal covariances and means, given all other variables."""
+        precision, gradient, barren = self.assemble(q)
+        try:
+            joint = self.with_covariance(Arrow.of(self.split, precision), barren, q)
+        except np.linalg.LinAlgError:
+            raise self._singular() from None
+        means = self.means(q) + joint.covariance.solve(gradient)
+        if not np.isfinite(means).all():
+            raise self._singular()
+        return joint, means
+
+    def assemble(self, q: Beliefs) -> tuple[Any, Array, float]:
+        """Return the precision matrix, the gradient at the current means, and `barren`."""
         size = self.layout.size
         precision: Any = sparse.csr_array((size, size))
         gradient, barren = np.zeros(size), 0.0
@@ -136,14 +148,7 @@ class JointBlock:
             barren += table.barren_log_det(weight) if len(table.barren) else 0.0
         precision = sparse.csr_array(precision)
         precision.sort_indices()
-        try:
-            joint = self.with_covariance(Arrow.of(self.split, precision), barren, q)
-        except np.linalg.LinAlgError:
-            raise self._singular() from None
-        means = self.means(q) + joint.covariance.solve(gradient)
-        if not np.isfinite(means).all():
-            raise self._singular()
-        return joint, means
+        return precision, gradient, barren
 
     def means(self, q: Beliefs) -> Array:
         """Return the means of all unknowns."""
@@ -180,10 +185,7 @@ class JointBlock:
         """Yield the natural parameters of the marginals of each variable."""
         for name in self.layout.names:
             places = self.layout.places(name)
-            precision = np.linalg.inv(joint.own[name])
-            precision = 0.5 * (precision + precision.swapaxes(1, 2))
-            linear = np.einsum("eij,ej->ei", precision, means[places])
-            yield name, np.concatenate([linear, -0.5 * precision.reshape(len(linear), -1)], axis=1)
+            yield name, natural_of(joint.own[name], means[places])
 
 
 @dataclass(frozen=True, eq=False)

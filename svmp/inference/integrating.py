@@ -1,0 +1,84 @@
+"""Marginals of a joint block with the precisions of its rows integrated over.
+
+In q a block is independent of precisions tau: its covariance is P(E[tau])^-1, which leaves out that
+the block is less certain where tau may be small. Given tau the block is Normal with the mean m(tau)
+and the precision P(tau), so that with q(tau)
+
+    E[theta] = E[m(tau)],        Var[theta] = E[P(tau)^-1] + Var[m(tau)].
+
+The expectations are averages over a Latin hypercube of q(tau). Precisions that are known to a few
+percent are not drawn: they would change nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from svmp.families import Gamma, Wishart
+from svmp.families.family import Array
+from svmp.inference.updaters.joint_block import JointBlock
+from svmp.network.arrow import Arrow
+from svmp.network.beliefs import Beliefs
+from svmp.network.joint_normal import JointNormal, spread
+from svmp.network.variable import Variable
+
+DRAWS = 32
+"""Number of draws of the precisions."""
+SURE = 100.0
+"""Shape from which a Gamma counts as known, or degrees of freedom of a Wishart."""
+
+
+def integrate(block: JointBlock, joint: JointNormal, q: Beliefs) -> tuple[Array, Array]:
+    """Return factors of the standard deviations of all unknowns, and changes of their means."""
+    if block.pair is not None:
+        name = block.pair.name
+        wide = spread(q.natural[name], block.pair.variable.family)
+        return np.sqrt(wide[block.pair.classes]), np.zeros(block.layout.size)
+    scale, shift = np.ones(block.layout.size), np.zeros(block.layout.size)
+    uncertain = [v for v in precisions(block) if is_uncertain(v, q)]
+    if not uncertain:
+        return scale, shift
+    every, rng = np.arange(block.layout.size), np.random.default_rng(0)
+    drawn = {v.name: draw(v, q.natural[v.name], rng) for v in uncertain}
+    spreads, moves = [], []
+    for place in range(DRAWS):
+        given = {v.name: v.family.statistics(drawn[v.name][place]) for v in uncertain}
+        precision, gradient, _ = block.assemble(replace(q, moments={**q.moments, **given}))
+        try:
+            covariance = Arrow.of(block.split, precision)
+        except np.linalg.LinAlgError:
+            return scale, shift
+        spreads.append(covariance.entries(every, every))
+        moves.append(covariance.solve(gradient))
+    variance = np.mean(spreads, axis=0) + np.var(moves, axis=0)
+    found = np.sqrt(variance / joint.covariance.entries(every, every)), np.mean(moves, axis=0)
+    return found if np.isfinite(found).all() and (found[0] > 0).all() else (scale, shift)
+
+
+def precisions(block: JointBlock) -> list[Variable]:
+    """Return the hidden precisions of the rows of a block."""
+    slots = (t.conditional.slots["tau"] for t in block.tables if "tau" in t.conditional.slots)
+    names = dict.fromkeys(v.name for slot in slots for v in slot.variables if v.hidden)
+    return [block.network.hidden[name] for name in names]
+
+
+def is_uncertain(variable: Variable, q: Beliefs) -> bool:
+    """Return whether some element of a precision is not known to a few percent."""
+    family = variable.family
+    if not isinstance(family, Gamma | Wishart) or variable.name not in q.natural:
+        return False
+    shape = family.standard(q.natural[variable.name])[
+        "alpha" if isinstance(family, Gamma) else "nu"
+    ]
+    return bool(np.min(shape) < SURE)
+
+
+def draw(variable: Variable, natural: Array, rng: np.random.Generator) -> Array:
+    """Return draws of all elements of a precision, those of Gammas in strata."""
+    family, count = variable.family, len(natural)
+    if not isinstance(family, Gamma):
+        return family.draw(natural, rng, DRAWS)
+    order = rng.permuted(np.broadcast_to(np.arange(DRAWS)[:, None], (DRAWS, count)), axis=0)
+    return family.quantile(natural, (order + 0.5) / DRAWS)
