@@ -63,7 +63,7 @@ def test_moments_match_quadrature_over_the_precision(tmp_path: Path) -> None:
         np.array([28, 8, -3, 7, -1, 1, 18, 12.0]),
         np.array([15, 10, 16, 11, 9, 11, 10, 18.0]),
     )
-    with svmp.Model(coords={"school": 8}) as model:
+    with svmp.Model(coords={"school": list("ABCDEFGH")}) as model:
         mu = svmp.Normal("mu", mu=0, tau=0.01)
         tau = svmp.Gamma("tau", alpha=1, beta=25)
         school = svmp.Normal("school", mu=mu, tau=tau, dims="school")
