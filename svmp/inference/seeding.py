@@ -26,8 +26,12 @@ def seed_components(
     conditional: Conditional,
     init: Mapping[str, Any],
     rng: np.random.Generator,
+    chains: Mapping[str, Ints] | None = None,
 ) -> None:
-    """Initialise each component of a mixture with some rows, chosen by the user or at random."""
+    """Initialise each component of a mixture with some rows, chosen by the user or at random.
+
+    `chains` has by chain the rows at which its states start.
+    """
     (selected,) = conditional.selector.variables  # type: ignore[union-attr]
     if not selected.hidden:
         return
@@ -41,7 +45,8 @@ def seed_components(
     ):
         seed_topics(network, q, conditional, chooser, init, rng)
     else:
-        seed_from_elements(network, q, conditional, chooser, init, rng)
+        chosen = (chains or {}).get(chooser.name)
+        seed_from_elements(network, q, conditional, chooser, init, rng, chosen)
 
 
 def seed_from_choices(
@@ -113,16 +118,21 @@ def seed_from_elements(
     chooser: Variable,
     init: Mapping[str, Any],
     rng: np.random.Generator,
+    given: Ints | None = None,
 ) -> None:
     """Initialise each component with the rows of one element of the Categorical, drawn at random.
 
-    Where choices are known, their components start at all rows of these instead.
+    Where choices are known, their components start at all rows of these instead. `given` are
+    elements for all components in turn, which are then not drawn.
 
     Components that start at different rows divide the data among them at the first update; of
     components that start at a vague prior, all but one may stay empty.
     """
     edge = next(e for e in network.edges[chooser.name] if e.conditional is conditional)
-    chosen, component = chosen_elements(chooser, np.flatnonzero(edge.children), rng)
+    if given is None:
+        chosen, component = chosen_elements(chooser, np.flatnonzero(edge.children), rng)
+    else:
+        chosen, component = given, np.arange(len(given))
     count = len(np.unique(component))
     owner, rows = edge.rows_of(chosen)
     subrows = rows * conditional.components + component[owner]

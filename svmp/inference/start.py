@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from svmp.errors import ModelError
+from svmp.families.categorical import Categorical
 from svmp.families.family import Array
 from svmp.families.matrix import is_symmetric
+from svmp.inference.chain_seeds import seed_rows
 from svmp.inference.domain import check_domain
 from svmp.inference.posterior import Posterior
 from svmp.inference.products import products, start_at_level
@@ -76,6 +78,11 @@ def start(
     for product in products(network):
         if not set(product.operands) & {*init, *but}:
             start_at_level(network, q, product.starts(), product.width)
+    seeds = {
+        name: seed_rows(network, name, variable.family.size, np.random.default_rng([seed, i, 2]))
+        for i, (name, variable) in enumerate(network.hidden.items())
+        if name in network.chains and isinstance(variable.family, Categorical) and name not in but
+    }
     for index, variable in enumerate((*network.hidden.values(), *network.observed.values())):
         given = variable.conditional
         if given.selector is not None and variable.name not in {*but, *network.chains}:
@@ -83,7 +90,7 @@ def start(
                 # Near the prior its elements are all alike, and its components would become so too.
                 read_rows(network, q, variable)
             rng = np.random.default_rng([seed, index, 1])
-            seed_components(network, q, variable.conditional, init, rng)
+            seed_components(network, q, variable.conditional, init, rng, seeds)
     return q
 
 
