@@ -44,10 +44,11 @@ def emitted(network: Network, name: str) -> tuple[Array, Ints]:
         table, chooser = edge.conditional.variable, edge.conditional.selector
         seen += edge.children > 0
         direct = isinstance(chooser, Single) and chooser.reader.index == edge.parent.plate.labels
-        numeric = not isinstance(table.family, Categorical) and table.observed is not None
-        if direct and numeric and table.plate.labels[:1] == edge.parent.plate.labels:
-            values = np.full((table.size, table.observed[0].size), np.nan)
-            values[table.rows] = table.observed[table.rows].reshape(len(table.rows), -1)
+        direct = direct and table.plate.labels[:1] == edge.parent.plate.labels
+        observed = table.observed
+        if direct and observed is not None and not isinstance(table.family, Categorical):
+            values = np.full((table.size, observed[0].size), np.nan)
+            values[table.rows] = observed[table.rows].reshape(len(table.rows), -1)
             found.append(values.reshape(size, -1))
     if not found:
         return np.zeros((size, 0)), seen
