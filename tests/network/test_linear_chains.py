@@ -203,3 +203,42 @@ def test_bound_never_falls(kinds: tuple[str, ...]) -> None:
     fit = svmp.fit(unknown(*kinds), svmp.FullVB(), max_sweeps=12, tol=0, kernels=False)
     bound = fit.trace["bound"]
     assert np.all(np.diff(bound) > -1e-9 * np.abs(bound[1:]))
+
+
+def form(observed: np.ndarray, home: np.ndarray, away: np.ndarray) -> svmp.Model:
+    """Matches that read the form of two teams at a time: 4 teams, 3 seasons."""
+    team = np.repeat(np.arange(4), 3)
+    with svmp.Model(coords={"row": 12, "latent": 1, "match": len(observed)}) as model:
+        x = svmp.LinearGaussianChain(
+            "x", svmp.Normal.dist(0, 1), 0.9, 4.0, sequence=team, dims=("row", "latent")
+        )
+        edge = svmp.Normal("edge", mu=0, tau=1)
+        mean = edge + x[home, 0] - x[away, 0]
+        svmp.Normal("y", mean, 2.0, dims="match", observed=observed)
+    return model
+
+
+def test_sequences_that_share_rows_are_updated_in_turn() -> None:
+    rng = np.random.default_rng(3)
+    home, away = rng.integers(0, 6, 60), rng.integers(6, 12, 60)
+    y = rng.normal(size=60)
+    fit = svmp.fit(form(y, home, away), svmp.FullVB(), tol=1e-13, max_sweeps=3000)
+    assert np.all(np.diff(fit.trace["bound"]) > -1e-9)
+    cov = np.zeros((13, 13))  # of all states and of the advantage
+    cov[12, 12] = 1
+    for first in range(0, 12, 3):
+        var = 1.0
+        for t in range(first, first + 3):
+            var = 1.0 if t == first else 0.81 * var + 0.25
+            for later in range(t, first + 3):
+                cov[t, later] = cov[later, t] = 0.9 ** (later - t) * var
+    design = np.zeros((60, 13))
+    design[np.arange(60), home], design[np.arange(60), away], design[:, 12] = 1, -1, 1
+    gain = cov @ design.T @ np.linalg.inv(design @ cov @ design.T + 0.5 * np.eye(60))
+    np.testing.assert_allclose(fit.mean("x")[:, 0], (gain @ y)[:12], atol=1e-4)
+
+
+def test_two_rows_of_one_sequence_are_not_read_together() -> None:
+    model = form(np.zeros(1), np.array([1]), np.array([2]))
+    with pytest.raises(svmp.ModelError, match="two rows of one sequence"):
+        svmp.fit(model, svmp.FullVB())

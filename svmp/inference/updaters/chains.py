@@ -32,6 +32,7 @@ from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.linear_chain import LinearChain
 from svmp.network.network import Network
+from svmp.network.sequence_turns import sequence_turns
 
 Solve = Callable[[Chain, Beliefs, Ints | None, Ints, Array], None]
 """Solves some sequences or all (None) of a chain, given the live lengths of all sequences and the
@@ -95,8 +96,24 @@ class ChainUpdater(Updater):
         which = np.unique(self.chain.sequences.code[rows])
         return None if len(which) == self.chain.sequences.count else which
 
+    @cached_property
+    def _turns(self) -> list[Ints] | None:
+        """Sets of sequences that are updated in turn, as they share rows; None if none do."""
+        return sequence_turns(self.chain, self.network.edges[self.plain.name])
+
     def optimise(self, q: Beliefs, which: Ints | None) -> int:
-        """Set q of some sequences or all to the optimum; return the number of rows read."""
+        """Set q of some sequences or all to the optimum; return the number of rows read.
+
+        Sequences that share rows of another table are updated in turn.
+        """
+        if self._turns is None:
+            return self._optimise_together(q, which)
+        parts = self._turns
+        if which is not None:
+            parts = [part[np.isin(part, which)] for part in parts]
+        return sum(self._optimise_together(q, part) for part in parts if len(part))
+
+    def _optimise_together(self, q: Beliefs, which: Ints | None) -> int:
         sequences = self.chain.sequences
         rows = sequences.order if which is None else sequences.rows_of(which)
         messages, accesses = self._messages(q, rows)
