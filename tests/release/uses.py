@@ -62,6 +62,17 @@ with svmp.Model(data=pd.DataFrame({"count": [3, 4, 8]})) as model:
     svmp.Poisson("x", mu=rate, observed="count")
 assert svmp.fit(model)["rate"].alpha == 17
 """,
+    "xarray": FIT + """
+mean = fit.to_xarray()["rate"].sel(statistic="mean")
+assert abs(float(mean) - 17 / 4) < 1e-12
+""",
+    "arviz": FIT + """
+tree = fit.to_arviz(draws=50, seed=0)
+assert tree.posterior["rate"].shape == (1, 50)
+""",
+    "psis": FIT + """
+assert fit.khat(model) < 0.7
+""",
     "parts": FIT + PARTS + """
 found = svmp.fit(svmp.Parts(declare, svmp.parquet("rows-*.parquet")))
 assert (found["rate"].alpha, found["rate"].beta) == (17, 5)
