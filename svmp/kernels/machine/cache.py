@@ -41,7 +41,11 @@ from svmp.kernels.machine.ahead import wait_for
 PACKAGE = Path(__file__).parents[2]
 DECORATORS = b"svmp.kernels.machine.compiling"
 """Every file that defines a loop imports its decorator from here."""
-CONSTANTS = ("families/normal.py", "factors/bernoulli_logit.py")
+CONSTANTS = (
+    "families/normal.py",
+    "factors/bernoulli_logit.py",
+    "network/forward_backward.py",
+)
 """Files of numbers that loops are compiled with, besides those of other loops."""
 KEPT = 3
 """Folders that are kept: an edit can be undone, and two versions of Python can share a copy."""

@@ -38,7 +38,8 @@ def test_nrt_false_leaves_reference_counts_out() -> None:
 
     counted, uncounted = njit(swap), njit(_nrt=False)(swap)
     assert counted(np.zeros(1), np.ones(1), 3) == uncounted(np.zeros(1), np.ones(1), 3) == 1
-    assert "NRT_incref" in llvm(counted)
+    if numba.version_info.short >= (0, 61):  # 0.60 optimises the counts of this loop away
+        assert "NRT_incref" in llvm(counted)
     assert "NRT_" not in llvm(uncounted)
 
 
