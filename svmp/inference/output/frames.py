@@ -46,7 +46,7 @@ def to_frame(
             raise ModelError(
                 f"the dimension '{dim.name}' of '{name}' has the name of a statistic; rename it"
             )
-    columns = dict(zip([d.name for d in dims], _index(dims, backend), strict=True))
+    columns = dict(zip([d.name for d in dims], index_of(dims, backend), strict=True))
     return frame_of({**columns, **{k: np.ravel(v) for k, v in numbers.items()}}, backend)
 
 
@@ -73,7 +73,7 @@ def _named(fit: RunRecord, names: list[str], prob: float) -> dict[str, Any]:
     return {"variable": labels, **joined}
 
 
-def _index(dims: list[Dim], backend: str) -> list[Any]:
+def index_of(dims: list[Dim], backend: str) -> list[Any]:
     """Return the label of each entry along each dim."""
     if not dims:
         return []

@@ -211,6 +211,20 @@ class Prediction:
         check_finite(self.name, out)
         return out.reshape(count, *variable.shape)
 
+    def to_frame(self, prob: float = 0.9, backend: str = "pandas") -> Any:
+        """Return a data frame with a row for each entry: its labels, mean, sd and interval.
+
+        Parameters
+        ----------
+        prob
+            Probability of the intervals; a Categorical has none.
+        backend
+            "pandas", "polars" or "pyarrow".
+        """
+        from svmp.inference.output.prediction_frame import prediction_frame
+
+        return prediction_frame(self, prob, backend)
+
     @property
     def _rows(self) -> Ints:
         return np.arange(self._variable.size)

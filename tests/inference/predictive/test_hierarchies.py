@@ -70,6 +70,23 @@ def test_draws_are_the_same_for_the_same_seed_and_for_any_block(
     assert found.dims == ("row",)
 
 
+def test_a_frame_has_labels_and_intervals() -> None:
+    pytest.importorskip("pandas")
+    with svmp.Model(coords={"day": ["mon", "tue"], "word": ["a", "b"]}) as model:
+        mu = svmp.Normal("mu", mu=0, tau=1)
+        svmp.Normal("y", mu=mu, tau=1, dims="day", observed=[1.0, 2.0])
+        p = svmp.Dirichlet("p", a=1, dims="word")
+        svmp.Categorical("c", p=p, dims="day", observed=[0, 1])
+    fit = svmp.fit(model, svmp.FullVB())
+    found = fit.predict(model, "y")
+    frame = found.to_frame(0.8)
+    assert list(frame.columns) == ["day", "mean", "sd", "lower", "upper"]
+    assert list(frame.day) == ["mon", "tue"]
+    np.testing.assert_array_equal(frame.upper, found.interval(0.8)[1])
+    frame = fit.predict(model, "c").to_frame()
+    assert list(frame.columns) == ["day", "category", "mean", "sd"]
+
+
 def test_a_childless_element_is_wider_than_its_prior_given_expected_parents() -> None:
     """Var = 1 / tau + Var[mu]: the group without rows has q of variance 1 / tau alone."""
     with svmp.Model(coords={"group": 2, "row": 3}) as model:
