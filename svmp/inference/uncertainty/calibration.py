@@ -9,6 +9,7 @@ about one data set.
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -167,8 +168,9 @@ def calibrate(
     ----------
     declare
         A function that returns the model, or the model. Its observed values are replaced by draws
-        from the prior; those that are missing stay so. All priors must be ones to simulate from:
-        vague ones give data that no one will see.
+        from the prior; those that are missing stay so. A function with parameters that are named as
+        the observed variables is called with the simulated values instead, which chains need. All
+        priors must be ones to simulate from: vague ones give data that no one will see.
     n
         Number of simulations, at least 20.
     names
@@ -205,11 +207,6 @@ def calibrate(
     count, each = at_least(n, FEWEST, "n"), at_least(draws, 9, "draws")
     network = Network(model)
     network.check()
-    if network.chains:
-        raise ModelError(
-            f"'{next(iter(network.chains))}' is a chain, from whose prior nothing is drawn yet; "
-            "check the fit by held-out scores"
-        )
     ranked = names_to_rank(network, names)
     seeds = generator(whole_seed(seed), "calibrate").integers(2**32, size=(count, 3))
     ranks: dict[str, list[Ranks]] = {name: [] for name in ranked}
@@ -221,7 +218,7 @@ def calibrate(
             truth = {k: v[0] for k, v in prior_predictive(model, 1, seed=first).items()}
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # they are counted instead
-                simulated = simulated_model(model, truth)
+                simulated = simulated_model(declare, model, truth)
                 found = fit(simulated, method, seed=second, progress=False, **options)
             if interrupt.pressed:
                 break
@@ -262,12 +259,26 @@ def names_to_rank(network: Network, names: Any) -> list[str]:
     return asked_names(names, network.hidden)
 
 
-def simulated_model(model: Model, values: Mapping[str, Array]) -> Model:
-    """Return the model with other observed values; missing ones stay missing."""
+def simulated_model(declare: Any, model: Model, values: Mapping[str, Array]) -> Model:
+    """Return the model with other observed values; missing ones stay missing.
+
+    They are given to the function that declares it, if that has parameters for all of them.
+    """
     given: dict[str, Any] = {}
     for name, variable in model.variables.items():
         if not variable.hidden:
-            given[name] = np.array(values[name], dtype=np.float64)
+            given[name] = np.ma.masked_array(values[name])
             absent = np.setdiff1d(np.arange(variable.size), variable.rows)
-            given[name].reshape(variable.size, -1)[absent] = np.nan
+            if len(absent):
+                mask = np.zeros((variable.size, given[name].size // variable.size), dtype=bool)
+                mask[absent] = True
+                given[name].mask = mask.reshape(given[name].shape)
+    if callable(declare) and set(given) <= set(inspect.signature(declare).parameters):
+        made: Model = declare(**given)
+        return made
+    if chains := Network(model).chains:
+        raise ModelError(
+            f"'{next(iter(chains))}' is a chain, so that declare must take the observed values as "
+            f"parameters: {', '.join(given)}"
+        )
     return model.with_data(**given)

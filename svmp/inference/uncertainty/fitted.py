@@ -27,7 +27,7 @@ def network_and_q(fit: RunRecord, model: Model) -> tuple[Network, Beliefs]:
     if network.chains:
         raise ModelError(
             f"'{next(iter(network.chains))}' is a chain, for which linear response and PSIS are "
-            "not available; check the fit by held-out scores"
+            "not available; check the fit by svmp.calibrate or by held-out scores"
         )
     if sorted(network.hidden) != sorted(posteriors):
         raise ModelError(

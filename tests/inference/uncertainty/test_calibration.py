@@ -86,10 +86,25 @@ def test_replaced_values_are_those_of_a_new_declaration() -> None:
     old, new = ({"kind": rng.integers(0, 2, 6), "y": rng.normal(size=6)} for _ in range(2))
     expected = svmp.fit(declare(new["kind"], new["y"]))
     for kernels in (False, True):
-        model = simulated_model(declare(old["kind"], old["y"]), new)
+        model = simulated_model(None, declare(old["kind"], old["y"]), new)
         found = svmp.fit(model, kernels=kernels)
         np.testing.assert_allclose(found["mu"].natural, expected["mu"].natural)
         np.testing.assert_allclose(found["p"].natural, expected["p"].natural)
+
+
+def test_chains_are_declared_with_the_simulated_values() -> None:
+    def declare(x: Any = (0,) * 12) -> svmp.Model:
+        with svmp.Model(coords={"state": 2, "to": 2, "row": 12}) as model:
+            move = svmp.Dirichlet("move", a=np.ones(2), dims=("state", "to"))
+            z = svmp.DiscreteMarkovChain("z", init=[0.5, 0.5], P=move, dims="row")
+            rate = svmp.Gamma("rate", alpha=[2.0, 60.0], beta=[2.0, 3.0], dims="state")
+            svmp.Mixture("x", z, svmp.Poisson.dist(mu=rate), dims="row", observed=x)
+        return model
+
+    found = svmp.calibrate(declare, n=40, kernels=False)
+    assert found.verdict("rate") == "calibrated"  # the states are plain to see
+    with pytest.raises(svmp.ModelError, match="'z' is a chain, so that declare must take"):
+        svmp.calibrate(lambda: declare())
 
 
 def test_seeds_decide_the_ranks_and_the_plot_has_a_line_for_each_number() -> None:

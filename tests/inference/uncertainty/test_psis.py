@@ -201,9 +201,8 @@ def test_bad_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for refused in (
         lambda: states.khat(chain),
         lambda: states.covariance("rate", model=chain),
-        lambda: svmp.calibrate(chain),
     ):
-        with pytest.raises(svmp.ModelError, match=r"'z' is a chain.* held-out scores"):
+        with pytest.raises(svmp.ModelError, match=r"'z' is a chain.*svmp.calibrate"):
             refused()
     monkeypatch.setitem(sys.modules, "arviz_stats.base", None)
     with pytest.raises(SvmpError, match=r"pip install 'svmp\[psis\]'"):
