@@ -28,7 +28,7 @@ from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.columns import KEPT, ONE, Column, is_range, take_rows
 from svmp.network.expressions import Symbol
-from svmp.network.grid import Ints, Labelled, Scope
+from svmp.network.grid import Ints, Kinds, Labelled, Scope
 from svmp.network.reader import Reader
 from svmp.network.row_sums import (
     grams_by_owner,
@@ -96,17 +96,21 @@ class RegularTerm:
         return next(c for c in self.columns if c.reader.variable is variable)
 
     @cached_property
-    def _matrix(self) -> Array | None:
-        """The array with a coefficient for each (row, inner index), if it is the only constant."""
-        grid = (*self.scope.rows.labels, *self.scope.inner.labels)
-        if len(self.constants) != 1 or self.scale != 1 or self.constants[0].axes != grid:
+    def _matrix(self) -> tuple[Array, Kinds] | None:
+        """The only constant as a matrix of (kinds of rows, inner indices), if it has that form."""
+        if len(self.constants) != 1 or self.scale != 1:
             return None
-        return np.asarray(self.constants[0].values, dtype=np.float64).reshape(-1, self.size)
+        array, inner = self.constants[0], self.scope.inner.labels
+        kinds = Kinds.along(self.scope.rows, {str(axis) for axis in array.axes})
+        if not kinds.grid.labels or array.axes != (*kinds.grid.labels, *inner):
+            return None
+        return np.asarray(array.values, dtype=np.float64).reshape(-1, self.size), kinds
 
     def coefficients(self, rows: Ints) -> Array:
         """Return the coefficients: a matrix that broadcasts to (rows, inner indices)."""
         if self._matrix is not None:
-            return take_rows(self._matrix, rows)
+            matrix, kinds = self._matrix
+            return take_rows(matrix, rows if kinds.each == 1 else kinds.of(rows))
         value = self._scale
         for array in self.constants:
             value = value * self._look_up(array, rows)

@@ -1,0 +1,1 @@
+"""Estimators with the conventions of scikit-learn, each a declaration of a network."""

@@ -1,0 +1,125 @@
+"""Designs of mixed effects: from a formula and a data frame, or from the columns of an array."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from svmp.errors import ModelError
+from svmp.families.family import Array
+from svmp.network.grid import Ints
+
+
+def formulas() -> Any:
+    """Return formulaic, or say how to install it."""
+    try:
+        import formulaic
+    except ImportError:
+        raise ModelError('a formula needs formulaic: pip install "svmp[sklearn]"') from None
+    return formulaic
+
+
+class Design(NamedTuple):
+    """The columns of some rows.
+
+    Attributes
+    ----------
+    fixed, varying
+        Columns with the same coefficients for all rows, and those with coefficients by group.
+    group, labels
+        The place of each row's group among the labels; None without groups.
+    """
+
+    fixed: Array
+    varying: Array
+    group: Ints
+    labels: list[Any] | None
+
+    @staticmethod
+    def response(X: Any, formula: str) -> Array:
+        """Return the left side of a formula."""
+        if "~" not in formula:
+            raise ValueError(f"MixedEffects needs y, as the formula {formula!r} has no left side")
+        left = formula.split("~")[0].strip()
+        return np.asarray(matrix(X, f"0 + {left}"), dtype=np.float64)[:, 0]
+
+    @staticmethod
+    def columns(X: Any, formula: str | None, groups: Any, random: str) -> Columns:
+        """Return how designs are read from the first rows and from later ones."""
+        if formula is not None:
+            right = formula.split("~")[-1].strip()
+            fixed = matrix(X, right)
+            spec = fixed.model_spec
+            varying = matrix(X, random).model_spec
+            if "Intercept" not in spec.column_names[:1]:
+                raise ValueError("the formula of MixedEffects needs its intercept, without '0 +'")
+            return Columns(list(spec.column_names), groups, spec, varying)
+        if random != "1":
+            raise ValueError("random= is a formula, and so needs formula=")
+        width = X.shape[1] - (groups is not None)
+        return Columns(["Intercept", *(f"x{i}" for i in range(width))], groups)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How the columns of a table become a design.
+
+    Attributes
+    ----------
+    names
+        The coefficients of all rows.
+    groups
+        The column of the groups, if there is one.
+    fixed, varying
+        The formulas, with what they learned of the first rows; None where all columns are used.
+    """
+
+    names: list[str]
+    groups: Any
+    fixed: Any = None
+    varying: Any = None
+
+    def design(self, X: Any) -> Design:
+        """Return the design of some rows."""
+        group, labels, rest = self._grouped(X)
+        ones = np.ones((len(X), 1))
+        if self.fixed is None:
+            fixed, varying = np.column_stack([ones, np.asarray(rest, dtype=np.float64)]), ones
+        else:
+            fixed, varying = (read(spec, X) for spec in (self.fixed, self.varying))
+        if len(fixed) != len(X) or not (np.isfinite(fixed).all() and np.isfinite(varying).all()):
+            raise ValueError("the columns of MixedEffects must have no missing values")
+        return Design(fixed, varying, group, labels)
+
+    def _grouped(self, X: Any) -> tuple[Ints, list[Any] | None, Any]:
+        """Return the group of each row, the labels, and the other columns."""
+        if self.groups is None:
+            return np.zeros(len(X), dtype=np.int64), None, X
+        if hasattr(X, "columns"):
+            if self.groups not in list(X.columns):
+                raise ValueError(f"groups={self.groups!r} is not a column of X")
+            column = np.asarray(X[self.groups])
+            rest = X[[name for name in X.columns if name != self.groups]]
+        else:
+            column, rest = X[:, self.groups], np.delete(X, self.groups, axis=1)
+        labels, group = np.unique(column, return_inverse=True)
+        return group.astype(np.int64), labels.tolist(), rest
+
+
+def read(spec: Any, X: Any) -> Array:
+    """Return the model matrix of later rows, by a formula that has seen the first."""
+    if not hasattr(X, "columns"):
+        raise ValueError("a formula of MixedEffects needs a data frame with named columns")
+    missing = sorted(set(map(str, spec.required_variables)) - set(map(str, X.columns)))
+    if missing:
+        raise ValueError(f"the formula of MixedEffects needs the column '{missing[0]}' of X")
+    return np.asarray(spec.get_model_matrix(X), dtype=np.float64)
+
+
+def matrix(X: Any, formula: str) -> Any:
+    """Return the model matrix of a formula, with all rows."""
+    if not hasattr(X, "columns"):
+        raise ValueError("a formula of MixedEffects needs a data frame with named columns")
+    return formulas().model_matrix(formula, X, na_action="raise")

@@ -1,0 +1,124 @@
+"""What the estimators have in common: seeds, the fit of a network, and rows that come later.
+
+An estimator declares a network for some rows. `fit` fits it, `partial_fit` gives the network of
+further rows to `Fit.update`, for which what was learned is the prior.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from svmp.families.family import Array
+from svmp.inference.fit import fit
+from svmp.inference.methods import Method
+from svmp.inference.result import Fit, load
+from svmp.network.model import Model
+
+WEAK = 1e-6
+"""Shape and rate of vague Gammas, and precision of an intercept relative to other coefficients."""
+
+
+class NetworkEstimator(BaseEstimator):
+    """An estimator whose `fit_` is the fit of a network.
+
+    Attributes
+    ----------
+    fit_
+        The `svmp.Fit`: q of every variable, the bound and how the run ended.
+    n_iter_
+        Number of iterations of the last run.
+    """
+
+    fit_: Fit
+    n_iter_: int
+    tol: float
+    max_iter: int
+    random_state: Any
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for copies: the fit as the bytes of its file."""
+        state: dict[str, Any] = super().__getstate__()
+        if "fit_" in state:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "fit.svmp"
+                state["fit_"].save(path)
+                state = {**state, "fit_": path.read_bytes()}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "fit_" in state:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "fit.svmp"
+                path.write_bytes(state["fit_"])
+                state = {**state, "fit_": load(path)}
+        super().__setstate__(state)
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _learn(self, model: Model, method: Method | None = None, **options: Any) -> Self:
+        """Fit a network."""
+        seed = self._seed()
+        found = fit(model, method, seed=seed, tol=self.tol, max_sweeps=self.max_iter, **options)
+        return self._noted(found)
+
+    def _learn_more(
+        self, model: Model, method: Method | None = None, new: tuple[str, ...] = ()
+    ) -> Self:
+        """Update the fit with the network of new rows."""
+        options = {"seed": self._seed(), "tol": self.tol, "max_sweeps": self.max_iter}
+        earlier = replace(self.fit_, joint=())  # the blocks of a joint q one by one
+        return self._noted(earlier.update(model, method, new=new, **options))
+
+    def _noted(self, found: Fit) -> Self:
+        self.fit_, self.n_iter_ = found, found.iterations
+        if found.status != "converged":
+            warnings.warn(
+                f"{type(self).__name__} did not converge within max_iter={self.max_iter}; raise "
+                "max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return self
+
+
+def with_ones(X: NDArray[Any], intercept: bool) -> Array:
+    """Return a design with a first column of ones, if there is an intercept.
+
+    >>> with_ones(np.array([[2.0], [3.0]]), True)
+    array([[1., 2.],
+           [1., 3.]])
+    """
+    X = np.asarray(X, dtype=np.float64)
+    return np.column_stack([np.ones(len(X)), X]) if intercept else X
+
+
+def relative_precisions(count: int, intercept: bool, weak: float = WEAK) -> Array:
+    """Return the prior precision of each coefficient as a diagonal matrix, weak for an intercept.
+
+    >>> relative_precisions(2, True).diagonal()
+    array([1.e-06, 1.e+00])
+    """
+    found = np.ones(count)
+    if intercept:
+        found[0] = weak
+    return np.diag(found)
+
+
+def quadratic_forms(X: Array, covariance: Array) -> Array:
+    """Return x' S x of each row.
+
+    >>> quadratic_forms(np.array([[1.0, 2.0]]), np.eye(2))
+    array([5.])
+    """
+    return np.asarray(np.einsum("ri,ri->r", X @ covariance, X))

@@ -1,0 +1,160 @@
+"""Logistic regression: y_nk ~ Bernoulli(logit = w_k . x_n), w_k ~ MvNormal(0, alpha).
+
+Two classes have one logit. More classes have one each, against all others, and their probabilities
+are normalised.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from svmp.families.family import Array
+from svmp.inference.methods import FullVB
+from svmp.models.estimators.estimator import (
+    NetworkEstimator,
+    quadratic_forms,
+    relative_precisions,
+    with_ones,
+)
+from svmp.network.distributions import Bernoulli, MvNormal
+from svmp.network.expressions import data, dot
+from svmp.network.model import Model
+
+BINARY = 2
+INTERCEPT = 0.01
+"""Prior precision of the intercept, relative to that of the other coefficients."""
+
+
+class LogisticRegression(ClassifierMixin, NetworkEstimator):
+    """Bayesian logistic regression, by the lower bound of Jaakkola and Jordan.
+
+    Parameters
+    ----------
+    alpha
+        Prior precision of the coefficients.
+    fit_intercept
+        Whether there is an intercept, with a weak prior.
+    tol, max_iter
+        As `tol` and `max_sweeps` of `svmp.fit`.
+    random_state
+        Seed of the start.
+
+    Attributes
+    ----------
+    classes_
+        The labels of the classes.
+    coef_, intercept_
+        Posterior means: a row for two classes, else one for each class.
+    fit_
+        The `svmp.Fit`, with `w`.
+
+    >>> from svmp.models import LogisticRegression
+    >>> model = LogisticRegression().fit([[-2.0], [-1.0], [1.0], [2.0]], ["a", "a", "b", "b"])
+    >>> [str(label) for label in model.predict([[-3.0], [3.0]])]
+    ['a', 'b']
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1.0,
+        fit_intercept: bool = True,
+        tol: float = 1e-5,
+        max_iter: int = 500,
+        random_state: Any = 0,
+    ) -> None:
+        self.alpha, self.fit_intercept = alpha, fit_intercept
+        self.tol, self.max_iter, self.random_state = tol, max_iter, random_state
+
+    def declare(self, X: Array, chosen: Array) -> Model:
+        """Declare the network of some rows, with a column of zeros and ones for each logit."""
+        count = X.shape[1]
+        with Model(coords={"coef": count, "class": chosen.shape[1]}) as model:
+            prior = self.alpha * relative_precisions(count, self.fit_intercept, INTERCEPT)
+            w = MvNormal("w", mu=0, tau=prior, dims=("class", "coef"))
+            logit = dot(data(X, dims=("row", "coef")), w, dim="coef")
+            Bernoulli("y", logit=logit, dims=("row", "class"), observed=chosen)
+        return model
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the network to rows."""
+        X, y = validate_data(self, X, y)
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) < BINARY:
+            raise ValueError(
+                f"LogisticRegression needs samples of at least 2 classes, but y contains one class "
+                f"only: '{self.classes_[0]}'"
+            )
+        design = with_ones(X, self.fit_intercept)
+        return self._after(self._learn(self.declare(design, self._chosen(y)), FullVB()))
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Update the fit with further rows.
+
+        Parameters
+        ----------
+        X, y
+            The rows and their classes.
+        classes
+            All classes, in the first call, if its rows do not have all of them.
+        """
+        first = not hasattr(self, "fit_")
+        X, y = validate_data(self, X, y, reset=first)
+        check_classification_targets(y)
+        if first:
+            self.classes_ = np.unique(y) if classes is None else np.unique(classes)
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            known = ", ".join(map(str, self.classes_))
+            raise ValueError(f"y has the class '{unknown[0]}', which is not one of {known}")
+        model = self.declare(with_ones(X, self.fit_intercept), self._chosen(y))
+        learn = self._learn if first else self._learn_more
+        return self._after(learn(model, FullVB()))
+
+    def _chosen(self, y: Any) -> Array:
+        one_hot = (np.asarray(y)[:, None] == self.classes_).astype(np.float64)
+        return one_hot[:, 1:] if len(self.classes_) == BINARY else one_hot
+
+    def _after(self, fitted: Self) -> Self:
+        mean = self.fit_.mean("w")
+        self.coef_ = mean[:, 1:] if self.fit_intercept else mean
+        self.intercept_ = mean[:, 0] if self.fit_intercept else np.zeros(len(mean))
+        self.covariances_ = np.linalg.inv(self.fit_["w"].tau)
+        return fitted
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the expected logit of each class; of two classes that of the second."""
+        logits = self._logits(X)[0]
+        return logits[:, 0] if len(self.classes_) == BINARY else logits
+
+    def _logits(self, X: Any) -> tuple[Array, Array]:
+        """Return mean and variance of each logit."""
+        check_is_fitted(self)
+        X = with_ones(validate_data(self, X, reset=False), self.fit_intercept)
+        variance = np.stack([quadratic_forms(X, S) for S in self.covariances_], axis=1)
+        return X @ self.fit_.mean("w").T, variance
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each class, with the uncertainty of the coefficients.
+
+        E[1 / (1 + exp(-z))] is approximated by 1 / (1 + exp(-m / sqrt(1 + pi v / 8))), with m and
+        v the mean and variance of the logit z (MacKay 1992).
+        """
+        mean, variance = self._logits(X)
+        share = expit(mean / np.sqrt(1 + np.pi * variance / 8))
+        if len(self.classes_) == BINARY:
+            return np.column_stack([1 - share, share])
+        return share / share.sum(axis=1, keepdims=True)
+
+    def predict(self, X: Any) -> Any:
+        """Return the most probable class of each row."""
+        logits = self._logits(X)[0]
+        best = logits[:, 0] > 0 if len(self.classes_) == BINARY else logits.argmax(axis=1)
+        return self.classes_[best.astype(np.int64)]
