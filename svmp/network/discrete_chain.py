@@ -22,11 +22,12 @@ from svmp import factors, families
 from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
-from svmp.network.binding import NO_AXES, Binder, plain
+from svmp.network.binding import NO_AXES, Binder
 from svmp.network.chain import Chain, Reads, by_sequence
 from svmp.network.expressions import DiagonalMatrix, Symbol, unused
 from svmp.network.forward_backward import Solution, Steps, log_links, statistics
 from svmp.network.grid import Grid, Ints, Labelled, Scope
+from svmp.network.parameter_forms import plain
 from svmp.network.row_sums import sum_by_owner
 from svmp.network.sequences import Sequences
 from svmp.network.slot import Fixed, Single, Slot

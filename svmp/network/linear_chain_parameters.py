@@ -12,13 +12,7 @@ from svmp import factors, families
 from svmp.errors import ModelError
 from svmp.factors.factor import Factor
 from svmp.families.family import Array, Family
-from svmp.network.binding import (
-    Binder,
-    check_parents,
-    check_size,
-    largest,
-    plain,
-)
+from svmp.network.binding import Binder
 from svmp.network.chain import Chain, by_sequence
 from svmp.network.coefficients import Coefficients, DiagonalEntries, FixedMatrix, MatrixRows
 from svmp.network.components import check_components, component_axis
@@ -34,6 +28,7 @@ from svmp.network.expressions import (
 )
 from svmp.network.grid import Grid, Labelled, Scope
 from svmp.network.matrices import Diagonal
+from svmp.network.parameter_forms import check_parents, check_size, largest, plain
 from svmp.network.reader import Reader
 from svmp.network.sequences import Sequences
 from svmp.network.slot import Fixed, Slot
