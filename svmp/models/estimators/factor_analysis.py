@@ -37,7 +37,7 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NetworkE
     ----------
     components_
         Expected loadings, (n_components, n_features), in the units of the data.
-    mean_, noise_variance_
+    noise_variance_, mean_
         Of each column.
     fit_
         The `svmp.Fit` of the standardised columns, with `loading`, `factor`, `level` and `tau`.
