@@ -23,6 +23,7 @@ from svmp.inference.updaters.linear_block import connected
 from svmp.network.edge import Edge
 from svmp.network.linear import Linear
 from svmp.network.network import Network
+from svmp.network.partly_known import PartlyKnown
 from svmp.network.slot import Single
 from svmp.network.validation import shown
 from svmp.network.variable import Variable
@@ -126,6 +127,8 @@ def found_blocks(network: Network) -> Iterator[JointBlock]:
 def refusal(network: Network, variable: Variable) -> str:
     """Return why a variable cannot be in a joint block; "" if it can."""
     name, given = variable.name, variable.conditional
+    if isinstance(variable.family, PartlyKnown):
+        return "it is observed in part"
     if not isinstance(variable.family, Normal | MvNormal):
         kind = type(variable.family).__name__
         return f"it is a {kind}, and blocks have Normals, MvNormals and their precision"

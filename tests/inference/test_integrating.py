@@ -39,7 +39,10 @@ def crossed(g: np.ndarray, h: np.ndarray, y: np.ndarray) -> svmp.Model:
     return model
 
 
-@pytest.mark.parametrize(("users", "items", "rows"), [(8, 8, 64), (5, 4, 40), (20, 15, 300)])
+@pytest.mark.parametrize(
+    ("users", "items", "rows"),
+    [(8, 8, 64), *(pytest.param(*n, marks=pytest.mark.slow) for n in [(5, 4, 40), (20, 15, 300)])],
+)
 def test_crossed_effects_have_the_sds_of_a_gibbs_run(users: int, items: int, rows: int) -> None:
     rng = np.random.default_rng(users)
     g, h = rng.permutation(rows) % users, rng.permutation(rows) % items

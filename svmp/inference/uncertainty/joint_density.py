@@ -132,7 +132,7 @@ class JointDensity:
             mean = self.drawn[name].family.mean(self.q.natural[name])
             own = block.layout.places(name)[rows]
             unknowns.append(own.ravel())
-            x = (draws[name] - mean)[:, rows].reshape(len(draws[name]), len(rows), -1)
+            x = (draws[name] - mean)[:, rows].reshape(len(draws[name]), *own.shape)
             if given is not None and block.pair is not None:
                 x, log = given.undo(x, block.pair.classes[own[:, 0]])
                 log_det = log_det + log

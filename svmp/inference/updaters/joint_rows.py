@@ -88,7 +88,8 @@ class BlockRows:
         count = table.variable.size * table.components
         rows = np.arange(count) if self.rows is None else self.rows
         step = max(1, CHUNK // (size + size * size))
-        found = [self._weigh(q, rows[i : i + step]) for i in range(0, len(rows), step)]
+        found = [(np.zeros((0, size * size)), np.zeros((0, size)))]
+        found += [self._weigh(q, rows[i : i + step]) for i in range(0, len(rows), step)]
         weight, pull = (np.concatenate(part) for part in zip(*found, strict=True))
         return weight, pull
 

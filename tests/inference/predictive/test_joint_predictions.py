@@ -70,8 +70,8 @@ def test_draws_have_the_covariances_of_q() -> None:
     assert np.array_equal(again["u"], draws["u"])
     found = fit.predict(crossed(NEW_G, NEW_H, np.zeros(3), NAMES), "y", noise=False)
     X = design(NEW_G, NEW_H)
-    together = np.cov(found.draw(20_000, seed=2).T)
-    assert together == pytest.approx(X @ S @ X.T, abs=0.03 * S.max())
+    together = np.cov(found.draw(2000, seed=2).T)
+    assert together == pytest.approx(X @ S @ X.T, abs=0.1 * S.max())
 
 
 def test_new_groups_depend_on_the_block() -> None:
@@ -80,11 +80,11 @@ def test_new_groups_depend_on_the_block() -> None:
     mean, S = posterior()
     model = crossed(np.array([0, 0]), np.array([1, 2]), np.zeros(2), ["another"])
     X = np.c_[np.ones(2), np.zeros((2, G)), np.eye(H)[[1, 2]]]
-    found = fit.predict(model, "y", noise=False, draws=4000)
+    found = fit.predict(model, "y", noise=False, draws=1000)
     truth = X @ S @ X.T + 1 / 0.5
-    assert found.mean == pytest.approx(X @ mean, abs=0.1)
-    assert found.var == pytest.approx(np.diag(truth), rel=0.08)
-    assert np.cov(found.draw(8000, seed=1).T) == pytest.approx(truth, rel=0.08)
+    assert found.mean == pytest.approx(X @ mean, abs=0.2)
+    assert found.var == pytest.approx(np.diag(truth), rel=0.15)
+    assert np.cov(found.draw(2000, seed=1).T) == pytest.approx(truth, rel=0.15)
 
 
 def test_logits_integrate_over_the_block() -> None:
@@ -132,6 +132,6 @@ def products(observed: np.ndarray) -> svmp.Model:
 def test_moments_agree_with_draws(declare: Callable[[np.ndarray], svmp.Model]) -> None:
     fit = svmp.fit(declare(y[:20]), joint="auto")
     found = fit.predict(declare(np.zeros(5)), "y", noise=False)
-    draws = found.draw(20_000, seed=0)
-    assert draws.mean(axis=0) == pytest.approx(found.mean, abs=0.05)
-    assert draws.var(axis=0) == pytest.approx(found.var, rel=0.06)
+    draws = found.draw(2000, seed=0)
+    assert draws.mean(axis=0) == pytest.approx(found.mean, abs=0.15)
+    assert draws.var(axis=0) == pytest.approx(found.var, rel=0.2)
