@@ -17,7 +17,8 @@ from svmp.families.family import Array
 MOST = 2.0**60
 """Largest count that is searched; floats have no odd numbers there."""
 STEPS = 200
-CLOSE = 4e-16
+CLOSE = 1e-12
+"""Step at which the search ends, as a share of the bracket or of its ends."""
 
 
 def count_quantile(
@@ -58,8 +59,9 @@ def bracketed_quantile(
     p: Array,
     low: Array,
     high: Array,
+    start: Array | None = None,
 ) -> Array:
-    """Return x with cdf(x) = p, given low <= x <= high.
+    """Return x with cdf(x) = p, given low <= x <= high, and perhaps where to start.
 
     >>> from scipy.special import ndtr
     >>> def density(x):
@@ -69,18 +71,20 @@ def bracketed_quantile(
     array([1.959964])
     """
     low, high = np.array(low, dtype=np.float64), np.array(high, dtype=np.float64)
-    x = 0.5 * (low + high)
+    x = 0.5 * (low + high) if start is None else np.clip(start, low, high)
+    enough = CLOSE * np.maximum(high - low, np.maximum(np.abs(low), np.abs(high)))
     for _ in range(STEPS):
         off = cdf(x) - p
         low, high = np.where(off < 0, x, low), np.where(off < 0, high, x)
         with np.errstate(all="ignore"):
             newton = x - off / pdf(x)
-        middle = 0.5 * (low + high)
-        new = np.where((newton > low) & (newton < high), newton, middle)
-        moved = np.abs(new - x) > CLOSE * np.abs(x)
-        if not (moved & (high - low > CLOSE * np.maximum(np.abs(low), np.abs(high)))).any():
+        found = np.abs(newton - x) <= enough
+        inside = (newton > low) & (newton < high)
+        new = np.where(inside, newton, np.where(found, x, 0.5 * (low + high)))
+        found |= np.abs(new - x) <= enough
+        x = new
+        if found.all():
             break
-        x = np.where(moved, new, x)
     return x
 
 

@@ -100,7 +100,8 @@ class RowMixture:
 
         if marginal.discrete:
             return count_quantile(cdf, p * (1 - 1e-14), high, np.max(marginal.top))
-        return bracketed_quantile(cdf, pdf, np.full(low.shape, p), low, high)
+        middle = np.where(weights > 0, weights * each, 0.0).sum(axis=0)
+        return bracketed_quantile(cdf, pdf, np.full(low.shape, p), low, high, middle)
 
     def _quantile_of_points(self, p: float) -> Array:
         """Return quantiles of weighted numbers, linear between the middles of their weights."""
