@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
@@ -144,8 +145,25 @@ class HeldOut(Scorer):
     def _mean(self, q: Beliefs) -> float:
         rows = {name: v.rows for name, v in self.rows.observed.items()}
         tables = {**self.own, **rows}
-        total = sum(float(self.rows.terms(q, name, some).sum()) for name, some in tables.items())
+        total = sum(float(self._terms(q, name, some).sum()) for name, some in tables.items())
         return total / self.count
+
+    def _terms(self, q: Beliefs, name: str, rows: Ints) -> Array:
+        """Return what some rows of a table add to the bound.
+
+        A row whose component a chain of states chooses adds log sum_k q(z = k) exp(E[log p(x | k)])
+        to the normaliser of its sequence.
+        """
+        variable = self.rows.variable(name)
+        given = variable.conditional
+        chosen = [] if given.selector is None else given.selector.variables
+        if variable.hidden or not any(z.name in self.rows.chains for z in chosen):
+            return self.rows.terms(q, name, rows)
+        assert given.selector is not None
+        assert variable.observed is not None
+        weights, base = given.selector.moments(q, rows), variable.family.at(rows).log_base
+        found = logsumexp(given.densities(q, rows), axis=1, b=weights)
+        return np.asarray(found + base(variable.observed[rows]))
 
     def pointwise(self, q: Beliefs) -> Array:
         """Return what each held-out row would add to the bound of q, one table after the other."""
@@ -153,7 +171,7 @@ class HeldOut(Scorer):
         left = {name: self.rows.terms(q, name, some) for name, some in self.own.items()}
         found = []
         for table, variable in self.rows.observed.items():
-            terms = self.rows.terms(q, table, variable.rows)
+            terms = self._terms(q, table, variable.rows)
             for local, own in self.own.items():
                 elements, rows = locals_of(self.rows, local, table, variable.rows)
                 _, at, of = np.intersect1d(own, elements, return_indices=True)

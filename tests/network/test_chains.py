@@ -121,6 +121,15 @@ def test_missing_observations_are_marginalised() -> None:
     assert fit.bound == pytest.approx(evidence, abs=1e-10)
 
 
+def test_held_out_rows_score_what_they_add_to_the_evidence() -> None:
+    y, held = Y.copy(), np.full(len(Y), np.nan)
+    y[2], held[2] = np.nan, Y[2]
+    fit = svmp.fit(model(y), svmp.FullVB(), held_out={"y": held})
+    rows = np.flatnonzero(NIGHT[2] == NIGHT)
+    added = enumerated(Y[rows]).log_evidence - enumerated(y[rows]).log_evidence
+    assert fit.trace["held_out"][-1] == pytest.approx(added, abs=1e-10)
+
+
 def test_rows_after_the_last_observation_change_nothing_that_is_learned() -> None:
     more = np.r_[Y, np.full(6, np.nan)]
     night = np.r_[NIGHT, np.repeat(["b", "e"], 3)]
