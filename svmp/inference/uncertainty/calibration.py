@@ -27,6 +27,7 @@ from svmp.inference.predictive.prior import prior_predictive
 from svmp.inference.progress import line_of_progress
 from svmp.inference.seeds import Seed, generator, whole_seed
 from svmp.inference.stopping import catch_interrupt
+from svmp.inference.uncertainty.fitted import check_no_partly_known
 from svmp.inference.uncertainty.linear_response import asked_names
 from svmp.inference.uncertainty.ranks import Ranks, band, fractions_of, p_value
 from svmp.network.model import Model
@@ -207,6 +208,7 @@ def calibrate(
     count, each = at_least(n, FEWEST, "n"), at_least(draws, 9, "draws")
     network = Network(model)
     network.check()
+    check_no_partly_known(network, "simulations are not available")
     ranked = names_to_rank(network, names)
     seeds = generator(whole_seed(seed), "calibrate").integers(2**32, size=(count, 3))
     ranks: dict[str, list[Ranks]] = {name: [] for name in ranked}

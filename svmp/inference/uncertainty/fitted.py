@@ -12,6 +12,7 @@ from svmp.inference.updaters.joint_block import joint_normals
 from svmp.network.beliefs import Beliefs
 from svmp.network.model import Model
 from svmp.network.network import Network
+from svmp.network.partly_known import PartlyKnown
 
 APART = 1e-6
 """Largest relative difference of a bound from that of the fit."""
@@ -24,6 +25,7 @@ def network_and_q(fit: RunRecord, model: Model) -> tuple[Network, Beliefs]:
     """
     check_model(model)
     network, posteriors = Network(model), fit.posteriors
+    check_no_partly_known(network, "linear response and PSIS are not available")
     if network.chains:
         raise ModelError(
             f"'{next(iter(network.chains))}' is a chain, for which linear response and PSIS are "
@@ -43,6 +45,16 @@ def network_and_q(fit: RunRecord, model: Model) -> tuple[Network, Beliefs]:
         ) from None
     check_same_model(network, q, fit.bound)
     return network, q
+
+
+def check_no_partly_known(network: Network, fact: str) -> None:
+    """Refuse a variable of which some elements are observed and others are missing."""
+    for name, variable in network.hidden.items():
+        if isinstance(variable.family, PartlyKnown):
+            raise ModelError(
+                f"'{name}' is a parent that is observed in part, for which {fact}; check the fit "
+                "by held-out scores, or leave out the rows where it is missing"
+            )
 
 
 def check_same_model(network: Network, q: Beliefs, bound: float) -> None:

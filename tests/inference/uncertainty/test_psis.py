@@ -204,6 +204,18 @@ def test_bad_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         with pytest.raises(svmp.ModelError, match=r"'z' is a chain.*svmp.calibrate"):
             refused()
+    with svmp.Model(coords={"row": 3}) as partly:
+        w = svmp.Normal("w", mu=0, tau=1)
+        x = svmp.Normal("x", mu=0, tau=1, dims="row", observed=[1, np.nan, 2], missing=True)
+        svmp.Normal("y", mu=w * x, tau=1, dims="row", observed=[1.0, 2.0, 3.0])
+    gaps = svmp.fit(partly)
+    for refused in (
+        lambda: gaps.khat(partly),
+        lambda: gaps.covariance("w", model=partly),
+        lambda: svmp.calibrate(partly),
+    ):
+        with pytest.raises(svmp.ModelError, match="'x' is a parent that is observed in part"):
+            refused()
     monkeypatch.setitem(sys.modules, "arviz_stats.base", None)
     with pytest.raises(SvmpError, match=r"pip install 'svmp\[psis\]'"):
         fit.khat(model)
