@@ -201,11 +201,11 @@ class Posterior:
         return row_html(self.summary_row(), self.parameters, 0.9)
 
 
-def draw_count(size: Any) -> int:
-    """Return a number of draws, or refuse it."""
+def draw_count(size: Any, name: str = "size") -> int:
+    """Return a number of draws, or refuse it; `name` is that of the argument."""
     whole = isinstance(size, Integral) and not isinstance(size, bool)
     if not whole or size < 0:
-        raise ModelError(f"size must be a whole number of at least 0, not {shown(size)}")
+        raise ModelError(f"{name} must be a whole number of at least 0, not {shown(size)}")
     return int(size)
 
 

@@ -7,7 +7,7 @@ import warnings
 import weakref
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +30,7 @@ from svmp.inference.output.frames import summary_frame, to_frame
 from svmp.inference.output.posterior_plot import plot_posterior
 from svmp.inference.output.predictive_plot import observed_values, plot_predictive
 from svmp.inference.output.summary import summarise
-from svmp.inference.posterior import Posterior, Posteriors, tails
+from svmp.inference.posterior import Posterior, Posteriors, draw_count, tails
 from svmp.inference.predictive.joint import draw_together
 from svmp.inference.predictive.predict import predict
 from svmp.inference.predictive.prediction import Prediction
@@ -529,7 +529,8 @@ class Fit(RunRecord):
         """
         if draws is None:
             return means_and_sds(self, names)
-        return draws_of(self, self.draw(checked_names(self, names), draws, seed))
+        count = draw_count(draws, "draws")
+        return draws_of(self, self.draw(checked_names(self, names), count, seed))
 
     def to_arviz(
         self,
@@ -552,7 +553,8 @@ class Fit(RunRecord):
         xarray.DataTree or arviz.InferenceData
             A DataTree for ArviZ 1 and later. The draws are independent, in one chain.
         """
-        return to_arviz(self, self.draw(checked_names(self, names), draws, seed))
+        count = draw_count(draws, "draws")
+        return to_arviz(self, self.draw(checked_names(self, names), count, seed))
 
     def plot_posterior(
         self,
@@ -625,7 +627,9 @@ class Fit(RunRecord):
         """
         if isinstance(model, Prediction):
             return plot_predictive(model, x, observed, prob, ax)
-        prediction = self.predict(model, cast(str, name), **options)
+        if name is None:
+            raise ModelError("say which variable to predict: fit.plot_predictive(model, name)")
+        prediction = self.predict(model, name, **options)
         if observed is None and model[prediction.name].observed is not None:
             observed = observed_values(model[prediction.name])
         return plot_predictive(prediction, x, observed, prob, ax)

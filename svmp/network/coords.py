@@ -88,7 +88,14 @@ class Coords(Mapping[str, Extent]):
         try:
             if isinstance(extent, bool | str | bytes | Mapping):
                 raise TypeError
+            if isinstance(extent, set | frozenset):
+                raise ModelError(
+                    f"dimension '{dim}' has its labels in a set, which has no order; give a list, "
+                    "as sorted(labels)"
+                )
             labels = plain_labels(extent)
+        except ModelError:
+            raise
         except Exception:  # an iterator of the user's may raise anything
             raise ModelError(
                 f"dimension '{dim}' needs a size or a list of labels, not {shown(extent)}"

@@ -99,13 +99,18 @@ class Axis:
             return found
         if tuples and isinstance(key, list) and all(isinstance(k, tuple) for k in key):
             return object_array(key)
+        if hasattr(key, "__array__") and not isinstance(key, np.ndarray | np.generic):
+            try:
+                key = np.asarray(key)  # a column of pandas, Polars or PyArrow
+            except (TypeError, ValueError):
+                self._refuse(key)
         numbers = None if isinstance(key, list) and _text(key) else array(key)
         if numbers is not None:
             if np.ma.is_masked(key):
                 raise ModelError(f"{self.where} is masked in places, where keys are needed")
             return numbers
         try:
-            if hasattr(key, "__array__"):  # arrays of NumPy, pandas, Polars, PyArrow
+            if isinstance(key, np.ndarray | np.generic):
                 return np.asarray(key)
             if isinstance(key, list | tuple):
                 return np.array(key, dtype=object)

@@ -89,6 +89,8 @@ INSTEAD = {
     **dict.fromkeys(
         ("values", "to_numpy", "item", "tolist", "astype", "copy", "draw", "sample"), _UNKNOWN
     ),
+    **dict.fromkeys(("sel", "at", "xs", "get"), "labels are read by x[label] or x.loc[label]"),
+    **dict.fromkeys(("isel", "iat"), "places are read by x[place] or x.iloc[place]"),
     **dict.fromkeys(
         ("where", "select", "maximum", "minimum", "clip"),
         "to choose between densities, use svmp.Mixture",

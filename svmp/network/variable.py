@@ -186,11 +186,13 @@ class Variable(Symbol):
         """Return the elements that keys refer to."""
         keys = key if isinstance(key, tuple) else (key,)
         first = self.coords.index(self.dims[0]) if self.dims and isinstance(key, tuple) else None
-        if first is not None and first.tuples and first.find(object_array([key]))[0] >= 0:
-            keys = (key,)  # x["a", 1] is a single label of the form ("a", 1)
+        if first is not None and first.tuples:  # x["a", 1] may be a single label, ("a", 1)
+            known = first.find(object_array([key]))[0] >= 0
+            keys = (key,) if known or len(keys) > len(self.dims) else keys
         if len(keys) > len(self.dims):
+            several = "; for several elements give a list, as x[[...]]" if self.dims else ""
             raise ModelError(
-                f"'{self.name}' has {len(keys)} indices, but only the dims {self.dims}"
+                f"'{self.name}' has {len(keys)} indices, but only the dims {self.dims}{several}"
             )
         columns = self.coords.data or ()
         full = keys + (slice(None),) * (len(self.dims) - len(keys))

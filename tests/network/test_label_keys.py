@@ -186,6 +186,9 @@ WRONG: list[tuple[str, Any, Callable[[svmp.Variable], Any], str]] = [
     ("iloc of labels", NAMES, lambda u: u.iloc["bob"], r"labels are read by x.loc\[...\]"),
     ("slice from nowhere", NAMES, lambda u: u["dave":], "'dave', which is no label"),
     ("step of text", NAMES, lambda u: u["bob"::"x"], "the step 'x'"),
+    ("several indices", NAMES, lambda u: u["bob", "carol"], r"give a list, as x\[\[...\]\]"),
+    ("no such tuple", [("a", 1), ("b", 2)], lambda u: u["a", 2], r"\('a', 2\), which is no label"),
+    ("xarray", NAMES, lambda u: u.sel(user="bob"), r"labels are read by x\[label\]"),
     ("arithmetic", NAMES, lambda u: u * svmp.data(["a"], dims="row"), "holds labels, which are"),
 ]  # fmt: skip
 
@@ -205,6 +208,11 @@ def test_wrong_keys_are_refused_with_a_sentence(
 def test_missing_labels_are_refused(labels: Any) -> None:
     with pytest.raises(svmp.ModelError, match="'user' has no label at 1"):
         svmp.Model(coords={"user": labels})
+
+
+def test_labels_in_a_set_are_refused() -> None:
+    with pytest.raises(svmp.ModelError, match="'user' has its labels in a set, which has no order"):
+        svmp.Model(coords={"user": {"a", "b"}})
 
 
 def test_a_fit_by_labels_is_the_fit_by_places() -> None:

@@ -61,9 +61,16 @@ def checked_names(fit: RunRecord, names: str | Collection[str] | None) -> list[s
     """Return the hidden variables that are asked for, by default all."""
     if names is None:
         return list(fit.posteriors)
+    if not isinstance(names, Collection):
+        raise ModelError(f"names must be hidden variables, one or several, not {shown(names)}")
     given: list[Any] = [names] if isinstance(names, str) else list(names)
     known = LabelIndex(list(fit.posteriors))
     for name in given:
+        if isinstance(name, str) and name in fit.bound_terms.keys() - fit.posteriors.keys():
+            raise ModelError(
+                f"'{name}' is observed, so that the fit has no q of it; its rows are predicted by "
+                f"fit.predict(model, '{name}')"
+            )
         if not isinstance(name, str) or name not in fit.posteriors:
             raise ModelError(
                 f"the fit has no hidden variable {shown(name)}; there are {known.sample}"

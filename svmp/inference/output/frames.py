@@ -40,7 +40,14 @@ def to_frame(
     if not isinstance(name, str):
         raise ModelError(f"to_frame needs the name of a variable, not {shown(name)}")
     (name,) = checked_names(fit, name)
-    dims, numbers = dims_of(fit, fit.posteriors[name]), statistics(fit.posteriors[name], prob)
+    q = fit.posteriors[name]
+    return entries_frame(name, dims_of(fit, q), statistics(q, prob), backend)
+
+
+def entries_frame(
+    name: str, dims: list[Dim], numbers: Mapping[str, NDArray[Any]], backend: str
+) -> Any:
+    """Return a data frame with a row for each entry: its labels, then its numbers."""
     for dim in dims:
         if dim.name in numbers:
             raise ModelError(

@@ -75,3 +75,24 @@ def test_wrong_arguments_are_refused() -> None:
         svmp.Normal("y", mu=0, tau=1, observed=[1.0])
     with pytest.raises(svmp.ModelError, match="'mean' of 'x' has the name of a statistic"):
         svmp.fit(model).to_frame("x")
+
+
+def test_predictions_have_the_labels_of_their_rows() -> None:
+    model, fit = labelled()
+    frame = fit.predict(model, "y").to_frame(prob=0.5)
+    key = [who for who, values in Y.items() for _ in values]
+    with svmp.Model(coords={"who": WHO, "word": ["no", "yes"]}) as other:
+        u = svmp.Normal("u", mu=0, tau=1, dims="who")
+        svmp.Normal("y", mu=u, tau=1, dims="who", observed=[1.0, 2.0, 3.0])
+        p = svmp.Dirichlet("p", a=[1, 3], dims="word")
+        svmp.Categorical("word", p=p, dims="who", observed=["no", "yes", "yes"])
+    second = svmp.fit(other)
+    exact = stats.norm([0.5, 1.0, 1.5], 1.5**0.5)
+    by_label = second.predict(other, "y").to_frame(backend="polars")
+    assert by_label["who"].to_list() == WHO
+    np.testing.assert_allclose(by_label["upper"], exact.ppf(0.95))
+    words = second.predict(other, "word").to_frame()
+    assert words.columns.tolist() == ["who", "word", "mean", "sd"]
+    np.testing.assert_allclose(words["mean"], [2 / 7, 5 / 7] * 3)
+    for who, mean in zip(key, frame["mean"], strict=True):
+        assert mean == pytest.approx(fit.mean("u")[WHO.index(who)])

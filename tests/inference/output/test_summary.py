@@ -114,6 +114,8 @@ def test_a_frame_has_a_row_for_each_entry() -> None:
     [
         ({"names": "normla"}, "no hidden variable 'normla'; .* did you mean 'normal'?"),
         ({"names": [3]}, "no hidden variable 3"),
+        ({"names": 3}, "one or several, not 3"),
+        ({"names": "x"}, r"'x' is observed, .* fit.predict\(model, 'x'\)"),
         ({"prob": 2}, "between 0 and 1"),
         ({"kind": "html"}, '"table" or "frame", not \'html\''),
         ({"kind": "frame", "backend": "excel"}, '"pandas", "polars" or "pyarrow", not'),
