@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from svmp.errors import ModelError
 from svmp.inference.output.entries import Dim
-from svmp.inference.output.frames import frame_of, index_of
+from svmp.inference.output.frames import entries_frame
 from svmp.inference.posterior import tails
 from svmp.inference.predictive.prediction import Prediction
 
@@ -29,11 +26,4 @@ def prediction_frame(prediction: Prediction, prob: float, backend: str) -> Any:
         dims.append(
             Dim(f"{name}_2" if twice else name, size, None if labels is None else [*labels])
         )
-    for dim in dims:
-        if dim.name in numbers:
-            raise ModelError(
-                f"the dimension '{dim.name}' of '{prediction.name}' has the name of a statistic; "
-                "rename it"
-            )
-    columns = dict(zip([d.name for d in dims], index_of(dims, backend), strict=True))
-    return frame_of({**columns, **{k: np.ravel(v) for k, v in numbers.items()}}, backend)
+    return entries_frame(prediction.name, dims, numbers, backend)

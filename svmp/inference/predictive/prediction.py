@@ -16,8 +16,6 @@ from numpy.typing import ArrayLike
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
-from svmp.inference.output.entries import Dim
-from svmp.inference.output.frames import entries_frame
 from svmp.inference.posterior import draw_count, probabilities, tails
 from svmp.inference.predictive.closed import closed_moments
 from svmp.inference.predictive.known import Known
@@ -179,29 +177,6 @@ class Prediction:
             found[start:stop] = np.where(np.isnan(part), np.nan, values)
             start = stop
         return found.reshape(self.shape)
-
-    def to_frame(self, *, prob: float = 0.9, backend: str = "pandas") -> Any:
-        """Return a data frame: a row for each entry, with labels, mean, sd and interval.
-
-        Parameters
-        ----------
-        prob
-            Probability of the central intervals, from `lower` to `upper`; a Categorical has none.
-        backend
-            "pandas", "polars" or "pyarrow".
-        """
-        tails(prob)
-        axis, variable = self._variable.category_axis, self._variable
-        names = [*self.dims, *([] if axis is None else [axis[0] or f"{self.name}_category"])]
-        dims = [
-            Dim(dim, size, None if labels is None else list(labels))
-            for dim, size in zip(names, self.shape, strict=True)
-            for labels in [variable.coords.labels.get(dim)]
-        ]
-        numbers = {"mean": self.mean, "sd": self.std}
-        if axis is None:
-            numbers["lower"], numbers["upper"] = self.interval(prob)
-        return entries_frame(self.name, dims, numbers, backend)
 
     def draw(self, size: int = 1, seed: Seed = None) -> Array:
         """Return joint draws of all rows, with a new first axis; rows of a draw share parents.
