@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from svmp.families.family import Array
 from svmp.inference.output.entries import Dim
 from svmp.inference.output.frames import entries_frame
-from svmp.inference.posterior import tails
-from svmp.inference.predictive.prediction import Prediction
 
 
-def prediction_frame(prediction: Prediction, prob: float, backend: str) -> Any:
-    """Return means, standard deviations and intervals with their labels."""
-    tails(prob)
-    numbers = {"mean": prediction.mean, "sd": prediction.std}
-    names = list(prediction.dims)
-    if len(names) < len(prediction.shape):
-        names.append("category")
-    else:
-        numbers["lower"], numbers["upper"] = prediction.interval(prob)
-    dims: list[Dim] = []
-    for name, size in zip(names, prediction.shape, strict=True):
-        labels = prediction.labels.get(name)
-        twice = any(dim.name == name for dim in dims)
-        dims.append(
-            Dim(f"{name}_2" if twice else name, size, None if labels is None else [*labels])
-        )
-    return entries_frame(prediction.name, dims, numbers, backend)
+def prediction_frame(
+    name: str,
+    dims: Sequence[str],
+    labels: Mapping[str, Sequence[Any]],
+    numbers: Mapping[str, Array],
+    backend: str,
+) -> Any:
+    """Return the statistics of a prediction with their labels.
+
+    Parameters
+    ----------
+    name, dims, labels
+        The variable, its dims, and the labels along those that have them.
+    numbers
+        By name, a statistic of each entry; that of a Categorical has its categories as last axis.
+    backend
+        "pandas", "polars" or "pyarrow".
+    """
+    shape = numbers["mean"].shape
+    names = [*dims, "category"][: len(shape)]
+    found: list[Dim] = []
+    for dim, size in zip(names, shape, strict=True):
+        known = labels.get(dim)
+        twice = any(other.name == dim for other in found)
+        found.append(Dim(f"{dim}_2" if twice else dim, size, None if known is None else [*known]))
+    return entries_frame(name, found, numbers, backend)

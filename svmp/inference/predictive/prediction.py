@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
+from svmp.inference.output.prediction_frame import prediction_frame
 from svmp.inference.posterior import draw_count, probabilities, tails
 from svmp.inference.predictive.closed import closed_moments
 from svmp.inference.predictive.known import Known
@@ -221,9 +222,11 @@ class Prediction:
         backend
             "pandas", "polars" or "pyarrow".
         """
-        from svmp.inference.output.prediction_frame import prediction_frame
-
-        return prediction_frame(self, prob, backend)
+        tails(prob)
+        numbers = {"mean": self.mean, "sd": self.std}
+        if len(self.dims) == len(self.shape):
+            numbers["lower"], numbers["upper"] = self.interval(prob)
+        return prediction_frame(self.name, self.dims, self.labels, numbers, backend)
 
     @property
     def _rows(self) -> Ints:
