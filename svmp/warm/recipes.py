@@ -120,6 +120,21 @@ def topics() -> None:
     svmp.fit(model, svmp.Memoized(over="doc"), **OPTIONS)
 
 
+def states() -> None:
+    """Chains of states, with transitions that are all possible and with some that are not."""
+    rng = np.random.default_rng(0)
+    for known in (None, [[0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5]]):
+        with svmp.Model(coords={"state": 3, "to": 3, "row": ROWS}) as model:
+            start = svmp.Dirichlet("start", a=1, dims="state")
+            move = svmp.Dirichlet("move", a=1, dims=("state", "to")) if known is None else known
+            night = np.arange(ROWS) // 20
+            z = svmp.DiscreteMarkovChain("z", start, move, sequence=night, dims="row")
+            mu = svmp.Normal("mu", mu=0, tau=0.1, dims="state")
+            one = svmp.Normal.dist(mu=mu, tau=1)
+            svmp.Mixture("x", z, one, dims="row", observed=rng.normal(size=ROWS))
+        fit_all(model, "default")
+
+
 def ratings() -> None:
     """The recommender of ratings, and its lists."""
     from svmp.datasets import netflix_shaped
@@ -151,6 +166,7 @@ RECIPES: dict[str, Callable[[], None]] = {
     "long keys": long_keys,
     "mixtures": mixture,
     "topics": topics,
+    "chains of states": states,
     "recommendations from ratings": ratings,
     "recommendations from events": events,
 }
