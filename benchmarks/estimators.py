@@ -1,6 +1,6 @@
 """Time of the estimators of svmp.models beside those of scikit-learn, on ordinary sizes.
 
-    python benchmarks/estimators.py
+    python -P benchmarks/estimators.py
 
 Prints the processor seconds of each `fit` (the best of three, after one that compiles), the ratio,
 and how well both predict or explain the rows.
