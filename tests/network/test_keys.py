@@ -339,22 +339,31 @@ def test_an_array_of_keys_along_a_vector(kind: str) -> None:
     np.testing.assert_allclose(fits[0]["x"].tau, fits[1]["x"].tau, atol=1e-5)
 
 
+def test_one_entry_of_a_vector_is_the_mean_of_all_entries_of_a_row() -> None:
+    y, key = np.random.default_rng(0).normal(size=(6, 3)), np.arange(6) % 3
+    with svmp.Model(coords={"d": 3, "row": 6}) as model:
+        m = svmp.MvNormal("m", mu=0, tau=np.eye(3), dims="d")
+        mu = m[svmp.data(key, "row")]
+        svmp.MvNormal("r", mu, np.eye(3), dims=("row", "d"), observed=y)
+    design = np.equal.outer(np.repeat(key, 3), np.arange(3)).astype(float)
+    exact = np.linalg.solve(np.eye(3) + design.T @ design, design.T @ y.ravel())
+    np.testing.assert_allclose(svmp.fit(model).mean("m"), exact, rtol=1e-10)
+
+
 @pytest.mark.parametrize(
     "key", [0, [0, 1], svmp.data([0, 1], "row")], ids=["place", "array", "named"]
 )
 def test_part_of_a_vector_is_refused_where_all_of_it_is_needed(key: Any) -> None:
     with svmp.Model(coords={"d": 3, "row": 2}):
-        m = svmp.MvNormal("m", mu=0, tau=np.eye(3), dims="d")
         w = svmp.Wishart("w", nu=4, V=np.eye(3), dims=("d", "d"))
         p = svmp.Dirichlet("p", a=1, dims="d")
         for declare in (
-            lambda: svmp.MvNormal("r", m[key], np.eye(3), dims=("row", "d")),
             lambda: svmp.MvNormal("r", 0, w[key], dims=("row", "d")),
             lambda: svmp.MvNormal("r", 0, 2 * w[key], dims=("row", "d")),
             lambda: svmp.Categorical("r", p[key], dims="row"),
             lambda: svmp.Multinomial("r", 4, p[key], dims=("row", "d")),
         ):
-            with pytest.raises(svmp.ModelError, match=r"'r': '[mwp]' cannot be indexed along"):
+            with pytest.raises(svmp.ModelError, match=r"'r': '[wp]' cannot be indexed along"):
                 declare()
 
 

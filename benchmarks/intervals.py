@@ -6,9 +6,9 @@ that share of the values. Counts have no intervals with exactly these probabilit
 probability integral transform is used, with a uniform number between the probabilities of less than
 the value and of at most the value.
 
-    python -m benchmarks.coverage            # all networks
-    python -m benchmarks.coverage line lda   # some
-    python -m benchmarks.coverage --runs 20
+    python benchmarks/intervals.py            # all networks
+    python benchmarks/intervals.py line lda   # some
+    python benchmarks/intervals.py --runs 20
 """
 
 from __future__ import annotations
