@@ -84,6 +84,14 @@ with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_addres
     found = svmp.fit(svmp.Parts(declare, svmp.parquet("rows-*.parquet")), client=client)
 assert (found["rate"].alpha, found["rate"].beta) == (17, 5)
 """,
+    "sklearn": FIT + """
+import numpy as np
+from svmp.models import BayesianRegression
+
+x = np.random.default_rng(0).normal(size=(200, 2))
+model = BayesianRegression().fit(x, x @ [1.0, -2.0] + 3)
+assert np.allclose(model.coef_, [1, -2], atol=0.01)
+""",
     "recommend": FIT + RATINGS + """
 from svmp.recommend import RatingModel
 

@@ -14,9 +14,11 @@ from .labelled import WHO, labelled
 
 
 @pytest.fixture(autouse=True)
-def _no_window(monkeypatch: pytest.MonkeyPatch):
+def _plain_figures(monkeypatch: pytest.MonkeyPatch):
+    """No windows, and not the style that the gallery sets in the same process."""
     monkeypatch.setitem(mpl.rcParams, "backend", "agg")
-    yield
+    with pyplot.style.context("default"):
+        yield
     pyplot.close("all")
 
 
