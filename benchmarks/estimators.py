@@ -1,19 +1,18 @@
 """Time of the estimators of svmp.models beside those of scikit-learn, on ordinary sizes.
 
-    python -P benchmarks/estimators.py
-
-Prints the processor seconds of each `fit` (the best of three, after one that compiles), the ratio,
-and how well both predict or explain the rows.
+Times are processor seconds of each `fit`, the best of three after one that compiles. The notes have
+how well both predict or explain the rows.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from common import Row, main
 from sklearn import datasets, decomposition, linear_model, mixture
 
 from svmp import models
@@ -86,24 +85,16 @@ CASES: list[tuple[Callable[[int, int], Any], int, int]] = [
 ]
 
 
-def main() -> None:
-    """Print the table."""
+def measure(quick: bool) -> Iterator[Row]:
     warnings.simplefilter("ignore")
-    print(
-        f"{'estimator':20} {'rows':>8} {'columns':>8} {'svmp s':>9} {'sklearn s':>9} {'ratio':>7}"
-    )
-    for case, rows, columns in CASES:
+    for case, rows, columns in CASES[::2] if quick else CASES:
         ours, theirs, given = case(rows, columns)
         mine, a = best(lambda ours=ours, given=given: ours.fit(*given))
         other, b = best(lambda theirs=theirs, given=given: theirs.fit(*given))
-        scores = f"score {a.score(*given):.4f} beside {b.score(*given):.4f}"
-        name = type(ours).__name__
-        print(
-            f"{name:20} {rows:8,} {columns:8,} {mine:9.3f} {other:9.3f} {mine / other:7.1f}  "
-            f"{scores}",
-            flush=True,
-        )
+        what = f"{type(ours).__name__}, {rows:,} rows, {columns:,} columns"
+        note = f"score {a.score(*given):.4f} beside {b.score(*given):.4f}"
+        yield Row(what, mine, other, f"scikit-learn {type(theirs).__name__}", "s", None, note)
 
 
 if __name__ == "__main__":
-    main()
+    main(measure, __doc__)

@@ -5,21 +5,16 @@ are predicted, in turn for many draws. If predictions are right, 50, 90 and 95% 
 that share of the values. Counts have no intervals with exactly these probabilities, so that the
 probability integral transform is used, with a uniform number between the probabilities of less than
 the value and of at most the value.
-
-    python benchmarks/intervals.py            # all networks
-    python benchmarks/intervals.py line lda   # some
-    python benchmarks/intervals.py --runs 20
 """
 
 from __future__ import annotations
 
-import argparse
-import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from common import Row, main
 
 import svmp
 
@@ -27,7 +22,7 @@ LEVELS = (0.5, 0.9, 0.95)
 Rows = np.ndarray[Any, Any]
 Declare = Callable[[Rows, Any], svmp.Model]
 """Declares a network on some of the rows 0, 1, ..., with observed values or without."""
-TRAIN, TEST = 40, 40
+TRAIN, TEST, RUNS, DRAWS = 40, 40, 200, 400
 
 
 def covariates(rows: Rows, count: int, seed: int = 0) -> Any:
@@ -247,29 +242,20 @@ def transforms(declare: Declare, seed: int, draws: int) -> Any:
     return (below + uniform * (upto - below)).ravel()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("networks", nargs="*")
-    parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--draws", type=int, default=400)
-    given = parser.parse_args()
+def measure(quick: bool) -> Iterator[Row]:
     warnings.simplefilter("ignore", svmp.ConvergenceWarning)
-    print("| network | 50% | 90% | 95% | standard errors | seconds |")
-    print("|---|---|---|---|---|---|")
+    runs = 5 if quick else RUNS
     for declare in NETWORKS:
-        if given.networks and declare.__name__ not in given.networks:
-            continue
-        began = time.perf_counter()
-        u = np.stack([transforms(declare, seed, given.draws) for seed in range(given.runs)])
+        u = np.stack([transforms(declare, seed, DRAWS) for seed in range(runs)])
         inside = [np.abs(u - 0.5) <= level / 2 for level in LEVELS]
-        shares = [f"{100 * each.mean():.1f}" for each in inside]
-        errors = [f"{100 * each.mean(axis=1).std() / given.runs**0.5:.1f}" for each in inside]
-        seconds = time.perf_counter() - began
-        name = declare.__name__.replace("_", " ")
-        print(
-            f"| {name} | {' | '.join(shares)} | {', '.join(errors)} | {seconds:.0f} |", flush=True
-        )
+        shares = 100 * np.mean(inside, axis=(1, 2))
+        errors = 100 * np.mean(inside, axis=2).std(axis=1) / runs**0.5
+        off = float(np.abs(shares - 100 * np.array(LEVELS)).max())
+        each = zip(LEVELS, shares, errors, strict=True)
+        note = ", ".join(f"{level:.0%}: {share:.1f} (se {se:.1f})" for level, share, se in each)
+        what = f"intervals hold, {declare.__name__.replace('_', ' ')}"
+        yield Row(what, off, 2.0, "the limit", "points", 1.0, note)
 
 
 if __name__ == "__main__":
-    main()
+    main(measure, __doc__)
