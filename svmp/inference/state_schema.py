@@ -258,6 +258,8 @@ def restore_state(state: State, about: Mapping[str, Any], arrays: Tensors) -> No
                 joint.clear()
                 joint.update({k: arrays[key].copy() for k, key in keys.items()})
     restore_sums(state, arrays)
+    kept = state.safety.sound is not None or state.memo.bound == -math.inf
+    need(kept, "damaged: there is a bound of the last sweep over parts, but not its q")
     state.q.version += 1
 
 

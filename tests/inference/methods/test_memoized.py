@@ -264,6 +264,19 @@ def test_damaged_sums_are_refused(damage, path):
     assert str(path) in str(caught.value)
 
 
+def test_bound_of_a_sweep_without_its_q_is_refused(tmp_path):
+    path, method = tmp_path / "run", svmp.Memoized(over="doc", parts=3)
+    svmp.fit(topics(), method, max_sweeps=1, checkpoint=path, every=1)
+    header, body = opened(path.read_bytes())
+    about = json.loads(header["__metadata__"]["svmp-run"])
+    about["counters"]["sweep_bound"] = np.inf
+    header["__metadata__"]["svmp-run"] = json.dumps(about)
+    path.write_bytes(assembled(header, body))
+    path.with_name("run.before").unlink(missing_ok=True)
+    with pytest.raises(svmp.FileError, match="but not its q"):
+        svmp.fit(topics(), resume=path, max_sweeps=50)
+
+
 def test_checkpoint_of_the_first_format_is_read(tmp_path):
     path = tmp_path / "run"
     whole = svmp.fit(ratings(), svmp.FullVB(), max_sweeps=6, tol=0)
