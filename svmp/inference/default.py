@@ -70,11 +70,12 @@ def first_sample(network: Network) -> float:
 
 
 def documents(network: Network) -> str | None:
-    """Return the dim of the documents of a topic model; None if it is none, or has few of them.
+    """Return the dim of the documents of a topic model that is fitted part by part, or None.
 
-    Each token has a choice among topics, with shares that belong to its document, and the topics
-    share no rows with other global variables. Topics that earlier documents have taught are a
-    better start than the first sweeps of `Memoized`, so None is returned for them too.
+    In a topic model each token has a choice among topics, with shares that belong to its document,
+    and no row depends on topics and on another global variable. None is returned for other
+    networks and for fewer than `DOCUMENTS` documents. It is also returned where topics were learned
+    from earlier documents: these are a better start than the first sweeps of `Memoized`.
     """
     if network.learned:
         return None

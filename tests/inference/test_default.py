@@ -68,7 +68,7 @@ def test_topics_of_many_documents_are_found_part_by_part(documents, divided):
     assert not divided or method.over == "document"
 
 
-def test_topics_that_earlier_documents_have_taught_are_updated_from_all_rows():
+def test_learned_topics_are_updated_from_all_rows():
     network = Network(topics(1000, 12), learned={"phi": np.ones((2, 3))})
     assert isinstance(choose(network, None, None)[0], svmp.Growing)
 

@@ -6,9 +6,9 @@ exactly from the sums of all parts,
 
     lambda_i = eta_i + S_1 + ... + S_P
 
-No sums are known before the first sweep. Where global variables share no rows, as topics do not,
-the visits of the first five sweeps are stochastic steps (see division.py). Elsewhere the first
-sweep updates the global variables once, at its end.
+No sums are known before the first sweep. Where no row depends on two global variables, as in topic
+models, the visits of the first five sweeps are stochastic steps (see division.py). In other
+networks the first sweep updates the global variables once, at its end.
 """
 
 from __future__ import annotations
