@@ -12,7 +12,7 @@ two entries of a row share a variable (x y + y) or read entries of one vector.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,15 +24,19 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.colouring import greedy_colours
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints, Labelled
-from svmp.network.reader import Reader
 from svmp.network.regular import RegularTerm
 from svmp.network.slot import Slot
-from svmp.network.terms import Entries, first_moment, pair_by_owner, second_moment, share_variable
 from svmp.network.terms import LinearTerm as LinearTerm
+from svmp.network.terms import (
+    ReadingEntry,
+    first_moment,
+    pair_by_owner,
+    reading_entries,
+    second_moment,
+    share_variable,
+)
 from svmp.network.terms import dimension as dimension
 from svmp.network.terms import scatter as scatter
-
-ReadingEntry = tuple[LinearTerm, Reader, Entries, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +125,7 @@ class Linear(Slot):
     ) -> Array:
         size, count = dimension(variable), len(rows)
         linear, square = incoming[:, 0], incoming[:, 1]
-        reading = list(self._reading_entries(q, variable, elements, rows))
+        reading = list(reading_entries(self.terms, q, variable, elements, rows))
         slope = np.zeros((count, size))
         own = np.zeros(count)
         for _, reader, at, a in reading:
@@ -147,16 +151,6 @@ class Linear(Slot):
             return super().message_sum(q, variable, elements, owner, rows, incoming)
         mean = self.mean(q, rows)
         return term.message_sum(q, variable, elements, owner, rows, incoming, mean)
-
-    def _reading_entries(
-        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints
-    ) -> Iterator[ReadingEntry]:
-        """Yield the entries of every row that read the element, with E[c prod of the others]."""
-        for term in self.terms:
-            reader = term.reader(variable)
-            if reader is not None:
-                at = term.touching(reader, elements, rows)
-                yield term, reader, at, term.mean(q, at, skip=variable)
 
     def _squared_slope(
         self, q: Beliefs, variable: Symbol, count: int, reading: list[ReadingEntry]
@@ -270,7 +264,7 @@ class Linear(Slot):
         if term is not None:
             return term.shift_at(q, variable, elements, owner, rows, change)
         total = np.zeros(len(rows))
-        for _, reader, at, a in self._reading_entries(q, variable, elements[owner], rows):
+        for _, reader, at, a in reading_entries(self.terms, q, variable, elements[owner], rows):
             component = reader.component(at.rows, at.inner)
             total += np.bincount(at.owner, a * change[owner[at.owner], component], len(rows))
         return total

@@ -7,6 +7,7 @@ whose entries form a grid have a faster form (regular.py).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -178,3 +179,18 @@ def second_moment(
         if variable is not skip and (variable is skip_left or left.reader(variable) is None):
             value = value * first_moment(q, reader, b)
     return value
+
+
+ReadingEntry = tuple[LinearTerm, Reader, Entries, Array]
+"""A term, its reader of a variable, the entries that read it, and E[c prod of the others]."""
+
+
+def reading_entries(
+    terms: Iterable[LinearTerm], q: Beliefs, variable: Symbol, elements: Ints, rows: Ints
+) -> Iterator[ReadingEntry]:
+    """Yield the entries of every row that read the element at the same position."""
+    for term in terms:
+        reader = term.reader(variable)
+        if reader is not None:
+            at = term.touching(reader, elements, rows)
+            yield term, reader, at, term.mean(q, at, skip=variable)

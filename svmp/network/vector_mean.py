@@ -13,7 +13,7 @@ are sums over pairs of these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,15 +29,15 @@ from svmp.network.slot import Slot
 from svmp.network.terms import (
     Entries,
     LinearTerm,
+    ReadingEntry,
     dimension,
     first_moment,
     pair_by,
+    reading_entries,
     scatter,
     second_moment,
     share_variable,
 )
-
-ReadingEntry = tuple[LinearTerm, Reader, Entries, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,8 @@ class VectorMean(Slot):
     ) -> Array:
         count, size, width = len(rows), self.size, dimension(variable)
         linear, square = incoming[:, :size], incoming[:, size:].reshape(count, size, size)
-        reading = list(self._reading_entries(q, variable, elements, rows))
+        places, wanted = self._entry_rows(rows), np.repeat(elements, self.size)
+        reading = list(reading_entries(self.terms, q, variable, wanted, places))
         slope, own = np.zeros((count, size * width)), np.zeros(count * size)
         for _, reader, at, a in reading:
             place = at.owner % size * width + reader.component(at.rows, at.inner)
@@ -151,17 +152,6 @@ class VectorMean(Slot):
         else:
             matrix = self._squared_slope(q, variable, square, reading)
         return join(vector, matrix)
-
-    def _reading_entries(
-        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints
-    ) -> Iterator[ReadingEntry]:
-        """Yield the entries of every row that read the element, with E[c prod of the others]."""
-        places, wanted = self._entry_rows(rows), np.repeat(elements, self.size)
-        for term in self.terms:
-            reader = term.reader(variable)
-            if reader is not None:
-                at = term.touching(reader, wanted, places)
-                yield term, reader, at, term.mean(q, at, skip=variable)
 
     def _squared_slope(
         self, q: Beliefs, variable: Symbol, square: Array, reading: list[ReadingEntry]
