@@ -1,7 +1,8 @@
 """The start of inference: near the prior, with random perturbations to break symmetries.
 
 Where the whole mean of a table is a product of variables, one of their factors starts at the level
-of the data (products.py).
+of the data (products.py). States of chains start at clusters of rows (chain_seeds.py), vectors of
+chains at principal components (vector_chain_start.py).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from svmp.inference.domain import check_domain
 from svmp.inference.posterior import Posterior
 from svmp.inference.products import products, start_at_level
 from svmp.inference.seeding import read_rows, seed_components
+from svmp.inference.vector_chain_start import start_vectors
 from svmp.network.beliefs import Beliefs, Implicit
 from svmp.network.grid import Ints
 from svmp.network.network import Network
@@ -75,8 +77,14 @@ def start(
             if not sound.all():
                 where = variable.plate.locate(int(np.argmin(sound)))
                 raise ModelError(f"init of '{name}' is not a proper distribution at {where}")
+    begun = {
+        name
+        for i, name in enumerate(network.hidden)
+        if name in network.chains
+        and start_vectors(network, q, name, {*init, *but}, np.random.default_rng([seed, i, 3]))
+    }
     for product in products(network):
-        if not set(product.operands) & {*init, *but}:
+        if not set(product.operands) & {*init, *but, *begun}:
             start_at_level(network, q, product.starts(), product.width)
     seeds = {
         name: seed_rows(network, name, variable.family.size, np.random.default_rng([seed, i, 2]))
