@@ -1,7 +1,7 @@
-"""Hidden Markov models: hmmlearn, many short sequences, memory, and sequences drawn.
+"""Hidden Markov models: other libraries, many short sequences, memory, and sequences drawn.
 
 - A million steps, 10 states, Normal emissions: seconds of a sweep against an iteration of
-  hmmlearn's VariationalGaussianHMM, by logarithms (its default) and scaled.
+  hmmlearn's VariationalGaussianHMM, by logarithms (its default) and scaled, and of EM in dynamax.
 - The same steps as 100,000 sequences of 10 against one sequence.
 - Peak memory beside q itself: the marginals as natural parameters and moments, and the potentials.
 - 10,000 sequences: accesses to the bound of full VB, of batches of sequences and of full VB.
@@ -58,25 +58,29 @@ def sweep(model: svmp.Model, sweeps: int = 5) -> float:
     )
 
 
-def against_hmmlearn(steps: int, rounds: int) -> Iterator[Row]:
-    """Compare a sweep with an iteration of hmmlearn, in turn."""
+PEERS: dict[str, tuple[str, str, dict[str, str], float | None]] = {
+    "hmmlearn (log)": ("hmmlearn", "hmmlearn_vb", {"implementation": "log"}, 1 / 3),
+    "hmmlearn (scaling)": ("hmmlearn", "hmmlearn_vb", {"implementation": "scaling"}, None),
+    "dynamax, EM": ("dynamax", "dynamax_em", {}, 1 / 2),
+}
+"""By name: environment, script, what is asked besides the data, and the ratio wanted."""
+
+
+def against_others(steps: int, rounds: int) -> Iterator[Row]:
+    """Compare a sweep with an iteration of other libraries, in turn."""
     y = draw(steps, steps)
     model = network(y, steps)
     what = f"a sweep over {steps:,} steps, {STATES} states"
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data.npz"
         np.savez(data, y=y, lengths=[steps])
-        for implementation, wanted in (("log", 1 / 3), ("scaling", None)):
-            name = f"hmmlearn ({implementation})"
-            request = {"data": str(data), "states": STATES, "iterations": 2}
+        for name, (peer, script, more, wanted) in PEERS.items():
+            request = {"data": str(data), "states": STATES, "iterations": 2, **more}
             ours, theirs = [], []
             try:
                 for _ in range(rounds):
                     ours.append(sweep(model, 3))
-                    found = ask(
-                        "hmmlearn", {**request, "implementation": implementation}, "hmmlearn_vb"
-                    )
-                    theirs.append(found["seconds"])
+                    theirs.append(ask(peer, request, script)["seconds"])
             except Unavailable as reason:
                 yield Row(what, against=name, wanted=wanted, note=str(reason))
                 continue
@@ -137,7 +141,7 @@ def drawn_sequences(count: int) -> Row:
 
 def measure(quick: bool) -> Iterator[Row]:
     steps = 20_000 if quick else 1_000_000
-    yield from against_hmmlearn(steps, 1 if quick else 2)
+    yield from against_others(steps, 1 if quick else 2)
     yield short_and_long(steps)
     yield memory(200_000 if quick else 1_000_000)
     yield drawn_sequences(500 if quick else 10_000)

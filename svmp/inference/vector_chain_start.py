@@ -176,11 +176,11 @@ def write_loadings(
         linear = prior[:, :size] + tau * right
         natural = np.concatenate([linear, -0.5 * flat(precision)], axis=1)
     else:
-        own = -2 * prior[:, 1].reshape(-1, size)
+        each = -2 * prior[:, 1].reshape(-1, size)
         linear = prior[:, 0].reshape(-1, size) + tau * right
-        mean = np.linalg.solve(own[:, :, None] * np.eye(size) + tau * gram, linear[:, :, None])
-        precision = own + tau * np.einsum("nkk->nk", gram)
-        natural = np.stack([precision * mean[:, :, 0], -0.5 * precision], axis=-1).reshape(-1, 2)
+        mean = np.linalg.solve(each[:, :, None] * np.eye(size) + tau * gram, linear[:, :, None])
+        diagonal = each + tau * np.einsum("nkk->nk", gram)
+        natural = np.stack([diagonal * mean[:, :, 0], -0.5 * diagonal], axis=-1).reshape(-1, 2)
     check_domain(one.variable, np.arange(one.variable.size), natural)
     q.natural[name] = natural
     q.moments[name] = one.variable.family.moments(natural)
