@@ -10,10 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from svmp.families import MvNormal
+from svmp.families.family import Family
+from svmp.inference import label_files
 from svmp.inference.chain_posterior import KEPT, ChainPosterior
 from svmp.inference.posterior import Posterior
-from svmp.inference.schema import Check, Tensor, Tensors, dict_of, finite, need, one_of
+from svmp.inference.schema import Check, Tensor, Tensors, dict_of, finite, need, one_of, proper
 from svmp.inference.vector_chain_posterior import VectorChainPosterior
+from svmp.network.continuing import Continued, SequenceEnds
 from svmp.network.discrete_chain import versions_trouble
 
 ROWS = ("sequence", "order", "group")
@@ -32,7 +36,9 @@ def pack(posteriors: Mapping[str, Posterior]) -> tuple[dict[str, str], Tensors]:
             tensors |= {_key(name, k): np.ascontiguousarray(a) for k, a in found.items()}
         elif isinstance(q, VectorChainPosterior):
             about[name] = "vectors"
-            tensors |= {_key(name, k): np.ascontiguousarray(getattr(q, k)) for k in VECTORS}
+            found = {k: getattr(q, k) for k in VECTORS}
+            found |= {} if q.continued is None else q.continued.arrays
+            tensors |= {_key(name, k): np.ascontiguousarray(a) for k, a in found.items()}
     return about, tensors
 
 
@@ -44,7 +50,7 @@ def declared(
     for name, kind in kinds.items():
         of = variables.get(name, {})
         if kind == "vectors":
-            found |= declared_vectors(name, of)
+            found |= declared_vectors(name, of, tensors)
             continue
         whole = of.get("family") == "Categorical" and len(of["plate"]) == 1
         need(whole, f"damaged: {name!r:.60} is not a chain of states")
@@ -63,15 +69,58 @@ def declared(
     return found
 
 
-def declared_vectors(name: str, of: Mapping[str, Any]) -> dict[str, Tensor]:
+def declared_vectors(name: str, of: Mapping[str, Any], tensors: Tensors) -> dict[str, Tensor]:
     """Declare the arrays of a chain of vectors."""
     whole = of.get("family") == "MvNormal" and len(of["plate"]) == 1
     need(whole, f"damaged: {name!r:.60} is not a chain of vectors")
     (rows,), size = of["plate"], of["length"]
-    return {
+    found = {
         _key(name, "sequence"): Tensor((rows,), below(rows), ("int64",)),
         _key(name, "order"): Tensor((rows,), below(rows), ("int64",)),
         _key(name, "cross"): Tensor((rows, size, size), finite),
+    }
+    on = tensors.get(_key(name, "continues"))
+    if on is not None:
+        family = MvNormal(size)
+        found[_key(name, "continues")] = Tensor((on.size,), numbers_trouble, ("int64",))
+        found[_key(name, "before")] = Tensor((on.size, family.size), proper(family))
+    return found
+
+
+def numbers_trouble(array: np.ndarray) -> str | None:
+    """Refuse numbers of sequences that are negative or not in ascending order."""
+    sound = (array >= 0).all() and (np.diff(array) > 0).all()
+    return None if sound else "has numbers out of range"
+
+
+def pack_ends(ends: Mapping[str, SequenceEnds]) -> tuple[dict[str, Any], Tensors]:
+    """Return the description and the arrays of the last states of sequences."""
+    about, tensors = label_files.pack(
+        {_key(n, "ends"): len(e.natural) if e.labels is None else e.labels for n, e in ends.items()}
+    )
+    natural = {_key(name, "ends"): np.ascontiguousarray(e.natural) for name, e in ends.items()}
+    return dict(zip(ends, about.values(), strict=True)), tensors | natural
+
+
+def declared_ends(
+    about: Mapping[str, Any], families: Mapping[str, Family], tensors: Tensors
+) -> dict[str, Tensor]:
+    """Declare the arrays of the last states of sequences."""
+    found = label_files.declared({_key(name, "ends"): of for name, of in about.items()}, tensors)
+    for name, of in about.items():
+        need(name in families, f"damaged: the sequences of {name!r:.60} have no rows")
+        family = families[name]
+        found[_key(name, "ends")] = Tensor((of["size"], family.size), proper(family))
+    return found
+
+
+def unpack_ends(about: Mapping[str, Any], tensors: Tensors) -> dict[str, SequenceEnds]:
+    """Return the last states of sequences, from arrays as declared."""
+    labels = label_files.unpack({_key(name, "ends"): of for name, of in about.items()}, tensors)
+    return {
+        name: SequenceEnds(None if isinstance(known, int) else known, tensors[_key(name, "ends")])
+        for name in about
+        for known in [labels[_key(name, "ends")]]
     }
 
 
@@ -85,9 +134,12 @@ def unpack(
     need(once and sorted_, f"damaged: the rows of {name!r:.60} are in no order")
     q = posterior
     if kind == "vectors":
-        cross = tensors[_key(name, "cross")]
+        cross, on = tensors[_key(name, "cross")], tensors.get(_key(name, "continues"))
+        count = int(sequence.max(initial=-1)) + 1
+        need(on is None or on.max(initial=-1) < count, f"damaged: the sequences of {name!r:.60}")
+        before = None if on is None else Continued(on, tensors[_key(name, "before")])
         return VectorChainPosterior(
-            q.name, q.dims, q.plate, q.family, q.natural, sequence, order, cross
+            q.name, q.dims, q.plate, q.family, q.natural, sequence, order, cross, before
         )
     joint, group = {key: tensors[_key(name, key)] for key in KEPT}, tensors[_key(name, "group")]
     return ChainPosterior(

@@ -77,6 +77,7 @@ ABOUT = record(
         "changed": dict_of(number(0, 1)),
         "blocks": joint_files.BLOCKS,
         "chains": chain_files.CHAINS,
+        "ends": label_files.COORDS,
     }
 )
 LATER = ("coords", "parents", "forgetting", "changed")
@@ -119,6 +120,9 @@ def write(fit: RunRecord, path: str | os.PathLike[str]) -> None:
     if chains:
         about["chains"] = chains
         tensors |= arrays
+    if fit.ends:
+        about["ends"], ends = chain_files.pack_ends(fit.ends)
+        tensors |= ends
     if fit.joint:
         about["blocks"], blocks = joint_files.pack(fit.joint)
         tensors |= blocks
@@ -146,7 +150,12 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         check_format(about, FORMAT, "a file that svmp saved")
         if about["format"] == 1:
             about = {**{key: {} for key in LATER}, **about}
-        about = {"blocks": [], "chains": {}, **about}  # only fits that have some have them
+        about = {
+            "blocks": [],
+            "chains": {},
+            "ends": {},
+            **about,
+        }  # only fits that have some have them
         return _fields(ABOUT("description", about), tensors)
     except FileError as error:
         raise FileError(f"{path}: {error}") from None
@@ -160,6 +169,7 @@ def _fields(about: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
     found |= label_files.declared(about["coords"], tensors)
     found |= joint_files.declared(about["blocks"])
     found |= chain_files.declared(about["chains"], about["variables"], tensors)
+    found |= chain_files.declared_ends(about["ends"], kinds, tensors)
     check_tensors(tensors, found)
     label_files.check_sizes(about["variables"], about["coords"])
     trace = {column: tensors[f"trace/{column}"].tolist() for column in about["columns"]}
@@ -174,7 +184,9 @@ def _fields(about: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
     sizes = {name: (len(q.natural), q.family) for name, q in posteriors.items()}
     marginals = {name: q.natural for name, q in posteriors.items()}
     joint = joint_files.unpack(about["blocks"], tensors, sizes, marginals)
-    fields = {"trace": Trace(trace), "posteriors": posteriors, "coords": coords, "joint": joint}
+    ends = chain_files.unpack_ends(about["ends"], tensors)
+    fields = {"trace": Trace(trace), "posteriors": posteriors, "coords": coords}
+    fields |= {"joint": joint, "ends": ends}
     return {**{k: about[k] for k in kept}, **fields}
 
 

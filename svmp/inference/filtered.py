@@ -19,6 +19,7 @@ from svmp.inference.run_record import RunRecord
 from svmp.inference.start import start
 from svmp.inference.updaters.linear_chain import expected
 from svmp.inference.updaters.plain import PlainUpdater
+from svmp.inference.vector_chain_posterior import VectorChainPosterior
 from svmp.kernels.chains import plain_smoother
 from svmp.network.linear_chain import LinearChain
 from svmp.network.model import Model
@@ -45,7 +46,9 @@ class Filtered(NamedTuple):
 def filtered(fit: RunRecord, model: Model, name: str) -> Filtered:
     """Return the filtered and predicted states of a chain of vectors under the q of a fit."""
     check_model(model)
-    network = Network(model)
+    known = fit.posteriors.get(name)
+    on = known.continued if isinstance(known, VectorChainPosterior) else None
+    network = Network(model, continued={} if on is None else {name: on})
     chain = network.chains.get(name)
     if not isinstance(chain, LinearChain):
         raise ModelError(f"'{name}' is not a LinearGaussianChain of the model")

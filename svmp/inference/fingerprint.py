@@ -23,6 +23,8 @@ def describe(network: Network) -> dict[str, dict[str, str]]:
     found = {v.name: describe_variable(v) for v in variables}
     for name, learned in network.learned.items():
         found[name]["earlier rows"] = fingerprint([learned])
+    for name, on in network.continued.items():
+        found[name]["earlier states"] = fingerprint(on)
     return found
 
 

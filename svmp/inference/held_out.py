@@ -93,7 +93,7 @@ class HeldOut(Scorer):
         """Return the held-out variables of a network, of which `names` or all locals are local."""
         model = copy.copy(network.model)
         model.variables = {**network.hidden, **held}
-        rows = Network(model, network.learned)
+        rows = Network(model, network.learned, continued=network.continued)
         # Local or not is decided in training.
         rows.locals = [n for n in network.locals if names is None or n in names]
         elements, own = {}, {}

@@ -83,6 +83,8 @@ class Fit(RunRecord):
         forgotten, 1 - E[k], and the probability that the variable has changed.
     joint
         The joint q of each block of `joint=`.
+    ends
+        By chain, q of the last row of each sequence, from which `update` goes on.
     diagnosis
         Where and why a run diverged, and which first step would have been safe, which is determined
         on first access; None if the run did not diverge. It is not saved.
@@ -140,6 +142,7 @@ class Fit(RunRecord):
             coords=hidden_coords(run.program.network),
             parents={name: parents_of(v) for name, v in hidden.items()},
             joint=joint,
+            ends=updating.ends_of(run.program.network, q),
             diagnosis=outcome.diagnosis,
             program=run.program.explain(),
             _model=weakref.ref(run.program.network.model),
@@ -378,14 +381,16 @@ class Fit(RunRecord):
             The same network, declared for the new rows only. Elements along a dim with labels in
             `coords` are the same as earlier ones if their labels are, and new labels are added:
             new users, new items, new words of a Dirichlet. Without labels, elements along the rows
-            of an observed table are new, and all others the same by position.
+            of an observed table are new, and all others the same by position. A sequence of a chain
+            with the same value of its key goes on from its last state; others begin with `init`.
         method
             As for `svmp.fit`.
         forget
             Share of what was learned to forget, at least 0 and less than 1; or "learn", which
             learns a share for each variable: see `forgetting`.
         new
-            Dims without labels whose elements are all new, as the documents of today.
+            Dims without labels whose elements are all new, as the documents of today; or the dim of
+            sequences, which then begin anew whatever their keys are.
         options
             Other options of `svmp.fit`.
 
@@ -421,6 +426,7 @@ class Fit(RunRecord):
                 list(rows.posteriors), found.posteriors, lambda name: rows.posteriors[name]
             ),
             coords=found.coords,
+            ends=found.ends,
             forgetting=found.forgetting,
             changed=found.changed,
         )

@@ -9,6 +9,7 @@ from typing import Literal
 from svmp.inference.joint_posterior import JointPosterior
 from svmp.inference.posterior import Posterior
 from svmp.inference.trace import Trace
+from svmp.network.continuing import SequenceEnds
 from svmp.network.coords import Extent
 
 Status = Literal["converged", "budget", "diverged", "interrupted"]
@@ -30,6 +31,7 @@ class RunRecord:
     forgetting: dict[str, float] = field(default_factory=dict)
     changed: dict[str, float] = field(default_factory=dict)
     joint: tuple[JointPosterior, ...] = ()
+    ends: dict[str, SequenceEnds] = field(default_factory=dict)
 
     @property
     def bound(self) -> float:

@@ -71,7 +71,7 @@ def start(
         q.natural[name] = natural
         q.moments[name] = moments = variable.family.moments(natural)
         if name in network.chains:
-            q.joint[name] = network.chains[name].unlinked(natural)
+            q.joint[name] = network.unlinked(name, natural)
         if name in init:
             sound = variable.family.in_domain(natural) & np.isfinite(moments).all(axis=-1)
             if not sound.all():

@@ -12,6 +12,8 @@ for eta_i. With one hidden variable this is Bayes' rule, and equals a fit to all
 Where parents are hidden, eta_i will move, and S_i is reduced to what a sum of messages can be, so
 that the sum stays proper. Where they are not, eta_i + S_i is lambda_i, whatever lambda_i is.
 
+Sequences of chains that were there go on from the q of their last rows (network/continuing.py).
+
 Elements that the new model does not declare keep their q, and what they have told their parents
 stays in S.
 """
@@ -35,6 +37,7 @@ from svmp.inference.posterior import Posterior
 from svmp.inference.problem import OneTable
 from svmp.inference.run_record import RunRecord
 from svmp.network.beliefs import Beliefs
+from svmp.network.continuing import Continued, SequenceEnds
 from svmp.network.coords import Extent
 from svmp.network.declaration import Declaration
 from svmp.network.matching import (
@@ -107,6 +110,8 @@ class Updated:
         Of the variables that do not belong to new rows, the posteriors of all elements.
     coords
         Sizes or labels of all dims.
+    ends
+        By chain, q of the last row of each sequence, earlier or new.
     forgetting, changed
         1 - E[k] by variable, and the probability that it has changed, if they were learned.
     """
@@ -114,6 +119,7 @@ class Updated:
     outcome: Outcome
     posteriors: dict[str, Posterior]
     coords: dict[str, Extent]
+    ends: dict[str, SequenceEnds]
     forgetting: dict[str, float] = field(default_factory=dict)
     changed: dict[str, float] = field(default_factory=dict)
 
@@ -185,7 +191,14 @@ def prepare(
                 f"'{name}' is observed in part, so that its elements cannot be those of an earlier "
                 "fit; they must belong to new rows, or be named in new="
             )
-    if not any((match.known >= 0).any() for match in matches.values()):
+        if name in network.chains and (match.known >= 0).any():
+            (rows,) = network.hidden[name].plate.labels
+            raise ModelError(
+                f"'{name}' has rows of the earlier fit; an update takes the rows that follow: give "
+                f"them new labels, or say new=['{rows}'] if all of them are new"
+            )
+    going_on = continued(earlier, network, new)
+    if not going_on and not any((match.known >= 0).any() for match in matches.values()):
         name = next(iter(matches))
         raise ModelError(
             "nothing in the new model was there earlier: each of its hidden elements belongs to a "
@@ -194,7 +207,7 @@ def prepare(
         )
     q = earlier_q(earlier, network, matches)
     taught, others = taught_by_earlier_rows(network, q, matches)
-    network = Network(model, taught)
+    network = Network(model, taught, continued=going_on)
     rng = np.random.default_rng([seed if isinstance(seed, int) else 0, 17])
     start = {}
     for name, match in matches.items():
@@ -206,6 +219,31 @@ def prepare(
                 natural[fresh] = variable.family.at(elements).start(natural[fresh], rng)
             start[name] = posterior(variable, variable.plate.shape, natural)
     return Update(network, dims, matches, start, taught, others)
+
+
+def continued(earlier: RunRecord, network: Network, new: Collection[str]) -> dict[str, Continued]:
+    """Return by chain the sequences that go on from the earlier fit."""
+    found: dict[str, Continued] = {}
+    for name, chain in network.chains.items():
+        dim = chain.sequences.dim
+        if name not in earlier.ends or dim in new:
+            continue
+        on = earlier.ends[name].continued(chain.sequences, network.model.labels.get(dim))
+        if on is not None:
+            chain.check_continued(on)
+            found[name] = on
+    return found
+
+
+def ends_of(network: Network, q: Beliefs) -> dict[str, SequenceEnds]:
+    """Return by chain q of the last row of each sequence."""
+    return {
+        name: SequenceEnds.of(
+            chain.sequences, network.model.labels.get(chain.sequences.dim), q.natural[name]
+        )
+        for name, chain in network.chains.items()
+        if name in q.joint
+    }
 
 
 def check_same(earlier: RunRecord, network: Network) -> None:
@@ -360,7 +398,11 @@ def collect(earlier: RunRecord, prepared: Update, outcome: Outcome) -> Updated:
         else:
             natural = with_all_categories(match, match.categories, then, now)
         posteriors[name] = posterior(variable, match.plate, natural)
-    return Updated(outcome, posteriors, {dim: match.extent for dim, match in prepared.dims.items()})
+    ends = dict(earlier.ends)
+    for name, last in ends_of(network, q).items():
+        ends[name] = ends[name].then(last) if name in ends else last
+    coords = {dim: match.extent for dim, match in prepared.dims.items()}
+    return Updated(outcome, posteriors, coords, ends)
 
 
 def with_all_categories(

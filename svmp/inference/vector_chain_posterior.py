@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from svmp.families.family import Array
 from svmp.inference.posterior import Posterior
 from svmp.network.beliefs import Beliefs
+from svmp.network.continuing import Continued
 from svmp.network.linear_chain import LinearChain
 from svmp.network.sequences import Sequences
 from svmp.network.validation import whole
@@ -33,11 +34,14 @@ class VectorChainPosterior(Posterior):
         All rows, those of a sequence together and in their order.
     cross
         Cov[x_t, x_(t-1)] of each row, (rows, K, K); 0 for first rows.
+    continued
+        The sequences that went on from an earlier fit.
     """
 
     sequence: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     order: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     cross: Array = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    continued: Continued | None = None
 
     @classmethod
     def of(cls, variable: Variable, q: Beliefs) -> VectorChainPosterior:
@@ -46,8 +50,9 @@ class VectorChainPosterior(Posterior):
         assert isinstance(chain, LinearChain)
         rows = chain.sequences.code, chain.sequences.order
         plate, dims = variable.plate.shape, variable.dims
-        cross = q.joint[name]["cross"]
-        return cls(name, dims, plate, variable.family, q.natural[name], *rows, cross)
+        joint = q.joint[name]
+        on, cross = Continued.of(joint), joint["cross"]
+        return cls(name, dims, plate, variable.family, q.natural[name], *rows, cross, on)
 
     @cached_property
     def paths(self) -> VectorPaths:

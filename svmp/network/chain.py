@@ -13,6 +13,8 @@ What is its own, and what a new kind of chain has to provide (`Chain` below):
 - `reads` says which rows depend on which elements of a parent: the first row of a sequence on the
   initial distribution, all others on the transition. `message_sum` and `pooled_message` turn the
   pairwise moments of these rows into messages to that parent.
+- Sequences that go on from an earlier fit are listed in `Beliefs.joint[name]` (continuing.py):
+  their first rows depend on the transition too, and not on the initial distribution.
 - `term` is E[log p(chain | parents)] under the current q of the parents, plus the entropy of q.
 
 A chain is updated by `inference/updaters/chains.py`: the messages of its children are added up for
@@ -34,6 +36,7 @@ from svmp.errors import ModelError
 from svmp.families.family import Array, Bools
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
+from svmp.network.continuing import Continued
 from svmp.network.edge import Edge
 from svmp.network.expressions import (
     DiagonalMatrix,
@@ -81,6 +84,12 @@ class Chain(Conditional):
 
     sequences: Sequences
 
+    def check_continued(self, continued: Continued) -> None:
+        """Refuse sequences that cannot go on from an earlier fit."""
+        size = self.variable.family.size
+        if continued.natural.shape[1] != size:
+            raise ModelError(f"'{self.variable.name}' has another number of states than earlier")
+
     @abstractmethod
     def unlinked(self, natural: Array) -> dict[str, NDArray[np.generic]]:
         """Return the arrays of a q in which the rows are independent, given its marginals."""
@@ -91,6 +100,23 @@ class Chain(Conditional):
     ) -> dict[str, tuple[tuple[int, ...], str]]:
         """Return the shape and the dtype of each array of a joint q that was stored."""
 
+    def declared_entries(
+        self, arrays: Mapping[str, NDArray[np.generic]]
+    ) -> dict[str, tuple[tuple[int, ...], str]]:
+        """Return shape and dtype of the arrays of sequences that go on from an earlier fit."""
+        if "continues" not in arrays:
+            return {}
+        count = len(arrays["continues"])
+        size = self.variable.family.size
+        return {"continues": ((count,), "int64"), "before": ((count, size), "float64")}
+
+    def are_sequences(self, numbers: NDArray[Any]) -> bool:
+        """Return whether some numbers are those of sequences with rows, ascending."""
+        within = bool(((numbers >= 0) & (numbers < self.sequences.count)).all())
+        return within and bool(
+            (np.diff(numbers) > 0).all() and self.sequences.lengths[numbers].all()
+        )
+
     @abstractmethod
     def array_trouble(
         self, key: str, arrays: Mapping[str, NDArray[np.generic]]
@@ -98,8 +124,32 @@ class Chain(Conditional):
         """Return a function that says what is wrong with a stored array, or None."""
 
     @abstractmethod
-    def reads(self, parent: Symbol) -> Reads:
-        """Return the rows that depend on a parent."""
+    def reads(self, parent: Symbol, entered: Ints) -> Reads:
+        """Return the rows that depend on a parent.
+
+        `entered` are the first rows of sequences that go on from an earlier fit.
+        """
+
+    def entering(self, q: Beliefs, rows: Ints) -> tuple[Ints, Array]:
+        """Return which of some rows are the first of sequences that go on from an earlier fit.
+
+        Also the natural parameters of the states before them.
+        """
+        found = Continued.of(q.joint.get(self.variable.name, {}))
+        if found is None:
+            return np.zeros(0, dtype=np.int64), np.zeros((0, self.variable.family.size))
+        first = np.flatnonzero(self.sequences.previous[rows] < 0)
+        number = np.full(self.sequences.count, -1)
+        number[found.sequences] = np.arange(len(found.sequences))
+        at = number[self.sequences.code[rows[first]]]
+        return first[at >= 0], found.natural[at[at >= 0]]
+
+    def first_rows(self, q: Beliefs, present: Ints | None) -> tuple[Ints, Ints]:
+        """Return the first rows that count: of sequences that begin, and of those that go on."""
+        firsts = self.sequences.firsts
+        firsts = firsts if present is None else firsts[np.isin(firsts, present)]
+        places, _ = self.entering(q, firsts)
+        return np.delete(firsts, places), firsts[places]
 
     def colours(self, parent: Symbol) -> Ints | None:
         """Colour the elements of a parent that share rows; None if all are updated together."""
@@ -138,7 +188,15 @@ class Chain(Conditional):
 
 @dataclass(frozen=True, eq=False)
 class ChainEdge(Edge):
-    """From a parent to the rows of a chain that depend on it."""
+    """From a parent to the rows of a chain that depend on it.
+
+    Attributes
+    ----------
+    continued
+        The sequences that go on from an earlier fit; None if all begin.
+    """
+
+    continued: Continued | None = None
 
     @cached_property
     def chain(self) -> Chain:
@@ -160,7 +218,9 @@ class ChainEdge(Edge):
 
     @cached_property
     def _reads(self) -> Reads:
-        return self.chain.reads(self.parent)
+        on, sequences = self.continued, self.chain.sequences
+        entered = sequences.order[:0] if on is None else on.first_rows(sequences)
+        return self.chain.reads(self.parent, entered)
 
     @cached_property
     def _live(self) -> tuple[Ints, Ints]:
@@ -233,13 +293,17 @@ class SwitchEdge(Edge):
         return self.message(q, elements, *self.rows_of(elements))
 
 
-def edge_to(parent: Variable, child: Variable, present: Ints | None) -> Edge:
+def edge_to(
+    parent: Variable, child: Variable, present: Ints | None, continued: Continued | None = None
+) -> Edge:
     """Return the edge from a parent to the table of a child."""
     given = child.conditional
     if not isinstance(given, Chain):
         return Edge(parent, given, present)
     chooses = given.selector is not None and any(v is parent for v in given.selector.variables)
-    return (SwitchEdge if chooses else ChainEdge)(parent, given, present)
+    if chooses:
+        return SwitchEdge(parent, given, present)
+    return ChainEdge(parent, given, present, continued)
 
 
 def reached(variable: Variable, observed: Bools) -> Bools:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp, softmax
 
 from svmp import factors, families
 from svmp.errors import ModelError
@@ -175,6 +176,28 @@ class DiscreteChain(Chain):
         """Return E[log init] at some rows."""
         return self.slots["init"].moments(q, rows * self.states)
 
+    def log_start(self, q: Beliefs, rows: Ints) -> Array:
+        """Return the logarithm of the density of the state at the first rows of sequences.
+
+        It is E[log init]; of a sequence that goes on, log sum_i a_i exp(E[log P_ij]), with the
+        earlier probabilities a of the state before.
+        """
+        found = np.array(self.log_initial(q, rows))
+        places, _ = self.entering(q, rows)
+        if len(places):
+            found[places] = logsumexp(self._log_entries(q, rows[places]), axis=1)
+        return found
+
+    def _log_entries(self, q: Beliefs, rows: Ints) -> Array:
+        """Return log a_i + E[log P_ij] at the first rows of sequences that go on."""
+        _, before = self.entering(q, rows)
+        return np.asarray(before[:, :, None] + self.log_transition(q)[self.group[rows]])
+
+    def entries(self, q: Beliefs, rows: Ints) -> Array:
+        """Return q(z_0 = i, z_1 = j) at the first rows of sequences that go on."""
+        given = softmax(self._log_entries(q, rows), axis=1)
+        return np.asarray(given * q.moments[self.variable.name][rows][:, None, :])
+
     # --- q --------------------------------------------------------------------------------------
 
     def unlinked(self, natural: Array) -> dict[str, NDArray[np.generic]]:
@@ -197,7 +220,7 @@ class DiscreteChain(Chain):
         }
         if "counts" in arrays:
             found |= {"counts": (square, "float64"), "entropy": ((1,), "float64")}
-        return found
+        return found | self.declared_entries(arrays)
 
     def array_trouble(
         self, key: str, arrays: Mapping[str, NDArray[np.generic]]
@@ -205,11 +228,13 @@ class DiscreteChain(Chain):
         def trouble(array: NDArray[Any]) -> str | None:
             if key == "version":
                 versions = len(arrays["transition"])
-                sound = ((array >= 0) & (array < versions)).all()
+                sound = bool(((array >= 0) & (array < versions)).all())
+            elif key == "continues":
+                sound = self.are_sequences(array)
             elif key == "transition":
                 return versions_trouble(array)
             else:
-                sound = np.isfinite(array).all()
+                sound = bool(np.isfinite(array).all())
             return None if sound else "is not the q of a chain"
 
         return trouble
@@ -255,13 +280,9 @@ class DiscreteChain(Chain):
 
     def term(self, q: Beliefs, present: Ints | None) -> float:
         counts, entropy = self.pair_statistics(q, present)
-        firsts = self._first_rows(present)
-        first, initial = q.moments[self.variable.name][firsts], self.log_initial(q, firsts)
+        firsts = np.concatenate(self.first_rows(q, present))
+        first, initial = q.moments[self.variable.name][firsts], self.log_start(q, firsts)
         return expected(first, initial) + expected(counts, self.log_transition(q)) + entropy
-
-    def _first_rows(self, present: Ints | None) -> Ints:
-        firsts = self.sequences.firsts
-        return firsts if present is None else firsts[np.isin(firsts, present)]
 
     # --- messages -------------------------------------------------------------------------------
 
@@ -273,17 +294,17 @@ class DiscreteChain(Chain):
     def to_children(self, q: Beliefs) -> Array:
         return self.to_child(q, np.arange(self.variable.size))
 
-    def reads(self, parent: Symbol) -> Reads:
+    def reads(self, parent: Symbol, entered: Ints) -> Reads:
         name, slot = self.slot_of(parent)
         assert isinstance(slot, Single)
         set_of, component = np.full(parent.size, -1), np.zeros(parent.size, dtype=np.int64)
         if name == "init":
-            rows = np.sort(self.sequences.firsts)
+            rows = np.setdiff1d(self.sequences.firsts, entered)
             elements = slot.reader.element(rows * self.states, rows * self.states)
             distinct, sets = np.unique(elements, return_inverse=True)
             set_of[distinct] = np.arange(len(distinct))
             return Reads(rows, sets.reshape(-1).astype(np.int64), set_of, component)
-        rows = np.flatnonzero(self.sequences.previous >= 0)
+        rows = np.union1d(np.flatnonzero(self.sequences.previous >= 0), entered)
         elements = self._transition_elements(slot)
         set_of[elements] = np.arange(len(elements))[:, None]
         component[elements] = np.arange(self.states)
@@ -298,11 +319,13 @@ class DiscreteChain(Chain):
         name, slot = self.slot_of(parent)
         assert isinstance(slot, Single)
         total = np.zeros((parent.size, self.states))
+        rows, entered = self.first_rows(q, present)
         if name == "P":
-            counts, _ = self.pair_statistics(q, present)
+            counts = np.array(self.pair_statistics(q, present)[0])
+            if len(entered):
+                np.add.at(counts, self.group[entered], self.entries(q, entered))
             total[self._transition_elements(slot)] = counts
             return total
-        rows = self._first_rows(present)
         elements = slot.reader.element(rows * self.states, rows * self.states)
         np.add.at(total, elements, q.moments[self.variable.name][rows])
         return total
@@ -328,13 +351,17 @@ class DiscreteChain(Chain):
         return total
 
     def pair(self, q: Beliefs, rows: Ints, state: Ints) -> Array:
-        """Return q(z_(t-1) = i, z_t = .) at some rows that are not first, for a state i of each."""
+        """Return q(z_(t-1) = i, z_t = .) at rows that follow a state, for a state i of each."""
         name, arrays = self.variable.name, q.joint[self.variable.name]
         version = arrays["version"][self.sequences.code[rows]]
         transition = arrays["transition"][version, self.group[rows], state]
         links = log_links(transition[:, None, :], arrays["potential"][rows])[:, 0]
         before = q.moments[name][self.sequences.previous[rows], state]
-        return np.asarray(before[:, None] * np.exp(links))
+        found = np.asarray(before[:, None] * np.exp(links))
+        places, _ = self.entering(q, rows)
+        if len(places):
+            found[places] = self.entries(q, rows[places])[np.arange(len(places)), state[places]]
+        return found
 
 
 def versions_trouble(array: NDArray[Any]) -> str | None:

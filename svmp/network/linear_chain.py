@@ -20,19 +20,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.families.family import Array
+from svmp.errors import ModelError
+from svmp.families.family import Array, dot
 from svmp.families.matrix import log_det
 from svmp.families.normal import LOG_2PI
 from svmp.network import transition
 from svmp.network.beliefs import Beliefs
 from svmp.network.chain import Reads
 from svmp.network.coefficients import Coefficients
+from svmp.network.continuing import Continued
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints
-from svmp.network.linear_chain_parameters import LinearChainParameters
+from svmp.network.linear_chain_parameters import LinearChainParameters, is_step
 from svmp.network.row_sums import sum_by_owner
 from svmp.network.slot import Slot
-from svmp.network.transition import Pairs
+from svmp.network.transition import Entries, Pairs
 
 
 class LinearChain(LinearChainParameters):
@@ -134,6 +136,18 @@ class LinearChain(LinearChainParameters):
 
     # --- q ----------------------------------------------------------------------------------------
 
+    def check_continued(self, continued: Continued) -> None:
+        super().check_continued(continued)
+        rows = continued.first_rows(self.sequences)
+        steps = self.first_step[rows]
+        if not is_step(steps).all():
+            place = int(np.argmin(is_step(steps)))
+            raise ModelError(
+                f"step of '{self.variable.name}' is {steps[place]:g} at row {rows[place]}, the "
+                "first new row of a sequence that goes on; it must be the time since the last "
+                f"row of the earlier fit (or say new=['{self.sequences.dim}'] to begin anew)"
+            )
+
     def unlinked(self, natural: Array) -> dict[str, NDArray[np.generic]]:
         size = self.size
         tau = -2 * natural[:, size:].reshape(-1, size, size)
@@ -146,12 +160,20 @@ class LinearChain(LinearChainParameters):
         found = {"cross": ((rows, size, size), "float64"), "log_det": ((rows,), "float64")}
         if "pairs" in arrays:
             found["pairs"] = ((len(self._groups[0]), self._line), "float64")
-        return found
+        return found | self.declared_entries(arrays)
 
     def array_trouble(
         self, key: str, arrays: Mapping[str, NDArray[np.generic]]
     ) -> Callable[[NDArray[Any]], str | None]:
-        return lambda array: None if np.isfinite(array).all() else "is not the q of a chain"
+        def trouble(array: NDArray[Any]) -> str | None:
+            sound = bool(np.isfinite(array).all())
+            if key == "continues":
+                sound = self.are_sequences(array)
+            elif key == "before":
+                sound = sound and bool(self.family.in_domain(array).all())
+            return None if sound else "is not the q of a chain"
+
+        return trouble
 
     @property
     def _line(self) -> int:
@@ -163,9 +185,15 @@ class LinearChain(LinearChainParameters):
         Without categories they are known since the chain was updated, if all of it was.
         """
         arrays = q.joint[self.variable.name]
+        _, entered = self.first_rows(q, present)
+        entered = entered[np.argsort(self.group[entered], kind="stable")]
+        into = self._sum_pairs(q, entered, self.group[entered]) if len(entered) else 0.0
         if "pairs" in arrays and self.components == 1:
-            return arrays["pairs"]
-        rows, owner = self._transitions(present)
+            return arrays["pairs"] + into
+        return self._sum_pairs(q, *self._transitions(present)) + into
+
+    def _sum_pairs(self, q: Beliefs, rows: Ints, owner: Ints) -> Array:
+        """Return the moments of some pairs, of groups in ascending order, by group and category."""
         total = np.zeros((len(self._groups[0]), self.components, self._line))
         step = self.chunk(self._line)
         for start in range(0, len(rows), step):
@@ -197,10 +225,29 @@ class LinearChain(LinearChainParameters):
 
     def _lines(self, q: Beliefs, rows: Ints) -> Array:
         """Return the moments of a row and the one before it, for `Pairs`."""
-        moments, cross = q.moments[self.variable.name], q.joint[self.variable.name]["cross"]
+        moments, step = q.moments[self.variable.name], self.step[rows]
         before = moments[self.sequences.previous[rows]]
-        return transition.pair_lines(
-            moments[rows], before, cross[rows], self.inputs[rows], self.step[rows]
+        cross = q.joint[self.variable.name]["cross"][rows]
+        places, _ = self.entering(q, rows)
+        if len(places):
+            found = self.entries(q, rows[places])
+            before[places], cross[places] = found.moments, found.cross
+            step[places] = self.first_step[rows[places]]
+        return transition.pair_lines(moments[rows], before, cross, self.inputs[rows], step)
+
+    def entries(self, q: Beliefs, rows: Ints) -> Entries:
+        """Return q(x_0 | x_1) at the first rows of sequences that go on from an earlier fit."""
+        _, earlier = self.entering(q, rows)
+        weight = (
+            np.ones((len(rows), 1)) if self.selector is None else self.selector.moments(q, rows)
+        )
+        weight = weight / self.first_step[rows][:, None]
+        mean, tau, pull = (
+            part.reshape(-1, self.components, *part.shape[1:])[self.group[rows]]
+            for part in self.by_group(q)
+        )
+        return transition.entries(
+            earlier, q.moments[self.variable.name][rows], weight, mean, tau, pull, self.inputs[rows]
         )
 
     def _pairs(self, lines: Array) -> Pairs:
@@ -214,17 +261,18 @@ class LinearChain(LinearChainParameters):
         subrows, pairs = self.subrows(self._groups[0]), self._pairs(self.pair_sums(q, present))
         found = self._residual(q, subrows, pairs)
         density = transition.log_density(pairs, found, *self.precision(q, subrows)).sum()
-        firsts = self._first_rows(present)
+        firsts, entered = self.first_rows(q, present)
         child = q.moments[self.variable.name][firsts]
         density += self.factor.log_density(child, self.start_moments(q, firsts)).sum()
+        if len(entered):
+            _, earlier = self.entering(q, entered)
+            before = self.entries(q, entered)
+            density += (dot(earlier, before.moments) - self.family.log_partition(earlier)).sum()
+            density += 0.5 * (self.size * (1 + LOG_2PI) * len(entered) - before.log_det.sum())
         log_dets = q.joint[self.variable.name]["log_det"]
         some = log_dets if present is None else log_dets[present]
         entropy = 0.5 * (len(some) * self.size * (1 + LOG_2PI) - some.sum())
         return float(density + entropy)
-
-    def _first_rows(self, present: Ints | None) -> Ints:
-        firsts = self.sequences.firsts
-        return firsts if present is None else firsts[np.isin(firsts, present)]
 
     # --- messages ---------------------------------------------------------------------------------
 
@@ -236,9 +284,10 @@ class LinearChain(LinearChainParameters):
         return self.to_child(q, np.arange(self.variable.size))
 
     def densities(self, q: Beliefs, rows: Ints) -> Array:
-        """E[log p(x_t | x_(t-1))] of each category at some rows; 0 at first rows."""
+        """E[log p(x_t | x_(t-1))] of each category at some rows; 0 where sequences begin."""
         found = np.zeros((len(rows), self.components))
         later = np.flatnonzero(self.sequences.previous[rows] >= 0)
+        later = np.union1d(later, self.entering(q, rows)[0])
         if len(later):
             subrows = self.subrows(rows[later])
             lines = np.repeat(self._lines(q, rows[later]), self.components, axis=0)
@@ -248,12 +297,13 @@ class LinearChain(LinearChainParameters):
             found[later] = density.reshape(-1, self.components)
         return found
 
-    def reads(self, parent: Symbol) -> Reads:
+    def reads(self, parent: Symbol, entered: Ints) -> Reads:
         name, slot = self.slot_of(parent)
-        previous = self.sequences.previous
+        begins = self.sequences.previous < 0
+        begins[entered] = False
         set_of, component = np.full(parent.size, -1), np.zeros(parent.size, dtype=np.int64)
         starts = name.startswith("init")
-        rows = np.flatnonzero((previous < 0) if starts else (previous >= 0))
+        rows = np.flatnonzero(begins if starts else ~begins)
         if not len(rows):
             return Reads(rows, rows, set_of, component)
         factor = 1 if starts else self.components
@@ -276,7 +326,7 @@ class LinearChain(LinearChainParameters):
         name, slot = self.slot_of(parent)
         total = np.zeros((parent.size, parent.family.size))
         if name.startswith("init"):
-            elements, rows = slot.pairs(parent, self._first_rows(present))
+            elements, rows = slot.pairs(parent, self.first_rows(q, present)[0])
             np.add.at(total, elements, self._start_message(q, parent, elements, rows))
             return total
         subrows = self.subrows(self._groups[0])

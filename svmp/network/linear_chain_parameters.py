@@ -11,7 +11,7 @@ from scipy import sparse
 from svmp import factors, families
 from svmp.errors import ModelError
 from svmp.factors.factor import Factor
-from svmp.families.family import Array, Family
+from svmp.families.family import Array, Bools, Family
 from svmp.network.binding import Binder
 from svmp.network.chain import Chain, by_sequence
 from svmp.network.coefficients import Coefficients, DiagonalEntries, FixedMatrix, MatrixRows
@@ -49,7 +49,9 @@ class LinearChainParameters(Chain):
     matrices
         A, and B if there are inputs.
     inputs, step
-        u_t of each row, and the factor s_t of its covariance.
+        u_t of each row, and the factor s_t of its covariance, which is 1 at first rows.
+    first_step
+        s_t as given: at the first rows of sequences that go on from an earlier fit it counts.
     """
 
     def __init__(
@@ -78,7 +80,8 @@ class LinearChainParameters(Chain):
             dims=variable.dims,
         )
         self.inputs = self._inputs(inputs, parameters.get("B"))
-        self.step = self._steps(step)
+        self.first_step = self._given_steps(step)
+        self.step = self._steps()
         start = _start(variable.name, parameters.pop("init"))
         given = {"init mu": start["mu"], "init tau": start["tau"], **parameters}
         given = {name: value for name, value in given.items() if value is not None}
@@ -157,7 +160,7 @@ class LinearChainParameters(Chain):
         check_size(float(np.abs(found).max()))
         return np.array(found, dtype=np.float64)
 
-    def _steps(self, step: Any) -> Array:
+    def _given_steps(self, step: Any) -> Array:
         name, rows = self.variable.name, self.variable.size
         if step is None:
             return np.ones(rows)
@@ -167,10 +170,13 @@ class LinearChainParameters(Chain):
                 f"step of '{name}' must be a number or one for each of the {rows} rows, not "
                 f"{shown(step)}"
             )
-        values = np.array(np.broadcast_to(found, (rows,)), dtype=np.float64)
+        return np.array(np.broadcast_to(found, (rows,)), dtype=np.float64)
+
+    def _steps(self) -> Array:
+        name, values = self.variable.name, self.first_step.copy()
         values[self.sequences.firsts] = 1.0  # no step leads to a first row
-        if not ((values > 1e-100) & (values < 1e100)).all():
-            row = int(np.argmin((values > 1e-100) & (values < 1e100)))
+        if not is_step(values).all():
+            row = int(np.argmin(is_step(values)))
             raise ModelError(
                 f"step of '{name}' is {values[row]:g} at row {row}; the time since the row before "
                 "must be positive (rows out of order? give order=)"
@@ -269,6 +275,11 @@ class LinearChainParameters(Chain):
         plate = binder.plate if keyed else around
         reader = Reader.of(Operand(operand.variable, places), scope, plate)
         return DiagonalEntries(reader, axis, shape)
+
+
+def is_step(values: Array) -> Bools:
+    """Return which numbers can multiply a covariance."""
+    return np.asarray((values > 1e-100) & (values < 1e100))
 
 
 def _operands(value: Expression) -> list[Operand]:

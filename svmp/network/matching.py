@@ -115,10 +115,11 @@ def match_dims(
     network, earlier
         The new network, and the earlier sizes or labels.
     new
-        Dims whose elements are all new.
+        Dims whose elements are all new, or the dims of sequences that begin anew.
     """
     coords = hidden_coords(network)
-    unknown = [dim for dim in new if dim not in coords]
+    sequences = {chain.sequences.dim for chain in network.chains.values()}
+    unknown = [dim for dim in new if dim not in coords and dim not in sequences]
     if unknown:
         raise ModelError(f"new names {shown(unknown[0])}, which is no dim of a hidden variable")
     tables = network.observed.values()

@@ -11,12 +11,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from svmp.errors import ModelError
 from svmp.families.family import Array, dot
 from svmp.network.beliefs import Beliefs
 from svmp.network.chain import Chain, edge_to, reached
 from svmp.network.conditional import CHUNK
+from svmp.network.continuing import Continued
 from svmp.network.declaration import Declaration
 from svmp.network.edge import Edge
 from svmp.network.expressions import Symbol
@@ -67,6 +69,8 @@ class Network:
         By variable, what earlier rows have taught, as natural parameters of (elements, size): they
         are added to the message of the parents, so that earlier rows need not be read again. An
         element that has some is not barren.
+    continued
+        By chain, the sequences that go on from an earlier fit.
     baseline
         By variable, its term in the bound before any new row, which is subtracted: the bound is
         then that of the new rows given the earlier ones.
@@ -85,12 +89,14 @@ class Network:
         model: Declaration,
         learned: Mapping[str, Array] | None = None,
         *,
+        continued: Mapping[str, Continued] | None = None,
         elsewhere: Collection[str] = (),
         remote: Mapping[str, Ints] | None = None,
     ) -> None:
         variables = list(model.variables.values())
         self.model = model
         self.learned = dict(learned or {})
+        self.continued = dict(continued or {})
         self.baseline: dict[str, float] = {}
         self.elsewhere = frozenset(elsewhere)
         self.remote = dict(remote or {})
@@ -112,7 +118,9 @@ class Network:
             name = variable.name
             if variable.hidden:
                 self.edges[name] = [
-                    edge_to(variable, child, self.present[child.name])
+                    edge_to(
+                        variable, child, self.present[child.name], self.continued.get(child.name)
+                    )
                     for child in children[name]
                     if child.name not in self.elsewhere
                 ]
@@ -155,6 +163,11 @@ class Network:
         """The densities of chains, by name."""
         of = {name: variable.conditional for name, variable in self.hidden.items()}
         return {name: given for name, given in of.items() if isinstance(given, Chain)}
+
+    def unlinked(self, name: str, natural: Array) -> dict[str, NDArray[Any]]:
+        """Return the arrays of a joint q of a chain in which the rows are independent."""
+        on = self.continued.get(name)
+        return self.chains[name].unlinked(natural) | ({} if on is None else on.arrays)
 
     def check(self) -> None:
         """Refuse a model without hidden or without observed variables."""

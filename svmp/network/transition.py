@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from svmp.families.family import Array, stack
-from svmp.families.matrix import flat, join
+from svmp.families.matrix import apply, flat, inverse, join, log_det, symmetric
 from svmp.families.normal import LOG_2PI
 
 
@@ -99,15 +99,66 @@ def to_tau(pairs: Pairs, found: Array) -> Array:
     return join(-0.5 * flat(found), 0.5 * pairs.number[..., None])
 
 
-def log_density(pairs: Pairs, found: Array, tau: Array, log_det: Array) -> Array:
+def log_density(pairs: Pairs, found: Array, tau: Array, log_tau: Array) -> Array:
     """E[log p], given R, E[tau] and E[log|tau|]."""
     size = tau.shape[-1]
     known = pairs.number * LOG_2PI + pairs.log_step
     return np.asarray(
-        0.5 * (pairs.number * log_det - size * known - np.einsum("...ij,...ij->...", tau, found))
+        0.5 * (pairs.number * log_tau - size * known - np.einsum("...ij,...ij->...", tau, found))
     )
 
 
 def slope(pairs: Pairs, mean: Array, tau: Array) -> Array:
     """Return the derivative of E[log p] with respect to M at its mean."""
     return np.asarray(tau @ (pairs.xr - mean @ pairs.rr))
+
+
+class Entries(NamedTuple):
+    """q(x_0 | x_1) of some pairs of states.
+
+    Attributes
+    ----------
+    moments, cross
+        (E[x_0], E[x_0 x_0']), flat, and Cov[x_1, x_0].
+    log_det
+        Log-determinant of the precision matrix of q(x_0 | x_1).
+    """
+
+    moments: Array
+    cross: Array
+    log_det: Array
+
+
+def entries(
+    earlier: Array, now: Array, weight: Array, mean: Array, tau: Array, pull: Array, inputs: Array
+) -> Entries:
+    """Return the optimal q(x_0 | x_1), a Normal whose mean is linear in x_1.
+
+    With the weights w_k of categories, and E[(A - E[A])' tau (A - E[A])] = V, its precision matrix
+    is L = P + sum_k w_k (E[A_k]' E[tau_k] E[A_k] + V_k), and its mean
+    L^-1 (P m + sum_k w_k E[A_k]' E[tau_k] (x_1 - E[B_k] u)).
+
+    Parameters
+    ----------
+    earlier
+        (P m, -P / 2), flat: the natural parameters of x_0.
+    now
+        (E[x_1], E[x_1 x_1']), flat.
+    weight, mean, tau, pull
+        w_k / s, E[(A, B)], E[tau] and V of each category, (rows, categories, ...).
+    inputs
+        u, (rows, inputs).
+    """
+    size = tau.shape[-1]
+    A, B = mean[..., :size], mean[..., size:]
+    back = np.swapaxes(A, -1, -2) @ (weight[..., None, None] * tau)
+    precision = -2 * symmetric(earlier[:, size:], size)
+    precision = precision + (back @ A + weight[..., None, None] * pull).sum(axis=1)
+    linear = earlier[:, :size] - (back @ (B @ inputs[:, None, :, None]))[..., 0].sum(axis=1)
+    cov = inverse(precision)
+    gain, shift = cov @ back.sum(axis=1), apply(cov, linear)
+    x, xx = now[:, :size], now[:, size:].reshape(-1, size, size)
+    middle = shift + apply(gain, x)
+    spread = (xx - x[:, :, None] * x[:, None, :]) @ np.swapaxes(gain, -1, -2)
+    square = cov + gain @ spread + middle[:, :, None] * middle[:, None, :]
+    return Entries(join(middle, flat(square)), spread, log_det(precision))

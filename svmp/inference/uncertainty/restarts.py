@@ -244,7 +244,7 @@ def best_start(
 
     def run(seed: int, observers: tuple[Observer, ...]) -> Outcome:
         # A network caches what its last run has drawn, so that each start has one of its own.
-        mine = Network(network.model, network.learned)
+        mine = Network(network.model, network.learned, continued=network.continued)
         return execute(OneTable(mine), seed=seed, observers=observers, **own)
 
     wanted = options["progress"]

@@ -206,9 +206,9 @@ def solve_states_compiled(
 def _given(
     chain: DiscreteChain, q: Beliefs, which: Ints | None, live: Ints
 ) -> tuple[Ints, Array, Array, forward_backward.Steps]:
-    """Return the rows of some sequences, E[log init], E[log P], and where the sequences begin."""
+    """Return the rows of some sequences, log densities of their first states, E[log P], steps."""
     sequences, steps = chain.sequences, chain.steps(which, live)
     rows = sequences.order if which is None else sequences.rows_of(which)
     first = rows[np.minimum(steps.starts[:-1], len(rows) - 1)]
-    initial = np.ascontiguousarray(chain.log_initial(q, first))
+    initial = np.ascontiguousarray(chain.log_start(q, first))
     return rows, initial, chain.log_transition(q), steps

@@ -15,8 +15,8 @@ from types import ModuleType
 import numpy as np
 
 from svmp.errors import ModelError
-from svmp.families.family import Array
-from svmp.families.matrix import apply, inverse, log_det
+from svmp.families.family import Array, Bools
+from svmp.families.matrix import apply, inverse, log_det, symmetric
 from svmp.kernels.chains import smoother
 from svmp.kernels.chains.dynamics import Dynamics, OrderedRows, Output
 from svmp.kernels.chains.pair_sums import PairRows, pair_sums
@@ -86,7 +86,8 @@ def expected(
     end = np.cumsum(which_lengths)
     begin = end - which_lengths
     steps = OrderedRows(np.arange(len(rows)), begin, end, begin + live[which])
-    mean, cov, log_start = starts(chain, q, rows[np.minimum(steps.begin, max(len(rows) - 1, 0))])
+    firsts = rows[np.minimum(steps.begin, max(len(rows) - 1, 0))]
+    mean, cov, log_start = starts(chain, q, firsts, live[which] > 0)
     step = chain.step[rows]
     if chain.selector is None:
         parts, pull = by_group(chain, q)
@@ -109,12 +110,34 @@ def expected(
     return steps, dynamics, np.ascontiguousarray(messages)
 
 
-def starts(chain: LinearChain, q: Beliefs, rows: Ints) -> tuple[Array, Array, Array]:
-    """Return the mean, the covariance and its log-determinant of the first state of sequences."""
+def starts(chain: LinearChain, q: Beliefs, rows: Ints, live: Bools) -> tuple[Array, Array, Array]:
+    """Return the mean, the covariance and its log-determinant of the first state of sequences.
+
+    That of a sequence that goes on follows from its last state: x_1 ~ N(A m + c, A P A' + s Q),
+    where P is the covariance of the last state after the evidence that its transition adds, unless
+    the sequence has no observed descendants.
+    """
     given = chain.start_moments(q, rows)
     size = chain.size
     cov = inverse(given["tau"][:, :-1].reshape(-1, size, size))
-    return np.ascontiguousarray(given["mu"][:, :size]), np.ascontiguousarray(cov), log_det(cov)
+    mean = np.array(np.broadcast_to(given["mu"][:, :size], (len(rows), size)))
+    cov = np.array(np.broadcast_to(cov, (len(rows), size, size)))
+    places, earlier = chain.entering(q, rows)
+    if len(places):
+        some, step = rows[places], chain.first_step[rows[places]]
+        if chain.selector is None:
+            parts, pull = by_group(chain, q)
+            turned, noise, pull = (a[chain.group[some]] for a in (parts[0], parts[1], pull))
+            offset, slope = offsets(chain, q, some), np.zeros((0, size))
+        else:
+            (turned, noise, *_), pull, offset, slope = by_row(chain, q, some)
+        told = live[places] / step
+        tau = -2 * symmetric(earlier[:, size:], size) + told[:, None, None] * pull
+        linear = earlier[:, :size] + (told[:, None] * slope if len(slope) else 0.0)
+        last, A = inverse(tau), np.swapaxes(turned, 1, 2)
+        mean[places] = apply(A, apply(last, linear)) + (offset if len(offset) else 0.0)
+        cov[places] = A @ last @ turned + step[:, None, None] * noise
+    return mean, cov, log_det(cov)
 
 
 def by_group(chain: LinearChain, q: Beliefs) -> tuple[Parts, Array]:

@@ -47,7 +47,7 @@ class PairRows(NamedTuple):
     def of(cls, rows: Ints, groups: Ints, previous: Ints, inputs: Array, step: Array) -> PairRows:
         """Return rows in blocks; their groups are ascending."""
         starts = np.flatnonzero(np.diff(groups, prepend=-1))
-        ends = np.append(starts[1:], len(rows))
+        ends = np.append(starts[1:], len(rows))[: len(starts)]  # none where no row follows another
         begin = np.concatenate(
             [np.zeros(0, dtype=np.int64), *map(np.arange, starts, ends, [BLOCK] * len(starts))]
         )
