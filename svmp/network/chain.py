@@ -242,6 +242,15 @@ class ChainEdge(Edge):
         np.cumsum(np.bincount(sets, minlength=count), out=starts[1:])
         return rows[np.argsort(sets, kind="stable")], starts
 
+    @property
+    def transitional(self) -> bool:
+        """Whether the parent is one of transitions, and not of first rows."""
+        return not self.chain.slot_of(self.parent)[0].startswith("init")
+
+    def read_among(self, rows: Ints) -> Ints:
+        """Return those of some rows that count and depend on the parent."""
+        return self._some(rows)[0]
+
     def children_in(self, rows: Ints | None) -> Ints:
         _, sets = self._some(rows)
         set_of = self._reads.set_of

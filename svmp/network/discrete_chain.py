@@ -26,7 +26,14 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.binding import NO_AXES, Binder
 from svmp.network.chain import Chain, Reads, by_sequence
 from svmp.network.expressions import DiagonalMatrix, Symbol, unused
-from svmp.network.forward_backward import Solution, Steps, log_links, statistics
+from svmp.network.forward_backward import (
+    Solution,
+    Steps,
+    Transitions,
+    entropy_of,
+    log_links,
+    pair_counts,
+)
 from svmp.network.grid import Grid, Ints, Labelled, Scope
 from svmp.network.parameter_forms import plain
 from svmp.network.row_sums import sum_by_owner
@@ -34,6 +41,8 @@ from svmp.network.sequences import Sequences
 from svmp.network.slot import Fixed, Single, Slot
 
 Axes = tuple[str | None, ...]
+Counter = Callable[[Array, Array, Array, Transitions], tuple[Array, float]]
+"""Counts transitions: `pair_counts` of forward_backward.py, or its compiled twin."""
 
 
 class DiscreteChain(Chain):
@@ -268,15 +277,31 @@ class DiscreteChain(Chain):
         starts = np.concatenate([[0], np.cumsum(sequences.lengths[which])])
         return Steps(starts, live[which], self.group[sequences.rows_of(which)])
 
-    def pair_statistics(self, q: Beliefs, present: Ints | None) -> tuple[Array, float]:
+    def pair_statistics(
+        self, q: Beliefs, present: Ints | None, count: Counter = pair_counts
+    ) -> tuple[Array, float]:
         """Return the expected numbers of transitions, and the entropy of q."""
         arrays, name = q.joint[self.variable.name], self.variable.name
         if "counts" in arrays:
             return arrays["counts"], float(arrays["entropy"][0])
-        order = self.sequences.order
-        steps = self.steps(None, self.sequences.live(present))
-        marginal, potential = q.moments[name][order], arrays["potential"][order]
-        return statistics(marginal, potential, arrays["transition"], arrays["version"], steps)
+        previous = self.sequences.previous
+        rows = np.arange(len(previous)) if present is None else present
+        counts, entropy = self.row_counts(q, rows[previous[rows] >= 0], count)
+        return counts, entropy + entropy_of(q.moments[name][rows[previous[rows] < 0]])
+
+    def row_counts(
+        self, q: Beliefs, rows: Ints, count: Counter = pair_counts
+    ) -> tuple[Array, float]:
+        """Return the expected numbers of transitions to rows that follow another, and entropy."""
+        arrays, sequences = q.joint[self.variable.name], self.sequences
+        version = arrays["version"][sequences.code[rows]]
+        pairs = Transitions(rows, sequences.previous[rows], version, self.group[rows])
+        marginal = q.moments[self.variable.name]
+        return count(marginal, arrays["potential"], arrays["transition"], pairs)
+
+    def keep_statistics(self, q: Beliefs, counts: Array, entropy: float) -> None:
+        """Keep the statistics of all pairs until q of the chain changes."""
+        q.joint[self.variable.name] |= {"counts": counts, "entropy": np.array([entropy])}
 
     def term(self, q: Beliefs, present: Ints | None) -> float:
         counts, entropy = self.pair_statistics(q, present)
@@ -321,13 +346,22 @@ class DiscreteChain(Chain):
         total = np.zeros((parent.size, self.states))
         rows, entered = self.first_rows(q, present)
         if name == "P":
-            counts = np.array(self.pair_statistics(q, present)[0])
-            if len(entered):
-                np.add.at(counts, self.group[entered], self.entries(q, entered))
-            total[self._transition_elements(slot)] = counts
-            return total
+            return self.transition_message(q, parent, self.pair_statistics(q, present)[0], entered)
         elements = slot.reader.element(rows * self.states, rows * self.states)
         np.add.at(total, elements, q.moments[self.variable.name][rows])
+        return total
+
+    def transition_message(self, q: Beliefs, parent: Symbol, counts: Array, entered: Ints) -> Array:
+        """Return the message to every element of P, from the expected numbers of transitions.
+
+        Those to the first rows of sequences that go on are added.
+        """
+        total, counts = np.zeros((parent.size, self.states)), np.array(counts)
+        if len(entered):
+            np.add.at(counts, self.group[entered], self.entries(q, entered))
+        slot = self.slots["P"]
+        assert isinstance(slot, Single)
+        total[self._transition_elements(slot)] = counts
         return total
 
     def message_sum(

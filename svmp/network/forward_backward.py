@@ -108,24 +108,54 @@ def statistics(
     `transition` has the matrices of each version, (versions, groups, states, states), and `version`
     says which of them each sequence was solved with.
     """
-    states = marginal.shape[1]
-    counts = np.zeros(transition.shape[1:])
-    entropy = 0.0
     lengths = np.diff(steps.starts)
     sequence = np.repeat(np.arange(len(lengths)), lengths)
     place = np.arange(len(marginal)) - steps.starts[sequence]
     alive = place < steps.live[sequence]
-    first = marginal[alive & (place == 0)]
-    entropy -= float((first * log_of(first)).sum())
-    later, size = np.flatnonzero(alive & (place > 0)), max(1, (1 << 18) // states**2)
-    for start in range(0, len(later), size):
-        some = later[start : start + size]
-        group = steps.group[some]
-        links = log_links(transition[version[sequence[some]], group], potential[some])
-        pairs = marginal[some - 1][:, :, None] * np.exp(links)
-        np.add.at(counts, group, pairs)
-        entropy -= float((pairs * np.maximum(links, LOG_ZERO)).sum())
+    later = np.flatnonzero(alive & (place > 0))
+    pairs = Transitions(later, later - 1, version[sequence[later]], steps.group[later])
+    counts, entropy = pair_counts(marginal, potential, transition, pairs)
+    return counts, entropy + entropy_of(marginal[alive & (place == 0)])
+
+
+class Transitions(NamedTuple):
+    """Some rows that follow another.
+
+    Attributes
+    ----------
+    rows, previous
+        The rows, and those before them.
+    version, group
+        Which matrix leads to each row.
+    """
+
+    rows: Ints
+    previous: Ints
+    version: Ints
+    group: Ints
+
+
+def pair_counts(
+    marginal: Array, potential: Array, transition: Array, pairs: Transitions
+) -> tuple[Array, float]:
+    """Return the expected numbers of some transitions by group, and the entropy of their links.
+
+    kernels/chains/pair_counts.py has the compiled twin.
+    """
+    counts, entropy = np.zeros(transition.shape[1:]), 0.0
+    size = max(1, (1 << 18) // marginal.shape[1] ** 2)
+    for start in range(0, len(pairs.rows), size):
+        rows, previous, version, group = (part[start : start + size] for part in pairs)
+        links = log_links(transition[version, group], potential[rows])
+        both = marginal[previous][:, :, None] * np.exp(links)
+        np.add.at(counts, group, both)
+        entropy -= float((both * np.maximum(links, LOG_ZERO)).sum())
     return counts, entropy
+
+
+def entropy_of(probability: Array) -> float:
+    """Return the entropy of some distributions, added up."""
+    return -float((probability * log_of(probability)).sum())
 
 
 def log_links(transition: Array, potential: Array) -> Array:

@@ -186,8 +186,7 @@ class LinearChain(LinearChainParameters):
         """
         arrays = q.joint[self.variable.name]
         _, entered = self.first_rows(q, present)
-        entered = entered[np.argsort(self.group[entered], kind="stable")]
-        into = self._sum_pairs(q, entered, self.group[entered]) if len(entered) else 0.0
+        into = self.row_sums(q, entered) if len(entered) else 0.0
         if "pairs" in arrays and self.components == 1:
             return arrays["pairs"] + into
         return self._sum_pairs(q, *self._transitions(present)) + into
@@ -329,8 +328,18 @@ class LinearChain(LinearChainParameters):
             elements, rows = slot.pairs(parent, self.first_rows(q, present)[0])
             np.add.at(total, elements, self._start_message(q, parent, elements, rows))
             return total
+        return self.transition_message(q, parent, self.pair_sums(q, present))
+
+    def row_sums(self, q: Beliefs, rows: Ints) -> Array:
+        """Return the moments of the pairs of rows that follow a state, by group and category."""
+        rows = rows[np.argsort(self.group[rows], kind="stable")]
+        return self._sum_pairs(q, rows, self.group[rows])
+
+    def transition_message(self, q: Beliefs, parent: Symbol, lines: Array) -> Array:
+        """Return the message to every element of a parent of transitions, from sums of pairs."""
+        name, slot = self.slot_of(parent)
+        total = np.zeros((parent.size, parent.family.size))
         subrows = self.subrows(self._groups[0])
-        lines = self.pair_sums(q, present)
         for k in range(self.components):
             some = subrows[k :: self.components]
             elements, rows = slot.pairs(parent, some)

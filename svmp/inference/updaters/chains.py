@@ -20,13 +20,21 @@ from svmp.families.family import Array, dot
 from svmp.inference.methods.draw import AllRows, Draw
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.linear_chain import solve_vectors
-from svmp.inference.updaters.plain import NONE, ONE, MessageSum, PlainUpdater, Tangents
+from svmp.inference.updaters.plain import (
+    NONE,
+    ONE,
+    MessageSum,
+    PlainUpdater,
+    RowMessages,
+    Tangents,
+)
 from svmp.inference.updaters.updater import Change, Updater
 from svmp.kernels.chains import plain_smoother, smoother, states
 from svmp.kernels.chains.emissions import Emissions
+from svmp.kernels.chains.pair_counts import pair_counts
 from svmp.network import forward_backward
 from svmp.network.beliefs import Beliefs
-from svmp.network.chain import Chain
+from svmp.network.chain import Chain, ChainEdge
 from svmp.network.discrete_chain import DiscreteChain
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
@@ -55,6 +63,7 @@ class ChainUpdater(Updater):
     plain: PlainUpdater
     solve: Solve
     label: str
+    kernels: bool = False
 
     @classmethod
     def of(cls, network: Network, plain: PlainUpdater, kernels: bool) -> ChainUpdater:
@@ -63,10 +72,10 @@ class ChainUpdater(Updater):
         if isinstance(chain, LinearChain):
             how = smoother if kernels else plain_smoother
             label = "compiled smoother of vectors" if kernels else "chain of vectors"
-            return cls(network, plain, partial(solve_vectors, how), label)
+            return cls(network, plain, partial(solve_vectors, how), label, kernels)
         assert isinstance(chain, DiscreteChain)
         if kernels:
-            return cls(network, plain, solve_states_compiled, "compiled (chain of states)")
+            return cls(network, plain, solve_states_compiled, "compiled (chain of states)", True)
         return cls(network, plain, solve_states, "chain of states")
 
     @property
@@ -152,7 +161,37 @@ class ChainUpdater(Updater):
         return change, accesses
 
     def bound_term(self, q: Beliefs) -> dict[str, float]:
+        if self.kernels and isinstance(self.chain, DiscreteChain):
+            present = self.network.present[self.plain.name]
+            self.chain.keep_statistics(q, *self.chain.pair_statistics(q, present, pair_counts))
         return self.plain.bound_term(q)
+
+
+@dataclass(frozen=True, eq=False)
+class TransitionMessages(RowMessages):
+    """The messages of transitions to their parameters: of all rows, or of rows that were drawn.
+
+    The moments of all pairs with the same parameters are added up first.
+    """
+
+    edge: ChainEdge
+    kernels: bool = False
+
+    def __call__(self, q: Beliefs, rows: Draw, elements: Ints, tangents: Tangents) -> MessageSum:
+        chain, parent = self.edge.chain, self.edge.parent
+        drawn = rows.drawn_rows(chain.variable.name)
+        if drawn is None:
+            return super().__call__(q, rows, elements, tangents)
+        some, read = self.edge.read_among(drawn), self.edge.children_in(drawn)[elements]
+        if isinstance(chain, DiscreteChain):
+            follows = chain.sequences.previous[some] >= 0
+            count = pair_counts if self.kernels else forward_backward.pair_counts
+            counts, _ = chain.row_counts(q, some[follows], count)
+            message = chain.transition_message(q, parent, counts, some[~follows])
+        else:
+            assert isinstance(chain, LinearChain)
+            message = chain.transition_message(q, parent, chain.row_sums(q, some))
+        return MessageSum(message[elements], rows.scale(parent.name, elements), int(read.sum()))
 
 
 @dataclass(frozen=True, eq=False)

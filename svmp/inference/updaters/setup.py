@@ -15,7 +15,7 @@ from svmp.inference.methods import Method
 from svmp.inference.methods.division import Division
 from svmp.inference.steps.policy import Policy
 from svmp.inference.updaters.categorical import ImplicitMessages, ImplicitUpdater
-from svmp.inference.updaters.chains import ChainUpdater, EmissionMessages
+from svmp.inference.updaters.chains import ChainUpdater, EmissionMessages, TransitionMessages
 from svmp.inference.updaters.joint_block import JointBlock
 from svmp.inference.updaters.multilinear import NoiseMessages, VectorMessages
 from svmp.inference.updaters.plain import Messages, PlainUpdater, RowMessages
@@ -26,6 +26,7 @@ from svmp.kernels.chains.emissions import Emissions
 from svmp.kernels.multilinear.prior import HiddenNormals
 from svmp.kernels.multilinear.updater import Multilinear
 from svmp.kernels.vectors.updater import Vectors
+from svmp.network.chain import ChainEdge
 from svmp.network.edge import Edge
 from svmp.network.network import Network
 
@@ -185,6 +186,8 @@ class Setup:
         emissions = self.emissions.get(table)
         if emissions is not None and (edge.choosing or self.sums_emissions(emissions)):
             return EmissionMessages(emissions, edge)
+        if self.method.over is not None and isinstance(edge, ChainEdge) and edge.transitional:
+            return TransitionMessages(edge, self.kernels)
         if self.method.shares_rows and self.method.over is None:
             noise = NoiseMessages.of(self.loops.get(table), edge)
             if noise is not None:
