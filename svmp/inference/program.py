@@ -12,9 +12,11 @@ from functools import cached_property
 import numpy as np
 
 from svmp.families.family import Array
+from svmp.inference.chain_rotating import rotatable, rotate_chain
 from svmp.inference.default import uses_loops
 from svmp.inference.domain import check_domain
 from svmp.inference.fingerprint import describe
+from svmp.inference.loadings import Loadings
 from svmp.inference.methods import Method
 from svmp.inference.methods.draw import AllRows, Draw
 from svmp.inference.methods.groups import DrawnGroups
@@ -211,6 +213,9 @@ class Program:
         bound.
         """
         q, last, iteration = state.q, state.relaxation, state.iteration + 1
+        if self.may_relax and iteration > 1 and self.method.reads_all(iteration):
+            for name, loadings in self._rotatable.items():
+                rotate_chain(self.network, q, name, loadings)
         if not self.relaxed:
             return last
         method, change, rate = self.method, change_of(q, last.before), np.nan
@@ -227,6 +232,11 @@ class Program:
         for name, means in before.items():  # in place: new memory for them would cost more
             np.copyto(means, q.moments[name][:, : means.shape[1]])
         return Relaxation(omega, change, before)
+
+    @cached_property
+    def _rotatable(self) -> dict[str, list[Loadings]]:
+        """Chains of vectors whose states are changed before every sweep, with their loadings."""
+        return rotatable(self.network, self.setup.joined)
 
     @cached_property
     def _largest_omega(self) -> float:
