@@ -15,6 +15,14 @@ from svmp.families.family import Array
 from svmp.inference.chain_rotating import rotatable, rotate_chain
 from svmp.inference.default import uses_loops
 from svmp.inference.domain import check_domain
+from svmp.inference.extrapolation import (
+    extrapolated_names,
+    kept_parameters,
+    move_means,
+    remember,
+    restore,
+    steps_beyond,
+)
 from svmp.inference.fingerprint import describe
 from svmp.inference.loadings import Loadings
 from svmp.inference.methods import Method
@@ -216,6 +224,8 @@ class Program:
         if self.may_relax and iteration > 1 and self.method.reads_all(iteration):
             for name, loadings in self._rotatable.items():
                 rotate_chain(self.network, q, name, loadings)
+        if self.extrapolated:
+            return self.extrapolate(state)
         if not self.relaxed:
             return last
         method, change, rate = self.method, change_of(q, last.before), np.nan
@@ -237,6 +247,31 @@ class Program:
     def _rotatable(self) -> dict[str, list[Loadings]]:
         """Chains of vectors whose states are changed before every sweep, with their loadings."""
         return rotatable(self.network, self.setup.joined)
+
+    @cached_property
+    def extrapolated(self) -> tuple[str, ...]:
+        """The variables whose means are extrapolated; none where blocks are over-relaxed."""
+        if self.relaxed or not self.may_relax:
+            return ()
+        return extrapolated_names(self.network, self.setup.joined)
+
+    def extrapolate(self, state: State) -> Relaxation:
+        """Move means to where the last sweeps lead, unless the exact bound is lower there."""
+        q, last, t = state.q, state.relaxation, state.iteration
+        now, history = means_of(q, self.network, self.extrapolated), {}
+        if last.before and self.method.reads_all(t):
+            history = remember(last.history, last.before, now)
+        known = state.measured.iteration == t
+        if known and history and len(history[self.extrapolated[0]]) > 1:
+            kept = kept_parameters(q, self.extrapolated)
+            q.means.clear()
+            move_means(q, self.network, steps_beyond(q, history))
+            if sum(self.bound(q).values()) >= state.measured.bound:
+                now = means_of(q, self.network, self.extrapolated)
+            else:
+                restore(q, kept)
+                history = {}
+        return Relaxation(before=now, history=history)
 
     @cached_property
     def _largest_omega(self) -> float:

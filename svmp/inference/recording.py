@@ -88,6 +88,7 @@ class Recorder:
     ) -> None:
         """Add a row to the trace, unless one of its numbers is not finite."""
         steps = info.every_step
+        low, high = float(steps.min()), float(steps.max())
         row = {
             "iteration": state.iteration,
             "accesses": state.accesses,
@@ -95,9 +96,9 @@ class Recorder:
             "bound": bound,
             "bound_se": se,
             "moved": state.window.moved,
-            "step_min": float(steps.min()),
-            "step_median": float(np.median(steps)),
-            "step_max": float(steps.max()),
+            "step_min": low,
+            "step_median": low if low == high else float(np.median(steps)),
+            "step_max": high,
             "C": info.most,
             "rollbacks": state.safety.rollbacks,
         }

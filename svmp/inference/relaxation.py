@@ -57,12 +57,15 @@ class Relaxation:
         Square of the last change of the block that is solved last, in units of its precisions; NaN
         before the first.
     before
-        The means of that block before its last update.
+        The means of that block before its last update, or those that are extrapolated.
+    history
+        By variable, the last sweeps of means that are extrapolated (extrapolation.py).
     """
 
     omega: float = 1.0
     change: float = np.nan
     before: Means = field(default_factory=dict)
+    history: Means = field(default_factory=dict)
 
 
 def means_of(q: Beliefs, network: Network, names: Iterable[str]) -> Means:

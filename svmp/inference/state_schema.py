@@ -17,6 +17,7 @@ import numpy as np
 
 from svmp.families.family import Family
 from svmp.inference import joint_files
+from svmp.inference.extrapolation import DEPTH
 from svmp.inference.relaxation import is_gaussian
 from svmp.inference.schema import (
     Check,
@@ -95,6 +96,7 @@ ARRAYS = {
     "gradient": "statistics.gradient",
     "square": "statistics.square",
     "before": "relaxation.before",
+    "history": "relaxation.history",
     "sound": "safety.sound.natural",
     "sound_moments": "safety.sound.moments",
 }
@@ -201,6 +203,9 @@ def declared_tensors(
                 found[f"{kind}/{name}"] = Tensor((size, family.size), anything)
         if is_gaussian(family) and f"before/{name}" in arrays:
             found[f"before/{name}"] = Tensor((size, entries_of(family)), finite)
+        if is_gaussian(family) and f"history/{name}" in arrays:
+            sweeps = min(len(arrays[f"history/{name}"]), DEPTH)
+            found[f"history/{name}"] = Tensor((sweeps, 2, size * entries_of(family)), finite)
     for key, array in arrays.items():
         if keeps_sums and re.match(SUMS + r"[0-9]*/", key):
             found[key] = Tensor(array.shape, finite)

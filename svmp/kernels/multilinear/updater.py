@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,10 +20,7 @@ from svmp.kernels.multilinear import update as loops
 from svmp.kernels.multilinear.ahead import begin_to_compile
 from svmp.kernels.multilinear.drawn import update_drawn
 from svmp.kernels.multilinear.loop_table import LoopOperand, LoopTable
-from svmp.kernels.multilinear.table import (
-    Keyed,
-    plain,
-)
+from svmp.kernels.multilinear.table import Keyed, plain
 from svmp.kernels.multilinear.terms import LoopRows, Mean, Receiver
 from svmp.kernels.multilinear.update import LONG
 from svmp.kernels.multilinear.work import Work
@@ -31,6 +29,8 @@ from svmp.network.grid import Ints
 from svmp.network.slot import Single
 
 ONE, NO_PRIOR = np.ones(1), np.zeros((1, 2))
+KEPT = 1 << 21
+"""Most moments whose losses are kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +58,30 @@ class Multilinear(LoopTable):
         return out
 
     def losses(self, q: Beliefs, keyed: Keyed, column: int) -> Array:
-        """Sum over the rows of each key of E[(y - mu)^2], or of minus E[log p] of logits."""
+        """Sum over the rows of each key of E[(y - mu)^2], or of minus E[log p] of logits.
+
+        The last are kept with the moments that they belong to: precisions that are updated last
+        and the bound need the same.
+        """
+        moments = {o.name: q.moments[o.name] for o in self.operands}
+        if self._kept and self._kept[0] is keyed and self._kept[1].keys() == moments.keys():
+            if all(np.array_equal(old, moments[name]) for name, old in self._kept[1].items()):
+                return self._kept[2]
         keys = np.arange(len(keyed.begin))
         rows, mean = self.rows(q, keyed, keys, column), self.mean(q, column, np.float64)
         with threads_for(rows.columns.shape[1] * len(self.operands)):
-            return self.row_losses(rows, mean, keys)
+            found = self.row_losses(rows, mean, keys)
+        self._kept.clear()
+        observed = self.conditional.variable.observed is not None
+        if observed and sum(array.size for array in moments.values()) <= KEPT:
+            copies = {name: array.copy() for name, array in moments.items()}
+            self._kept.extend((keyed, copies, found))
+        return found
+
+    @cached_property
+    def _kept(self) -> list[Any]:
+        """Rows, moments and the losses of `losses`, as they were last."""
+        return []
 
     def row_losses(self, rows: LoopRows, mean: Mean, keys: Ints) -> Array:
         """Return `losses` of rows in the form of the loops."""

@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from svmp.families.family import Array
-from svmp.inference.methods import FullVB
+from svmp.inference.methods import Growing
 from svmp.models.estimators.estimator import (
     NetworkEstimator,
     quadratic_forms,
@@ -92,8 +92,15 @@ class LogisticRegression(ClassifierMixin, NetworkEstimator):
                 f"LogisticRegression needs samples of at least 2 classes, but y contains one class "
                 f"only: '{self.classes_[0]}'"
             )
-        design = with_ones(X, self.fit_intercept)
-        return self._after(self._learn(self.declare(design, self._chosen(y)), FullVB()))
+        return self._first(X, y)
+
+    def _first(self, X: Array, y: Any) -> Self:
+        """Fit the network to the first rows, from a narrow start at 0."""
+        design, chosen = with_ones(X, self.fit_intercept), self._chosen(y)
+        model, count = self.declare(design, chosen), chosen.shape[1]
+        tau = np.diag(0.25 * (design**2).sum(axis=0) + self.alpha)
+        start = {"mu": np.zeros((count, len(tau))), "tau": np.stack([tau] * count)}
+        return self._after(self._learn(model, Growing(first=1), init={"w": start}))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Update the fit with further rows.
@@ -114,9 +121,10 @@ class LogisticRegression(ClassifierMixin, NetworkEstimator):
         if len(unknown):
             known = ", ".join(map(str, self.classes_))
             raise ValueError(f"y has the class '{unknown[0]}', which is not one of {known}")
+        if first:
+            return self._first(X, y)
         model = self.declare(with_ones(X, self.fit_intercept), self._chosen(y))
-        learn = self._learn if first else self._learn_more
-        return self._after(learn(model, FullVB()))
+        return self._after(self._learn_more(model, Growing(first=1)))
 
     def _chosen(self, y: Any) -> Array:
         one_hot = (np.asarray(y)[:, None] == self.classes_).astype(np.float64)
