@@ -7,9 +7,9 @@ at which it ended, and f_t = G(x_t) - x_t, the next sweep begins at
 
     G(x_t) - sum_j c_j ((x_j+1 - x_j) + (f_j+1 - f_j)),
 
-with the c_j for which f_t - sum_j c_j (f_j+1 - f_j) is smallest in units of the precisions (Anderson
-1965). Precisions stay as they are. The new means are kept only if the exact bound is not lower
-there, so that it rises in every sweep.
+with the c_j for which f_t - sum_j c_j (f_j+1 - f_j) is smallest, in units of the precisions
+(Anderson 1965). Precisions stay as they are. The new means are kept only if the exact bound is not
+lower there, so that it rises in every sweep.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import prod
 from pathlib import Path
 from typing import Any, get_args
@@ -23,6 +23,7 @@ from svmp.errors import FileError
 from svmp.families.family import Family
 from svmp.inference import chain_files, joint_files, label_files
 from svmp.inference.posterior import Posterior
+from svmp.inference.restart_record import Restart, Restarts
 from svmp.inference.run_record import RunRecord, Status
 from svmp.inference.schema import (
     LARGEST,
@@ -41,6 +42,7 @@ from svmp.inference.schema import (
     text,
     trace_names,
     trace_tensors,
+    truth,
     whole,
 )
 from svmp.inference.trace import Trace
@@ -78,6 +80,18 @@ ABOUT = record(
         "blocks": joint_files.BLOCKS,
         "chains": chain_files.CHAINS,
         "ends": label_files.COORDS,
+        "forms": dict_of(dict_of(text)),
+        "restarts": list_of(
+            record(
+                {
+                    "seed": whole(high=2**64),
+                    "bound": number(infinite=True),
+                    "status": one_of(*get_args(Status), "stopped"),
+                    "sweeps": number(0),
+                    "best": truth,
+                }
+            )
+        ),
     }
 )
 LATER = ("coords", "parents", "forgetting", "changed")
@@ -123,6 +137,10 @@ def write(fit: RunRecord, path: str | os.PathLike[str]) -> None:
     if fit.ends:
         about["ends"], ends = chain_files.pack_ends(fit.ends)
         tensors |= ends
+    if fit.forms:
+        about["forms"] = fit.forms
+    if fit.restarts is not None:
+        about["restarts"] = [asdict(start) for start in fit.restarts]
     if fit.joint:
         about["blocks"], blocks = joint_files.pack(fit.joint)
         tensors |= blocks
@@ -150,12 +168,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         check_format(about, FORMAT, "a file that svmp saved")
         if about["format"] == 1:
             about = {**{key: {} for key in LATER}, **about}
-        about = {
-            "blocks": [],
-            "chains": {},
-            "ends": {},
-            **about,
-        }  # only fits that have some have them
+        none: dict[str, Any] = {"blocks": [], "chains": {}, "ends": {}, "forms": {}}
+        about = {**none, "restarts": [], **about}  # only fits that have some have them
         return _fields(ABOUT("description", about), tensors)
     except FileError as error:
         raise FileError(f"{path}: {error}") from None
@@ -185,8 +199,10 @@ def _fields(about: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
     marginals = {name: q.natural for name, q in posteriors.items()}
     joint = joint_files.unpack(about["blocks"], tensors, sizes, marginals)
     ends = chain_files.unpack_ends(about["ends"], tensors)
-    fields = {"trace": Trace(trace), "posteriors": posteriors, "coords": coords}
+    fields: dict[str, Any] = {"trace": Trace(trace), "posteriors": posteriors, "coords": coords}
     fields |= {"joint": joint, "ends": ends}
+    starts = Restarts(Restart(**start) for start in about["restarts"])
+    fields |= {"forms": about["forms"], "restarts": starts or None}
     return {**{k: about[k] for k in kept}, **fields}
 
 

@@ -21,10 +21,11 @@ from svmp.inference.methods import Method
 from svmp.inference.problem import Divided, HeldOutArgument, OneTable, Problem
 from svmp.inference.program_summary import ProgramSummary
 from svmp.inference.recording import Watch
+from svmp.inference.restart_record import Restarts
 from svmp.inference.result import Fit
 from svmp.inference.start import Init
 from svmp.inference.steps import Steps, as_policy
-from svmp.inference.uncertainty.restarts import Restarts, best_start, check_restarts
+from svmp.inference.uncertainty.restarts import best_start, check_restarts
 from svmp.network.model import Model
 from svmp.network.network import Network
 

@@ -40,12 +40,12 @@ from svmp.inference.seeds import Seed
 from svmp.inference.uncertainty.covariance import Covariance
 from svmp.inference.uncertainty.linear_response import covariance
 from svmp.inference.uncertainty.psis import DRAWS, importance
-from svmp.inference.uncertainty.restarts import Restarts
 from svmp.inference.uncertainty.trust import diagnose
 from svmp.inference.updating import Forget, parents_of
 from svmp.inference.vector_chain_posterior import VectorChainPosterior
 from svmp.network.declaration import Declaration
 from svmp.network.discrete_chain import DiscreteChain
+from svmp.network.forms import form_of
 from svmp.network.linear_chain import LinearChain
 from svmp.network.matching import hidden_coords
 from svmp.network.model import Model
@@ -85,6 +85,8 @@ class Fit(RunRecord):
         The joint q of each block of `joint=`.
     ends
         By chain, q of the last row of each sequence, from which `update` goes on.
+    forms
+        By variable, the variables that each parameter of its density is made of.
     diagnosis
         Where and why a run diverged, and which first step would have been safe, which is determined
         on first access; None if the run did not diverge. It is not saved.
@@ -93,12 +95,11 @@ class Fit(RunRecord):
         not saved.
     restarts
         After `svmp.fit(..., restarts=)`, how each start ended, as a table to print: its seed,
-        bound, status and sweeps. None for a single start. It is not saved.
+        bound, status and sweeps. None for a single start.
     """
 
     diagnosis: Diagnosis | None = None
     program: ProgramSummary | None = None
-    restarts: Restarts | None = None
     _model: weakref.ref[Declaration] | None = None
 
     @classmethod
@@ -106,6 +107,7 @@ class Fit(RunRecord):
         """Return the result of a run."""
         run = outcome.run
         hidden, state, q = run.program.network.hidden, run.state, run.state.q
+        variables = {**hidden, **run.program.network.observed}
 
         known = {block.layout.names: block for block in q.blocks}
         joint = tuple(
@@ -143,6 +145,7 @@ class Fit(RunRecord):
             parents={name: parents_of(v) for name, v in hidden.items()},
             joint=joint,
             ends=updating.ends_of(run.program.network, q),
+            forms={name: form_of(v) for name, v in variables.items()},
             diagnosis=outcome.diagnosis,
             program=run.program.explain(),
             _model=weakref.ref(run.program.network.model),
@@ -321,7 +324,8 @@ class Fit(RunRecord):
             those along the rows of a table are new, and all others known by position; in the model
             that was fitted, all are known.
         name
-            A variable that was observed in the fit.
+            A variable that was observed in the fit; or a hidden one, of which elements that the fit
+            knows have their q.
         noise
             Whether to predict rows, or their means given their parents (in a mixture, those of the
             chosen component).

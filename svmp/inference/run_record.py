@@ -8,6 +8,7 @@ from typing import Literal
 
 from svmp.inference.joint_posterior import JointPosterior
 from svmp.inference.posterior import Posterior
+from svmp.inference.restart_record import Restarts
 from svmp.inference.trace import Trace
 from svmp.network.continuing import SequenceEnds
 from svmp.network.coords import Extent
@@ -32,6 +33,8 @@ class RunRecord:
     changed: dict[str, float] = field(default_factory=dict)
     joint: tuple[JointPosterior, ...] = ()
     ends: dict[str, SequenceEnds] = field(default_factory=dict)
+    forms: dict[str, dict[str, str]] = field(default_factory=dict)
+    restarts: Restarts | None = None
 
     @property
     def bound(self) -> float:

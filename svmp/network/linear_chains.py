@@ -8,15 +8,16 @@ from numpy.typing import ArrayLike
 
 from svmp import factors
 from svmp.errors import ModelError
+from svmp.network.chain_variable import ChainVariable
 from svmp.network.conditional import Conditional
 from svmp.network.linear_chain import LinearChain
 from svmp.network.model import current
 from svmp.network.sequences import read_sequences
 from svmp.network.validation import dim_name, text
-from svmp.network.variable import Component, Dims, Variable
+from svmp.network.variable import Component, Dims
 
 
-class LinearGaussianChain(Variable):
+class LinearGaussianChain(ChainVariable):
     """A hidden chain of Normal vectors over the rows of a table, with linear dynamics.
 
     The first state of each sequence has the density `init`. Each later one is Normal with the mean
@@ -62,6 +63,8 @@ class LinearGaussianChain(Variable):
     array([1.1, 1.9, 3. , 4.1, 4.8])
     """
 
+    _factor = factors.MvNormal()
+
     def __init__(
         self,
         name: str,
@@ -79,15 +82,13 @@ class LinearGaussianChain(Variable):
         dims: Dims = None,
     ) -> None:
         model = current(text(name, "a variable's name"))
-        parameters = {"init": init, "A": A, "B": B, "tau": tau}
-        self._given = parameters, u, step, switch, sequence, order, dim_name(sequence_dim)
-        component = Component(factors.MvNormal(), {})
-        super().__init__(model.coords, model.free_name(name), component, dims)
-        model.coords.add(dim_name(sequence_dim), self._sequence_coord)
+        given = {"init": init, "A": A, "B": B, "tau": tau, "u": u, "step": step, "switch": switch}
+        given |= {"sequence": sequence, "order": order, "sequence_dim": dim_name(sequence_dim)}
+        self._declare(model.coords, model.free_name(name), given, dims)
         model.add(self)
 
     def _density(self, component: Component, length: int | None, selector: Any) -> Conditional:
-        parameters, u, step, switch, sequence, order, dim = self._given
+        given, dim = self.given, self.given["sequence_dim"]
         if len(self.plate.labels) != 1:
             raise ModelError(
                 f"'{self.name}' must have two dimensions: that of its rows, and that of its vectors"
@@ -97,6 +98,7 @@ class LinearGaussianChain(Variable):
                 f"sequence_dim of '{self.name}' is '{dim}', one of its dims; give it another name"
             )
         found, self._sequence_coord = read_sequences(
-            self.name, self.coords, dim, self.plate.size, sequence, order
+            self.name, self.coords, dim, self.plate.size, given["sequence"], given["order"]
         )
-        return LinearChain(self, found, parameters, u, step, switch)
+        parameters = {name: given[name] for name in ("init", "A", "B", "tau")}
+        return LinearChain(self, found, parameters, given["u"], given["step"], given["switch"])

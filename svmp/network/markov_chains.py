@@ -8,15 +8,16 @@ from numpy.typing import ArrayLike
 
 from svmp import factors
 from svmp.errors import ModelError
+from svmp.network.chain_variable import ChainVariable
 from svmp.network.conditional import Conditional
 from svmp.network.discrete_chain import DiscreteChain
 from svmp.network.model import current
 from svmp.network.sequences import read_sequences
 from svmp.network.validation import dim_name, text
-from svmp.network.variable import Component, Dims, Variable
+from svmp.network.variable import Component, Dims
 
 
-class DiscreteMarkovChain(Variable):
+class DiscreteMarkovChain(ChainVariable):
     """A hidden Markov chain of states 0, 1, ... over the rows of a table.
 
     The first state of each sequence is drawn from `init`, and each later one from the row of `P`
@@ -58,6 +59,8 @@ class DiscreteMarkovChain(Variable):
     np.True_
     """
 
+    _factor = factors.Categorical()
+
     def __init__(
         self,
         name: str,
@@ -70,14 +73,17 @@ class DiscreteMarkovChain(Variable):
         dims: Dims = None,
     ) -> None:
         model = current(text(name, "a variable's name"))
-        self._given = init, P, sequence, order, dim_name(sequence_dim)
-        component = Component(factors.Categorical(), {})
-        super().__init__(model.coords, model.free_name(name), component, dims)
-        model.coords.add(sequence_dim, self._sequence_coord)
+        given = {"init": init, "P": P, "sequence": sequence, "order": order}
+        self._declare(
+            model.coords,
+            model.free_name(name),
+            given | {"sequence_dim": dim_name(sequence_dim)},
+            dims,
+        )
         model.add(self)
 
     def _density(self, component: Component, length: int | None, selector: Any) -> Conditional:
-        init, P, sequence, order, dim = self._given
+        given, dim = self.given, self.given["sequence_dim"]
         if len(self.plate.labels) != 1:
             raise ModelError(f"'{self.name}' must have one dimension, that of its rows")
         if dim == self.plate.labels[0]:
@@ -86,6 +92,6 @@ class DiscreteMarkovChain(Variable):
                 "another name"
             )
         found, self._sequence_coord = read_sequences(
-            self.name, self.coords, dim, self.plate.size, sequence, order
+            self.name, self.coords, dim, self.plate.size, given["sequence"], given["order"]
         )
-        return DiscreteChain(self, init, P, found)
+        return DiscreteChain(self, given["init"], given["P"], found)

@@ -41,8 +41,8 @@ def check_parents(term: Term, kinds: tuple[type[Family], ...], wanted: str) -> N
 
 def largest(array: Labelled) -> float:
     """Return the largest absolute value in an array, dense or sparse; 1 if it is empty."""
-    values = array.values.data if sparse.issparse(array.values) else array.values
-    return float(max(values.max(), -values.min())) if np.size(values) else 1.0
+    values = np.asarray(array.values.data if sparse.issparse(array.values) else array.values)
+    return float(max(values.max(), -values.min())) if values.size else 1.0
 
 
 def check_size(size: float) -> None:

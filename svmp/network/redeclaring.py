@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from svmp.errors import ModelError
+from svmp.network.chain_variable import ChainVariable
 from svmp.network.coords import Coords
 from svmp.network.declaration import Declaration
 from svmp.network.expressions import DiagonalMatrix, labels_of
@@ -180,6 +181,11 @@ def hint(model: Declaration, variable: Variable, sizes: Mapping[str, tuple[int, 
     changed = [d for d, (n, _) in sizes.items() if model.sizes.get(d) != n and d in variable.dims]
     if not changed:
         return ""
+    if isinstance(variable, ChainVariable):
+        return (
+            f" ('{changed[0]}' has another size: a chain with arrays of rows must be declared "
+            "again; write a function that declares the network, and call it)"
+        )
     kept = [f"'{f.source}'" for f in sources(variable)]
     also = f"; it reads {', '.join(dict.fromkeys(kept))}" if kept else ""
     return (

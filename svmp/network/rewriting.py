@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from svmp.errors import ModelError
+from svmp.network.chain_variable import ChainVariable
 from svmp.network.declaration import Declaration
 from svmp.network.expressions import (
     DiagonalMatrix,
@@ -50,11 +51,22 @@ class Writer:
     def variable(self, variable: Variable) -> Variable:
         """Return a variable of the new model."""
         given = variable.conditional
+        if isinstance(variable, ChainVariable):
+            return variable.with_parameters(self.new.coords, self.given)
         parameters = {name: self.parameter(value) for name, value in given.parameters.items()}
         selector = None if given.chooser is None else self.parameter(given.chooser)
         component = Component(given.factor, parameters)
         observed, missing = self.observed(variable)
         return variable.redeclared(self.new.coords, component, observed, missing, selector)
+
+    def given(self, value: Any) -> Any:
+        """Return a parameter of a chain as it was given: in terms of variables of the new model."""
+        if isinstance(value, Component):
+            parameters = {name: self.given(part) for name, part in value.parameters.items()}
+            return Component(value.factor, parameters)
+        if isinstance(value, Expression | DiagonalMatrix):
+            return self.parameter(value)
+        return value
 
     def observed(self, variable: Variable) -> tuple[Any, Any]:
         """Return the observed values of a variable, and which are missing."""

@@ -152,11 +152,6 @@ class Variable(Symbol):
         selector: Any,
     ) -> Variable:
         """Return the same variable of another model, with other parameters and values."""
-        if type(self)._density is not Variable._density:
-            raise ModelError(
-                f"'{self.name}' is a chain, which cannot be declared again with other data; write "
-                "a function that declares the network, and call it"
-            )
         other = Variable.__new__(type(self))
         Variable.__init__(
             other, coords, self.name, component, self.dims, observed, missing, selector

@@ -149,3 +149,32 @@ def test_labels_along_the_rows_must_be_given_anew() -> None:
 def test_bad_containers_are_refused(call: Any, message: str) -> None:
     with pytest.raises(svmp.ModelError, match=message):
         call()
+
+
+def test_chains_are_declared_again() -> None:
+    values = np.array([0.5, 1.0, 2.5, 2.0, 1.0, 3.0])
+
+    def states(y: Any) -> svmp.Model:
+        with svmp.Model(coords={"row": 6, "state": 2, "next": 2}) as model:
+            first = svmp.Dirichlet("first", a=np.ones(2), dims="state")
+            step = svmp.Dirichlet("step", a=np.ones(2), dims=("state", "next"))
+            sequence = [0, 0, 0, 1, 1, 1]
+            z = svmp.DiscreteMarkovChain("z", first, step, sequence=sequence, dims="row")
+            mu = svmp.Normal("mu", mu=[0, 2], tau=1, dims="state")
+            svmp.Mixture("y", z, svmp.Normal.dist(mu=mu, tau=1), dims="row", observed=y)
+        return model
+
+    def walk(y: Any) -> svmp.Model:
+        with svmp.Model(coords={"row": len(y)}) as model:
+            tau = svmp.Gamma("tau", alpha=1, beta=1)
+            x = svmp.GaussianRandomWalk("x", tau=tau, dims="row")
+            svmp.Normal("y", mu=x, tau=1, dims="row", observed=y)
+        return model
+
+    for declare in (states, walk):
+        again = declare(values).with_data(y=values + 1)
+        assert svmp.fit(again).bound == svmp.fit(declare(values + 1)).bound
+    shorter = walk(values).with_data(y=values[:4])
+    assert svmp.fit(shorter).bound == svmp.fit(walk(values[:4])).bound
+    with pytest.raises(svmp.ModelError, match="a chain with arrays of rows must be declared again"):
+        states(values).with_data(y=values[:4])

@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 
 from svmp.errors import ModelError
-from svmp.families.family import Array
+from svmp.families.family import Array, Bools
 from svmp.inference.predictive.blocks import KnownBlock
 from svmp.inference.predictive.chains import chain_of
 from svmp.inference.run_record import RunRecord
 from svmp.inference.updating import coords_of, parents_of
 from svmp.network.beliefs import Beliefs
+from svmp.network.forms import check_form
 from svmp.network.grid import Ints
 from svmp.network.matching import DimMatch, coords_now, match_extent, new_rows, size_of
 from svmp.network.model import Model
@@ -61,6 +62,13 @@ class Known:
     natural: Mapping[str, Array]
     known: Mapping[str, Any]
     blocks: tuple[KnownBlock, ...] = ()
+
+    def own(self, target: str) -> Bools:
+        """Return which rows of a variable have a q of their own: known elements of a hidden one."""
+        variable = self.variables[target]
+        if target not in self.known or not variable.hidden:
+            return np.zeros(variable.size, dtype=bool)
+        return np.asarray(self.known[target])
 
     def values(self, name: str) -> PartlyKnown | None:
         """Return the family of a variable that is observed in part, which has its values."""
@@ -103,7 +111,7 @@ def know(
     ancestors = ancestors_of(model.variables, target)
     natural: dict[str, Array] = {}
     there: dict[str, Any] = {}
-    for name in (n for n in hidden if n in ancestors):
+    for name in (n for n in hidden if n in ancestors or n == target):
         natural[name], there[name] = earlier(fit, hidden[name], dims)
     given = [n for n in ancestors if not model.variables[n].hidden]
     variables = {n: v for n, v in model.variables.items() if n in ancestors or n == target}
@@ -133,10 +141,10 @@ def check_network(fit: RunRecord, model: Model, target: Any) -> None:
     variables = model.variables
     if not isinstance(target, str) or target not in variables:
         raise ModelError(f"the model has no variable {shown(target)}; it has {list(variables)}")
-    if target in fit.posteriors and variables[target].hidden:
+    if target in fit.posteriors and chain_of(variables[target]) is not None:
         raise ModelError(
-            f"'{target}' was hidden in the fit, so that fit['{target}'] is its posterior; predict "
-            f"a variable that was observed, one of {observed_of(fit)}"
+            f"'{target}' is a chain, of which fit['{target}'] is the posterior; predict a variable "
+            f"that was observed, one of {observed_of(fit)}"
         )
     for name, q in fit.posteriors.items():
         if name not in variables:
@@ -158,12 +166,13 @@ def check_network(fit: RunRecord, model: Model, target: Any) -> None:
                 f"'{name}' depended on {was} in the fit and depends on {parents} in the model"
             )
     for name, variable in variables.items():
+        check_form(variable, fit.forms.get(name))
         if variable.hidden and name not in fit.posteriors and name not in fit.bound_terms:
             raise ModelError(
                 f"the model hides '{name}', of which the fit has no posterior; it has "
                 f"{list(fit.posteriors)}"
             )
-    if target not in fit.bound_terms:
+    if target not in fit.bound_terms and target not in fit.posteriors:
         raise ModelError(
             f"the fit knows nothing of '{target}'; it can predict {observed_of(fit)}, which were "
             "observed"

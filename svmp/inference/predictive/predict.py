@@ -35,5 +35,14 @@ def predict(
         raise ModelError("draws must be at least 1")
     found = know(fit, model, name, fitted, new, known)
     variable = found.variables[name]
+    if found.own(name).any() and not noise:
+        raise ModelError(
+            f"'{name}' is hidden, and has elements with a q of their own: noise=False has no "
+            "meaning for it"
+        )
+    if found.values(name) is not None:
+        raise ModelError(
+            f"'{name}' is observed in part in the model to predict: leave out its values"
+        )
     labels = {dim: list(model.labels[dim]) for dim in variable.dims if dim in model.labels}
     return Prediction(name, variable.dims, labels, noise, int(draws), whole_seed(seed), found)

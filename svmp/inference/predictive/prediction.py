@@ -6,8 +6,9 @@ rows depend on. Where nothing needs to be drawn, all is exact.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,14 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from svmp.errors import ModelError
-from svmp.families.family import Array
+from svmp.families.family import Array, Bools
 from svmp.inference.output.prediction_frame import prediction_frame
 from svmp.inference.posterior import draw_count, probabilities, tails
 from svmp.inference.predictive.closed import closed_moments
 from svmp.inference.predictive.known import Known
 from svmp.inference.predictive.mixtures import RowMixture
 from svmp.inference.predictive.simulation import Simulation, check_finite, draw, family_of, needed
-from svmp.inference.predictive.targets import KINDS, Target, integrable
+from svmp.inference.predictive.targets import KINDS, Target, integrable, marginal_of
 from svmp.inference.seeds import Seed, generator
 from svmp.network.grid import Ints
 from svmp.network.validation import array, shown
@@ -100,8 +101,9 @@ class Prediction:
                 f"quantiles of the Categorical '{self.name}' are not defined: its categories have "
                 "no order; use mean, its probabilities, or noise=False"
             )
-        blocks = [np.stack([b.quantile(float(x)) for x in given.ravel()]) for b in self._blocks()]
-        found = np.concatenate(blocks, axis=1) if blocks else np.zeros((given.size, 0))
+        found = np.empty((given.size, self._variable.size, *self._entries))
+        for rows, block in self._blocks():
+            found[:, rows] = np.stack([block.quantile(float(x)) for x in given.ravel()])
         return found.reshape((*given.shape, *self.shape))
 
     def interval(self, prob: float = 0.9) -> Array:
@@ -167,16 +169,13 @@ class Prediction:
 
     def _at(self, x: ArrayLike, what: str, function: Callable[[RowMixture, Array], Array]) -> Array:
         """Return a function of each row at some numbers, NaN where they are NaN."""
-        plate = len(self._variable.plate.shape)
-        each = self._numbers(x, what, self.shape).reshape(-1, *self.shape[plate:])
-        found, start = np.empty(each.shape), 0
-        for block in self._blocks():
-            stop = start + block.weights.shape[1]
-            part = each[start:stop]
+        each = self._numbers(x, what, self.shape).reshape(-1, *self._entries)
+        found = np.empty(each.shape)
+        for rows, block in self._blocks():
+            part = each[rows]
             with np.errstate(all="ignore"):
                 values = function(block, np.where(np.isnan(part), 0.0, part))
-            found[start:stop] = np.where(np.isnan(part), np.nan, values)
-            start = stop
+            found[rows] = np.where(np.isnan(part), np.nan, values)
         return found.reshape(self.shape)
 
     def draw(self, size: int = 1, seed: Seed = None) -> Array:
@@ -192,10 +191,17 @@ class Prediction:
         """
         variable, count, rows = self._variable, draw_count(size), self._rows
         rng = generator(seed, self.name, "draw")
-        out = np.empty((count, *variable.shape)).reshape(count, -1)
+        events = variable.shape[len(variable.plate.shape) :]
+        out = np.empty((count, variable.size, *events))
         step = variable.conditional.chunk(variable.family.size)
-        wide = int(np.prod(variable.shape[len(variable.plate.shape) :]))
-        simulation = Simulation(self._known, needed(self._known, self.name, rows))
+        need, own = needed(self._known, self.name, rows), np.flatnonzero(self._own)
+        joint = any(self.name in block.place for block in self._known.blocks)
+        if joint and len(own):  # drawn together with what new elements depend on
+            need = replace(need, known={**need.known, self.name: own})
+        elif len(own):
+            natural = self._known.natural[self.name][own]
+            out[:, own] = family_of(variable, own).draw(natural, rng, count)
+        simulation = Simulation(self._known, need)
         with np.errstate(all="ignore"):
             for place, q in enumerate(simulation.draws(count, rng)):
                 for start in range(0, len(rows), step):
@@ -208,7 +214,10 @@ class Prediction:
                             f"the mean of the Categorical '{self.name}' is its probabilities; draw "
                             "them by fit.draw, or give noise=True"
                         )
-                    out[place, start * wide : (start + len(part)) * wide] = values.ravel()
+                    out[place, part] = values
+                if joint and len(own):
+                    numbers = q.moments[self.name][own, : max(1, int(np.prod(events)))]
+                    out[place, own] = numbers.reshape(len(own), *events)
         check_finite(self.name, out)
         return out.reshape(count, *variable.shape)
 
@@ -229,8 +238,19 @@ class Prediction:
         return prediction_frame(self.name, self.dims, self.labels, numbers, backend)
 
     @property
+    def _entries(self) -> tuple[int, ...]:
+        """Axes of the entries of a row."""
+        return self.shape[len(self._variable.plate.shape) :]
+
+    @cached_property
+    def _own(self) -> Bools:
+        """Which rows have a q of their own."""
+        return self._known.own(self.name)
+
+    @property
     def _rows(self) -> Ints:
-        return np.arange(self._variable.size)
+        """The rows that have none."""
+        return np.flatnonzero(~self._own)
 
     @cached_property
     def _closed(self) -> tuple[Array, Array] | None:
@@ -238,27 +258,39 @@ class Prediction:
 
     @cached_property
     def _moments(self) -> tuple[Array, Array]:
-        found = self._closed
-        if found is None:
-            empty = np.zeros((0, *self.shape[len(self._variable.plate.shape) :]))
-            blocks = [(block.mean, block.var) for block in self._blocks()]
-            mean = np.concatenate([empty, *(mean for mean, _ in blocks)])
-            found = mean, np.concatenate([empty, *(var for _, var in blocks)])
-        return found[0].reshape(self.shape), found[1].reshape(self.shape)
+        mean, var = (np.empty((self._variable.size, *self._entries)) for _ in range(2))
+        if self._closed is not None:
+            mean[self._rows], var[self._rows] = self._closed
+        for rows, block in self._blocks(closed=self._closed is not None):
+            mean[rows], var[rows] = block.mean, block.var
+        return mean.reshape(self.shape), var.reshape(self.shape)
 
     def _simulation(self, rows: Ints) -> Simulation:
         need = needed(self._known, self.name, rows)
         chosen = integrable(self._known, need, self.name)
         return Simulation(self._known, need, chosen, stratified=True)
 
-    def _blocks(self) -> Iterator[RowMixture]:
-        """Yield mixtures over draws of some rows after the other."""
+    def _blocks(self, closed: bool = False) -> Iterator[tuple[Ints, RowMixture]]:
+        """Yield rows and their mixtures over draws; only those with a q of their own if `closed`.
+
+        Parameters
+        ----------
+        closed
+            Whether the other rows have a closed form.
+        """
         variable, rows = self._variable, self._rows
         given = variable.conditional
-        entries = int(np.prod(self.shape[len(variable.plate.shape) :]))
-        step = max(1, AT_ONCE // max(1, self.draws * given.components * entries))
-        for start in range(0, len(rows), step):
-            yield self._block(rows[start : start + step], generator(self.seed, self.name, start))
+        step = max(1, AT_ONCE // max(1, self.draws * given.components * math.prod(self._entries)))
+        for start in range(0, 0 if closed else len(rows), step):
+            part = rows[start : start + step]
+            yield part, self._block(part, generator(self.seed, self.name, start))
+        own = np.flatnonzero(self._own)
+        for start in range(0, len(own), step):
+            part = own[start : start + step]
+            rng, natural = generator(self.seed, self.name, "q"), self._known.natural[self.name]
+            kind, arrays = marginal_of(family_of(variable, part), natural[part], self.draws, rng)
+            each = len(arrays[0])
+            yield part, RowMixture(kind(*arrays), np.full((each, len(part)), 1 / each))
 
     def _block(self, rows: Ints, rng: np.random.Generator) -> RowMixture:
         given, simulation = self._variable.conditional, self._simulation(rows)

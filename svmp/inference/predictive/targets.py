@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from svmp import factors, families
-from svmp.families.family import Array
+from svmp.families.family import Array, Family
 from svmp.families.matrix import inverse
 from svmp.inference.predictive import count_marginals, marginals
 from svmp.inference.predictive.blocks import KnownBlock, is_single, is_whole
@@ -311,3 +311,22 @@ KINDS: dict[type, Callable[[Target, Beliefs, Ints], Parameters]] = {
     factors.Dirichlet: shares,
 }
 """By density, the function that returns the marginals of its rows."""
+
+
+def marginal_of(family: Family, natural: Array, draws: int, rng: np.random.Generator) -> Parameters:
+    """Return the marginals of elements with these natural parameters; a Wishart is drawn from."""
+    if isinstance(family, families.Normal | families.MvNormal):
+        return marginals.NormalMarginal, (family.mean(natural)[None], family.var(natural)[None])
+    if isinstance(family, families.Gamma):
+        return marginals.GammaMarginal, tuple(p[None] for p in family.standard(natural).values())
+    if isinstance(family, families.Beta):
+        alpha, beta = (p[None] for p in family.standard(natural).values())
+        return marginals.BetaMarginal, (alpha, beta, np.ones(alpha.shape))
+    if isinstance(family, families.Dirichlet):
+        a = family.standard(natural)["a"][None]
+        rest = np.maximum(a.sum(axis=-1, keepdims=True) - a, marginals.TINY)
+        return marginals.BetaMarginal, (a, rest, np.ones(a.shape))
+    if isinstance(family, families.Categorical | families.Bernoulli):
+        p = family.mean(natural)[None]
+        return count_marginals.BinomialMarginal, (np.ones(p.shape), p)
+    return Points, (family.draw(natural, rng, draws),)

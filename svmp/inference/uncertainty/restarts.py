@@ -33,6 +33,7 @@ from svmp.inference.default import uses_loops
 from svmp.inference.execute import Outcome, execute
 from svmp.inference.problem import OneTable, Problem
 from svmp.inference.progress import line_of_progress
+from svmp.inference.restart_record import Restart, Restarts
 from svmp.inference.run import Observer, Run
 from svmp.inference.run_record import Status
 from svmp.inference.seeds import Seed, whole_seed
@@ -47,56 +48,6 @@ MARGIN = 5.0
 """A start is stopped if this many times its last gain does not bring it to the best bound."""
 MOST = 1000
 """Most starts of one fit."""
-
-
-@dataclass(frozen=True)
-class Restart:
-    """How one start ended.
-
-    Attributes
-    ----------
-    seed
-        Its seed; `svmp.fit(model, seed=seed)` is the same run, if it was not stopped.
-    bound, sweeps
-        Its last bound, and the sweeps that it took.
-    status
-        As of a fit, or "stopped" if it was given up because it could not become the best.
-    best
-        Whether it is the one that is returned.
-    """
-
-    seed: int
-    bound: float
-    status: str
-    sweeps: float
-    best: bool = False
-
-
-class Restarts(tuple[Restart, ...]):
-    """The starts of a fit, in order; printed as a table."""
-
-    def __repr__(self) -> str:
-        heads = ("start", "seed", "bound", "status", "sweeps", "")
-        lines = [
-            (
-                str(number),
-                str(start.seed),
-                f"{start.bound:,.6g}",
-                start.status,
-                f"{start.sweeps:,.3g}",
-                "best" if start.best else "",
-            )
-            for number, start in enumerate(self)
-        ]
-        widths = [max(len(line[i]) for line in (heads, *lines)) for i in range(len(heads))]
-        text = (
-            "  ".join(
-                cell.ljust(width) if i in (3, 5) else cell.rjust(width)
-                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in (heads, *lines)
-        )
-        return "\n".join(text)
 
 
 def check_restarts(restarts: Any, options: dict[str, Any]) -> int:

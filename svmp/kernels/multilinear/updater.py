@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -64,9 +64,9 @@ class Multilinear(LoopTable):
         and the bound need the same.
         """
         moments = {o.name: q.moments[o.name] for o in self.operands}
-        if self._kept and self._kept[0] is keyed and self._kept[1].keys() == moments.keys():
-            if all(np.array_equal(old, moments[name]) for name, old in self._kept[1].items()):
-                return self._kept[2]
+        if self._kept and self._kept[0] is keyed and same(self._kept[1], moments):
+            found: Array = self._kept[2]
+            return found
         keys = np.arange(len(keyed.begin))
         rows, mean = self.rows(q, keyed, keys, column), self.mean(q, column, np.float64)
         with threads_for(rows.columns.shape[1] * len(self.operands)):
@@ -217,3 +217,8 @@ class Multilinear(LoopTable):
             for m in np.flatnonzero(long):
                 sound[m] = loops.update_long(to, int(m), rows, mean, natural, q.moments[name])
         return natural, bool(sound.all())
+
+
+def same(before: Mapping[str, Array], now: Mapping[str, Array]) -> bool:
+    """Return whether arrays by name are equal."""
+    return all(np.array_equal(old, now[name]) for name, old in before.items())

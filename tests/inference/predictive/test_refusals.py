@@ -51,12 +51,22 @@ def without_u() -> svmp.Model:
     return model
 
 
+def plus_mu() -> svmp.Model:
+    with svmp.Model(coords={"group": ("a", "b"), "row": 1}) as model:
+        mu = svmp.Normal("mu", mu=0, tau=1)
+        spread = svmp.Gamma("spread", alpha=2, beta=1)
+        u = svmp.Normal("u", mu=mu, tau=spread, dims="group")
+        svmp.Normal("y", mu=u[[0]] + mu, tau=spread, dims="row")
+    return model
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda f: f.predict(declare(), "x"), r"no variable 'x'; it has \['mu', 'spread'"),
         (lambda f: f.predict(declare(), 3), "no variable 3"),
-        (lambda f: f.predict(declare(), "u"), r"'u' was hidden in the fit.*one of \['y'\]"),
+        (lambda f: f.predict(declare(), "u", noise=False), "'u' is hidden, and has elements with"),
+        (lambda f: f.predict(plus_mu(), "y"), r"had mu = u in the fit and has mu = mu \+ u in"),
         (lambda f: f.predict(without_u(), "y"), "the fit has q of 'u', which the model"),
         (lambda f: f.predict(declare(kind="gamma"), "y"), "'u' was a Normal in the fit and is a G"),
         (lambda f: f.predict(declare(kind="dims"), "y"), r"'u' had dims \('group',\) in the fit"),

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import svmp
+from svmp.inference.restart_record import Restarts
 from svmp.inference.stopping import Interrupt
-from svmp.inference.uncertainty.restarts import Race, Restarts
+from svmp.inference.uncertainty.restarts import Race
 
 RNG = np.random.default_rng(0)
 CENTRES = RNG.normal(0, 4, (5, 2))
@@ -29,7 +30,7 @@ def mixture() -> svmp.Model:
     return model
 
 
-def test_the_best_start_is_returned_as_a_fit_with_its_seed(mixture: svmp.Model) -> None:
+def test_the_best_start_is_returned_as_a_fit_with_its_seed(mixture: svmp.Model, tmp_path) -> None:
     fit = svmp.fit(mixture, restarts=4)
     assert fit.restarts is not None
     assert len(fit.restarts) == 4
@@ -40,6 +41,8 @@ def test_the_best_start_is_returned_as_a_fit_with_its_seed(mixture: svmp.Model) 
         assert np.array_equal(q.natural, fit[name].natural)
     assert fit.restarts[0].seed == 0
     assert "best" in str(fit)
+    fit.save(tmp_path / "fit.svmp")
+    assert svmp.load(tmp_path / "fit.svmp").restarts == fit.restarts
     for start in fit.restarts:
         whole = svmp.fit(mixture, seed=start.seed)
         assert whole.bound <= fit.bound + 1e-3  # none that was stopped would have won

@@ -1,0 +1,52 @@
+"""The form of a density, in words: which variables each of its parameters is made of.
+
+    mu = effect + slope * x, tau = 2 * noise   ->   {"mu": "effect + slope", "tau": "noise"}.
+
+Numbers, keys and covariates are left out: they differ between the rows that were fitted and those
+that are predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from svmp.errors import ModelError
+from svmp.network.chain import Chain
+from svmp.network.linear import Linear
+from svmp.network.slot import Slot
+from svmp.network.variable import Variable
+from svmp.network.vector_mean import VectorMean
+
+Form = dict[str, str]
+"""By parameter, the variables that it is made of; "" for numbers."""
+
+
+def form_of(variable: Variable) -> Form:
+    """Return the form of the density of a variable; that of a chain is empty."""
+    given = variable.conditional
+    if isinstance(given, Chain):
+        return {}
+    chosen = {} if given.selector is None else {"z": in_words(given.selector)}
+    return chosen | {name: in_words(slot) for name, slot in given.slots.items()}
+
+
+def in_words(slot: Slot) -> str:
+    """Return the variables of a parameter, as a sum of products."""
+    if isinstance(slot, Linear | VectorMean):
+        products = [sorted(r.variable.name for r in term.readers) for term in slot.terms]
+    else:
+        products = [sorted(v.name for v in slot.variables)]
+    return " + ".join(" * ".join(names) for names in sorted(filter(None, products)))
+
+
+def check_form(variable: Variable, then: Mapping[str, str] | None) -> None:
+    """Refuse a variable whose density has another form than in a fit; None if it is not known."""
+    now = form_of(variable)
+    for parameter in now if then else ():
+        was = (then or {}).get(parameter)
+        if was is not None and was != now[parameter]:
+            raise ModelError(
+                f"'{variable.name}' had {parameter} = {was or 'a number'} in the fit and has "
+                f"{parameter} = {now[parameter] or 'a number'} in the model, apart from numbers "
+                "and covariates; declare the network that was fitted"
+            )
