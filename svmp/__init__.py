@@ -146,7 +146,9 @@ if not TYPE_CHECKING:
         if name in _ROOMS:
             return import_module(f"svmp.{name}")
         if name not in _MODULES:
-            raise AttributeError(f"module 'svmp' has no attribute '{name}'", name=name, obj=None)
+            hint = import_module("svmp.network.other_names").OTHER_NAMES.get(name)
+            there = f"module 'svmp' has no attribute '{name}'" + (f"; {hint}" if hint else "")
+            raise AttributeError(there, name=name, obj=None)
         found = globals()[name] = vars(import_module(_MODULES[name]))[name]
         return found
 

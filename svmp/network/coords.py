@@ -136,7 +136,8 @@ class Coords(Mapping[str, Extent]):
         """Look up the sizes of a variable's dims; an observed array gives those not yet known."""
         if observed is not None and len(observed) != len(dims):
             raise ModelError(
-                f"'{name}' has dims {dims} but its observed values have shape {observed}"
+                f"'{name}' has dims {dims} but its observed values have shape {observed}; "
+                "give each axis a dim"
             )
         sizes = []
         for axis, dim in enumerate(dims):

@@ -18,15 +18,9 @@ from svmp import factors
 from svmp.errors import ModelError
 from svmp.network.expressions import Expression
 from svmp.network.model import current
+from svmp.network.other_names import instead
 from svmp.network.validation import article, shown, text
 from svmp.network.variable import Component, Dims, Variable
-
-HINTS = {
-    "sigma": "; tau is a precision, 1 / sigma**2",
-    "sd": "; tau is a precision, 1 / sd**2",
-    "cov": "; tau is a precision matrix, the inverse of cov",
-    "shape": "; name the axes with dims=, and give their sizes in the model's coords",
-}
 
 
 def _checked(kind: str, dist: Callable[..., Component]) -> Callable[..., Component]:
@@ -62,7 +56,7 @@ class Distribution(Variable):
             if parameter not in known:
                 raise ModelError(
                     f"'{name}' has {article(parameter)}, but {kind} takes {takes}"
-                    f"{HINTS.get(parameter, '')}"
+                    f"{instead(kind, parameter)}"
                 )
         try:
             component = self.dist(*args, **parameters)
@@ -250,14 +244,20 @@ class Mixture(Variable):
     def __init__(
         self,
         name: str,
-        z: Any,
-        component: Component,
+        z: Any = None,
+        component: Any = None,
         *,
         dims: Dims = None,
         observed: ArrayLike | None = None,
         missing: bool | ArrayLike = False,
+        **other: Any,
     ) -> None:
         text(name, "a variable's name")
+        for parameter in other:
+            raise ModelError(
+                f"'{name}' has {article(parameter)}, but Mixture takes z, component"
+                f"{instead('Mixture', parameter)}"
+            )
 
         def kind(given: Any) -> str:
             return (
@@ -271,7 +271,8 @@ class Mixture(Variable):
             )
         if not isinstance(z, Expression):
             raise ModelError(
-                f"z of '{name}' is {kind(z)}; the choice among components needs a Categorical"
+                f"z of '{name}' is {kind(z)}; the choice among components needs a Categorical, as "
+                f"z = svmp.Categorical('z', p=w, dims=...)"
             )
         model = current(name)
         super().__init__(

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from svmp.network.texts import text_places
 from svmp.network.validation import shown
 
 DAY, MICROSECOND = "datetime64[D]", "datetime64[us]"
@@ -181,7 +182,7 @@ class LabelIndex:
             keys = self._numbers.tolist()
             if self.counting or len(set(keys)) == len(keys):
                 return None
-        elif len(self._places) == len(self.labels):
+        elif len(set(self.labels) if self._types == {str} else self._places) == len(self.labels):
             return None
         else:
             keys = [label_key(label) for label in self.labels]
@@ -207,6 +208,9 @@ class LabelIndex:
         found = self._by_number(flat)
         if found is None:
             listed = plain_labels(flat)
+            found = text_places(self.labels, listed) if self._types == {str} else None
+            if found is not None:
+                return found.reshape(keys.shape)
             try:
                 places: Any = map(self._places.get, listed, repeat(-1))
                 found = np.fromiter(places, np.int64, len(listed))
@@ -246,6 +250,8 @@ class LabelIndex:
                     f", of the type {type(label).__name__}" if type(label) is not type(key) else ""
                 )
                 return f"; did you mean {shown(label)}{kind}?"
+        if self.times and isinstance(key, str):
+            return "; give times, as by np.array(keys, dtype='datetime64')"
         if isinstance(key, str) and len(self.labels) <= SEARCHED:
             texts = [label for label in self.labels if isinstance(label, str)]
             close = get_close_matches(key, texts, n=1)

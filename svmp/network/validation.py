@@ -96,7 +96,10 @@ def numeric(value: Any) -> NDArray[np.float64]:
     with np.errstate(over="ignore"):
         copy = np.array(found, dtype=np.float64)
     if not np.isfinite(copy).all() or np.ma.is_masked(value):
-        raise ModelError("it holds NaN or infinity where a number is needed")
+        raise ModelError(
+            "it holds NaN or infinity where a number is needed; leave out such rows, or declare "
+            "what is missing as a variable with missing=True"
+        )
     return copy
 
 
@@ -115,6 +118,8 @@ def whole(value: Any, length: int, where: str) -> NDArray[Any]:
         kind = shown(value) if found is None else f"of the type {found.dtype}"
         mask = found is not None and found.dtype == bool
         hint = "; a mask has them by np.flatnonzero(mask)" if mask else ""
+        if found is not None and found.dtype.kind == "f":
+            hint = "; convert them, as by keys.astype(int)"
         raise ModelError(f"{where} must be whole numbers, not {kind}{hint}")
     if np.ma.is_masked(value):
         raise ModelError(f"{where} is masked in places, where whole numbers are needed")

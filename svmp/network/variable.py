@@ -37,6 +37,16 @@ from svmp.network.validation import LARGEST, array, dim_names, shown
 Dims = str | tuple[str, ...] | list[str] | None
 
 
+POSSIBLE = {
+    "Bernoulli": "0 and 1, or False and True",
+    "Binomial": "whole numbers from 0 to n",
+    "Poisson": "whole numbers from 0 on",
+    "Gamma": "positive numbers",
+    "Exponential": "positive numbers",
+    "Beta": "numbers between 0 and 1",
+    "Dirichlet": "positive numbers that add up to 1",
+}
+"""By family, its values in words."""
 FARTHEST = 1e6
 """Largest distance of observed values from 0, in standard deviations."""
 
@@ -302,6 +312,11 @@ class Variable(Symbol):
             why = "; say missing=True if NaN means missing"
         elif isinstance(family, Multinomial) and bad.sum() != family.trials:
             why = f": it adds up to {bad.sum():g}, where n is {np.ravel(family.trials)[0]}"
+        elif isinstance(family, Categorical):
+            why = f"; its categories are 0 to {family.size - 1}"
+        else:
+            kind = _kind(self.family)
+            why = f"; it has {POSSIBLE[kind]}" if kind in POSSIBLE else ""
         return (
             f"'{self.name}' holds {bad.tolist()!r:.60} at {self.plate.locate(row)}, which is not a "
             f"possible value of the family {_kind(self.family)}{why}"
@@ -361,7 +376,8 @@ def _values(
         what = (
             shown(observed) if names is None or not names.size else f"{shown(names.flat[0])}, ..."
         )
-        raise ModelError(f"the observed values of '{name}' are not numbers, but {what}")
+        hint = "" if names is None else "; convert them, as by values.astype(float)"
+        raise ModelError(f"the observed values of '{name}' are not numbers, but {what}{hint}")
     kept = given.dtype.kind in "iuf" and given.dtype.itemsize <= 8 and given.dtype != np.float16
     values = np.array(given, dtype=given.dtype if kept else np.float64)
     if missing is True:

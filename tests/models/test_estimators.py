@@ -222,3 +222,23 @@ def test_without_scikit_learn_the_error_says_what_to_install(
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(svmp.ModelError, match=r'pip install "svmp\[sklearn\]"'):
         _ = models.BayesianRegression
+
+
+@pytest.mark.parametrize(
+    ("formula", "groups", "random"),
+    [("y ~ x + (1 | g)", "g", "1"), ("y ~ (x | g) + x", "g", "x"), ("x + (0 + x|g)", "g", "0 + x")],
+)
+def test_formula_says_what_varies_by_group(formula: str, groups: str, random: str) -> None:
+    frame = pd.DataFrame({"x": RNG.normal(size=30), "g": [*"abc"] * 10, "y": RNG.normal(size=30)})
+    one = models.MixedEffects(formula).fit(frame, frame["y"])
+    plain = "y ~ x" if "~" in formula else "x"
+    two = models.MixedEffects(plain, groups=groups, random=random).fit(frame, frame["y"])
+    np.testing.assert_array_equal(one.effects_, two.effects_)
+    np.testing.assert_array_equal(one.predict(frame[:3]), two.predict(frame[:3]))
+
+
+@pytest.mark.parametrize("formula", ["y ~ (1 | a) + (1 | b)", "y ~ x | g"])
+def test_formula_with_other_bars_is_refused(formula: str) -> None:
+    frame = pd.DataFrame({"x": [1.0, 2.0], "y": [1.0, 2.0], "g": [0, 1]})
+    with pytest.raises(ValueError, match=r"one column of groups|has a '\|' outside"):
+        models.MixedEffects(formula).fit(frame)

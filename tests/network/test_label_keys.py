@@ -246,3 +246,14 @@ def test_observed_categories_may_be_labels() -> None:
         svmp.Categorical("v", p=[0.5, 0.5], observed=["cow"])
     with model, pytest.raises(svmp.ModelError, match="missing=True"):
         svmp.Categorical("v", p=p, observed=words)
+
+
+def test_many_texts_are_found_by_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("svmp.network.texts.MANY", 2)
+    keys = np.array([["c", "a"], ["z", "\u00e9"]])
+    labels = ["a", "\u00e9", "c", ""]
+    found = LabelIndex(labels).find(keys)
+    assert found.tolist() == [[2, 0], [-1, 1]]
+    monkeypatch.setattr("svmp.network.texts.find_spec", lambda name: None)
+    assert np.array_equal(LabelIndex(labels).find(keys), found)
+    assert LabelIndex(["a", "\ud800", "b"]).find(np.array(["b"], dtype=object)).tolist() == [2]

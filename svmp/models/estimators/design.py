@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,6 +12,9 @@ from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.network.grid import Ints
 
+VARYING = re.compile(r"\(([^()|]+)\|([^()|]+)\)")
+"""A term with coefficients that vary by group, as (1 + x | school)."""
+
 
 def formulas() -> Any:
     """Return formulaic, or say how to install it."""
@@ -19,6 +23,47 @@ def formulas() -> Any:
     except ImportError:
         raise ModelError('a formula needs formulaic: pip install "svmp[sklearn]"') from None
     return formulaic
+
+
+class Effects(NamedTuple):
+    """What a formula says.
+
+    Attributes
+    ----------
+    formula
+        Its part without the coefficients that vary by group; None if there is no formula.
+    groups, random
+        The column of the groups, and the formula of the coefficients that vary by group.
+    """
+
+    formula: str | None
+    groups: Any
+    random: str
+
+    @classmethod
+    def of(cls, formula: str | None, groups: Any, random: str) -> Effects:
+        """Take a term as "(1 | school)" or "(hours | school)" out of a formula.
+
+        >>> Effects.of("score ~ hours + (hours | school)", None, "1")
+        Effects(formula='score ~ hours', groups='school', random='hours')
+        """
+        found = [] if formula is None else VARYING.findall(formula)
+        if formula is None or not found:
+            if formula is not None and "|" in formula:
+                raise ValueError(
+                    f"the formula {formula!r} has a '|' outside of a term as (1 | school)"
+                )
+            return cls(formula, groups, random)
+        if len(found) > 1 or groups is not None or random != "1":
+            raise ValueError(
+                "MixedEffects has one column of groups: give one term as (1 + x | school), or "
+                "groups= and random= instead"
+            )
+        left, tilde, right = formula.rpartition("~")
+        terms = [VARYING.sub("", term).strip() for term in re.split(r"\+(?![^(]*\))", right)]
+        rest = " + ".join(filter(None, terms)) or "1"
+        whole = f"{left.strip()} ~ {rest}" if tilde else rest
+        return cls(whole, found[0][1].strip(), found[0][0].strip())
 
 
 class Design(NamedTuple):

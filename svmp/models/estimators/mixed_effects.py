@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.methods import FullVB
-from svmp.models.estimators.design import Design
+from svmp.models.estimators.design import Design, Effects
 from svmp.models.estimators.estimator import (
     WEAK,
     NetworkEstimator,
@@ -34,7 +34,9 @@ class MixedEffects(RegressorMixin, NetworkEstimator):
     ----------
     formula
         The columns with the same coefficients for all rows, as "x + z" or "y ~ x + z", read by
-        formulaic from a data frame; None for all columns but that of the groups.
+        formulaic from a data frame; None for all columns but that of the groups. A term
+        "(1 | school)" or "(x | school)" says `groups` and `random`, as in lme4: "x" has an
+        intercept too.
     groups
         The column of the groups: its name, or its number in an array; None for no groups.
     random
@@ -58,7 +60,7 @@ class MixedEffects(RegressorMixin, NetworkEstimator):
     >>> frame = pd.DataFrame(
     ...     {"x": [0, 1, 2, 0, 1, 2], "school": list("aaabbb"), "y": [1.0, 2.1, 3.0, 3.9, 5.1, 6.0]}
     ... )
-    >>> model = MixedEffects("y ~ x", groups="school").fit(frame)
+    >>> model = MixedEffects("y ~ x + (1 | school)").fit(frame)
     >>> model.names_, bool(abs(model.coef_[1] - 1) < 0.1)
     (['Intercept', 'x'], True)
     """
@@ -127,12 +129,16 @@ class MixedEffects(RegressorMixin, NetworkEstimator):
         if self.formula is None:
             X, y = self._checked(X, y, reset)
         elif y is None:
-            y = Design.response(X, self.formula)
+            y = Design.response(X, str(self._effects.formula))
         design = self._design(X, reset)
         y = np.asarray(y, dtype=np.float64)
         if y.shape != (len(design.fixed),) or not np.isfinite(y).all():
             raise ValueError("y must have one finite number for each row of X")
         return design, y
+
+    @property
+    def _effects(self) -> Effects:
+        return Effects.of(self.formula, self.groups, self.random)
 
     def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
         """Check an array, of which a column may have the groups; frames with one are kept."""
@@ -145,7 +151,7 @@ class MixedEffects(RegressorMixin, NetworkEstimator):
 
     def _design(self, X: Any, reset: bool) -> Design:
         if reset:
-            self._columns = Design.columns(X, self.formula, self.groups, self.random)
+            self._columns = Design.columns(X, *self._effects)
             self.names_, self.n_features_in_ = self._columns.names, X.shape[1]
         return self._columns.design(X)
 

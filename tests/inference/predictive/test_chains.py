@@ -110,8 +110,3 @@ def test_prior_draws_of_chains_have_their_moments() -> None:
     assert draws[:, 2].var() == pytest.approx(0.64 * (0.32 + 1 / 3) + 1 / 3, rel=0.15)
     z = svmp.prior_predictive(states(range(3), np.zeros(3)), 1500, seed=0)["z"]
     assert z[:, 2].mean() == pytest.approx((START @ P @ P)[1], abs=0.05)
-
-
-def test_chains_are_not_declared_again_with_other_data() -> None:
-    with pytest.raises(svmp.ModelError, match=r"'z' is a chain.*function that declares"):
-        states(range(3), np.zeros(3)).with_data(y=np.ones(3))
