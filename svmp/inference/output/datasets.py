@@ -14,6 +14,8 @@ from svmp.inference.output.entries import Dim, checked_names, dims_of
 from svmp.inference.run_record import RunRecord
 
 STATISTIC, DRAW, CHAIN, EVALUATION = "statistic", "draw", "chain", "evaluation"
+FIRST_WITH_TREES = 1
+"""First version of ArviZ that works on a DataTree."""
 
 
 def _xarray() -> Any:
@@ -89,6 +91,6 @@ def to_arviz(fit: RunRecord, draws: Mapping[str, Array]) -> Any:
         coords={EVALUATION: np.arange(len(fit.trace))},
     )
     groups = {"posterior": posterior, "trace": trace}
-    if hasattr(arviz, "InferenceData"):
+    if int(str(arviz.__version__).split(".")[0]) < FIRST_WITH_TREES:
         return arviz.InferenceData(**groups)
     return xarray.DataTree.from_dict(groups)
