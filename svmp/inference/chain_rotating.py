@@ -90,10 +90,15 @@ def rotate_chain(network: Network, q: Beliefs, name: str, loadings: list[Loading
 def basis_of(
     network: Network, q: Beliefs, chain: LinearChain, loadings: list[Loadings]
 ) -> Basis | None:
-    """Return what the bound depends on; None if first states have different precisions."""
+    """Return what the bound depends on.
+
+    None if first states have different precisions, or sequences go on from earlier states.
+    """
     name, size, present = chain.variable.name, chain.size, network.present[chain.variable.name]
     firsts = chain.sequences.firsts
     firsts = firsts if present is None else firsts[np.isin(firsts, present)]
+    if len(chain.entering(q, firsts)[0]):
+        return None
     given = chain.start_moments(q, firsts)
     tau = given["tau"][:, :-1].reshape(-1, size, size)
     pairs = Pairs.of(chain.pair_sums(q, present), size, size)

@@ -16,6 +16,7 @@ from svmp.errors import ModelError
 from svmp.families.categorical import Categorical
 from svmp.families.family import Array
 from svmp.families.matrix import is_symmetric
+from svmp.inference.chain_init import check_states
 from svmp.inference.chain_seeds import seed_rows
 from svmp.inference.domain import check_domain
 from svmp.inference.posterior import Posterior
@@ -23,6 +24,7 @@ from svmp.inference.products import products, start_at_level
 from svmp.inference.seeding import read_rows, seed_components
 from svmp.inference.vector_chain_start import start_vectors
 from svmp.network.beliefs import Beliefs, Implicit
+from svmp.network.discrete_chain import DiscreteChain
 from svmp.network.grid import Ints
 from svmp.network.network import Network
 from svmp.network.partly_known import base_of
@@ -77,6 +79,9 @@ def start(
             if not sound.all():
                 where = variable.plate.locate(int(np.argmin(sound)))
                 raise ModelError(f"init of '{name}' is not a proper distribution at {where}")
+    for name, chain in network.chains.items():
+        if name in init and name not in but and isinstance(chain, DiscreteChain):
+            check_states(chain, q)
     begun = {
         name
         for i, name in enumerate(network.hidden)

@@ -129,9 +129,11 @@ class Network:
     def _reached(self, variable: Variable) -> Ints | None:
         """Return the elements with observed descendants, now or earlier, or None if all have some.
 
-        For variables without hidden parents it makes no difference, and None is returned.
+        For variables without hidden parents it makes no difference, and None is returned; the terms
+        of barren rows of a chain cancel too, but may be too large to compute with.
         """
-        if not any(parent.hidden for parent in variable.conditional.parents()):
+        alone = not any(parent.hidden for parent in variable.conditional.parents())
+        if alone and not isinstance(variable.conditional, Chain):
             return None
         learned = self.learned.get(variable.name)
         found = self._remote(variable.name) > 0

@@ -45,7 +45,10 @@ def solve_vectors(
         out = Output.empty(len(rows), chain.size)
     sound = how.smooth(steps, dynamics, evidence, out)
     if not sound.all():
-        refuse(chain, q, int(np.argmin(sound)) if which is None else int(which[np.argmin(sound)]))
+        first = int(np.argmin(sound))
+        begin, end = int(steps.begin[first]), int(steps.end[first])
+        number = first if which is None else int(which[first])
+        refuse(how, chain, q, number, live, messages[begin:end])
     if not whole:
         q.natural[name][rows], q.moments[name][rows] = out.natural, out.moments
         joint["cross"][rows], joint["log_det"][rows] = out.cross, out.log_det
@@ -191,16 +194,25 @@ def by_row(chain: LinearChain, q: Beliefs, rows: Ints) -> tuple[Parts, Array, Ar
     return parts_of(matrix, noise, total), V, offset, slope
 
 
-def refuse(chain: LinearChain, q: Beliefs, sequence: int) -> None:
-    """Say why a sequence has no proper q, in numbers that a computer can hold."""
+def refuse(
+    how: ModuleType, chain: LinearChain, q: Beliefs, sequence: int, live: Ints, messages: Array
+) -> None:
+    """Say why and from which row on a sequence has no proper q in numbers of a computer."""
+    name, which = chain.variable.name, np.array([sequence])
+    steps, dynamics, evidence = expected(chain, q, which, live, messages)
+    _, cov, _ = how.predict(steps, dynamics, evidence)
+    spread = np.einsum("tkk->tk", cov)
+    bad = np.flatnonzero(~(np.isfinite(spread) & (spread > 0)).all(axis=1))
+    place = int(bad[0]) if len(bad) else len(spread) - 1
+    row = int(chain.sequences.rows_of(which)[place])
     mean, _, _ = chain.by_group(q)
-    values = np.abs(np.linalg.eigvals(mean[:, :, : chain.size]))
-    largest, length = float(np.max(values)), int(chain.sequences.lengths[sequence])
-    why = "its precisions or observations are too far apart to compute with"
-    if largest > 1:
+    radius = float(np.abs(np.linalg.eigvals(mean[:, :, : chain.size])).max())
+    why = "precisions or observations are too far apart to compute with; use other units"
+    if radius > 1:
         why = (
-            f"an eigenvalue of A has the size {largest:.3g}, so that states grow by a factor of "
-            f"1e{length * np.log10(largest):.0f} over its {length:,} rows; fix A, give it a prior "
-            "that is close to stable values, or divide the sequence where nothing is observed"
+            f"the spectral radius of A is {radius:.4g}, so that without observations states grow "
+            f"by a factor of 1e{place * np.log10(radius):.0f} in {place:,} steps; fix A, give it "
+            "a prior that is close to stable values, or divide the sequence where nothing is "
+            "observed"
         )
-    raise ModelError(f"sequence {sequence} of '{chain.variable.name}' has no finite q: {why}")
+    raise ModelError(f"'{name}' has no finite q from row {row} of sequence {sequence} on: {why}")

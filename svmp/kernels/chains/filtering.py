@@ -32,6 +32,8 @@ from svmp.kernels.machine.compiling import bare
 
 WIDE = 16
 """Size from which the product of all pivots might overflow, and logarithms are added."""
+FAR = 1e7
+"""Filtered means, in units of what the next state leaves possible, that are not subtracted."""
 
 
 @bare
@@ -131,6 +133,19 @@ def add_evidence(evidence: Array, work: Array, lines: Array) -> bool:
     solve_lower(inner, root, size)
     for i in range(size):
         lines[0, i] = lines[1, i]
+    if _is_far(lines[1], root, size):  # mu = L (R R')^-1 L^-1 mu + M' M b, without differences
+        for i in range(size):
+            value = lines[1, i]
+            for k in range(i):
+                value -= cov[i, k] * lines[0, k]
+            lines[0, i] = value / cov[i, i]
+        _solve_both(inner, lines[0], size)
+        for i in range(size - 1, -1, -1):
+            value = 0.0
+            for k in range(i + 1):
+                value += cov[i, k] * lines[0, k]
+            lines[0, i] = value
+            lines[2, i] = evidence[i]
     for k in range(size):
         value = 0.0
         for j in range(size):
@@ -138,6 +153,17 @@ def add_evidence(evidence: Array, work: Array, lines: Array) -> bool:
         for j in range(size):
             lines[0, j] += value * root[k, j]
     return True
+
+
+@bare
+def _is_far(mean: Array, root: Array, size: int) -> bool:
+    """Return whether a mean is so large beside the covariance root' root that differences fail."""
+    largest, spread = 0.0, 0.0
+    for i in range(size):
+        largest = max(largest, abs(mean[i]))
+        for j in range(size):
+            spread += root[i, j] * root[i, j]
+    return bool(largest > FAR * np.sqrt(spread))
 
 
 @bare
@@ -196,7 +222,8 @@ def filter_sequence(
 def gain_of(dynamics: Dynamics, row: int, filtered: Array, work: Array, lines: Array) -> bool:
     """Write N to work[4], C to work[5] and G to work[6], of a state given that of the next `row`.
 
-    lines[0] is the filtered mean, lines[1] its prediction of the next state.
+    E[x_t | x_(t+1)] = lines[0] + G (x_(t+1) - lines[1]): these are the filtered mean and its
+    prediction of the next state, or (I - G A) mu and c, which are `safer`.
     """
     size = lines.shape[1]
     root, product, inner = work[0], work[2], work[3]
@@ -225,4 +252,53 @@ def gain_of(dynamics: Dynamics, row: int, filtered: Array, work: Array, lines: A
     for i in range(size):
         for j in range(size):
             work[6, i, j] *= inverse
+    _safer_means(dynamics, row, work, lines)
     return True
+
+
+@bare
+def _safer_means(dynamics: Dynamics, row: int, work: Array, lines: Array) -> None:
+    """Replace the means of `gain_of` where their difference would lose all digits.
+
+    Where states explode, the filtered mean mu is far larger than anything that the next state
+    leaves possible, and mu - G A mu cancels. It is computed as M' (R R')^-1 M'^-1 mu instead.
+    """
+    size = lines.shape[1]
+    if not _is_far(lines[0], work[4], size):
+        return
+    root, inner, matrix = work[0], work[3], work[2]
+    for i in range(size):  # M is R^-1 L', which is no triangle: M M' zeta = M mu
+        for j in range(size):
+            matrix[i, j] = 0.0
+        for k in range(size):
+            for j in range(i + 1):
+                matrix[i, j] += root[i, k] * root[j, k]
+    if not factorise(matrix):
+        return
+    vector = lines[1]
+    for i in range(size):
+        vector[i] = 0.0
+        for k in range(size):
+            vector[i] += root[i, k] * lines[0, k]
+    _solve_both(matrix, vector, size)
+    _solve_both(inner, vector, size)
+    for i in range(size):
+        value = 0.0
+        for k in range(size):
+            value += root[k, i] * vector[k]
+        lines[0, i] = value
+    for i in range(size):
+        vector[i] = dynamics.offset[row, i] if len(dynamics.offset) else 0.0
+
+
+@bare
+def _solve_both(root: Array, vector: Array, size: int) -> None:
+    """Replace a vector by (root root')^-1 times it."""
+    for i in range(size):
+        for k in range(i):
+            vector[i] -= root[i, k] * vector[k]
+        vector[i] /= root[i, i]
+    for i in range(size - 1, -1, -1):
+        for k in range(i + 1, size):
+            vector[i] -= root[k, i] * vector[k]
+        vector[i] /= root[i, i]

@@ -13,6 +13,7 @@ import numpy as np
 from svmp.families.family import Array, Bools
 from svmp.families.matrix import apply, cholesky, flat, inverse, join, log_det_root, symmetric
 from svmp.kernels.chains.dynamics import Dynamics, OrderedRows, Output
+from svmp.kernels.chains.filtering import FAR
 from svmp.network.grid import Ints
 
 
@@ -27,9 +28,9 @@ def smooth(rows: OrderedRows, dynamics: Dynamics, evidence: Array, out: Output) 
             filtered, root = _split(moments[now], size)
             middle, spread = filtered, _square(root)
             if after is not None:
-                _, spread, gain, ahead = _gain(dynamics, after, filtered, root)
+                _, spread, gain, middle, ahead = _gain(dynamics, after, filtered, root)
                 pair = gain @ cov[who]
-                middle = filtered + apply(gain, mean[who] - ahead)
+                middle = middle + apply(gain, mean[who] - ahead)
                 spread = _even(spread + pair @ _turned(gain))
                 out.cross[after] = _turned(pair)
             mean[who], cov[who] = middle, spread
@@ -60,9 +61,9 @@ def draw(rows: OrderedRows, dynamics: Dynamics, evidence: Array, noise: Array) -
             if after is None:
                 noise[:, now] = filtered + apply(_turned(root), noise[:, now])
                 continue
-            root, _, gain, ahead = _gain(dynamics, after, filtered, root)
+            root, _, gain, mean, ahead = _gain(dynamics, after, filtered, root)
             own = apply(_turned(root), noise[:, now])
-            noise[:, now] = filtered + apply(gain, noise[:, after] - ahead) + own
+            noise[:, now] = mean + apply(gain, noise[:, after] - ahead) + own
     return sound
 
 
@@ -102,8 +103,14 @@ def _filter(
             seen[more] += spread_of / dynamics.step[coming][:, None, None]
         inner = cholesky(np.eye(size) + _turned(lower) @ seen @ lower)
         root = _solve(inner, _turned(lower))
-        slope = evidence[now, :size] - apply(seen, mean)
-        out[now, :size] = mean + apply(_turned(root), apply(root, slope))
+        slope, base = evidence[now, :size] - apply(seen, mean), mean
+        far = _far(mean, _square(root))
+        if len(far):
+            slope[far], base = evidence[now[far], :size], np.array(mean)
+            white = _solve(lower[far], mean[far][:, :, None])
+            white = _solve(inner[far] @ _turned(inner[far]), white)
+            base[far] = (lower[far] @ white)[:, :, 0]
+        out[now, :size] = base + apply(_turned(root), apply(root, slope))
         out[now, size:] = flat(root)
         log_det[now] += log_det_root(inner)
         sound[who] &= np.isfinite(log_det[now])
@@ -112,13 +119,29 @@ def _filter(
 
 def _gain(
     dynamics: Dynamics, after: Ints, filtered: Array, root: Array
-) -> tuple[Array, Array, Array, Array]:
-    """Return N, C and G of states given the next ones, and the predictions of those."""
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Return N, C and G of states given the next ones, and the means of `gain_of`: m and a.
+
+    E[x_t | x_(t+1)] = m + G (x_(t+1) - a).
+    """
     kind, step = dynamics.kind[after], dynamics.step[after][:, None, None]
     inner = np.eye(root.shape[-1]) + root @ dynamics.gram[kind] @ _turned(root) / step
     given = _solve(cholesky(inner), root)
     cov = _square(given)
-    return given, cov, cov @ dynamics.back[kind] / step, _ahead(dynamics, after, filtered)
+    mean, ahead = filtered, _ahead(dynamics, after, filtered)
+    far = _far(filtered, cov)
+    if len(far):
+        mean, some = np.array(filtered), root[far]
+        white = _solve(_turned(some), filtered[far][:, :, None])
+        mean[far] = (_turned(some) @ _solve(inner[far], white))[:, :, 0]
+        ahead[far] = dynamics.offset[after][far] if len(dynamics.offset) else 0.0
+    return given, cov, cov @ dynamics.back[kind] / step, mean, ahead
+
+
+def _far(mean: Array, cov: Array) -> Ints:
+    """Return which means are so large beside their covariance that differences fail."""
+    spread = np.sqrt(np.einsum("nii->n", cov))
+    return np.flatnonzero(np.abs(mean).max(axis=1) > FAR * spread)
 
 
 def _ahead(dynamics: Dynamics, after: Ints, mean: Array) -> Array:
