@@ -118,10 +118,13 @@ class FixedMatrix(Coefficients):
 
 @dataclass(frozen=True, eq=False)
 class MatrixRows(Coefficients):
-    """A matrix whose rows are the elements of an MvNormal along one axis, which are independent."""
+    """A matrix whose rows are the elements of an MvNormal along one axis, which are independent.
+
+    Without an axis it has one row.
+    """
 
     reader: Reader
-    axis: str
+    axis: str | None
     shape: tuple[int, int]
 
     @property
@@ -132,7 +135,7 @@ class MatrixRows(Coefficients):
         return _elements(self.reader, rows, self.shape[0])
 
     def inner_of(self, elements: Ints) -> Ints:
-        return _inner(self.reader, self.axis, elements)
+        return _zeros_or_inner(self.reader, self.axis, elements)
 
     def _moments(self, q: Beliefs, elements: Ints) -> tuple[Array, Array]:
         """Return E[M_i] and Cov[M_i] of rows of the matrix."""
@@ -163,7 +166,7 @@ class MatrixRows(Coefficients):
         return np.concatenate([linear, -0.5 * flat(square)], axis=1)
 
     def labels(self, variable: Symbol) -> set[str]:
-        return self.reader.labels - {self.axis}
+        return {label for label in self.reader.labels if label != self.axis}
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,6 +236,11 @@ def _elements(reader: Reader, rows: Ints, count: int) -> Ints:
     """Return the element that each row reads at each inner index, (rows, count)."""
     many, inner = np.repeat(rows, count), np.tile(np.arange(count), len(rows))
     return reader.element(many, inner).reshape(len(rows), count)
+
+
+def _zeros_or_inner(reader: Reader, axis: str | None, elements: Ints) -> Ints:
+    """Return the row of a matrix that each element is."""
+    return np.zeros_like(elements) if axis is None else _inner(reader, axis, elements)
 
 
 def _inner(reader: Reader, axis: str, elements: Ints) -> Ints:

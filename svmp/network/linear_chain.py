@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from svmp.errors import ModelError
 from svmp.families.family import Array, dot
-from svmp.families.matrix import log_det
+from svmp.families.matrix import inverse, log_det
 from svmp.families.normal import LOG_2PI
 from svmp.network import transition
 from svmp.network.beliefs import Beliefs
@@ -99,7 +99,7 @@ class LinearChain(LinearChainParameters):
 
     def precision(self, q: Beliefs, subrows: Ints) -> tuple[Array, Array]:
         """E[tau] and E[log|tau|] at some sub-rows."""
-        found, size = self.slots["tau"].moments(q, subrows), self.size
+        found, size = self.slots["tau"].moments(q, subrows), self.moving
         return found[:, :-1].reshape(-1, size, size), found[:, -1]
 
     def start_moments(self, q: Beliefs, rows: Ints) -> dict[str, Array]:
@@ -117,13 +117,21 @@ class LinearChain(LinearChainParameters):
         subrows = self.subrows(self._groups[0])
         tau, _ = self.precision(q, subrows)
         mean = self.coefficients(q, subrows)
-        return mean, tau, np.broadcast_to(self.matrices["A"].pull(q, subrows, tau), tau.shape)
+        pull = self.matrices["A"].pull(q, subrows, tau)
+        return mean, tau, np.broadcast_to(pull, (len(tau), self.size, self.size))
+
+    def whole_steps(self, mean: Array, tau: Array) -> tuple[Array, Array]:
+        """Return A and the covariance of the steps of whole states, given E[M] and E[tau]."""
+        A, noise = mean[..., : self.size], inverse(tau)
+        if self.moving == self.size:
+            return A, noise
+        return transition.shifted(A), transition.only_first(noise, self.size)
 
     def _scatter(self, q: Beliefs, subrows: Ints, rr: Array) -> Array:
         """E[(M - E[M]) rr (M - E[M])'], as A and B are independent."""
         return sum(
             (m.scatter(q, subrows, rr[:, c, c]) for m, c in self._columns()),
-            np.zeros((1, self.size, self.size)),
+            np.zeros((1, self.moving, self.moving)),
         )
 
     def _columns(self) -> list[tuple[Coefficients, slice]]:
@@ -177,7 +185,7 @@ class LinearChain(LinearChainParameters):
 
     @property
     def _line(self) -> int:
-        return transition.line_size(self.size, self.width)
+        return transition.line_size(self.moving, self.width)
 
     def pair_sums(self, q: Beliefs, present: Ints | None) -> Array:
         """Return the moments of all pairs of rows that count, summed by group and category.
@@ -232,7 +240,8 @@ class LinearChain(LinearChainParameters):
             found = self.entries(q, rows[places])
             before[places], cross[places] = found.moments, found.cross
             step[places] = self.first_step[rows[places]]
-        return transition.pair_lines(moments[rows], before, cross, self.inputs[rows], step)
+        inputs = self.inputs[rows]
+        return transition.pair_lines(moments[rows], before, cross, inputs, step, self.moving)
 
     def entries(self, q: Beliefs, rows: Ints) -> Entries:
         """Return q(x_0 | x_1) at the first rows of sequences that go on from an earlier fit."""
@@ -245,12 +254,15 @@ class LinearChain(LinearChainParameters):
             part.reshape(-1, self.components, *part.shape[1:])[self.group[rows]]
             for part in self.by_group(q)
         )
+        if self.moving < self.size:
+            now, one = q.moments[self.variable.name][rows], weight[:, 0]
+            return transition.lag_entries(earlier, now, one, mean[:, 0], tau[:, 0], pull[:, 0])
         return transition.entries(
             earlier, q.moments[self.variable.name][rows], weight, mean, tau, pull, self.inputs[rows]
         )
 
     def _pairs(self, lines: Array) -> Pairs:
-        return Pairs.of(lines, self.size, self.width)
+        return Pairs.of(lines, self.moving, self.width)
 
     def _residual(self, q: Beliefs, subrows: Ints, pairs: Pairs) -> Array:
         mean, scatter = self.coefficients(q, subrows), self._scatter(q, subrows, pairs.rr)
@@ -267,10 +279,12 @@ class LinearChain(LinearChainParameters):
             _, earlier = self.entering(q, entered)
             before = self.entries(q, entered)
             density += (dot(earlier, before.moments) - self.family.log_partition(earlier)).sum()
-            density += 0.5 * (self.size * (1 + LOG_2PI) * len(entered) - before.log_det.sum())
+            density += 0.5 * (self.moving * (1 + LOG_2PI) * len(entered) - before.log_det.sum())
         log_dets = q.joint[self.variable.name]["log_det"]
         some = log_dets if present is None else log_dets[present]
-        entropy = 0.5 * (len(some) * self.size * (1 + LOG_2PI) - some.sum())
+        begun = len(firsts) + len(entered)
+        entries = begun * self.size + (len(some) - begun) * self.moving
+        entropy = 0.5 * (entries * (1 + LOG_2PI) - some.sum())
         return float(density + entropy)
 
     # --- messages ---------------------------------------------------------------------------------

@@ -46,6 +46,9 @@ class LinearChainParameters(Chain):
     ----------
     size, width
         Length K of its vectors, and number of columns of (A, B).
+    moving
+        Number D of their first entries that A, B and tau are about. It is K, or 1 if the others are
+        exact copies: entry k of a state is entry k - 1 of the state before.
     matrices
         A, and B if there are inputs.
     inputs, step
@@ -62,11 +65,14 @@ class LinearChainParameters(Chain):
         inputs: Any,
         step: Any,
         switch: Any,
+        *,
+        lags: bool = False,
     ) -> None:
         self.variable, self.sequences = variable, sequences
         self.factor: Factor = factors.MvNormal()
         self.constants: dict[str, Labelled] = {}
         self.size = variable.shape[-1]
+        self.moving = 1 if lags else self.size
         self.category_axis = None
         self.family: Family = families.MvNormal(self.size)
         plate = variable.plate
@@ -105,7 +111,7 @@ class LinearChainParameters(Chain):
         self.matrices = {name: self._coefficients(binder, name, n) for name, n in columns.items()}
         self.width = sum(columns.values())
         self.slots |= self.matrices
-        self.slots["tau"] = self._tau(binder, "tau")
+        self.slots["tau"] = self._tau(replace(binder, length=self.moving), "tau")
         self.transition_slots = (*self.matrices, "tau")
         if self.component_axis is not None and self.components > 1:
             slots = [self.slots[name] for name in self.transition_slots]
@@ -125,10 +131,10 @@ class LinearChainParameters(Chain):
         """Whether E[tau] is diagonal, so that the rows of A and B are independent."""
         slot = self.slots["tau"]
         if isinstance(slot, Fixed):
-            size = self.size
+            size = self.moving
             values = slot.statistics.values[..., :-1]
             return not (values.reshape(-1, size, size) * (1 - np.eye(size))).any()
-        return isinstance(slot, Diagonal) or self.size == 1
+        return isinstance(slot, Diagonal) or self.moving == 1
 
     def _check_parents(self) -> None:
         """Refuse a variable that is in two parameters."""
@@ -191,7 +197,7 @@ class LinearChainParameters(Chain):
         if not isinstance(value, DiagonalMatrix):
             known = plain(value)
             gammas = [isinstance(o.variable.family, families.Gamma) for o in _operands(value)]
-            matrix = known is not None and known.values.shape[-2:] == (self.size, self.size)
+            matrix = known is not None and known.values.shape[-2:] == (binder.length,) * 2
             if (known is None and gammas and all(gammas)) or (known is not None and not matrix):
                 self.parameters[parameter] = value = DiagonalMatrix(self._by_row(value))
         return binder.slot(parameter, value, families.Wishart)
@@ -212,7 +218,7 @@ class LinearChainParameters(Chain):
         return Sum(tuple(map(term, value.terms)))
 
     def _coefficients(self, binder: Binder, parameter: str, columns: int) -> Coefficients:
-        value, shape = self.parameters[parameter], (self.size, columns)
+        value, shape = self.parameters[parameter], (self.moving, columns)
         with binder.about(parameter):
             if isinstance(value, DiagonalMatrix):
                 if parameter == "B" and columns != self.size:
@@ -243,6 +249,9 @@ class LinearChainParameters(Chain):
         operand = _one_operand(value, families.MvNormal)
         variable, index = operand.variable, operand.index
         cut = len(variable.plate.labels)
+        if self.moving == 1 and not cut and variable.shape == shape[1:]:
+            scope = Scope(binder.rows, Grid((), ()))
+            return MatrixRows(Reader.of(Operand(variable, ()), scope, binder.plate), None, shape)
         full = cut > 0 and isinstance(index[cut - 1], str) and index[cut:] == variable.event_dims
         if not full or (variable.shape[cut - 1], variable.shape[-1]) != shape:
             raise ModelError(

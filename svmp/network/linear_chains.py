@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
@@ -64,6 +64,8 @@ class LinearGaussianChain(ChainVariable):
     """
 
     _factor = factors.MvNormal()
+    lags: ClassVar[bool] = False
+    """Whether only the first entry of a state moves, and the others are those before it."""
 
     def __init__(
         self,
@@ -101,4 +103,5 @@ class LinearGaussianChain(ChainVariable):
             self.name, self.coords, dim, self.plate.size, given["sequence"], given["order"]
         )
         parameters = {name: given[name] for name in ("init", "A", "B", "tau")}
-        return LinearChain(self, found, parameters, given["u"], given["step"], given["switch"])
+        u, step, switch = (given[name] for name in ("u", "step", "switch"))
+        return LinearChain(self, found, parameters, u, step, switch, lags=self.lags)

@@ -5,7 +5,7 @@ Both are chains of vectors (linear_chains.py), and return what stands for the va
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,14 +13,12 @@ from numpy.typing import ArrayLike
 from svmp import factors
 from svmp.errors import ModelError
 from svmp.network.distributions import Gamma, MvNormal, Normal
-from svmp.network.expressions import Expression, diag
+from svmp.network.expressions import Expression
 from svmp.network.linear_chains import LinearGaussianChain
 from svmp.network.model import current
 from svmp.network.validation import array, shown, text
 from svmp.network.variable import Component
 
-EXACT = 1e8
-"""Precision of entries of a state that are copies, in multiples of that of the innovations."""
 VAGUE = Normal.dist(mu=0.0, tau=1e-3)
 
 
@@ -112,7 +110,7 @@ def AR(
         Its name.
     rho
         Coefficients: p numbers, or their prior `svmp.MvNormal.dist(mu, tau)` with a mean of length
-        p. The variable `<name>_rho` then has the transition matrix, whose first row is rho.
+        p, which becomes the variable `<name>_rho`.
     tau
         Precision of the innovations: a number, or its prior `svmp.Gamma.dist(alpha, beta)`, which
         becomes the variable `<name>_tau`.
@@ -137,23 +135,34 @@ def AR(
         raise ModelError(f"rho of '{name}' must have p numbers, not {shown(rho)}")
     p = len(mean)
     state = _state(name, dims, p)
-    companion = np.vstack([mean.astype(np.float64), np.eye(p)[: p - 1]])
-    typical = _typical(name, tau)
-    A: Any = companion
+    _check_noise(name, tau)
+    A: Any = mean.astype(np.float64)[None, :]
     if prior is not None:
-        A = _coefficients(name, prior, companion, state)
-    noise = _noise(name, tau, typical, p, state)
-    x = LinearGaussianChain(
+        known = array(prior.parameters["tau"])
+        if known is None or known.shape not in ((), (p, p)):
+            raise ModelError(f"the prior of rho of '{name}' needs a {p} x {p} precision matrix")
+        A = MvNormal(
+            f"{name}_rho", mu=mean, tau=known if known.ndim else known * np.eye(p), dims=state
+        )
+    if isinstance(tau, Component):
+        tau = Gamma(f"{name}_tau", **tau.parameters)
+    x = Autoregression(
         name,
         init=init,
         A=A,
-        tau=noise,
+        tau=tau,
         sequence=sequence,
         order=order,
         sequence_dim=sequence_dim,
         dims=(dims, state),
     )
     return x[:, 0]
+
+
+class Autoregression(LinearGaussianChain):
+    """A chain whose states are the last p values of a series: only the first entry moves."""
+
+    lags: ClassVar[bool] = True
 
 
 def _state(name: str, dims: Any, size: int) -> str:
@@ -168,44 +177,12 @@ def _state(name: str, dims: Any, size: int) -> str:
     return state
 
 
-def _typical(name: str, tau: Any) -> float:
-    """Return the precision of innovations that is expected."""
+def _check_noise(name: str, tau: Any) -> None:
+    """Refuse a precision of innovations that is no number and no Gamma."""
     if isinstance(tau, Component) and isinstance(tau.factor, factors.Gamma):
-        alpha, beta = (array(tau.parameters[key]) for key in ("alpha", "beta"))
-        if alpha is not None and beta is not None and alpha.ndim == 0 and beta.ndim == 0:
-            return float(alpha / beta)
-    elif not isinstance(tau, Component | Expression):
-        number = array(tau)
-        if number is not None and number.ndim == 0 and number > 0:
-            return float(number)
-    raise ModelError(
-        f"tau of '{name}' must be a positive number, or svmp.Gamma.dist(alpha, beta) of numbers"
-    )
-
-
-def _coefficients(name: str, prior: Component, companion: np.ndarray, state: str) -> Any:
-    """Declare the matrix of an autoregression; its rows but the first are known."""
-    p = len(companion)
-    known = array(prior.parameters["tau"])
-    if known is None or known.shape not in ((), (p, p)):
-        raise ModelError(f"the prior of rho of '{name}' needs a {p} x {p} precision matrix")
-    tau = np.tile(1e12 * np.eye(p), (p, 1, 1))
-    tau[0] = known * np.eye(p) if known.ndim == 0 else known
-    lag = f"{name}_lag"
-    current(name).coords.add(lag, p)
-    return MvNormal(f"{name}_rho", mu=companion, tau=tau, dims=(state, lag))
-
-
-def _noise(name: str, tau: Any, typical: float, p: int, state: str) -> Any:
-    """Return the precision of a state, whose entries but the first are copies."""
-    copies = EXACT * typical
-    if not isinstance(tau, Component):
-        return diag(np.array([typical] + [copies] * (p - 1)))
-    alpha, beta = float(tau.parameters["alpha"]), float(tau.parameters["beta"])
-    sure = 1e12  # a Gamma that no data move
-    return Gamma(
-        f"{name}_tau",
-        alpha=np.array([alpha] + [sure] * (p - 1)),
-        beta=np.array([beta] + [sure / copies] * (p - 1)),
-        dims=state,
-    )
+        return
+    number = None if isinstance(tau, Component | Expression) else array(tau)
+    if number is None or number.ndim or number.dtype.kind not in "biuf" or not number > 0:
+        raise ModelError(
+            f"tau of '{name}' must be a positive number, or svmp.Gamma.dist(alpha, beta)"
+        )

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from svmp.families.family import Array, stack
-from svmp.families.matrix import apply, flat, inverse, join, log_det, symmetric
+from svmp.families.matrix import apply, cholesky, flat, inverse, join, log_det, symmetric
 from svmp.families.normal import LOG_2PI
 
 
@@ -62,8 +62,10 @@ def line_size(size: int, width: int) -> int:
     return size * size + size * width + width * width + 2
 
 
-def pair_lines(now: Array, before: Array, cross: Array, inputs: Array, step: Array) -> Array:
-    """Return a line of `Pairs` for each transition.
+def pair_lines(
+    now: Array, before: Array, cross: Array, inputs: Array, step: Array, moving: int | None = None
+) -> Array:
+    """Return a line of `Pairs` for each transition, of the first entries of x_t that move.
 
     Parameters
     ----------
@@ -77,13 +79,15 @@ def pair_lines(now: Array, before: Array, cross: Array, inputs: Array, step: Arr
         s_t.
     """
     count, size = len(now), cross.shape[-1]
-    x, past = now[:, :size], before[:, :size]
+    first = slice(moving)
+    x, past = now[:, :size][:, first], before[:, :size]
     r = np.concatenate([past, inputs], axis=1)
     xr = x[:, :, None] * r[:, None, :]
-    xr[:, :, :size] += cross
+    xr[:, :, :size] += cross[:, first]
     rr = r[:, :, None] * r[:, None, :]
     rr[:, :size, :size] = before[:, size:].reshape(count, size, size)
-    lines = join(now[:, size:], flat(xr), flat(rr)) / step[:, None]
+    xx = now[:, size:].reshape(count, size, size)[:, first, first]
+    lines = join(flat(xx), flat(xr), flat(rr)) / step[:, None]
     return join(lines, stack(np.ones(count), np.log(step)))
 
 
@@ -111,6 +115,57 @@ def log_density(pairs: Pairs, found: Array, tau: Array, log_tau: Array) -> Array
 def slope(pairs: Pairs, mean: Array, tau: Array) -> Array:
     """Return the derivative of E[log p] with respect to M at its mean."""
     return np.asarray(tau @ (pairs.xr - mean @ pairs.rr))
+
+
+def shifted(coefficients: Array) -> Array:
+    """Return the matrix of a state of lags: its first row, and below it 1 left of the diagonal.
+
+    >>> shifted(np.array([[[0.5, 0.2, 0.1]]]))[0]
+    array([[0.5, 0.2, 0.1],
+           [1. , 0. , 0. ],
+           [0. , 1. , 0. ]])
+    """
+    size = coefficients.shape[-1]
+    found = np.zeros((len(coefficients), size, size))
+    found[:, 0] = coefficients[:, 0]
+    found[:, np.arange(1, size), np.arange(size - 1)] = 1.0
+    return found
+
+
+def only_first(variance: Array, size: int) -> Array:
+    """Return the covariance of the steps of a state of lags, given the variance (sets, 1, 1)."""
+    found = np.zeros((len(variance), size, size))
+    found[:, 0, 0] = variance[:, 0, 0]
+    return found
+
+
+def lag_gain(cov: Array, coefficients: Array, variance: Array) -> tuple[Array, Array]:
+    """Return G and the variance of the last entry of x_t given x_(t+1), for a state of lags.
+
+    x_(t+1) has all entries of x_t but the last, e, and one value more. With the covariance L L' of
+    x_t, e given the entries a before it has the coefficients w = L_e L_a^-1 and the variance
+    v = L_ee^2; the new value r_a a + r_e e + noise of variance q then tells more about e:
+
+        g = v r_e / (q + r_e^2 v),   E[e] = ... + g (new value),   Var[e] = v q / (q + r_e^2 v).
+
+    Parameters
+    ----------
+    cov
+        Covariance of x_t, (sets, K, K).
+    coefficients, variance
+        r and q, (sets, K) and (sets,).
+    """
+    root, last = cholesky(cov), cov.shape[-1] - 1
+    turned = np.swapaxes(root[:, :last, :last], -1, -2)
+    w = np.linalg.solve(turned, root[:, last, :last, None])[..., 0]
+    v, r = root[:, last, last] ** 2, coefficients[:, last]
+    total = variance + r**2 * v
+    gain = np.zeros_like(cov)
+    gain[:, np.arange(last), np.arange(1, last + 1)] = 1.0
+    gain[:, last, 0] = v * r / total
+    kept = (variance / total)[:, None] * w
+    gain[:, last, 1:] = kept - gain[:, last, :1] * coefficients[:, :last]
+    return gain, np.asarray(v * variance / total)
 
 
 class Entries(NamedTuple):
@@ -162,3 +217,19 @@ def entries(
     spread = (xx - x[:, :, None] * x[:, None, :]) @ np.swapaxes(gain, -1, -2)
     square = cov + gain @ spread + middle[:, :, None] * middle[:, None, :]
     return Entries(join(middle, flat(square)), spread, log_det(precision))
+
+
+def lag_entries(
+    earlier: Array, now: Array, weight: Array, mean: Array, tau: Array, pull: Array
+) -> Entries:
+    """Return q(x_0 | x_1) of states of lags; the arguments are those of `entries`, by row."""
+    size = mean.shape[-1]
+    cov = inverse(-2 * symmetric(earlier[:, size:], size) + weight[:, None, None] * pull)
+    gain, variance = lag_gain(cov, mean[:, 0], 1 / (weight * tau[:, 0, 0]))
+    start = apply(cov, earlier[:, :size])
+    x, xx = now[:, :size], now[:, size:].reshape(-1, size, size)
+    middle = start + apply(gain, x - apply(shifted(mean), start))
+    spread = (xx - x[:, :, None] * x[:, None, :]) @ np.swapaxes(gain, -1, -2)
+    square = gain @ spread + middle[:, :, None] * middle[:, None, :]
+    square[:, -1, -1] += variance
+    return Entries(join(middle, flat(square)), spread, -np.log(variance))

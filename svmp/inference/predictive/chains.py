@@ -94,8 +94,10 @@ def next_vectors(chain: LinearChain, q: Beliefs, rows: Ints) -> Array:
     before = q.moments[chain.variable.name][chain.sequences.previous[some]]
     mean = before[:, :size]
     spread = before[:, size:].reshape(-1, size, size) - mean[:, :, None] * mean[:, None, :]
-    A = coefficients[:, :, :size]
-    inputs = np.concatenate([mean, chain.inputs[some]], axis=1)
-    cov = chain.step[some][:, None, None] * inverse(tau) + A @ spread @ np.swapaxes(A, 1, 2)
-    natural[later] = chain.family.natural(apply(coefficients, inputs), inverse(cov))
+    A, noise = chain.whole_steps(coefficients, tau)
+    cov = chain.step[some][:, None, None] * noise + A @ spread @ np.swapaxes(A, 1, 2)
+    ahead = apply(A, mean)
+    if chain.inputs.shape[1]:
+        ahead += apply(coefficients[:, :, size:], chain.inputs[some])
+    natural[later] = chain.family.natural(ahead, inverse(cov))
     return natural

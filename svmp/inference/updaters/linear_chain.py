@@ -55,7 +55,7 @@ def solve_vectors(
     joint.pop("pairs", None)
     if which is None and chain.selector is None and how is smoother:
         pairs, groups = pair_rows(chain, live), chain.group_count
-        joint["pairs"] = pair_sums(pairs, groups, q.moments[name], joint["cross"])
+        joint["pairs"] = pair_sums(pairs, groups, q.moments[name], joint["cross"], chain.moving)
     q.version += 1
 
 
@@ -146,7 +146,11 @@ def starts(chain: LinearChain, q: Beliefs, rows: Ints, live: Bools) -> tuple[Arr
 def by_group(chain: LinearChain, q: Beliefs) -> tuple[Parts, Array]:
     """Return A', Q, A' tau, A' tau A and log|Q| of each group, and the spread of A."""
     mean, tau, pull = chain.by_group(q)
-    return parts_of(mean[:, :, : chain.size], inverse(tau), tau), pull
+    A, noise = chain.whole_steps(mean, tau)
+    if chain.moving == chain.size:
+        return parts_of(A, noise, tau), pull
+    turned, none = np.ascontiguousarray(np.swapaxes(A, -1, -2)), np.zeros((0, *A.shape[1:]))
+    return (turned, noise, none, none, -log_det(tau)), pull
 
 
 def parts_of(A: Array, noise: Array, tau: Array) -> Parts:
@@ -205,8 +209,9 @@ def refuse(
     bad = np.flatnonzero(~(np.isfinite(spread) & (spread > 0)).all(axis=1))
     place = int(bad[0]) if len(bad) else len(spread) - 1
     row = int(chain.sequences.rows_of(which)[place])
-    mean, _, _ = chain.by_group(q)
-    radius = float(np.abs(np.linalg.eigvals(mean[:, :, : chain.size])).max())
+    mean, tau, _ = chain.by_group(q)
+    A, _ = chain.whole_steps(mean, tau)
+    radius = float(np.abs(np.linalg.eigvals(A)).max())
     why = "precisions or observations are too far apart to compute with; use other units"
     if radius > 1:
         why = (

@@ -32,12 +32,14 @@ class Dynamics(NamedTuple):
         Mean and covariance of the first state of each kind of sequence, and the kind of each
         sequence.
     matrix, noise, back, gram
-        For each kind of transition A', Q, A' Q^-1 and A' Q^-1 A.
+        For each kind of transition A', Q, A' Q^-1 and A' Q^-1 A. For states of lags, in which the
+        first entry alone moves, Q has one entry that is not 0, and there are no `back` and `gram`.
     spread
         For each kind of transition V, where a transition multiplies the density by
         exp(-x_(t-1)' V x_(t-1) / (2 s)); no matrices if all are 0.
     log_det
-        log|P| of each kind of sequence, and log|Q| of each kind of transition.
+        log|P| of each kind of sequence, and log|Q| of each kind of transition, or that of the entry
+        that moves.
     kind, step
         The kind of the transition into each row, and the factor of its covariance; those of the
         first row of a sequence are not used.

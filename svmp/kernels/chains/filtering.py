@@ -205,7 +205,7 @@ def filter_sequence(
         if len(log_det):
             if position > begin:
                 log_noise = dynamics.log_det[1][dynamics.kind[row]]
-                log_noise += size * np.log(dynamics.step[row])
+                log_noise += (size if len(dynamics.back) else 1) * np.log(dynamics.step[row])
             else:
                 log_noise = dynamics.log_det[0][dynamics.start[sequence]]
             log_det[row] = log_det_of(work[3], size) - log_noise
@@ -234,6 +234,8 @@ def gain_of(dynamics: Dynamics, row: int, filtered: Array, work: Array, lines: A
         for j in range(size):
             root[i, j] = work[4, i, j] = filtered[size + i * size + j]
     step_mean(dynamics, row, lines[0], lines[1], size)
+    if not len(dynamics.back):
+        return _lag_gain(dynamics, row, work, size)
     multiply(root, dynamics.gram[kind], product, size)
     multiply_transposed(product, root, inner, size)
     for i in range(size):
@@ -253,6 +255,37 @@ def gain_of(dynamics: Dynamics, row: int, filtered: Array, work: Array, lines: A
         for j in range(size):
             work[6, i, j] *= inverse
     _safer_means(dynamics, row, work, lines)
+    return True
+
+
+@bare
+def _lag_gain(dynamics: Dynamics, row: int, work: Array, size: int) -> bool:
+    """Write N, C and G of a state of lags: `lag_gain` of network/transition.py."""
+    root, cov, gain, last = work[3], work[5], work[6], size - 1
+    matrix = dynamics.matrix[dynamics.kind[row]]
+    noise = dynamics.step[row] * dynamics.noise[dynamics.kind[row], 0, 0]
+    for i in range(size):
+        for j in range(size):
+            root[i, j] = cov[i, j] = gain[i, j] = 0.0
+    add_gram(work[0], root, size)
+    if not factorise(root):
+        return False
+    v, r = root[last, last] * root[last, last], matrix[last, 0]
+    total = noise + r * r * v
+    gain[last, 0] = v * r / total
+    for j in range(last - 1, -1, -1):  # w L_a = L_e, backwards
+        value = root[last, j]
+        for k in range(j + 1, last):
+            value -= work[2, 0, k] * root[k, j]
+        work[2, 0, j] = value / root[j, j]
+    for j in range(last):
+        gain[j, j + 1] = 1.0
+        gain[last, j + 1] = noise / total * work[2, 0, j] - gain[last, 0] * matrix[j, 0]
+    for i in range(size):
+        for j in range(size):
+            work[4, i, j] = 0.0
+    cov[last, last] = v * noise / total
+    work[4, last, last] = np.sqrt(cov[last, last])
     return True
 
 

@@ -56,31 +56,32 @@ class PairRows(NamedTuple):
         return cls(rows, previous[rows], begin, end, groups[begin], inputs, step)
 
 
-def pair_sums(pairs: PairRows, groups: int, moments: Array, cross: Array) -> Array:
-    """Return the sums of each group, a line each."""
+def pair_sums(pairs: PairRows, groups: int, moments: Array, cross: Array, moving: int) -> Array:
+    """Return the sums of each group, a line each, of the first entries of x that move."""
     size, inputs = cross.shape[-1], pairs.inputs.shape[1]
-    lines = np.zeros((len(pairs.begin), line_size(size, size + inputs)))
+    lines = np.zeros((len(pairs.begin), line_size(moving, size + inputs)))
     with threads_for(len(pairs.rows) * size):
-        share(_add_claimed, pairs, moments, cross, lines)
+        share(_add_claimed, pairs, moments, cross, lines, moving)
     return sum_by_owner(lines, pairs.group, groups)
 
 
 @bare
 def _add_row(
-    now: Array, before: Array, cross: Array, inputs: Array, step: float, line: Array
+    now: Array, before: Array, cross: Array, inputs: Array, step: float, line: Array, moving: int
 ) -> None:
     """Add one row to a line."""
     size, count, factor = cross.shape[0], len(inputs), 1 / step
     width = size + count
-    for i in range(size * size):
-        line[i] += factor * now[size + i]
-    for i in range(size):
-        place, value = size * size + i * width, factor * now[i]
+    for i in range(moving):
+        for j in range(moving):
+            line[i * moving + j] += factor * now[size + i * size + j]
+    for i in range(moving):
+        place, value = moving * moving + i * width, factor * now[i]
         for j in range(size):
             line[place + j] += factor * cross[i, j] + value * before[j]
         for j in range(count):
             line[place + size + j] += value * inputs[j]
-    first = size * size + size * width
+    first = moving * moving + moving * width
     for i in range(size):
         place = first + i * width
         for j in range(size):
@@ -99,7 +100,9 @@ def _add_row(
 
 
 @shared
-def _add_claimed(taken: Ints, pairs: PairRows, moments: Array, cross: Array, lines: Array) -> None:
+def _add_claimed(
+    taken: Ints, pairs: PairRows, moments: Array, cross: Array, lines: Array, moving: int
+) -> None:
     """Add up the blocks that this thread claims."""
     block = claim(taken, 1)
     while block < len(lines):
@@ -107,5 +110,5 @@ def _add_claimed(taken: Ints, pairs: PairRows, moments: Array, cross: Array, lin
             row = pairs.rows[place]
             before = moments[pairs.previous[place]]
             step, inputs = pairs.step[row], pairs.inputs[row]
-            _add_row(moments[row], before, cross[row], inputs, step, lines[block])
+            _add_row(moments[row], before, cross[row], inputs, step, lines[block], moving)
         block = claim(taken, 1)

@@ -15,6 +15,7 @@ from svmp.families.matrix import apply, cholesky, flat, inverse, join, log_det_r
 from svmp.kernels.chains.dynamics import Dynamics, OrderedRows, Output
 from svmp.kernels.chains.filtering import FAR
 from svmp.network.grid import Ints
+from svmp.network.transition import lag_gain
 
 
 def smooth(rows: OrderedRows, dynamics: Dynamics, evidence: Array, out: Output) -> Bools:
@@ -91,7 +92,8 @@ def _filter(
             kind, step = dynamics.kind[now], dynamics.step[now]
             cov = step[:, None, None] * dynamics.noise[kind] + _square(root @ dynamics.matrix[kind])
             mean = _ahead(dynamics, now, before)
-            log_det[now] = -log_noise[kind] - size * np.log(step)
+            moving = size if len(dynamics.back) else 1
+            log_det[now] = -log_noise[kind] - moving * np.log(step)
         if predicted is not None and spread is not None:
             predicted[now], spread[now] = mean, cov
         lower = cholesky(cov)
@@ -125,6 +127,12 @@ def _gain(
     E[x_t | x_(t+1)] = m + G (x_(t+1) - a).
     """
     kind, step = dynamics.kind[after], dynamics.step[after][:, None, None]
+    if not len(dynamics.back):
+        noise = step[:, 0, 0] * dynamics.noise[kind][:, 0, 0]
+        gain, variance = lag_gain(_square(root), dynamics.matrix[kind][:, :, 0], noise)
+        cov = np.zeros_like(gain)
+        cov[:, -1, -1] = variance
+        return np.sqrt(cov), cov, gain, filtered, _ahead(dynamics, after, filtered)
     inner = np.eye(root.shape[-1]) + root @ dynamics.gram[kind] @ _turned(root) / step
     given = _solve(cholesky(inner), root)
     cov = _square(given)

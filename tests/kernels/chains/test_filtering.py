@@ -49,10 +49,3 @@ def test_exploding_states_have_an_exact_posterior(rows: int, last: bool, kernels
     draws = fit["x"].draw(20, seed=0)[:, -1, 0]
     if last:
         assert np.abs(draws - 2).max() < 5
-
-
-def test_states_too_large_for_numbers_are_refused_with_row_and_radius() -> None:
-    with pytest.raises(
-        svmp.ModelError, match=r"'x' has no finite q from row 8[0-9]+ .*radius.* 1.5"
-    ):
-        svmp.fit(declare(2000, True))
