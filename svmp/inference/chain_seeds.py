@@ -3,14 +3,20 @@
 k-means finds the clusters: the first centres are rows far apart (Arthur & Vassilvitskii 2007), and
 a few steps of Lloyd's algorithm move them. All emissions of a state start at the same row, so that
 they agree about what the state is.
+
+One category says little about a state. Where all emissions are categories, the frequencies of the
+categories around each row of a sequence are clustered, and a state starts at many rows.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from svmp.families.categorical import Categorical
 from svmp.families.family import Array
+from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.network import Network
 from svmp.network.slot import Single
@@ -19,18 +25,33 @@ MOST = 5000
 """Most rows that are clustered."""
 STEPS = 10
 """Steps of Lloyd's algorithm."""
+AROUND = 5
+"""Rows on each side of a row whose categories are counted."""
+MEMBERS = 100
+"""Most rows at which a state starts, where emissions are categories."""
 
 
-def seed_rows(network: Network, name: str, count: int, rng: np.random.Generator) -> Ints:
-    """Return the rows of a chain at which its states start, at most one for each state."""
+class Seeds(NamedTuple):
+    """The rows of a chain at which its states start, and the state of each."""
+
+    rows: Ints
+    states: Ints
+
+
+def seed_rows(network: Network, name: str, count: int, rng: np.random.Generator) -> Seeds:
+    """Return the rows at which the states of a chain start."""
     values, seen = emitted(network, name)
     candidates = np.flatnonzero(seen == seen.max(initial=0)) if len(seen) else np.arange(0)
     if len(candidates) > MOST:
         candidates = np.sort(rng.choice(candidates, MOST, replace=False))
     count = min(count, len(candidates))
+    words = frequencies(network, name) if not values.shape[1] and count else None
+    if words is not None and words.shape[1]:
+        found, states = members(words[candidates], centres_of(words[candidates], count, rng))
+        return Seeds(candidates[found], states)
     if not values.shape[1] or not count:
-        return rng.choice(candidates, count, replace=False)
-    return candidates[typical_rows(values[candidates], count, rng)]
+        return Seeds(rng.choice(candidates, count, replace=False), np.arange(count))
+    return Seeds(candidates[typical_rows(values[candidates], count, rng)], np.arange(count))
 
 
 def emitted(network: Network, name: str) -> tuple[Array, Ints]:
@@ -41,12 +62,10 @@ def emitted(network: Network, name: str) -> tuple[Array, Ints]:
     size, found = network.hidden[name].size, []
     seen = np.zeros(size, dtype=np.int64)
     for edge in (e for e in network.edges[name] if e.choosing):
-        table, chooser = edge.conditional.variable, edge.conditional.selector
+        table = edge.conditional.variable
         seen += edge.children > 0
-        direct = isinstance(chooser, Single) and chooser.reader.index == edge.parent.plate.labels
-        direct = direct and table.plate.labels[:1] == edge.parent.plate.labels
         observed = table.observed
-        if direct and observed is not None and not isinstance(table.family, Categorical):
+        if is_direct(edge) and observed is not None and not isinstance(table.family, Categorical):
             values = np.full((table.size, observed[0].size), np.nan)
             values[table.rows] = observed[table.rows].reshape(len(table.rows), -1)
             found.append(values.reshape(size, -1))
@@ -60,13 +79,57 @@ def emitted(network: Network, name: str) -> tuple[Array, Ints]:
     return np.nan_to_num((every - np.nan_to_num(centre)) / spread), seen
 
 
-def typical_rows(values: Array, count: int, rng: np.random.Generator) -> Ints:
-    """Return different rows, each the nearest to the centre of a cluster.
+def is_direct(edge: Edge) -> bool:
+    """Return whether the rows of a table are those of the chain that chooses its components."""
+    table, chooser = edge.conditional.variable, edge.conditional.selector
+    direct = isinstance(chooser, Single) and chooser.reader.index == edge.parent.plate.labels
+    return direct and table.plate.labels[:1] == edge.parent.plate.labels
 
-    >>> rows = np.array([[0.0], [0.1], [0.2], [9.0], [9.1], [9.2]])
-    >>> np.sort(typical_rows(rows, 2, np.random.default_rng(0)))
-    array([1, 4])
+
+def frequencies(network: Network, name: str) -> Array:
+    """Return how often each category is emitted around each row, within its sequence."""
+    sequences, size = network.chains[name].sequences, network.hidden[name].size
+    found = [np.zeros((size, 0))]
+    for edge in (e for e in network.edges[name] if e.choosing):
+        table = edge.conditional.variable
+        observed = table.observed
+        if not is_direct(edge) or observed is None or not isinstance(table.family, Categorical):
+            continue
+        counts = np.zeros((size, table.family.size))
+        np.add.at(
+            counts,
+            (table.rows // (table.size // size), observed[table.rows].astype(np.int64)),
+            1.0,
+        )
+        found.append(counts)
+    counts = np.concatenate(found, axis=1)[sequences.order]
+    sums = np.concatenate([np.zeros((1, counts.shape[1])), np.cumsum(counts, axis=0)])
+    place, code = np.arange(size), sequences.code[sequences.order]
+    begin = np.maximum(place - AROUND, sequences.starts[code])
+    end = np.minimum(place + AROUND + 1, sequences.starts[code + 1])
+    total = sums[end] - sums[begin]
+    around = np.empty_like(total)
+    around[sequences.order] = total / np.maximum(total.sum(axis=1, keepdims=True), 1.0)
+    return around
+
+
+def members(values: Array, centres: Array) -> tuple[Ints, Ints]:
+    """Return the rows nearest to each centre among those that are nearest to it, and the centres.
+
+    >>> members(np.array([[0.0], [0.1], [9.0]]), np.array([[0.0], [9.0]]))
+    (array([0, 1, 2]), array([0, 0, 1]))
     """
+    apart = distances(values, centres)
+    nearest, some = apart.argmin(axis=1), list[Ints]()
+    for k in range(len(centres)):
+        mine = np.flatnonzero(nearest == k)
+        mine = mine[np.argsort(apart[mine, k], kind="stable")][:MEMBERS]
+        some.append(mine if len(mine) else np.array([apart[:, k].argmin()]))
+    return np.concatenate(some), np.repeat(np.arange(len(centres)), [len(s) for s in some])
+
+
+def centres_of(values: Array, count: int, rng: np.random.Generator) -> Array:
+    """Return the centres of clusters of rows, by k-means."""
     centres = values[rng.integers(len(values))][None]
     while len(centres) < count:
         apart = distances(values, centres).min(axis=1)
@@ -79,6 +142,17 @@ def typical_rows(values: Array, count: int, rng: np.random.Generator) -> Ints:
         total = np.zeros_like(centres)
         np.add.at(total, nearest, values)
         centres = np.where(size[:, None] > 0, total / np.maximum(size, 1)[:, None], centres)
+    return centres
+
+
+def typical_rows(values: Array, count: int, rng: np.random.Generator) -> Ints:
+    """Return different rows, each the nearest to the centre of a cluster.
+
+    >>> rows = np.array([[0.0], [0.1], [0.2], [9.0], [9.1], [9.2]])
+    >>> np.sort(typical_rows(rows, 2, np.random.default_rng(0)))
+    array([1, 4])
+    """
+    centres = centres_of(values, count, rng)
     apart, chosen = distances(values, centres), list[int]()
     for k in range(count):
         apart[chosen, k] = np.inf

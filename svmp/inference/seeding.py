@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from svmp.inference.chain_seeds import Seeds
 from svmp.inference.domain import check_domain
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
@@ -26,7 +27,7 @@ def seed_components(
     conditional: Conditional,
     init: Mapping[str, Any],
     rng: np.random.Generator,
-    chains: Mapping[str, Ints] | None = None,
+    chains: Mapping[str, Seeds] | None = None,
 ) -> None:
     """Initialise each component of a mixture with some rows, chosen by the user or at random.
 
@@ -118,12 +119,12 @@ def seed_from_elements(
     chooser: Variable,
     init: Mapping[str, Any],
     rng: np.random.Generator,
-    given: Ints | None = None,
+    given: Seeds | None = None,
 ) -> None:
     """Initialise each component with the rows of one element of the Categorical, drawn at random.
 
     Where choices are known, their components start at all rows of these instead. `given` are
-    elements for all components in turn, which are then not drawn.
+    elements and their components, which are then not drawn.
 
     Components that start at different rows divide the data among them at the first update; of
     components that start at a vague prior, all but one may stay empty.
@@ -132,7 +133,7 @@ def seed_from_elements(
     if given is None:
         chosen, component = chosen_elements(chooser, np.flatnonzero(edge.children), rng)
     else:
-        chosen, component = given, np.arange(len(given))
+        chosen, component = given
     count = len(np.unique(component))
     owner, rows = edge.rows_of(chosen)
     subrows = rows * conditional.components + component[owner]

@@ -32,3 +32,23 @@ def test_states_start_at_clusters_that_all_emissions_agree_about(seed: int) -> N
     fit = svmp.fit(model, seed=seed)
     path = np.argsort(np.argsort(fit.mean("mu")))[fit.path("z")]
     np.testing.assert_array_equal(path, state)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_states_of_categories_start_at_their_frequencies(seed: int) -> None:
+    rng = np.random.default_rng(3)
+    words = np.array([[0.7, 0.2, 0.1, 0, 0, 0], [0, 0, 0.1, 0.7, 0.2, 0], [0.1, 0, 0, 0, 0.2, 0.7]])
+    state = np.repeat(np.tile([0, 1, 2], 4), 25)
+    observed = np.array([rng.choice(6, p=words[k]) for k in state])
+    with svmp.Model(coords={"state": 3, "to": 3, "row": 300, "word": 6}) as model:
+        first = svmp.Dirichlet("first", a=1, dims="state")
+        move = svmp.Dirichlet("move", a=1, dims=("state", "to"))
+        z = svmp.DiscreteMarkovChain("z", first, move, sequence=np.arange(300) // 75, dims="row")
+        phi = svmp.Dirichlet("phi", a=0.5, dims=("state", "word"))
+        svmp.Mixture("word", z, svmp.Categorical.dist(p=phi), dims="row", observed=observed)
+    q = start(Network(model), seed)
+    found = q.natural["phi"] + 1
+    found = found / found.sum(axis=1, keepdims=True)
+    apart = np.abs(found[:, None] - words[None]).sum(axis=2)
+    assert sorted(apart.argmin(axis=1)) == [0, 1, 2]
+    assert apart.min(axis=1).max() < 0.4
