@@ -36,7 +36,10 @@ SMALL = 10_000
 """Fewest accesses in a sweep of full VB for which loops are compiled. At this size a sweep of plain
 code takes some 5 ms and one of loops 0.6, and compiling the loops of a factorization 10 s."""
 DOCUMENTS = 1000
-"""Fewest documents whose topics are found part by part: 50 in each of 20 parts."""
+"""Fewest documents whose topics are found part by part: 50 in each of 20 parts. Also the number of
+documents in a part where earlier ones have taught the topics."""
+PARTS = 20
+"""Number of parts of documents."""
 LARGEST = 0.25
 """Largest first sample, as a share of the rows: a larger one costs more than it saves."""
 
@@ -49,7 +52,7 @@ def choose(
         if method is None:
             first, dim = first_sample(network), documents(network)
             growing = Growing(1.0 if first > LARGEST else first)
-            method = growing if dim is None else Memoized(dim)
+            method = growing if dim is None else Memoized(dim, parts_of(network, dim))
         return method, Constant(1.0) if method.unit_steps else Nodewise(), True
     return method or policy.default_method(), policy, policy.adaptive
 
@@ -74,11 +77,8 @@ def documents(network: Network) -> str | None:
 
     In a topic model each token has a choice among topics, with shares that belong to its document,
     and no row depends on topics and on another global variable. None is returned for other
-    networks and for fewer than `DOCUMENTS` documents. It is also returned where topics were learned
-    from earlier documents: these are a better start than the first sweeps of `Memoized`.
+    networks, and for fewer than `DOCUMENTS` documents unless earlier ones have taught the topics.
     """
-    if network.learned:
-        return None
     for name in network.locals:
         shares = [p for p in network.hidden[name].conditional.parents() if p.hidden]
         tables = [edge.conditional for edge in network.edges[name] if edge.choosing]
@@ -87,9 +87,20 @@ def documents(network: Network) -> str | None:
         if tables[0].factor.child is not Categorical:
             continue
         dim = shares[0].plate.labels[0]
-        if network.model.sizes[dim] >= DOCUMENTS and is_divided(network, dim):
+        many = network.learned or network.model.sizes[dim] >= DOCUMENTS
+        if many and is_divided(network, dim):
             return dim
     return None
+
+
+def parts_of(network: Network, dim: str) -> int:
+    """Return the number of parts that documents are divided into.
+
+    Topics that earlier documents have taught hardly move, and each update of them costs as much as
+    hundreds of documents.
+    """
+    count = network.model.sizes[dim] // DOCUMENTS if network.learned else PARTS
+    return min(max(count, 1), PARTS)
 
 
 def is_divided(network: Network, dim: str) -> bool:

@@ -63,6 +63,19 @@ def perplexity(fit, document, word):
     return np.exp(-np.log(p).mean())
 
 
+def test_update_of_topics_is_a_stationary_point():
+    """lambda = eta + S + E[counts], with E[counts] of the new tokens alone; no sweep lowers it."""
+    rng = np.random.default_rng(5)
+    document, word = np.repeat(np.arange(40), 12), rng.integers(0, 9, 480)
+    first = svmp.fit(topics(document, word, 40, 9), seed=1)
+    new = word[:180]
+    fit = first.update(topics(document[:180], new, 15, 9), new=["doc"], tol=1e-9)
+    counts = np.stack([np.bincount(new, share, 9) for share in fit["z"].p.T])
+    np.testing.assert_allclose(fit["phi"].a, first["phi"].a + counts, atol=1e-3)
+    assert np.diff(fit.trace["bound"]).min() >= -1e-9 * abs(fit.bound)
+    assert fit.program.method == "Memoized"
+
+
 @pytest.mark.parametrize("kernels", [True, False])
 def test_topics_of_new_documents_are_close_to_a_refit(kernels):
     document, word = draw_documents()

@@ -5,6 +5,9 @@ share no rows, each first visit is therefore a step of stochastic variational in
 Blei, Wang & Paisley, 2013): with S_p the sums of the part, which has a share s of the groups,
 
     lambda_i <- (1 - rho_t) lambda_i + rho_t (eta_i + S_p / s),    rho_t = (t + 10)^-0.7
+
+Where earlier rows have taught something (`Fit.update`), the global variables are good from the
+start: no visit is a stochastic step, and no group starts anew.
 """
 
 from __future__ import annotations
@@ -59,12 +62,12 @@ class Division:
 
     def restarts(self, iteration: int) -> bool:
         """Return whether the variables of groups start near their prior in an iteration."""
-        return iteration <= RESTARTS * self.count
+        return iteration <= RESTARTS * self.count and not self.network.learned
 
     @cached_property
     def starts_with_steps(self) -> bool:
         """Whether the first visits are stochastic steps: no two global variables share a row."""
-        return not self.network.grouped(self.dim).shares_rows
+        return not (self.network.learned or self.network.grouped(self.dim).shares_rows)
 
     def first_step(self, iteration: int) -> float | None:
         """Return the step of a stochastic first visit; None if a visit is exact."""
