@@ -55,7 +55,8 @@ class Recorder:
         cost = program.observations + state.measured.local_accesses
         spent = state.accesses - max(state.measured.accesses, 0)
         if program.method.reads_all(state.iteration):
-            return program.ends_sweep(state.iteration)
+            restarts = program.restarts_locals(state.iteration)
+            return program.ends_sweep(state.iteration) and not restarts
         return spent >= BOUND_SHARE * cost
 
     def measure(self, program: Program, state: State) -> None:

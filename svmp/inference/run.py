@@ -142,15 +142,16 @@ class Run:
     def keep_sweep(self) -> bool:
         """Compute the exact bound after a sweep over parts; undo the sweep if the bound has fallen.
 
-        The first sweeps, in which the variables of groups start anew, are not compared. Later the
-        bound can fall where variables that share rows are updated from sums that are out of date.
-        The next sweeps then use none: one at first, and twice as many after each further fall.
+        The first sweeps, in which the variables of groups start anew, are not compared, and their
+        bounds not computed. Later the bound can fall where variables that share rows are updated
+        from sums that are out of date. The next sweeps then use none: one at first, and twice as
+        many after each further fall.
         """
         state, memo, safety = self.state, self.state.memo, self.state.safety
-        self.recorder.measure(self.program, state)
         exact, memo.exact = memo.exact > 0, max(memo.exact - 1, 0)
         if self.program.restarts_locals(state.iteration):
             return True
+        self.recorder.measure(self.program, state)
         if self.is_below(state.measured.bound, memo.bound) and not exact:
             memo.exact = 2**safety.rollbacks
             safety.rollbacks = min(safety.rollbacks + 1, MOST_ROLLBACKS)

@@ -8,7 +8,7 @@ exactly from the sums of all parts,
 
 No sums are known before the first sweep. Where no row depends on two global variables, as in topic
 models, the visits of the first five sweeps are stochastic steps (see division.py). In other
-networks the first sweep updates the global variables once, at its end.
+networks, and in `Fit.update`, the first sweep updates the global variables once, at its end.
 """
 
 from __future__ import annotations
@@ -42,9 +42,13 @@ class Memoized(Method):
     depends on several global elements, the first five sweeps take the steps of online LDA, and
     elsewhere the first sweep updates the global variables at its end.
 
-    The exact bound is computed after each sweep. After the first five it never falls: if a sweep
-    has lowered it, because global variables share rows and the sums of other parts were out of
-    date, the sweep is undone, and the next one updates each variable from all rows.
+    From the fifth sweep on the exact bound is computed after each sweep, and never falls: if a
+    sweep has lowered it, because global variables share rows and the sums of other parts were out
+    of date, the sweep is undone, and the next one updates each variable from all rows. Earlier
+    sweeps have a bound only where `bound_every` asks for it.
+
+    In `Fit.update` the global variables are good from the start: no first sweep takes steps, and
+    the variables of a part never start anew.
 
     Parameters
     ----------

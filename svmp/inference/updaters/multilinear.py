@@ -113,8 +113,10 @@ class MultilinearUpdater(SummingUpdater):
         work = rows.work(self.loops, self.name)
         if len(work.keys) < len(work.keyed.keys):
             return None
+        if prior.strides[0] == 0:  # the same for all elements: no copy is made of each
+            prior = prior[: self.loops.operand(self.name).width]
         mine = Beliefs(
-            q.natural | {self.name: q.natural[self.name].copy()},
+            q.natural | {self.name: np.zeros(q.natural[self.name].shape)},  # a unit step reads none
             q.moments | {self.name: q.moments[self.name].copy()},
         )
         natural, _ = self.loops.update(mine, self.name, work, prior, ONE, True, self.joint)
