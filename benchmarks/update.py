@@ -3,8 +3,9 @@
 Rows are in random order, by the seed; the first nine tenths are fitted, and the last tenth comes by
 `update`. The refit is a fit to all of them. Both times include the declaration of the model. The
 factorization is the network of parts_spark.py in one table, the hierarchy has generated pupils in
-schools, and topics are those of lda.py, divided by documents. Held-out scores are the RMSE, and the
-perplexity for topics. Figures are means over the seeds. Times are processor seconds, which other
+schools, the regression and the mixture have generated rows, and topics are those of lda.py, divided
+by documents. Held-out scores are the RMSE, the perplexity for topics, and for the mixture minus the
+mean log density of a row at the posterior means. Figures are means over the seeds. Times are processor seconds, which other
 programs on the machine hardly affect; the notes have wall seconds.
 """
 
@@ -113,6 +114,19 @@ class Network(Case):
 
 
 @dataclass
+class Mixture(Network):
+    """A mixture of Normals along one axis, scored by its density."""
+
+    unit = "nats"
+
+    def update(self, fitted: svmp.Fit, rows: Columns) -> svmp.Fit:
+        return fitted.update(self.declare(rows), new=["row"], progress=False)
+
+    def score(self, fitted: svmp.Fit) -> float:
+        return -float(np.log(self.predict(fitted, self.test)).mean())
+
+
+@dataclass
 class Topics(Case):
     """Topics of documents."""
 
@@ -189,6 +203,52 @@ def hierarchy(schools: int, pupils: int) -> Network:
     return Network(what, columns, "score", declare, predict)
 
 
+def regression(covariates: int, rows: int) -> Network:
+    """Return a regression whose noise, coefficients and their precision are learned."""
+    rng = np.random.default_rng(0)
+    names = [f"x{i}" for i in range(covariates)]
+    x, w = rng.normal(size=(rows, covariates)), rng.normal(size=covariates)
+    columns = dict(zip(names, x.T, strict=True)) | {"y": x @ w + rng.normal(size=rows)}
+
+    def declare(part: Columns) -> svmp.Model:
+        with svmp.Model(coords={"name": names}) as model:
+            spread, tau = (svmp.Gamma(name, alpha=1, beta=1) for name in ("spread", "tau"))
+            w = svmp.Normal("w", mu=0, tau=spread, dims="name")
+            svmp.Normal("y", mu=svmp.dot(part[names], w), tau=tau, dims="row", observed=part["y"])
+        return model
+
+    def predict(fitted: svmp.Fit, test: Columns) -> Any:
+        return test[names] @ fitted.mean("w")
+
+    return Network(f"regression, {rows:,} rows", columns, "y", declare, predict)
+
+
+def mixture(components: int, rows: int) -> Mixture:
+    """Return a mixture of overlapping Normals."""
+    rng = np.random.default_rng(0)
+    centre, of = 3.0 * np.arange(components), rng.integers(0, components, rows)
+    columns = {"y": centre[of] + rng.normal(size=rows)}
+
+    def declare(part: Columns) -> svmp.Model:
+        labels = [f"c{i}" for i in range(components)]
+        with svmp.Model(coords={"component": labels, "row": len(part)}) as model:
+            w = svmp.Dirichlet("w", a=1.0, dims="component")
+            z = svmp.Categorical("z", p=w, dims="row")
+            mu = svmp.Normal("mu", mu=0, tau=0.01, dims="component")
+            tau = svmp.Gamma("tau", alpha=1, beta=1, dims="component")
+            normals = svmp.Normal.dist(mu=mu, tau=tau)
+            svmp.Mixture("y", z, normals, dims="row", observed=part["y"])
+        return model
+
+    def density(fitted: svmp.Fit, test: Columns) -> Any:
+        w, mu, tau = (fitted.mean(name) for name in ("w", "mu", "tau"))
+        apart = test["y"][:, None] - mu
+        return np.exp(-0.5 * tau * apart**2) @ (w * np.sqrt(tau / (2 * np.pi)))
+
+    what = f"mixture of {components}, {rows:,} rows"
+    return Mixture(what, columns, "y", declare, density)
+
+
 class Timed(NamedTuple):
     """A result with its processor seconds and wall seconds."""
 
@@ -225,6 +285,8 @@ def cases(quick: bool) -> Iterator[Case]:
     ratings = table("Netflix-shaped", 0.01 if quick else 1.0)
     factors = 2 if quick else 16
     yield hierarchy(*((50, 2000) if quick else (5000, 1_000_000)))
+    yield regression(*((3, 2000) if quick else (20, 200_000)))
+    yield mixture(*((2, 2000) if quick else (5, 200_000)))
     yield factorization(ratings, factors)
     yield Recommender(ratings, factors)
     yield Topics(*lda.load("twentynews", 0.02 if quick else 1.0), 5 if quick else 20)

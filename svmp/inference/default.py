@@ -36,10 +36,8 @@ SMALL = 10_000
 """Fewest accesses in a sweep of full VB for which loops are compiled. At this size a sweep of plain
 code takes some 5 ms and one of loops 0.6, and compiling the loops of a factorization 10 s."""
 DOCUMENTS = 1000
-"""Fewest documents whose topics are found part by part: 50 in each of 20 parts. Also the number of
+"""Fewest documents whose topics are found part by part: 100 in each of 10 parts. Also the number of
 documents in a part where earlier ones have taught the topics."""
-PARTS = 20
-"""Number of parts of documents."""
 LARGEST = 0.25
 """Largest first sample, as a share of the rows: a larger one costs more than it saves."""
 
@@ -99,8 +97,8 @@ def parts_of(network: Network, dim: str) -> int:
     Topics that earlier documents have taught hardly move, and each update of them costs as much as
     hundreds of documents.
     """
-    count = network.model.sizes[dim] // DOCUMENTS if network.learned else PARTS
-    return min(max(count, 1), PARTS)
+    most = Memoized.parts
+    return min(max(network.model.sizes[dim] // DOCUMENTS, 1), most) if network.learned else most
 
 
 def is_divided(network: Network, dim: str) -> bool:

@@ -68,7 +68,7 @@ def test_topics_of_many_documents_are_found_part_by_part(documents, divided):
     assert not divided or method.over == "document"
 
 
-@pytest.mark.parametrize(("documents", "parts"), [(10, 1), (1000, 1), (2500, 2), (30_000, 20)])
+@pytest.mark.parametrize(("documents", "parts"), [(10, 1), (1000, 1), (2500, 2), (30_000, 10)])
 def test_documents_that_meet_learned_topics_are_divided_into_few_parts(documents, parts):
     network = Network(topics(documents, 12), learned={"phi": np.ones((2, 3))})
     assert choose(network, None, None)[0] == svmp.Memoized("document", parts)

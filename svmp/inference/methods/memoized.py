@@ -67,10 +67,10 @@ class Memoized(Method):
     needs_over: ClassVar[bool] = True
     keeps_sums: ClassVar[bool] = True
     settings: ClassVar[dict[str, Setting]] = {
-        "parts": Setting(20, 1, 1_000_000, "Parts", whole=True)
+        "parts": Setting(10, 1, 1_000_000, "Parts", whole=True)
     }
     over: str | None = None
-    parts: int = 20
+    parts: int = 10
     order: Sequence[str] | None = None
     option: Option = field(default="a", init=False)
     joint: bool = field(default=False, init=False)
