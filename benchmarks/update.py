@@ -5,8 +5,8 @@ Rows are in random order, by the seed; the first nine tenths are fitted, and the
 factorization is the network of parts_spark.py in one table, the hierarchy has generated pupils in
 schools, the regression and the mixture have generated rows, and topics are those of lda.py, divided
 by documents. Held-out scores are the RMSE, the perplexity for topics, and for the mixture minus the
-mean log density of a row at the posterior means. Figures are means over the seeds. Times are processor seconds, which other
-programs on the machine hardly affect; the notes have wall seconds.
+mean log density of a row at the posterior means. Figures are means over the seeds. Times are
+processor seconds, which other programs on the machine hardly affect; the notes have wall seconds.
 """
 
 from __future__ import annotations
@@ -224,9 +224,9 @@ def regression(covariates: int, rows: int) -> Network:
 
 
 def mixture(components: int, rows: int) -> Mixture:
-    """Return a mixture of overlapping Normals."""
+    """Return a mixture of Normals that overlap a little."""
     rng = np.random.default_rng(0)
-    centre, of = 3.0 * np.arange(components), rng.integers(0, components, rows)
+    centre, of = 6.0 * np.arange(components), rng.integers(0, components, rows)
     columns = {"y": centre[of] + rng.normal(size=rows)}
 
     def declare(part: Columns) -> svmp.Model:

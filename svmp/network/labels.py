@@ -27,6 +27,16 @@ SIMPLE = (str, int, float, bool)
 """Types of labels that are compared as they are."""
 SPREAD = 4
 """Whole numbers are looked up in a table, if it has at most this many places per label and key."""
+KINDS = {
+    bool: "truth values",
+    int: "numbers",
+    float: "numbers",
+    str: "strings",
+    bytes: "bytes",
+    date: "dates",
+    datetime: "times",
+}
+"""What labels of a type are called in messages; no two kinds have a label in common."""
 SEARCHED = 20_000
 """Most labels that are searched for one that is spelled nearly as a key."""
 
@@ -68,6 +78,17 @@ def plain_labels(values: Iterable[Any]) -> list[Any]:
     if set(map(type, found)) <= {*SIMPLE, date}:
         return found
     return [plain_label(label) for label in found]
+
+
+def label_kinds(labels: Iterable[Any]) -> list[str]:
+    """Return what the types of labels are called, in alphabetical order.
+
+    >>> label_kinds([1, 2.5]), label_kinds(np.array(["a"])), label_kinds([(1, "a"), True])
+    (['numbers'], ['strings'], ['truth values', 'tuple'])
+    """
+    if isinstance(labels, np.ndarray):
+        labels = labels[:1].tolist() if labels.dtype != object else labels.tolist()
+    return sorted({KINDS.get(kind, kind.__name__) for kind in set(map(type, labels))})
 
 
 def is_missing(value: Any) -> bool:

@@ -22,7 +22,7 @@ from svmp.network.coords import Extent
 from svmp.network.declaration import Declaration
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints
-from svmp.network.labels import LabelIndex, object_array
+from svmp.network.labels import LabelIndex, label_kinds, object_array
 from svmp.network.network import Network
 from svmp.network.validation import shown
 from svmp.network.variable import Variable
@@ -190,10 +190,17 @@ def _matched(dim: str, extent: Extent, earlier: Extent) -> DimMatch:
         every = np.arange(extent)
         return DimMatch(every, every, earlier)
     if isinstance(extent, int) or isinstance(earlier, int):
-        now, then = ("no labels", "some") if isinstance(extent, int) else ("labels", "none")
+        has, had = ("no labels", "some") if isinstance(extent, int) else ("labels", "none")
         raise ModelError(
-            f"dimension '{dim}' has {now} in coords, but had {then} earlier, so that its elements "
+            f"dimension '{dim}' has {has} in coords, but had {had} earlier, so that its elements "
             f"cannot be matched; say new=['{dim}'] if all of them are new"
+        )
+    now, then = label_kinds(extent), label_kinds(earlier)
+    if now and then and not {*now} & {*then}:
+        raise ModelError(
+            f"the labels of dimension '{dim}' are {' and '.join(now)}, but were "
+            f"{' and '.join(then)} earlier, so that none of them is known; convert them, or say "
+            f"new=['{dim}'] if all of its elements are new"
         )
     known = LabelIndex(earlier).find(object_array(extent))
     added = np.flatnonzero(known < 0)

@@ -172,7 +172,8 @@ def declared_rows(declare: Declare, source: Source, number: int) -> tuple[Declar
     except EmptyTableError:
         return None
     except SvmpError as error:
-        raise ModelError(f"{where}: {error}") from error
+        named = str(error).startswith(where)  # by the columns of a file
+        raise ModelError(str(error) if named else f"{where}: {error}") from error
     if not isinstance(model, Declaration):
         raise ModelError(
             f"the function that declares a part must return its model, not {shown(model)}"

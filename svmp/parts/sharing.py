@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from svmp.errors import ModelError
 from svmp.network.grid import Ints
+from svmp.network.labels import label_kinds
 from svmp.network.validation import shown
 from svmp.parts.description import Labels, PartDims, VariableShape, as_labels
 
@@ -55,6 +56,7 @@ class Sharing:
     ) -> Sharing:
         """Find which variables are shared, or refuse a network that cannot be divided."""
         check_alike(parts)
+        check_label_kinds(parts)
         first = parts[0]
         names = _named(first, own, "own"), _named(first, shared, "shared")
         if names[0] is not None and names[1] is not None and names[0] & names[1]:
@@ -119,6 +121,22 @@ def check_alike(parts: Sequence[PartDims]) -> None:
                             f"all parts must declare the same network, but the {what} of '{name}' "
                             f"is {here} in part {part.name} and {there} in part {first.name}"
                         )
+
+
+def check_label_kinds(parts: Sequence[PartDims]) -> None:
+    """Refuse labels of other types than in the parts before: none could be the same."""
+    for dim in parts[0].labels:
+        before: list[str] = []
+        for part in parts:
+            labels = part.labels.get(dim, 0)
+            here = [] if isinstance(labels, int) else label_kinds(labels)
+            if before and here and not {*before} & {*here}:
+                raise ModelError(
+                    f"the labels of dimension '{dim}' are {' and '.join(here)} in part "
+                    f"{part.name} and {' and '.join(before)} in the parts before it; convert them "
+                    "to one type"
+                )
+            before = sorted({*before, *here})
 
 
 def _named(part: PartDims, given: Collection[str] | None, what: str) -> set[str] | None:

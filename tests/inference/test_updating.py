@@ -137,6 +137,19 @@ def test_labelled_elements_are_matched_and_added(kernels):
     np.testing.assert_allclose(again["rate"].alpha, [7, 8, 11], rtol=1e-12)
 
 
+def test_labels_of_another_type_are_refused():
+    def counts(shops):
+        with svmp.Model(coords={"shop": shops}) as model:
+            rate = svmp.Gamma("rate", alpha=1, beta=1, dims="shop")
+            svmp.Poisson("count", mu=rate, dims="shop", observed=[3] * len(shops))
+        return model
+
+    fit = svmp.fit(counts([1, 2]))
+    with pytest.raises(svmp.ModelError, match="'shop' are strings, but were numbers earlier"):
+        fit.update(counts(["1", "2"]))
+    assert fit.update(counts([2.0, 3])).coords["shop"] == [1, 2, 3]
+
+
 def words(names, topics, topic, word):
     with svmp.Model(coords={"topic": topics, "word": names}) as model:
         phi = svmp.Dirichlet("phi", a=0.5, dims=("topic", "word"))

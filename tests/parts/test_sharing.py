@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,21 @@ def test_different_networks_are_refused() -> None:
 def test_labels_in_some_parts_only_are_refused() -> None:
     with pytest.raises(svmp.ModelError, match="labels in some parts and none in others"):
         sharing([effects(["a", "b"]), effects(2)])
+
+
+@pytest.mark.parametrize(
+    ("labels", "kinds"),
+    [
+        (["1", "4"], "strings in part part 1 and numbers"),
+        ([b"1", b"4"], "bytes in part part 1 and numbers"),
+        ([date(2024, 1, 1), date(2024, 1, 2)], "dates in part part 1 and numbers"),
+    ],
+)
+def test_labels_of_other_types_are_refused(labels: list[Any], kinds: str) -> None:
+    """The user "1" of one part must not silently differ from the user 1 of another."""
+    with pytest.raises(svmp.ModelError, match=f"labels of dimension 'group' are {kinds}"):
+        sharing([effects([1, 2]), effects(labels)])
+    assert sharing([effects([1, 2]), effects([3.0, 2.0])]).shared == ("mu", "effect")
 
 
 def test_values_along_a_dim_whose_labels_differ_are_refused() -> None:
