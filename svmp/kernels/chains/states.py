@@ -54,12 +54,11 @@ def solve(
     counts = np.zeros((len(blocks) - 1, *transition.shape))
     parts = np.zeros(len(blocks) - 1)
     scaled = bool((transition > LEAST).all())
-    loop = scaled_blocks if scaled else log_blocks
     matrices = np.exp(transition) if scaled else np.maximum(transition, -1e300)
     given = np.maximum(initial, -1e300)
     with threads_for(len(unary) * transition.shape[-1] ** 2):
         share(
-            loop,
+            solve_blocks,
             blocks,
             *steps,
             given,
@@ -70,6 +69,7 @@ def solve(
             potential,
             counts,
             parts,
+            scaled,
         )
     total = counts.sum(axis=0)
     if scaled:
@@ -186,46 +186,6 @@ def solve_scaled(
     return part
 
 
-@shared
-def scaled_blocks(
-    taken: Ints,
-    blocks: Ints,
-    starts: Ints,
-    live: Ints,
-    group: Ints,
-    initial: Array,
-    matrices: Array,
-    unary: Array,
-    log_marginal: Array,
-    marginal: Array,
-    potential: Array,
-    counts: Array,
-    parts: Array,
-) -> None:
-    """Solve the sequences of each block, without logarithms."""
-    weight = np.empty(unary.shape[1])
-    b = claim(taken, 1)
-    while b < len(parts):
-        for n in range(blocks[b], blocks[b + 1]):
-            s, e = starts[n], starts[n + 1]
-            if e > s:
-                parts[b] += solve_scaled(
-                    s,
-                    e,
-                    live[n],
-                    group,
-                    initial[n],
-                    matrices,
-                    unary,
-                    log_marginal,
-                    marginal,
-                    potential,
-                    counts[b],
-                    weight,
-                )
-        b = claim(taken, 1)
-
-
 @bare
 def solve_logs(
     s: int,
@@ -308,7 +268,7 @@ def solve_logs(
 
 
 @shared
-def log_blocks(
+def solve_blocks(
     taken: Ints,
     blocks: Ints,
     starts: Ints,
@@ -322,26 +282,17 @@ def log_blocks(
     potential: Array,
     counts: Array,
     parts: Array,
+    scaled: bool,
 ) -> None:
-    """Solve the sequences of each block, in logarithms."""
+    """Solve the sequences of each block, scaled or in logarithms."""
     weight = np.empty(unary.shape[1])
     b = claim(taken, 1)
     while b < len(parts):
         for n in range(blocks[b], blocks[b + 1]):
             s, e = starts[n], starts[n + 1]
-            if e > s:
-                parts[b] += solve_logs(
-                    s,
-                    e,
-                    live[n],
-                    group,
-                    initial[n],
-                    matrices,
-                    unary,
-                    log_marginal,
-                    marginal,
-                    potential,
-                    counts[b],
-                    weight,
-                )
+            if e == s:
+                continue
+            given = s, e, live[n], group, initial[n], matrices, unary
+            out = log_marginal, marginal, potential, counts[b], weight
+            parts[b] += solve_scaled(*given, *out) if scaled else solve_logs(*given, *out)
         b = claim(taken, 1)
