@@ -4,7 +4,9 @@
   hmmlearn's VariationalGaussianHMM, by logarithms (its default) and scaled, and of EM in dynamax.
 - The same steps as 100,000 sequences of 10 against one sequence.
 - Peak memory beside q itself: the marginals as natural parameters and moments, and the potentials.
-- 10,000 sequences: accesses to the bound of full VB, of batches of sequences and of full VB.
+- 10,000 sequences: accesses to the bound of full VB, of batches of sequences, of sums that are kept
+  by part, and of full VB.
+- One sequence of 300,000 steps: subchains with buffers and full VB, at equal accesses, and in time.
 """
 
 from __future__ import annotations
@@ -119,7 +121,7 @@ def peak() -> None:
     print(tracemalloc.get_traced_memory()[1] / 2**20)
 
 
-def drawn_sequences(count: int) -> Row:
+def drawn_sequences(count: int) -> Iterator[Row]:
     """Compare accesses to the bound of full VB: of drawn sequences, and of full VB."""
     model = network(draw(count * 20, 20, seed=1), 20)
     options: dict[str, Any] = {"seed": 1, "progress": False, "kernels": True}
@@ -131,12 +133,36 @@ def drawn_sequences(count: int) -> Row:
         near = exact & (fit.trace["bound"] >= goal)
         return float(fit.trace["accesses"][np.argmax(near)]) if near.any() else None
 
-    method = svmp.Batch(max(10, count // 100), over="sequence")
-    few = svmp.fit(model, method, max_sweeps=30, tol=0, bound_every=10, **options)
-    what = f"accesses to the bound of full VB, {count:,} sequences drawn"
-    ours, theirs = accesses(few), accesses(full)
-    note = "" if ours else "did not come near it"
-    return Row(what, ours, theirs, "full VB", "accesses", wanted=1 / 3, note=note)
+    methods: list[tuple[svmp.Batch | svmp.Memoized, int | None]] = [
+        (svmp.Batch(max(10, count // 100), over="sequence"), 10),
+        (svmp.Memoized(over="sequence", parts=20), None),
+        (svmp.Memoized(over="sequence", parts=40), None),
+    ]
+    for method, every in methods:
+        few = svmp.fit(model, method, max_sweeps=10, tol=0, bound_every=every, **options)
+        what = f"accesses to the bound of full VB, {count:,} sequences, {method.label}"
+        ours, theirs = accesses(few), accesses(full)
+        note = "" if ours else "did not come near it"
+        yield Row(what, ours, theirs, "full VB", "accesses", wanted=1 / 3, note=note)
+
+
+def subchains(steps: int) -> Iterator[Row]:
+    """Compare subchains of one sequence with full VB: the bound after 4 sweeps' accesses, time."""
+    rng = np.random.default_rng(1)
+    jumps, places = rng.random(steps) > STAY, rng.integers(0, STATES, steps)
+    last = np.maximum.accumulate(np.where(jumps, np.arange(steps), 0))
+    model = network(rng.normal(1.5 * places[last], 1.0), steps)
+    options: dict[str, Any] = {"seed": 1, "progress": False, "kernels": True, "tol": 0}
+    best = svmp.fit(model, svmp.FullVB(), max_sweeps=60, **options).bound
+    method = svmp.Batch(20, over="row", length=500)
+    runs = [svmp.fit(model, m, max_sweeps=4, **options) for m in (method, svmp.FullVB())]
+    what = f"one sequence of {steps:,} steps, subchains of 500, the accesses of 4 sweeps: "
+    few, full = ((best - fit.bound) / abs(best) for fit in runs)
+    buffer, left = (runs[0].trace[column][-1] for column in ("buffer", "buffer_left"))
+    note = f"longest buffer {buffer:.0f} rows, {left:.1g} nats left"
+    yield Row(what + "relative gap of the bound", few, full, "full VB", "", note=note)
+    few, full = (fit.seconds for fit in runs)
+    yield Row(what + "seconds", few, full, "full VB")
 
 
 def measure(quick: bool) -> Iterator[Row]:
@@ -144,7 +170,8 @@ def measure(quick: bool) -> Iterator[Row]:
     yield from against_others(steps, 1 if quick else 2)
     yield short_and_long(steps)
     yield memory(200_000 if quick else 1_000_000)
-    yield drawn_sequences(500 if quick else 10_000)
+    yield from drawn_sequences(500 if quick else 10_000)
+    yield from subchains(20_000 if quick else 300_000)
 
 
 if __name__ == "__main__":

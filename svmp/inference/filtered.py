@@ -55,10 +55,11 @@ def filtered(fit: RunRecord, model: Model, name: str) -> Filtered:
     if sorted(network.hidden) != sorted(fit.posteriors):
         raise ModelError("the model is not the one that was fitted")
     q = start(network, 0, dict(fit.posteriors))
-    rows, size = chain.sequences.order, chain.size
-    messages, _ = PlainUpdater.of(network, name).message_sum(q, AllRows(network), rows)
     live = chain.sequences.live(network.present[name])
-    found = expected(chain, q, None, live, messages)
+    every, size = chain.sequences.spans(None, live), chain.size
+    rows = every.rows
+    messages, _ = PlainUpdater.of(network, name).message_sum(q, AllRows(network), rows)
+    found = expected(chain, q, every, messages)
     mean, cov, sound = plain_smoother.predict(*found)
     if not sound.all():
         raise ModelError(f"the filtered states of '{name}' are not finite")

@@ -358,8 +358,10 @@ class Program:
 
         Methods that draw rows update only those of the drawn rows.
         """
-        over = self.method.over
-        rows = AllRows(self.network) if over is None else DrawnGroups.all(self.network, over)
+        grouping = self.method.grouping(self.network)
+        rows: Draw = AllRows(self.network)
+        if grouping is not None:
+            rows = DrawnGroups(self.network, grouping, np.arange(grouping.count))
         rho, accesses = StepRule.unit(rows), 0
         for updater in self.updaters:
             if set(updater.names) <= set(rows.locals):
@@ -405,5 +407,6 @@ class Program:
 def turns(network: Network, method: Method) -> list[str]:
     """Return the hidden variables in the order of their updates, those of drawn groups first."""
     order = check_order(network, method.order)
-    own = {} if method.over is None else network.grouped(method.over).group
+    grouping = method.grouping(network)
+    own = {} if grouping is None else grouping.group
     return sorted(order, key=lambda name: name not in own)

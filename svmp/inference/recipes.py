@@ -37,6 +37,7 @@ def how_many(name: str, value: Any) -> Any:
 FIELDS: dict[str, Check] = {
     "bool": truth,
     "int": whole(high=ANY),
+    "int | None": optional(whole(high=ANY)),
     "float": number(infinite=True),
     "float | None": optional(number(infinite=True)),
     "str": text,

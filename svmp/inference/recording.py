@@ -15,6 +15,8 @@ from svmp.inference.info import Info
 from svmp.inference.program import Program
 from svmp.inference.state import Measured, State
 from svmp.inference.stopping import Budget
+from svmp.inference.trace import BUFFERS
+from svmp.network.beliefs import Beliefs
 
 Watch = Callable[[dict[str, float]], object]
 BOUND_SHARE = 10
@@ -103,6 +105,8 @@ class Recorder:
             "C": info.most,
             "rollbacks": state.safety.rollbacks,
         }
+        if program.method.length is not None:
+            row |= buffers_of(state.q)
         with suppress(ImproperError):  # q is diverging
             if self.held_out is not None:
                 row["held_out"] = self.held_out.score(program, state.q)
@@ -110,3 +114,10 @@ class Recorder:
                 state.trace.append(**row)
                 if self.watch is not None:
                     self.watch(row)
+
+
+def buffers_of(q: Beliefs) -> dict[str, float]:
+    """Return the rows of the longest buffer of subchains so far, and what was left untold."""
+    found = [arrays["buffers"] for arrays in q.joint.values() if "buffers" in arrays]
+    both = np.max(found, axis=0) if found else np.zeros(2)
+    return dict(zip(BUFFERS, both.tolist(), strict=True))

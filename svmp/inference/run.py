@@ -259,5 +259,6 @@ OBSERVERS: tuple[Observer, ...] = (watch_divergence, watch_convergence)
 
 def global_names(network: Network, method: Method, names: Iterable[str]) -> list[str]:
     """Return the variables that belong neither to a row, a sequence, nor a drawn group."""
-    groups = {} if method.over is None else network.grouped(method.over).group
+    grouping = method.grouping(network)
+    groups = {} if grouping is None else grouping.group
     return [name for name in names if name not in {*network.locals, *network.chains, *groups}]

@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 
 from svmp.errors import FileError
 from svmp.families.family import Array, Family
-from svmp.inference.trace import COLUMNS, HELD_OUT
+from svmp.inference.trace import BUFFERS, COLUMNS, HELD_OUT
 
 Tensors = dict[str, np.ndarray]
 Check = Callable[[str, Any], Any]
@@ -281,7 +281,9 @@ def moments_of(family: Family, tensors: Tensors, natural: str) -> Callable[[Arra
 def trace_names(name: str, value: Any) -> list[str]:
     """Column names of a trace: none if it is empty, else those that a run writes."""
     found = [str(column) for column in list_of(text)(name, value)]
-    known = not found or found in ([*COLUMNS], [*COLUMNS, HELD_OUT])
+    more = found[len(COLUMNS) :]
+    more = more[len(BUFFERS) :] if more[: len(BUFFERS)] == [*BUFFERS] else more
+    known = not found or (found[: len(COLUMNS)] == [*COLUMNS] and more in ([], [HELD_OUT]))
     need(known, "damaged: the trace has other columns")
     return found
 

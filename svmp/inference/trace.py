@@ -23,6 +23,8 @@ COLUMNS = (
     "rollbacks",
 )
 """The columns of every run."""
+BUFFERS = ("buffer", "buffer_left")
+"""The columns of a run on subchains: rows of the longest buffer so far, and what it left untold."""
 HELD_OUT = "held_out"
 """The column of a run with held-out values."""
 

@@ -100,15 +100,21 @@ class Chain(Conditional):
     ) -> dict[str, tuple[tuple[int, ...], str]]:
         """Return the shape and the dtype of each array of a joint q that was stored."""
 
-    def declared_entries(
+    def declared_more(
         self, arrays: Mapping[str, NDArray[np.generic]]
     ) -> dict[str, tuple[tuple[int, ...], str]]:
-        """Return shape and dtype of the arrays of sequences that go on from an earlier fit."""
-        if "continues" not in arrays:
-            return {}
-        count = len(arrays["continues"])
-        size = self.variable.family.size
-        return {"continues": ((count,), "int64"), "before": ((count, size), "float64")}
+        """Return shape and dtype of the arrays that only some chains have.
+
+        Those of sequences that go on from an earlier fit, and what is known of the buffers of
+        subchains (inference/updaters/subchains.py).
+        """
+        found: dict[str, tuple[tuple[int, ...], str]] = {}
+        if "continues" in arrays:
+            count, size = len(arrays["continues"]), self.variable.family.size
+            found |= {"continues": ((count,), "int64"), "before": ((count, size), "float64")}
+        if "buffers" in arrays:
+            found["buffers"] = ((2,), "float64")
+        return found
 
     def are_sequences(self, numbers: NDArray[Any]) -> bool:
         """Return whether some numbers are those of sequences with rows, ascending."""
@@ -164,7 +170,7 @@ class Chain(Conditional):
         """Return E[log p(chain | parents)] and the entropy of q, of the rows that count."""
 
     def check_groups(self, dim: str, group: Ints) -> None:
-        """Refuse groups that divide a sequence."""
+        """Refuse groups that divide a sequence, unless they are subchains of it."""
         previous = self.sequences.previous
         later = np.flatnonzero(previous >= 0)
         apart = later[group[later] != group[previous[later]]]
@@ -173,6 +179,7 @@ class Chain(Conditional):
             raise ModelError(
                 f"the rows {previous[row]} and {row} of '{self.variable.name}' follow each other, "
                 f"but belong to two elements of '{dim}', so batches over '{dim}' cannot be drawn"
+                + (", only subchains of rows: give length=" if dim in self.variable.dims else "")
             )
 
     @property
@@ -259,11 +266,11 @@ class ChainEdge(Edge):
 
     def _some(self, rows: Ints | None) -> tuple[Ints, Ints]:
         live, sets = self._live
-        if rows is None:
+        if rows is None or not len(live):
             return live, sets
-        chosen = np.zeros(self.conditional.variable.size, dtype=bool)
-        chosen[rows] = True
-        return live[chosen[live]], sets[chosen[live]]
+        place = np.minimum(np.searchsorted(live, rows), len(live) - 1)
+        place = np.sort(place[live[place] == rows])
+        return live[place], sets[place]
 
     def pairs_in(self, rows: Ints) -> tuple[Ints, Ints]:
         elements = np.arange(self.parent.size)

@@ -28,7 +28,6 @@ from svmp.network.chain import Chain, Reads, by_sequence
 from svmp.network.expressions import DiagonalMatrix, Symbol, unused
 from svmp.network.forward_backward import (
     Solution,
-    Steps,
     Transitions,
     entropy_of,
     log_links,
@@ -37,7 +36,7 @@ from svmp.network.forward_backward import (
 from svmp.network.grid import Grid, Ints, Labelled, Scope
 from svmp.network.parameter_forms import plain
 from svmp.network.row_sums import sum_by_owner
-from svmp.network.sequences import Sequences
+from svmp.network.sequences import Sequences, Spans
 from svmp.network.slot import Fixed, Single, Slot
 
 Axes = tuple[str | None, ...]
@@ -229,7 +228,7 @@ class DiscreteChain(Chain):
         }
         if "counts" in arrays:
             found |= {"counts": (square, "float64"), "entropy": ((1,), "float64")}
-        return found | self.declared_entries(arrays)
+        return found | self.declared_more(arrays)
 
     def array_trouble(
         self, key: str, arrays: Mapping[str, NDArray[np.generic]]
@@ -248,14 +247,18 @@ class DiscreteChain(Chain):
 
         return trouble
 
-    def write(self, q: Beliefs, rows: Ints, which: Ints | None, found: Solution) -> None:
-        """Write the q of some sequences, or of all (None), that was solved with the current T."""
-        name, transition = self.variable.name, self.log_transition(q)
+    def write(self, q: Beliefs, spans: Spans, found: Solution) -> None:
+        """Write the q of some spans of sequences, solved with the current T.
+
+        T is that of the last solution of any span of a sequence: q of a sequence of which only
+        spans were solved is not yet that of a chain.
+        """
+        rows, name, transition = spans.rows, self.variable.name, self.log_transition(q)
         arrays = q.joint[name]
         if found.log_marginal is not q.natural[name]:
             q.natural[name][rows], q.moments[name][rows] = found.log_marginal, found.marginal
             arrays["potential"][rows] = found.potential
-        if which is None:
+        if spans.whole:
             arrays["transition"], arrays["version"] = transition[None], arrays["version"] * 0
             arrays["counts"] = found.counts
             arrays["entropy"] = np.array([found.entropy])
@@ -263,19 +266,11 @@ class DiscreteChain(Chain):
             arrays.pop("counts", None)
             arrays.pop("entropy", None)
             version = arrays["version"].copy()
-            version[which] = len(arrays["transition"])
-            kept, version = np.unique(version, return_inverse=True)
+            version[spans.sequence] = len(arrays["transition"])
+            used = np.bincount(version, minlength=len(arrays["transition"]) + 1) > 0
             both = np.concatenate([arrays["transition"], transition[None]])
-            arrays["transition"], arrays["version"] = both[kept], version.reshape(-1)
+            arrays["transition"], arrays["version"] = both[used], (np.cumsum(used) - 1)[version]
         q.version += 1
-
-    def steps(self, which: Ints | None, live: Ints) -> Steps:
-        """Return some sequences, or all, one after the other."""
-        sequences = self.sequences
-        if which is None:
-            return Steps(sequences.starts, live, self.group[sequences.order])
-        starts = np.concatenate([[0], np.cumsum(sequences.lengths[which])])
-        return Steps(starts, live[which], self.group[sequences.rows_of(which)])
 
     def pair_statistics(
         self, q: Beliefs, present: Ints | None, count: Counter = pair_counts
@@ -323,13 +318,15 @@ class DiscreteChain(Chain):
         name, slot = self.slot_of(parent)
         assert isinstance(slot, Single)
         set_of, component = np.full(parent.size, -1), np.zeros(parent.size, dtype=np.int64)
+        begins = self.sequences.previous < 0
+        begins[entered] = False
         if name == "init":
-            rows = np.setdiff1d(self.sequences.firsts, entered)
+            rows = np.flatnonzero(begins)
             elements = slot.reader.element(rows * self.states, rows * self.states)
             distinct, sets = np.unique(elements, return_inverse=True)
             set_of[distinct] = np.arange(len(distinct))
             return Reads(rows, sets.reshape(-1).astype(np.int64), set_of, component)
-        rows = np.union1d(np.flatnonzero(self.sequences.previous >= 0), entered)
+        rows = np.flatnonzero(~begins)
         elements = self._transition_elements(slot)
         set_of[elements] = np.arange(len(elements))[:, None]
         component[elements] = np.arange(self.states)

@@ -85,7 +85,11 @@ class Grouping:
 
 
 def group_by(
-    model: Declaration, edges: Mapping[str, list[Edge]], local: Collection[str], dim: str
+    model: Declaration,
+    edges: Mapping[str, list[Edge]],
+    local: Collection[str],
+    dim: str,
+    blocks: Ints | None = None,
 ) -> dict[str, Ints]:
     """Return by variable the group of each of its elements, for variables that belong to groups.
 
@@ -95,6 +99,8 @@ def group_by(
         For each hidden variable, the tables that depend on it.
     local
         Hidden variables of which each element is the parent of one row at most.
+    dim, blocks
+        The dim, and the group of each of its elements, if several are together.
     """
     group = dict[str, Ints]()
     if dim not in model.sizes:
@@ -105,7 +111,8 @@ def group_by(
     while len(group) > found:  # a local variable may link another table to its group
         found = len(group)
         for name, variable in model.variables.items():
-            links = list(_links(variable, dim, group, edges[name] if name in local else []))
+            own = edges[name] if name in local else []
+            links = list(_links(variable, dim, group, own, blocks))
             if links:
                 group[name] = _agreed(variable, dim, links)
     if not any(name in group for name, v in model.variables.items() if not v.hidden):
@@ -114,12 +121,13 @@ def group_by(
 
 
 def _links(
-    variable: Variable, dim: str, group: dict[str, Ints], edges: list[Edge]
+    variable: Variable, dim: str, group: dict[str, Ints], edges: list[Edge], blocks: Ints | None
 ) -> Iterator[tuple[Ints, Ints]]:
     """Yield rows of a table and their groups: by its dims, by its parents, and by its children."""
     if dim in variable.plate.labels:
         rows = np.arange(variable.size)
-        yield rows, variable.plate.coordinate(dim, rows)
+        places = variable.plate.coordinate(dim, rows)
+        yield rows, places if blocks is None else blocks[places]
     chain = variable.conditional
     if isinstance(chain, Chain) and chain.sequences.dim == dim:
         yield np.arange(variable.size), chain.sequences.code
@@ -132,6 +140,31 @@ def _links(
         if table in group:
             elements, rows = _keys(variable, edge.conditional)
             yield elements, group[table][rows]
+
+
+def subchains_of(chains: Mapping[str, Chain], dim: str, length: int) -> tuple[Ints, int]:
+    """Return the subchain of each row of chains over a dim, and the number of subchains."""
+    of = {name: chain.sequences for name, chain in chains.items() if dim in chain.variable.dims}
+    if not of:
+        raise ModelError(
+            f"length is for the rows of a chain, but no chain has the dimension {shown(dim)}; "
+            "leave it out, or name the dimension of a chain's rows in over="
+        )
+    name, sequences = next(iter(of.items()))
+    longest = int(sequences.lengths.max(initial=0))
+    if length > longest:
+        raise ModelError(
+            f"length is {length}, but the longest sequence of '{name}' has {longest} rows; give a "
+            f"smaller one, or draw whole sequences with over='{sequences.dim}'"
+        )
+    for other, found in of.items():
+        same = np.array_equal(found.order, sequences.order)
+        if not same or not np.array_equal(found.code, sequences.code):
+            raise ModelError(
+                f"'{name}' and '{other}' have other sequences of the same rows, so subchains of "
+                f"'{dim}' cannot be drawn"
+            )
+    return sequences.blocks(length)
 
 
 def _keys(parent: Symbol, conditional: Conditional) -> tuple[Ints, Ints]:

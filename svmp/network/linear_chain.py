@@ -168,7 +168,7 @@ class LinearChain(LinearChainParameters):
         found = {"cross": ((rows, size, size), "float64"), "log_det": ((rows,), "float64")}
         if "pairs" in arrays:
             found["pairs"] = ((len(self._groups[0]), self._line), "float64")
-        return found | self.declared_entries(arrays)
+        return found | self.declared_more(arrays)
 
     def array_trouble(
         self, key: str, arrays: Mapping[str, NDArray[np.generic]]

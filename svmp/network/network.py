@@ -23,7 +23,7 @@ from svmp.network.declaration import Declaration
 from svmp.network.edge import Edge
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints, complement
-from svmp.network.grouping import Grouping, group_by
+from svmp.network.grouping import Grouping, group_by, subchains_of
 from svmp.network.linear import Linear
 from svmp.network.partly_known import PartlyKnown
 from svmp.network.variable import Variable
@@ -101,7 +101,7 @@ class Network:
         self.elsewhere = frozenset(elsewhere)
         self.remote = dict(remote or {})
         self.derived: dict[Any, Any] = {}
-        self._groupings: dict[str, Grouping] = {}
+        self._groupings: dict[tuple[str, int | None], Grouping] = {}
         self.hidden = {v.name: v for v in variables if v.hidden}
         self.observed = {v.name: v for v in variables if not v.hidden}
         self.edges: dict[str, list[Edge]] = {name: [] for name in self.hidden}
@@ -267,19 +267,26 @@ class Network:
             coupling[name] = max([w - 1 for w in widths], default=0)
         return coupling
 
-    def grouped(self, dim: str) -> Grouping:
-        """Return the grouping of rows and variables by the elements of a dim."""
-        if dim not in self._groupings:
-            group = group_by(self.model, self.edges, [*self.locals, *self.chains], dim)
+    def grouped(self, dim: str, length: int | None = None) -> Grouping:
+        """Return the grouping of rows and variables by the elements of a dim.
+
+        With a length, a group is a subchain of at most so many rows of a chain, whose dim it is.
+        """
+        if (dim, length) not in self._groupings:
+            every = [*self.locals, *self.chains]
+            blocks, count = None, self.model.sizes.get(dim, 0)
+            if length is not None:
+                blocks, count = subchains_of(self.chains, dim, length)
+            group = group_by(self.model, self.edges, every, dim, blocks)
             for name, chain in self.chains.items():
-                if name in group:
+                if name in group and not (blocks is not None and dim in chain.variable.dims):
                     chain.check_groups(dim, group[name])
             own = [name for name in self.default_order if name in group]
             coupling = self.coupling_beside({*self.locals, *own})
-            self._groupings[dim] = Grouping(
-                dim, self.model.sizes[dim], group, own, coupling, self.edges, self.present
+            self._groupings[dim, length] = Grouping(
+                dim, count, group, own, coupling, self.edges, self.present
             )
-        return self._groupings[dim]
+        return self._groupings[dim, length]
 
     def draw_keys(self, name: str) -> Ints:
         """Return for each element the first one in its sum, which has the same children.

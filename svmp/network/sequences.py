@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,43 @@ from svmp.network.coords import Coords
 from svmp.network.grid import Ints, ragged
 from svmp.network.labels import plain_labels
 from svmp.network.validation import shown
+
+
+class Spans(NamedTuple):
+    """Rows that follow each other, one span of a sequence after the other.
+
+    Attributes
+    ----------
+    rows, starts
+        All rows, and where each span begins among them; at the end the number of rows.
+    live
+        Number of rows of each span up to the last with observed descendants.
+    sequence
+        The sequence of each.
+    within
+        Which spans begin within their sequence, not with its first row; None if none do.
+    whole
+        Whether these are all rows of all sequences.
+    """
+
+    rows: Ints
+    starts: Ints
+    live: Ints
+    sequence: Ints
+    within: Bools | None = None
+    whole: bool = False
+
+    def one(self, number: int) -> Spans:
+        """Return one of them."""
+        begin, end = self.starts[number : number + 2]
+        own, starts = slice(number, number + 1), np.array([0, end - begin])
+        within = None if self.within is None else self.within[own]
+        return Spans(self.rows[begin:end], starts, self.live[own], self.sequence[own], within)
+
+    @property
+    def firsts(self) -> Ints:
+        """The first row of each; any row for one without rows."""
+        return self.rows[np.minimum(self.starts[:-1], max(len(self.rows) - 1, 0))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +111,39 @@ class Sequences:
         before[self.order[1:]] = self.order[:-1]
         before[self.firsts] = -1
         return before
+
+    @cached_property
+    def place(self) -> Ints:
+        """The place of each row in `order`."""
+        found = np.empty(len(self.order), dtype=np.int64)
+        found[self.order] = np.arange(len(self.order))
+        return found
+
+    def spans(self, which: Ints | None, live: Ints) -> Spans:
+        """Return some sequences, or all, as spans; `live` is that of every sequence."""
+        if which is None:
+            return Spans(self.order, self.starts, live, np.arange(self.count), whole=True)
+        starts = np.concatenate([[0], np.cumsum(self.lengths[which])])
+        return Spans(self.rows_of(which), starts, live[which], which)
+
+    def cut(self, begin: Ints, end: Ints, live: Ints) -> Spans:
+        """Return the rows between some places of `order`; each span is of one sequence."""
+        sequence = self.code[self.order[begin]]
+        starts = np.concatenate([[0], np.cumsum(end - begin)])
+        alive = np.clip(self.starts[sequence] + live[sequence] - begin, 0, end - begin)
+        rows = self.order[ragged(begin, end - begin)[1]]
+        return Spans(rows, starts, alive, sequence, begin > self.starts[sequence])
+
+    def blocks(self, length: int) -> tuple[Ints, int]:
+        """Divide every sequence into blocks of about the same length, which is `length` at most.
+
+        Returns the block of each row, and the number of blocks.
+        """
+        count = -(-self.lengths // length)
+        before = np.cumsum(count) - count
+        within = self.place - self.starts[self.code]
+        share = within * count[self.code] // np.maximum(self.lengths[self.code], 1)
+        return before[self.code] + share, int(count.sum())
 
     def rows_of(self, which: Ints) -> Ints:
         """Return the rows of some sequences, one sequence after the other."""

@@ -9,9 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw, Pairs, Reading, among, by_colour, with_locals
-from svmp.inference.methods.groups import DrawnGroups, draw_groups
+from svmp.inference.methods.groups import DrawnGroups, DrawnSubchains, draw_groups
 from svmp.inference.methods.method import MOST, Method, Option, check_count, check_option
 from svmp.inference.settings import Setting
 from svmp.kernels.machine.streams import sample_each
@@ -19,8 +20,9 @@ from svmp.kernels.multilinear.table import Keyed
 from svmp.kernels.multilinear.work import Work
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
+from svmp.network.grouping import Grouping
 from svmp.network.network import Network
-from svmp.network.validation import text
+from svmp.network.validation import check_real, shown, text
 
 
 @dataclass(frozen=True)
@@ -35,16 +37,31 @@ class Batch(Method):
     by coordinate ascent until they converge. Then every global variable is updated, with the
     messages of the drawn rows scaled by the number of groups over the number of groups drawn.
 
+    With `over` the dim of a chain's rows and a `length`, `size` subchains of about so many rows of
+    its sequences are drawn, for sequences that are long (Foti, Xu, Laird & Fox, 2014). Each is
+    smoothed with a buffer of rows on either side, which grows until the rows beyond it tell less
+    than `tolerance` about the state at the end of the subchain. At the end of the run, and for each
+    exact bound, all rows are smoothed. The trace has the columns `buffer`, the rows of the longest
+    buffer so far, and `buffer_left`, the most that was left untold.
+
     Parameters
     ----------
     size
-        Number of observations to draw; with `over`, number of elements of that dim.
+        Number of observations to draw; with `over`, number of elements of that dim; with `length`,
+        number of subchains.
     option
         "a": a new value is used at once; "b": all new values are used from the next iteration.
     order
         Names of the hidden variables in the order of their updates.
     over
         The dim whose elements are drawn instead of observations.
+    length
+        Most rows of a subchain. Buffers are read in addition, so it should be several times as long
+        as these.
+    tolerance
+        Mutual information, in nats, of the states at the two ends of a buffer that is long enough.
+        On average, knowing the outer one would change the probabilities of the inner one by at most
+        sqrt(tolerance / 2).
     """
 
     title: ClassVar[str] = "Algorithm 2: one batch"
@@ -55,6 +72,8 @@ class Batch(Method):
     option: Option = "a"
     order: Sequence[str] | None = None
     over: str | None = None
+    length: int | None = None
+    tolerance: float = 1e-6
     joint: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -62,11 +81,23 @@ class Batch(Method):
         check_count("size", self.size)
         if self.over is not None:
             text(self.over, "over")
+        if self.length is not None:
+            check_count("length", self.length)
+            if self.over is None:
+                raise ModelError("length needs over=, the dimension of the rows of a chain")
+        check_real(tolerance=self.tolerance)
+        if not 0 < self.tolerance < 1:
+            raise ModelError(f"tolerance must be between 0 and 1, not {shown(self.tolerance)}")
+
+    def grouping(self, network: Network) -> Grouping | None:
+        return None if self.over is None else network.grouped(self.over, self.length)
 
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
-        if self.over is not None:
-            grouping = network.grouped(self.over)
+        grouping = self.grouping(network)
+        if grouping is not None:
             drawn = draw_groups(grouping.count, min(self.size, MOST), seed, iteration)
+            if self.length is not None:
+                return DrawnSubchains(network, grouping, drawn, self.tolerance)
             return DrawnGroups(network, grouping, drawn)
         total = np.array([sum(v.count for v in network.observed.values())])
         take = np.minimum(min(self.size, MOST), total)

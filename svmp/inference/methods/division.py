@@ -1,10 +1,13 @@
 """A fixed division of the groups of a dim into parts, which are visited one after the other.
 
 In the first sweeps sums of earlier visits are missing or far out of date. Where global variables
-share no rows, each first visit is therefore a step of stochastic variational inference (Hoffman,
-Blei, Wang & Paisley, 2013): with S_p the sums of the part, which has a share s of the groups,
+share no rows, and in hidden Markov models, each first visit is therefore a step of stochastic
+variational inference (Hoffman, Blei, Wang & Paisley, 2013): with S_p the sums of the part, which
+has a share s of the groups,
 
     lambda_i <- (1 - rho_t) lambda_i + rho_t (eta_i + S_p / s),    rho_t = (t + 10)^-0.7
+
+and rho_t = (t + 1)^-0.5 in hidden Markov models.
 
 Where earlier rows have taught something (`Fit.update`), the global variables are good from the
 start: no visit is a stochastic step, and no group starts anew.
@@ -19,6 +22,7 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference.methods.groups import DrawnGroups
+from svmp.network.discrete_chain import DiscreteChain
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.network import Network
@@ -30,6 +34,9 @@ measurements."""
 DELAY, FORGETTING_RATE = 10, 0.7
 """tau and kappa of the steps in the first sweeps: those of online LDA (Hoffman, Blei & Bach, 2010).
 docs/performance.md has what was measured with others."""
+CHAIN_VISITS, CHAIN_DELAY, CHAIN_RATE = 60, 1, 0.5
+"""The same for chains of states: q of a sequence needs no start, so that the sweeps with some 60
+visits are enough, and longer steps resolve slow directions. benchmarks/chains.py measures it."""
 PASSES = 10
 """Most passes over a group at a visit; the next sweep goes on from there."""
 
@@ -62,17 +69,33 @@ class Division:
 
     def restarts(self, iteration: int) -> bool:
         """Return whether the variables of groups start near their prior in an iteration."""
-        return iteration <= RESTARTS * self.count and not self.network.learned
+        return iteration <= self.first_sweeps * self.count and not self.network.learned
+
+    @property
+    def first_sweeps(self) -> int:
+        """Number of first sweeps that may take stochastic steps."""
+        return min(RESTARTS, -(-CHAIN_VISITS // self.count)) if self.has_states else RESTARTS
+
+    @cached_property
+    def has_states(self) -> bool:
+        """Whether the groups have chains, all of them of states."""
+        own = self.network.grouped(self.dim).locals
+        chains = [chain for name, chain in self.network.chains.items() if name in own]
+        return bool(chains) and all(isinstance(chain, DiscreteChain) for chain in chains)
 
     @cached_property
     def starts_with_steps(self) -> bool:
-        """Whether the first visits are stochastic steps: no two global variables share a row."""
-        return not (self.network.learned or self.network.grouped(self.dim).shares_rows)
+        """Whether the first visits are stochastic steps."""
+        together = self.network.grouped(self.dim).shares_rows
+        return not self.network.learned and (self.has_states or not together)
 
     def first_step(self, iteration: int) -> float | None:
         """Return the step of a stochastic first visit; None if a visit is exact."""
-        first = self.starts_with_steps and self.restarts(iteration)
-        return first_step(iteration) if first else None
+        if not (self.starts_with_steps and self.restarts(iteration)):
+            return None
+        if self.has_states:
+            return float((iteration + CHAIN_DELAY) ** -CHAIN_RATE)
+        return first_step(iteration)
 
     def begins_sweep(self, iteration: int) -> bool:
         """Return whether a sweep begins with an iteration."""

@@ -92,6 +92,11 @@ class Draw(ABC):
         """Most passes over the variables of a drawn group; None for passes until it converges."""
         return None
 
+    @property
+    def tolerance(self) -> float | None:
+        """Tolerance of the buffers of subchains, in nats; None where sequences are whole."""
+        return None
+
     def restarts(self, iteration: int) -> bool:
         """Return whether the variables of drawn groups start near their prior, whatever q was."""
         return True

@@ -14,10 +14,10 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw, Pairs, Reading, among
+from svmp.network.chain import ChainEdge
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.grouping import Grouping
-from svmp.network.network import Network
 
 
 def draw_groups(count: int, size: int, seed: int, iteration: int) -> Ints:
@@ -47,12 +47,6 @@ class DrawnGroups(Draw):
 
     grouping: Grouping
     drawn: Ints
-
-    @classmethod
-    def all(cls, network: Network, dim: str) -> DrawnGroups:
-        """Return every group of a dim."""
-        grouping = network.grouped(dim)
-        return cls(network, grouping, np.arange(grouping.count))
 
     @property
     def groups_drawn(self) -> Ints:
@@ -93,7 +87,12 @@ class DrawnGroups(Draw):
         return Reading(*among(self._pairs[edge], elements), scale)
 
     def drawn_rows(self, table: str) -> Ints | None:
-        return self.grouping.rows(table, self.drawn) if table in self.grouping.group else None
+        if table not in self.grouping.group:
+            return None
+        if table not in self.memory:  # sorted once: all updaters ask for them
+            self.memory[table] = self.grouping.rows(table, self.drawn)
+        found: Ints = self.memory[table]
+        return found
 
     def scale(self, name: str, elements: Ints) -> Array:
         return np.full(len(elements), self.grouping.count / len(self.drawn))
@@ -109,3 +108,24 @@ class DrawnGroups(Draw):
         drawn = [e.children[elements] for e in self.network.edges[name] if self._is_drawn(e)]
         sampled = np.any(drawn, axis=0) if drawn else False
         return np.where(sampled, groups, self.network.child_counts[name][elements])
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnSubchains(DrawnGroups):
+    """Some subchains of the rows of long sequences, each with a buffer on either side.
+
+    Every row, and with it the transition that leads to it, is in one subchain: so the messages of S
+    of D subchains to a parameter of transitions or emissions, scaled by D / S, have no bias. First
+    rows of sequences are few, and all of them are read.
+
+    Attributes
+    ----------
+    tolerance
+        What the state at the outer end of a buffer may tell about that at its inner end, in nats.
+    """
+
+    tolerance: float = 0.0
+
+    def _is_drawn(self, edge: Edge) -> bool:
+        first = isinstance(edge, ChainEdge) and not edge.transitional
+        return not first and super()._is_drawn(edge)

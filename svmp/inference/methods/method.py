@@ -18,6 +18,7 @@ from svmp.inference.methods.division import Division
 from svmp.inference.methods.draw import Draw
 from svmp.inference.settings import Setting
 from svmp.network.grid import Ints
+from svmp.network.grouping import Grouping
 from svmp.network.network import Network
 from svmp.network.validation import shown
 
@@ -40,6 +41,8 @@ class Method(ABC):
         slope, are solved together from the same rows; otherwise they are updated in turn.
     over
         The dim whose groups are drawn; None if rows are drawn.
+    length
+        Most rows of a group, if groups are subchains of long sequences.
     unit_steps
         Whether every iteration is coordinate ascent, on all rows or on a sample as if it were all.
         Steps then have unit length by default, and nothing can diverge.
@@ -62,6 +65,7 @@ class Method(ABC):
     order: Sequence[str] | None
     joint: bool
     over: str | None = None
+    length: int | None = None
     relaxes: bool = False
     unit_steps: ClassVar[bool] = False
     shares_rows: ClassVar[bool] = True
@@ -73,6 +77,10 @@ class Method(ABC):
     @abstractmethod
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
         """Choose the rows of one iteration."""
+
+    def grouping(self, network: Network) -> Grouping | None:
+        """Return the groups that are drawn; None if rows are drawn."""
+        return None if self.over is None else network.grouped(self.over)
 
     def visited_parts(self, sizes: Ints, seed: int, iteration: int) -> Ints:
         """Choose the parts that one iteration visits, where rows lie in parts.

@@ -3,9 +3,9 @@
     q(z) = exp(E[log p(z | parents)] + sum over rows t of eta_(children of t -> t)(z_t)) / Z
 
 A sequence is one block of q: it is solved exactly, with a unit step, by one pass over its rows in
-each direction (network/chain.py). The rows of a sequence are never drawn apart: a method that draws
-rows for other variables leaves the chain with all of its rows, and one that draws groups updates
-the sequences of these groups.
+each direction (network/chain.py). A method that draws rows for other variables leaves the chain
+with all of its rows, and one that draws groups updates the sequences of these groups. Spans of
+long sequences are drawn apart only by a method with a tolerance (subchains.py).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from svmp.inference.updaters.plain import (
     RowMessages,
     Tangents,
 )
+from svmp.inference.updaters.subchains import optimise_runs
 from svmp.inference.updaters.updater import Change, Updater
 from svmp.kernels.chains import plain_smoother, smoother, states
 from svmp.kernels.chains.emissions import Emissions
@@ -41,10 +42,11 @@ from svmp.network.grid import Ints
 from svmp.network.linear_chain import LinearChain
 from svmp.network.network import Network
 from svmp.network.sequence_turns import sequence_turns
+from svmp.network.sequences import Spans
 
-Solve = Callable[[Chain, Beliefs, Ints | None, Ints, Array], None]
-"""Solves some sequences or all (None) of a chain, given the live lengths of all sequences and the
-summed messages to their rows in order, and writes q."""
+Solve = Callable[[Chain, Beliefs, Spans, Array], None]
+"""Solves spans of the sequences of a chain, given the summed messages to their rows, and writes
+q."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +90,8 @@ class ChainUpdater(Updater):
         return self.network.chains[self.plain.name]
 
     @cached_property
-    def _live(self) -> Ints:
+    def live(self) -> Ints:
+        """Number of rows of each sequence up to the last with observed descendants."""
         return self.chain.sequences.live(self.network.present[self.plain.name])
 
     @cached_property
@@ -97,13 +100,28 @@ class ChainUpdater(Updater):
 
     def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
         drawn = rows.drawn_rows(self.plain.name)
-        accesses = self.optimise(q, None if drawn is None else self._sequences(drawn))
+        if drawn is None:
+            accesses = self.optimise(q, None)
+        else:
+            accesses = self.optimise_drawn(q, drawn, rows.tolerance)
         yield Change.of_rows_read(self.plain.name, accesses)
+
+    def optimise_drawn(self, q: Beliefs, rows: Ints, tolerance: float | None) -> int:
+        """Update the sequences of drawn rows; with a tolerance, only these rows, with buffers.
+
+        Returns the number of rows read.
+        """
+        present = self.network.present[self.plain.name]
+        every = self.chain.variable.size if present is None else len(present)
+        if tolerance is None or len(rows) == every:
+            return self.optimise(q, self._sequences(rows))
+        return optimise_runs(self, q, rows, tolerance)
 
     def _sequences(self, rows: Ints) -> Ints | None:
         """Return the sequences of some rows; None if these are all."""
-        which = np.unique(self.chain.sequences.code[rows])
-        return None if len(which) == self.chain.sequences.count else which
+        sequences = self.chain.sequences
+        which = np.flatnonzero(np.bincount(sequences.code[rows], minlength=sequences.count))
+        return None if len(which) == sequences.count else which
 
     @cached_property
     def _turns(self) -> list[Ints] | None:
@@ -123,13 +141,15 @@ class ChainUpdater(Updater):
         return sum(self._optimise_together(q, part) for part in parts if len(part))
 
     def _optimise_together(self, q: Beliefs, which: Ints | None) -> int:
-        sequences = self.chain.sequences
-        rows = sequences.order if which is None else sequences.rows_of(which)
-        messages, accesses = self._messages(q, rows)
+        return self.optimise_spans(q, self.chain.sequences.spans(which, self.live))
+
+    def optimise_spans(self, q: Beliefs, spans: Spans) -> int:
+        """Set q of some spans of sequences to the optimum; return the number of rows read."""
+        messages, accesses = self._messages(q, spans.rows)
         learned = self.network.learned.get(self.plain.name)
         if learned is not None:
-            messages += learned[rows]
-        self.solve(self.chain, q, which, self._live, messages)
+            messages += learned[spans.rows]
+        self.solve(self.chain, q, spans, messages)
         self.network.refresh_means(q, self.plain.name)
         return accesses
 
@@ -147,17 +167,15 @@ class ChainUpdater(Updater):
             total = np.zeros((len(rows), self.chain.variable.family.size))
         return total, accesses
 
-    def optimise_rows(self, q: Beliefs, rows: Ints) -> tuple[Array, int]:
-        """Update the sequences of some rows; return the change of each row in nats, and accesses.
+    def optimise_rows(self, q: Beliefs, rows: Ints, tolerance: float | None) -> tuple[Array, int]:
+        """Update the sequences of drawn rows; return the change of each row in nats, and accesses.
 
         The change of the marginals of a row is the symmetrised KL between the old and the new one.
         """
         name, change = self.plain.name, np.zeros(self.chain.variable.size)
-        which = self._sequences(rows)
-        every = self.chain.sequences.order if which is None else self.chain.sequences.rows_of(which)
-        natural, moments = q.natural[name][every], q.moments[name][every]
-        accesses = self.optimise(q, which)
-        change[every] = dot(q.natural[name][every] - natural, q.moments[name][every] - moments)
+        natural, moments = q.natural[name][rows], q.moments[name][rows]
+        accesses = self.optimise_drawn(q, rows, tolerance)
+        change[rows] = dot(q.natural[name][rows] - natural, q.moments[name][rows] - moments)
         return change, accesses
 
     def bound_term(self, q: Beliefs) -> dict[str, float]:
@@ -182,7 +200,10 @@ class TransitionMessages(RowMessages):
         drawn = rows.drawn_rows(chain.variable.name)
         if drawn is None:
             return super().__call__(q, rows, elements, tangents)
-        some, read = self.edge.read_among(drawn), self.edge.children_in(drawn)[elements]
+        if self.edge not in rows.memory:
+            rows.memory[self.edge] = self.edge.read_among(drawn), self.edge.children_in(drawn)
+        some, children = rows.memory[self.edge]
+        read = children[elements]
         if isinstance(chain, DiscreteChain):
             follows = chain.sequences.previous[some] >= 0
             count = pair_counts if self.kernels else forward_backward.pair_counts
@@ -220,34 +241,36 @@ class EmissionMessages:
         return np.unique(drawn // (table.size // chain.size))
 
 
-def solve_states(chain: Chain, q: Beliefs, which: Ints | None, live: Ints, messages: Array) -> None:
+def solve_states(chain: Chain, q: Beliefs, spans: Spans, messages: Array) -> None:
     """Solve sequences of states by forward-backward."""
     assert isinstance(chain, DiscreteChain)
-    rows, initial, transition, steps = _given(chain, q, which, live)
+    initial, transition, steps = _given(chain, q, spans)
     found = forward_backward.solve(initial, transition, messages, steps)
-    chain.write(q, rows, which, found)
+    chain.write(q, spans, found)
 
 
-def solve_states_compiled(
-    chain: Chain, q: Beliefs, which: Ints | None, live: Ints, messages: Array
-) -> None:
+def solve_states_compiled(chain: Chain, q: Beliefs, spans: Spans, messages: Array) -> None:
     """Solve sequences of states by compiled loops, in the arrays of q if all are solved."""
     assert isinstance(chain, DiscreteChain)
-    rows, initial, transition, steps = _given(chain, q, which, live)
+    initial, transition, steps = _given(chain, q, spans)
     name = chain.variable.name
     into = q.natural[name], q.moments[name], q.joint[name]["potential"]
-    if which is not None or not chain.sequences.in_table_order:
+    if not (spans.whole and chain.sequences.in_table_order):
         into = np.empty_like(messages), np.empty_like(messages), np.empty_like(messages)
     found = states.solve(initial, transition, messages, steps, into)
-    chain.write(q, rows, which, found)
+    chain.write(q, spans, found)
 
 
 def _given(
-    chain: DiscreteChain, q: Beliefs, which: Ints | None, live: Ints
-) -> tuple[Ints, Array, Array, forward_backward.Steps]:
-    """Return the rows of some sequences, log densities of their first states, E[log P], steps."""
-    sequences, steps = chain.sequences, chain.steps(which, live)
-    rows = sequences.order if which is None else sequences.rows_of(which)
-    first = rows[np.minimum(steps.starts[:-1], len(rows) - 1)]
-    initial = np.ascontiguousarray(chain.log_start(q, first))
-    return rows, initial, chain.log_transition(q), steps
+    chain: DiscreteChain, q: Beliefs, spans: Spans
+) -> tuple[Array, Array, forward_backward.Steps]:
+    """Return log densities of the first states of spans, E[log P], and the steps.
+
+    Nothing is known of the first state of a span that begins within its sequence.
+    """
+    initial = np.ascontiguousarray(chain.log_start(q, spans.firsts))
+    if spans.within is not None:
+        initial[spans.within] = 0.0
+    group = chain.group[spans.rows]
+    steps = forward_backward.Steps(spans.starts, spans.live, group)
+    return initial, chain.log_transition(q), steps

@@ -68,7 +68,7 @@ class GroupsUpdater(Updater):
             for name, updater in self.variables.items():
                 if name in self.chains:
                     rows_of = grouping.rows(name, active)
-                    change, read = self.chains[name].optimise_rows(q, rows_of)
+                    change, read = self.chains[name].optimise_rows(q, rows_of, rows.tolerance)
                     moved += np.bincount(grouping.group[name], change, grouping.count)
                     accesses += read
                     continue

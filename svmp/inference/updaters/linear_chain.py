@@ -15,7 +15,7 @@ from types import ModuleType
 import numpy as np
 
 from svmp.errors import ModelError
-from svmp.families.family import Array, Bools
+from svmp.families.family import Array
 from svmp.families.matrix import apply, inverse, log_det, symmetric
 from svmp.kernels.chains import smoother
 from svmp.kernels.chains.dynamics import Dynamics, OrderedRows, Output
@@ -24,20 +24,20 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.chain import Chain
 from svmp.network.grid import Ints
 from svmp.network.linear_chain import LinearChain
+from svmp.network.sequences import Spans
 
+VAGUE = 1e6
+"""Variance of the start of a span within a sequence, in variances of a step."""
 Parts = tuple[Array, Array, Array, Array, Array]
 """A', Q, A' tau, A' tau A and log|Q| of each kind of transition."""
 
 
-def solve_vectors(
-    how: ModuleType, chain: Chain, q: Beliefs, which: Ints | None, live: Ints, messages: Array
-) -> None:
-    """Solve sequences of vectors; `how` is the module with the smoother."""
+def solve_vectors(how: ModuleType, chain: Chain, q: Beliefs, spans: Spans, messages: Array) -> None:
+    """Solve spans of sequences of vectors; `how` is the module with the smoother."""
     assert isinstance(chain, LinearChain)
-    name, sequences = chain.variable.name, chain.sequences
-    rows = sequences.order if which is None else sequences.rows_of(which)
-    steps, dynamics, evidence = expected(chain, q, which, live, messages)
-    whole = which is None and sequences.in_table_order
+    name, rows = chain.variable.name, spans.rows
+    steps, dynamics, evidence = expected(chain, q, spans, messages)
+    whole = spans.whole and chain.sequences.in_table_order
     joint = q.joint[name]
     if whole:
         out = Output(q.natural[name], q.moments[name], joint["cross"], joint["log_det"])
@@ -45,16 +45,15 @@ def solve_vectors(
         out = Output.empty(len(rows), chain.size)
     sound = how.smooth(steps, dynamics, evidence, out)
     if not sound.all():
-        first = int(np.argmin(sound))
-        begin, end = int(steps.begin[first]), int(steps.end[first])
-        number = first if which is None else int(which[first])
-        refuse(how, chain, q, number, live, messages[begin:end])
+        number = int(np.argmin(sound))
+        begin, end = int(steps.begin[number]), int(steps.end[number])
+        refuse(how, chain, q, spans.one(number), messages[begin:end])
     if not whole:
         q.natural[name][rows], q.moments[name][rows] = out.natural, out.moments
         joint["cross"][rows], joint["log_det"][rows] = out.cross, out.log_det
     joint.pop("pairs", None)
-    if which is None and chain.selector is None and how is smoother:
-        pairs, groups = pair_rows(chain, live), chain.group_count
+    if spans.whole and chain.selector is None and how is smoother:
+        pairs, groups = pair_rows(chain, spans.live), chain.group_count
         joint["pairs"] = pair_sums(pairs, groups, q.moments[name], joint["cross"], chain.moving)
     q.version += 1
 
@@ -76,21 +75,17 @@ def pair_rows(chain: LinearChain, live: Ints) -> PairRows:
 
 
 def expected(
-    chain: LinearChain, q: Beliefs, which: Ints | None, live: Ints, messages: Array
+    chain: LinearChain, q: Beliefs, spans: Spans, messages: Array
 ) -> tuple[OrderedRows, Dynamics, Array]:
-    """Return some sequences one after the other, their expected dynamics, and their evidence.
+    """Return some spans of sequences, their expected dynamics, and their evidence.
 
-    `messages` are those of the children of each row, in this order.
+    `messages` are those of the children of each row.
     """
-    sequences, size = chain.sequences, chain.size
-    which = np.arange(sequences.count) if which is None else which
-    which_lengths = sequences.lengths[which]
-    rows = sequences.order if len(which) == sequences.count else sequences.rows_of(which)
-    end = np.cumsum(which_lengths)
-    begin = end - which_lengths
-    steps = OrderedRows(np.arange(len(rows)), begin, end, begin + live[which])
-    firsts = rows[np.minimum(steps.begin, max(len(rows) - 1, 0))]
-    mean, cov, log_start = starts(chain, q, firsts, live[which] > 0)
+    size, rows = chain.size, spans.rows
+    begin, end = spans.starts[:-1], spans.starts[1:]
+    lengths = end - begin
+    steps = OrderedRows(np.arange(len(rows)), begin, end, begin + spans.live)
+    mean, cov, log_start = starts(chain, q, spans)
     step = chain.step[rows]
     if chain.selector is None:
         parts, pull = by_group(chain, q)
@@ -99,48 +94,63 @@ def expected(
         parts, pull, offset, slope = by_row(chain, q, rows)
         kind = np.arange(len(rows))
         if len(slope):
-            alive = np.arange(len(rows)) < np.repeat(steps.live, which_lengths)
-            alive[begin[which_lengths > 0]] = False
+            alive = np.arange(len(rows)) < np.repeat(steps.live, lengths)
+            alive[begin[lengths > 0]] = False
             later = np.flatnonzero(alive)
             messages = np.array(messages)
             messages[later - 1, :size] += slope[later] / step[later, None]
     spread = np.ascontiguousarray(pull) if pull.any() else np.zeros((0, size, size))
     A, noise, back, gram, log_noise = parts
-    first, log_dets = np.arange(len(which)), (log_start, log_noise)
+    first, log_dets = np.arange(len(begin)), (log_start, log_noise)
     dynamics = Dynamics(
         mean, cov, first, A, noise, back, gram, spread, log_dets, kind, step, offset
     )
     return steps, dynamics, np.ascontiguousarray(messages)
 
 
-def starts(chain: LinearChain, q: Beliefs, rows: Ints, live: Bools) -> tuple[Array, Array, Array]:
-    """Return the mean, the covariance and its log-determinant of the first state of sequences.
+def starts(chain: LinearChain, q: Beliefs, spans: Spans) -> tuple[Array, Array, Array]:
+    """Return the mean, the covariance and its log-determinant of the first states of spans.
 
     That of a sequence that goes on follows from its last state: x_1 ~ N(A m + c, A P A' + s Q),
     where P is the covariance of the last state after the evidence that its transition adds, unless
-    the sequence has no observed descendants.
+    the sequence has no observed descendants. A span that begins within its sequence has a vague
+    start.
     """
+    rows, size = spans.firsts, chain.size
     given = chain.start_moments(q, rows)
-    size = chain.size
     cov = inverse(given["tau"][:, :-1].reshape(-1, size, size))
     mean = np.array(np.broadcast_to(given["mu"][:, :size], (len(rows), size)))
     cov = np.array(np.broadcast_to(cov, (len(rows), size, size)))
     places, earlier = chain.entering(q, rows)
     if len(places):
         some, step = rows[places], chain.first_step[rows[places]]
-        if chain.selector is None:
-            parts, pull = by_group(chain, q)
-            turned, noise, pull = (a[chain.group[some]] for a in (parts[0], parts[1], pull))
-            offset, slope = offsets(chain, q, some), np.zeros((0, size))
-        else:
-            (turned, noise, *_), pull, offset, slope = by_row(chain, q, some)
-        told = live[places] / step
+        turned, noise, pull, offset, slope = transitions_to(chain, q, some)
+        told = (spans.live[places] > 0) / step
         tau = -2 * symmetric(earlier[:, size:], size) + told[:, None, None] * pull
         linear = earlier[:, :size] + (told[:, None] * slope if len(slope) else 0.0)
         last, A = inverse(tau), np.swapaxes(turned, 1, 2)
         mean[places] = apply(A, apply(last, linear)) + (offset if len(offset) else 0.0)
         cov[places] = A @ last @ turned + step[:, None, None] * noise
+    if spans.within is not None and spans.within.any():
+        some = rows[spans.within]
+        _, noise, *_ = transitions_to(chain, q, some)
+        spread = np.einsum("nkk->nk", noise)
+        spread = np.where(spread > 0, spread, spread.max(axis=1, keepdims=True))  # of copies
+        spread = VAGUE * chain.step[some][:, None] * spread
+        cov[spans.within] += spread[:, :, None] * np.eye(size)
     return mean, cov, log_det(cov)
+
+
+def transitions_to(
+    chain: LinearChain, q: Beliefs, rows: Ints
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Return A', Q, V, c and the linear evidence on the state before, of each of some rows."""
+    if chain.selector is not None:
+        parts, pull, offset, slope = by_row(chain, q, rows)
+        return parts[0], parts[1], pull, offset, slope
+    parts, pull = by_group(chain, q)
+    of, none = chain.group[rows], np.zeros((0, chain.size))
+    return parts[0][of], parts[1][of], pull[of], offsets(chain, q, rows), none
 
 
 def by_group(chain: LinearChain, q: Beliefs) -> tuple[Parts, Array]:
@@ -198,17 +208,15 @@ def by_row(chain: LinearChain, q: Beliefs, rows: Ints) -> tuple[Parts, Array, Ar
     return parts_of(matrix, noise, total), V, offset, slope
 
 
-def refuse(
-    how: ModuleType, chain: LinearChain, q: Beliefs, sequence: int, live: Ints, messages: Array
-) -> None:
+def refuse(how: ModuleType, chain: LinearChain, q: Beliefs, span: Spans, messages: Array) -> None:
     """Say why and from which row on a sequence has no proper q in numbers of a computer."""
-    name, which = chain.variable.name, np.array([sequence])
-    steps, dynamics, evidence = expected(chain, q, which, live, messages)
+    name, sequence = chain.variable.name, int(span.sequence[0])
+    steps, dynamics, evidence = expected(chain, q, span, messages)
     _, cov, _ = how.predict(steps, dynamics, evidence)
     spread = np.einsum("tkk->tk", cov)
     bad = np.flatnonzero(~(np.isfinite(spread) & (spread > 0)).all(axis=1))
     place = int(bad[0]) if len(bad) else len(spread) - 1
-    row = int(chain.sequences.rows_of(which)[place])
+    row = int(span.rows[place])
     mean, tau, _ = chain.by_group(q)
     A, _ = chain.whole_steps(mean, tau)
     radius = float(np.abs(np.linalg.eigvals(A)).max())

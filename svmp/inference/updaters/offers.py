@@ -27,18 +27,17 @@ Offer = Updater | str
 
 def chain(setup: Setup, name: str) -> Offer:
     """Offer the updater of a chain: all rows of a sequence together."""
-    over = setup.method.over
     if name not in setup.network.chains:
         return "it is not a chain"
-    if over is not None and len(setup.network.grouped(over).locals) > 1:
+    grouping = setup.method.grouping(setup.network)
+    if grouping is not None and len(grouping.locals) > 1:
         return "it is optimised with the other variables of a group"
     return setup.chain(name)
 
 
 def documents(setup: Setup, name: str) -> Offer:
     """Offer the compiled updater of the topics of drawn documents."""
-    over = setup.method.over
-    grouping = None if over is None else setup.network.grouped(over)
+    grouping = setup.method.grouping(setup.network)
     if grouping is None or name not in grouping.group:
         return "it belongs to no group that is drawn"
     words = next((u for n, u in setup.implicit.items() if n in grouping.group), None)
@@ -52,8 +51,7 @@ def documents(setup: Setup, name: str) -> Offer:
 
 def groups(setup: Setup, name: str) -> Offer:
     """Offer the updater of the variables of drawn groups."""
-    over, network = setup.method.over, setup.network
-    grouping = None if over is None else network.grouped(over)
+    network, grouping = setup.network, setup.method.grouping(setup.network)
     if grouping is None or name not in grouping.group:
         return "it belongs to no group that is drawn"
     chains = {local: setup.chain(local) for local in grouping.locals if local in network.chains}

@@ -125,7 +125,7 @@ class Setup:
         Where every element draws its own rows, they are read at different times, so that the q of
         every local variable is stored.
         """
-        network, over = self.network, self.method.over
+        network, grouping = self.network, self.method.grouping(self.network)
         if not self.kernels or not self.method.shares_rows:
             return {}
         found = {}
@@ -135,9 +135,8 @@ class Setup:
             kept = name in self.stored or name in network.learned
             if loops is not None and whole and not kept:
                 found[name] = ImplicitUpdater(network, loops)
-        if over is not None and not all(
-            isinstance(u.loops, Topics) and u.loops.divides(network.grouped(over))
-            for u in found.values()
+        if grouping is not None and not all(
+            isinstance(u.loops, Topics) and u.loops.divides(grouping) for u in found.values()
         ):
             return {}
         return found

@@ -78,12 +78,12 @@ def _count(
         beta = 0.0
         for j in range(states):
             beta += matrix[i, j] * weight[j]
-        scale, log_beta = before[i] / beta, log(beta)
-        for j in range(states):
-            pair = scale * matrix[i, j] * weight[j]
-            count[i, j] += pair
-            if pair > 0.0:
-                entropy -= pair * (logs[i, j] + later[j] - top - log_beta)
+        if before[i] > 0.0:
+            scale, shift = before[i] / beta, top + log(beta)
+            for j in range(states):
+                pair = scale * matrix[i, j] * weight[j]
+                count[i, j] += pair
+                entropy -= pair * (logs[i, j] + later[j] - shift)
     return entropy
 
 
