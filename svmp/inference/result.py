@@ -37,6 +37,7 @@ from svmp.inference.predictive.prediction import Prediction
 from svmp.inference.program_summary import ProgramSummary
 from svmp.inference.run_record import RunRecord
 from svmp.inference.seeds import Seed
+from svmp.inference.uncertainty.corrected import corrected_fields
 from svmp.inference.uncertainty.covariance import Covariance
 from svmp.inference.uncertainty.linear_response import covariance
 from svmp.inference.uncertainty.psis import DRAWS, importance
@@ -254,6 +255,31 @@ class Fit(RunRecord):
         """
         chosen = ("q" if self.joint else "linear_response") if method is None else method
         return covariance(self, names, model, chosen)
+
+    def corrected(self, model: Model, names: str | Sequence[str] | None = None) -> Fit:
+        """Return this fit with the covariances of linear response in the place of those of q.
+
+        Its Normals are one joint block with the same means, so that predictions, draws, intervals
+        and summaries have standard deviations that are not too small because of each other. The
+        bound is still that of q. It is meant to be read, and not to be fitted on.
+
+        Parameters
+        ----------
+        model
+            The model of this fit.
+        names
+            Normals and MvNormals, by default all. Each of their numbers takes a linear system.
+
+        >>> import svmp
+        >>> with svmp.Model() as model:
+        ...     a = svmp.Normal("a", mu=0, tau=1)
+        ...     b = svmp.Normal("b", mu=0, tau=1)
+        ...     _ = svmp.Normal("y", mu=a + b, tau=1, observed=[1.0, 2.0])
+        >>> fit = svmp.fit(model, svmp.FullVB(), tol=1e-12)
+        >>> fit["a"].var.round(3), fit.corrected(model)["a"].var.round(3)
+        (array(0.333), array(0.6))
+        """
+        return replace(self, **corrected_fields(self, model, names))
 
     def khat(self, model: Model, *, draws: int = DRAWS, seed: Seed = 0) -> float:
         """Return how far q is from the posterior: PSIS k-hat (Yao et al. 2018).
