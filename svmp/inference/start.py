@@ -53,7 +53,10 @@ def start(
         raise ModelError(f"init must be a dict by variable or a Fit, not {type(init).__name__}")
     unknown = [name for name in init if name not in network.hidden]
     if unknown:
-        raise ModelError(f"init names {shown(unknown)}, which are not hidden variables")
+        raise ModelError(
+            f"init names {shown(unknown)}, which are not hidden variables; there are "
+            f"{list(network.hidden)}"
+        )
     q = Beliefs(implicit=dict(implicit or {}))
     for name, variable in network.observed_parents.items():  # their moments never change
         q.moments[name] = variable.conditional.child(q, variable.rows)

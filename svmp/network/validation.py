@@ -90,6 +90,11 @@ def numeric(value: Any) -> NDArray[np.float64]:
     """Return a copy as finite floats, or refuse what is not numeric or not finite."""
     found = array(value)
     if found is None:
+        if isinstance(value, np.ndarray) and value.size and isinstance(value.flat[0], str):
+            raise ModelError(
+                f"it holds {shown(value.flat[0])}, ... where numbers are needed; labels are keys, "
+                "as u[labels], and not factors"
+            )
         named = value is not None and isinstance(value, (*LITERAL, list, tuple))
         kind = f"{type(value).__name__} " if named else ""
         raise ModelError(f"{kind}{shown(value)} is neither a number, an array nor a variable")

@@ -32,7 +32,7 @@ def draw_together(
 ) -> dict[str, Array]:
     """Return joint draws from q of some variables, with a new first axis that they share."""
     if isinstance(names, str) or not isinstance(names, Collection):
-        raise ModelError(f"draw needs a list of variables, not {shown(names)}")
+        raise ModelError(f"draw needs a list of variables, as ['mu', 'tau'], not {shown(names)}")
     for name in names:
         if name not in posteriors:
             raise ModelError(

@@ -139,6 +139,8 @@ def know(
 def check_network(fit: RunRecord, model: Model, target: Any) -> None:
     """Refuse a network that is not the one that was fitted, or that lacks the target."""
     variables = model.variables
+    if isinstance(target, Variable):
+        raise ModelError(f"predict needs the name of a variable, as '{target.name}'")
     if not isinstance(target, str) or target not in variables:
         raise ModelError(f"the model has no variable {shown(target)}; it has {list(variables)}")
     if target in fit.posteriors and chain_of(variables[target]) is not None:

@@ -182,13 +182,12 @@ def compare(
 
 def check_fits(fits: Any) -> dict[str, RunRecord]:
     """Refuse anything but fits by name."""
-    sound = isinstance(fits, Mapping) and len(fits) > 0
-    if not sound or not all(
-        isinstance(name, str) and isinstance(fit, RunRecord) for name, fit in fits.items()
-    ):
-        raise ModelError(
-            f"compare needs fits by name, as {{'a': fit_a, 'b': fit_b}}, not {shown(fits)}"
-        )
+    example = "compare needs fits by name, as {'a': fit_a, 'b': fit_b}"
+    if not isinstance(fits, Mapping) or not fits:
+        raise ModelError(f"{example}, not {shown(fits)}")
+    for name, fit in fits.items():
+        if not isinstance(name, str) or not isinstance(fit, RunRecord):
+            raise ModelError(f"{example}, and {shown(name)} is {shown(fit)}")
     return dict(fits)
 
 

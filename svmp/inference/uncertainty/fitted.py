@@ -18,14 +18,22 @@ APART = 1e-6
 """Largest relative difference of a bound from that of the fit."""
 
 
-def network_and_q(fit: RunRecord, model: Model) -> tuple[Network, Beliefs]:
+def network_and_q(
+    fit: RunRecord, model: Model, partly_known: bool = False
+) -> tuple[Network, Beliefs]:
     """Return the network of a model and the q of a fit to it, with all variables stored.
 
-    The model must be the one that was fitted: q has the same bound under it.
+    Parameters
+    ----------
+    fit, model
+        The model must be the one that was fitted: q has the same bound under it.
+    partly_known
+        Whether variables that are observed in part are allowed.
     """
     check_model(model)
     network, posteriors = Network(model), fit.posteriors
-    check_no_partly_known(network, "linear response and PSIS are not available")
+    if not partly_known:
+        check_no_partly_known(network, "PSIS is not available")
     if network.chains:
         raise ModelError(
             f"'{next(iter(network.chains))}' is a chain, for which linear response and PSIS are "

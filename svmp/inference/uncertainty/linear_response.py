@@ -30,6 +30,7 @@ from svmp.inference.uncertainty.covariance import Covariance
 from svmp.inference.uncertainty.fitted import network_and_q
 from svmp.inference.uncertainty.message_map import MessageMap
 from svmp.network.model import Model
+from svmp.network.partly_known import PartlyKnown, base_of
 from svmp.network.validation import shown
 
 METHODS = ("linear_response", "q", "mean_field")
@@ -78,7 +79,7 @@ def covariance(fit: RunRecord, names: Any, model: Model | None, method: Any) -> 
         )
     if model is None:
         raise ModelError("linear response needs model=, the model of this fit")
-    network, q = network_and_q(fit, model)
+    network, q = network_and_q(fit, model, partly_known=True)
     listed = asked_names(names, network.hidden)
     with np.errstate(all="ignore"):
         return linear_response(MessageMap(network, q), listed)
@@ -129,7 +130,8 @@ def check_fixed_point(phi: MessageMap) -> None:
     moves = phi.split(phi.counted * (phi(phi.moments) - phi.natural))
     for name, move in moves.items():
         variable = phi.network.hidden[name]
-        nats = np.einsum("ij,ij->i", move, variable.family.fisher_times(phi.q.natural[name], move))
+        fisher = base_of(variable.family).fisher_times(phi.q.natural[name], move)
+        nats = np.einsum("ij,ij->i", move, fisher)
         worst = int(np.argmax(nats)) if len(nats) else 0
         if len(nats) and not np.sqrt(max(float(nats[worst]), 0.0)) <= FIXED:
             where = variable.plate.locate(worst)
@@ -146,6 +148,11 @@ def entries_of(phi: MessageMap, name: str) -> Entries:
     if name not in hidden:
         raise ModelError(f"there is no hidden variable {shown(name)}; there are {list(hidden)}")
     variable, natural = hidden[name], phi.q.natural[name]
+    if isinstance(variable.family, PartlyKnown):
+        raise ModelError(
+            f"'{name}' is observed in part, and linear response is for variables that are hidden "
+            "as a whole; leave it out: it counts for the others"
+        )
     reached = phi.network.rows(variable)
     if len(reached) < variable.size:
         absent = int(np.setdiff1d(np.arange(variable.size), reached)[0])

@@ -25,6 +25,7 @@ from svmp.inference.updaters.plain import PlainUpdater
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.network import Network
+from svmp.network.partly_known import PartlyKnown, base_of
 
 STEP = 0.02
 """Step of the differences, in standard deviations of the statistic that moves most."""
@@ -83,11 +84,13 @@ class MessageMap:
 
     @cached_property
     def counted(self) -> Array:
-        """1 for elements that the evidence depends on; 0 for the others, which are left out."""
+        """1 for elements that the evidence depends on; 0 for others, and for observed elements."""
         ones = {}
         for name, variable in self.network.hidden.items():
             ones[name] = np.zeros((variable.size, variable.family.size))
             ones[name][self.network.rows(variable)] = 1.0
+            if isinstance(variable.family, PartlyKnown):
+                ones[name][variable.family.known] = 0.0
         return self.join(ones)
 
     @cached_property
@@ -134,7 +137,7 @@ class MessageMap:
             for place in range(size):
                 unit = np.zeros_like(natural)
                 unit[:, place] = 1.0
-                found[:, place] = variable.family.fisher_times(natural, unit)[:, place]
+                found[:, place] = base_of(variable.family).fisher_times(natural, unit)[:, place]
             yield name, found
 
     def fisher_times(self, vector: Array) -> Array:
@@ -142,7 +145,7 @@ class MessageMap:
         blocks = self.split(vector)
         return self.counted * self.join(
             {
-                name: variable.family.fisher_times(self.q.natural[name], blocks[name])
+                name: base_of(variable.family).fisher_times(self.q.natural[name], blocks[name])
                 for name, variable in self.network.hidden.items()
             }
         )

@@ -222,3 +222,27 @@ def test_crossed_effects_are_near_a_long_gibbs_run() -> None:
     exact = np.std(draws[200:], axis=0)
     assert fit["mu"].std < 0.2 * exact[0]
     np.testing.assert_allclose([found.std(name) for name in names], exact, rtol=0.1)
+
+
+def test_parents_that_are_observed_in_part_count() -> None:
+    x = np.array([1.0, np.nan, 0.5, np.nan, 2.0])
+    y = np.array([2.0, 1.0, 0.0, 3.0, 2.5])
+    with svmp.Model(coords={"row": 5}) as model:
+        m, a = svmp.Normal("m", mu=0, tau=0.5), svmp.Normal("a", mu=0, tau=0.5)
+        z = svmp.Normal("x", mu=m, tau=2, dims="row", observed=x, missing=True)
+        svmp.Normal("y", mu=z + a, tau=3, dims="row", observed=y)
+    fit = svmp.fit(model, svmp.FullVB(), tol=1e-14)
+    found = fit.covariance(["m", "a"], model=model, method="linear_response").matrix
+    precision = np.diag([0.5, 0.5, 0.0, 0.0])  # of m, a and the two values that are missing
+    for row in range(5):
+        value = {1: 2, 3: 3}.get(row)
+        above, below = np.zeros(4), np.zeros(4)
+        above[0], below[1] = -1, 1
+        if value is not None:
+            above[value] = below[value] = 1
+        precision += 2 * np.outer(above, above) + 3 * np.outer(below, below)
+    np.testing.assert_allclose(found, np.linalg.inv(precision)[:2, :2], rtol=1e-5)
+    with pytest.raises(svmp.ModelError, match="'x' is observed in part"):
+        fit.covariance(["x"], model=model)
+    with pytest.raises(svmp.ModelError, match="'x' is a parent that is observed in part"):
+        fit.khat(model)

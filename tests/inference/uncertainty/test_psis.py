@@ -211,7 +211,6 @@ def test_bad_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     gaps = svmp.fit(partly)
     for refused in (
         lambda: gaps.khat(partly),
-        lambda: gaps.covariance("w", model=partly),
         lambda: svmp.calibrate(partly),
     ):
         with pytest.raises(svmp.ModelError, match="'x' is a parent that is observed in part"):
