@@ -48,12 +48,15 @@ def start_vectors(
 
     Variables in `given` start elsewhere, and are not changed.
     """
-    chain, found = network.chains[name], loadings_of(network, name)
-    if not isinstance(chain, LinearChain) or found is None or not has_free_basis(chain):
+    chain = network.chains[name]
+    if name in given or not isinstance(chain, LinearChain) or not has_free_basis(chain):
+        return False
+    found = loadings_of(network, name)
+    if found is None:
         return False
     tables = [table_of(one, chain.variable.size) for one in found]
     kept = [table for table in tables if table is not None]
-    if {name, *(one.variable.name for one in found)} & set(given) or len(kept) < len(tables):
+    if {one.variable.name for one in found} & set(given) or len(kept) < len(tables):
         return False
     windows = with_next_rows(np.concatenate(kept, axis=1), chain.sequences.previous, chain.size)
     seen = np.flatnonzero(np.isfinite(windows).any(axis=1))

@@ -1,7 +1,8 @@
 """The start of a fit over parts: shared variables here, own variables where their part is.
 
 Shared variables start as those of one table do. Components of mixtures and topics must start at
-different rows, and take those of the largest part; factors start at the mean of its values.
+different rows, and take those of the largest part, as do the parameters of chains of vectors;
+factors start at the mean of its values.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from svmp.inference.posterior import Posterior, Posteriors
 from svmp.inference.products import products, start_at_level
 from svmp.inference.start import Init, from_posterior, from_values, start
 from svmp.network.beliefs import Beliefs
+from svmp.network.linear_chain import LinearChain
 from svmp.parts import tasks
 from svmp.parts.cache import load_part
 from svmp.parts.context import Job
@@ -56,8 +58,8 @@ def start_q(
         if not set(product.operands) & given.keys():
             starts = {n: level for n, level in product.starts().items() if n not in own}
             start_at_level(network, q, starts, product.width)
-    if _has_components(space, largest):
-        _seed_components(space, network, q, largest, seed, given)
+    if _starts_at_rows(space, largest):
+        _seed_shared(space, network, q, largest, seed, given)
     for name in space.stored:
         variable = network.hidden[name]
         q.natural[name] = empty((variable.size, variable.family.size))
@@ -82,14 +84,15 @@ def start_q(
     return q
 
 
-def _has_components(space: Workspace, number: int) -> bool:
-    """Whether the network has a mixture or topics."""
+def _starts_at_rows(space: Workspace, number: int) -> bool:
+    """Whether the network has a mixture, topics, or a chain of vectors."""
     network = load_part(space.context, number).network
     variables = (*network.hidden.values(), *network.observed.values())
-    return any(v.conditional.selector is not None for v in variables)
+    chains = (isinstance(chain, LinearChain) for chain in network.chains.values())
+    return any(chains) or any(v.conditional.selector is not None for v in variables)
 
 
-def _seed_components(
+def _seed_shared(
     space: Workspace,
     network: SharedNetwork,
     q: Beliefs,
@@ -97,7 +100,7 @@ def _seed_components(
     seed: int,
     given: Mapping[str, Any],
 ) -> None:
-    """Start components at rows of the largest part."""
+    """Start shared variables at rows of the largest part."""
     places = load_part(space.context, largest).places
     for found in space.run(tasks.seed_from_part, q, [Job(((largest,),))], seed):
         for name, natural in found.items():
