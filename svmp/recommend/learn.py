@@ -32,7 +32,7 @@ from svmp.network.network import Network
 from svmp.ratings import Ratings
 from svmp.recommend.mean_sweeps import SortedPairs, relaxation, sweep_means
 from svmp.recommend.network import FIRM, Form, Noise, guesses, network, sides
-from svmp.recommend.residuals import clipped
+from svmp.recommend.residuals import clipped, residuals
 from svmp.recommend.side import Side, score
 from svmp.recommend.spectral import leading_directions
 from svmp.recommend.spread import Spread
@@ -50,6 +50,8 @@ MEANS = 4
 """Sweeps over means after each sweep, if factors have covariances."""
 SLOW = 1e-3
 """Relative decrease of the held-out error below which a run with covariances stops."""
+FEW_ROWS = 1024
+"""Rows whose covariances are read at a time."""
 SHRUNK = 5.0
 """Ratings at the mean that are added to those of each user and item where biases start."""
 NEAR, SURE = 0.5, 0.1
@@ -144,7 +146,10 @@ def learn(
     options: Any = {"bound_every": RARELY, "tol": tol, "seed": seed, "threads": threads}
     model = Network(network(rows, factors, form, noise, weight))
     found = fit(model, FullVB(), init=init, max_sweeps=last, progress=progress, **options)
-    spread = Spread.normal() if best is None else spread_of(best, found.posteriors, parts[1])
+    spread = Spread.normal()
+    if best is not None:
+        std = std_of(best.posteriors, parts[1])
+        spread = spread_of(best.errors, std, found.posteriors, parts[1])
     return learned(found, scale, form == "full", spread, sweeps + found.iterations, records)
 
 
@@ -210,7 +215,7 @@ class TableSearch(Search[Online]):
                 break
             if factors:
                 self.sweep_means(run, model, rows, weight)
-        return Stage(run.posteriors, factors, weight, *errors_of(run.posteriors, self.rest))
+        return Stage(run.posteriors, factors, weight, self.errors(run.posteriors))
 
     def _network(self, run: Online, factors: int, weight: float) -> tuple[Network, Ratings]:
         """Return the network of the training rows, and these, clipped at the q of a run."""
@@ -225,6 +230,11 @@ class TableSearch(Search[Online]):
             break
         self._networks[factors, weight] = found
         return found, rows
+
+    def errors(self, q: Mapping[str, Posterior]) -> NDArray[np.float32]:
+        """Return the errors of the held-out ratings."""
+        with use_threads(self.settings.threads, self.progress is not False):
+            return residuals(self.rest, q)
 
     def sweep_means(self, run: Online, model: Network, rows: Ratings, weight: float) -> None:
         """Sweep over means, where that is cheaper than a sweep."""
@@ -314,18 +324,24 @@ def spectral_start(
     return found
 
 
-def errors_of(q: Mapping[str, Posterior], held: Ratings) -> tuple[Any, Any]:
-    """Return the errors of the predictions, and their standard deviations under q."""
+def std_of(q: Mapping[str, Posterior], held: Ratings) -> NDArray[Any]:
+    """Return the standard deviations of ratings under q."""
     users, items = sides(q)
-    mean, var = score(users.at(held.user), items.at(held.item))
-    noise = 1 / np.broadcast_to(q["noise"].mean, len(users))[held.user]
-    return held.rating - mean, np.sqrt(var + noise)
+    found, noise = np.empty(len(held)), 1 / np.broadcast_to(q["noise"].mean, len(users))
+    for some in (slice(x, x + FEW_ROWS) for x in range(0, len(held), FEW_ROWS)):
+        _, var = score(users.at(held.user[some]), items.at(held.item[some]))
+        found[some] = np.sqrt(var + noise[held.user[some]])
+    return found
 
 
-def spread_of(best: Stage, q: Mapping[str, Posterior], held: Ratings) -> Spread:
-    """Return the distribution of the held-out errors, for a q that has seen all ratings."""
-    _, std = errors_of(q, held)
-    return Spread.of(best.errors, best.std).wider(float(best.std.mean() / std.mean()))
+def spread_of(
+    errors: NDArray[Any], before: NDArray[Any], q: Mapping[str, Posterior], held: Ratings
+) -> Spread:
+    """Return the distribution of the held-out errors, for a q that has seen all ratings.
+
+    `before` are the standard deviations under the q of these errors.
+    """
+    return Spread.of(errors, before).wider(float(before.mean() / std_of(q, held).mean()))
 
 
 def learned(

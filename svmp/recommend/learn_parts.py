@@ -35,13 +35,14 @@ from svmp.recommend.learn import (
     RARELY,
     Learned,
     LearnSettings,
-    errors_of,
     learned,
     spread_of,
     start,
+    std_of,
 )
 from svmp.recommend.network import FIRM, Noise, network
 from svmp.recommend.part_ratings import PartsSummary, RatingParts, Report, held_table
+from svmp.recommend.residuals import residuals
 from svmp.recommend.spread import Spread
 from svmp.recommend.stages import Search, Stage, StageRecord, search_best
 
@@ -170,8 +171,10 @@ class PartsSearch(Search[PartsRun]):
                 if interrupt.pressed:
                     break
             program.collect(run.state.q)
-        q = run.posteriors
-        return Stage(q, factors, weight, *errors_of(*among(q, self.rest)))
+            q = run.posteriors
+            some, held = among(q, self.rest)
+            errors = residuals(held, some)
+        return Stage(q, factors, weight, errors)
 
     def kept(self, stage: Stage) -> Stage:
         """Copy q in single precision, since it is only where further sweeps start."""
@@ -254,7 +257,8 @@ def learn_parts(
     )
     spread = Spread.normal()
     if best is not None:
-        spread = spread_of(best, *among(found.posteriors, rest))
+        std = std_of(*among(best.posteriors, rest))
+        spread = spread_of(best.errors, std, *among(found.posteriors, rest))
     scale, sweeps = about.std or 1.0, sweeps + found.iterations
     return learned(found, scale, covariance == "full", spread, sweeps, records)
 

@@ -7,15 +7,17 @@ Huber's loss: the mean of q is fitted to E[r] + clip(r - E[r], -c s, c s) instea
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from svmp.families import MvNormal
 from svmp.inference.posterior import Posterior
 from svmp.kernels.machine.compiling import claim, shared
 from svmp.kernels.machine.sorting import read_only
 from svmp.kernels.machine.threads import share, threads_for
+from svmp.kernels.vectors.means import vector_means
 from svmp.ratings import Ratings
 
 Floats = NDArray[np.float32]
@@ -34,10 +36,17 @@ class Means(NamedTuple):
     @classmethod
     def of(cls, q: Mapping[str, Posterior]) -> Means:
         """Return the means of q; there may be no factors."""
-        found = {n: np.ascontiguousarray(q[n].mean, np.float32) for n in "abuv" if n in q}
+        found = {n: np.ascontiguousarray(mean_of(q[n]), np.float32) for n in "abuv" if n in q}
         for bias, factors in ("au", "bv"):
             found.setdefault(factors, np.zeros((len(found[bias]), 0), np.float32))
         return cls(*(read_only(found[n]) for n in "abuv"))
+
+
+def mean_of(q: Posterior) -> NDArray[Any]:
+    """Return the mean of q."""
+    if isinstance(q.family, MvNormal):
+        return vector_means(q.natural, q.family.dimension)
+    return q.mean
 
 
 def clipped(rows: Ratings, q: Mapping[str, Posterior], cut: float) -> Ratings:

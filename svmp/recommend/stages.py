@@ -70,15 +70,14 @@ class Stage(NamedTuple):
         q after the stage.
     factors, weight
         Number of factors, and weight of the prior of their precisions.
-    errors, std
-        Errors of the held-out ratings, and their standard deviations under q.
+    errors
+        Errors of the held-out ratings.
     """
 
     posteriors: Mapping[str, Posterior]
     factors: int
     weight: float
     errors: NDArray[Any]
-    std: NDArray[Any]
 
     @property
     def error(self) -> float:

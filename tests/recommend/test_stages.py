@@ -48,7 +48,7 @@ class Curves(Search[Counter]):
         run.iteration += sweeps
         self.sweeps += sweeps
         error = self.curves[bool(factors)](run.iteration)
-        return Stage({}, factors, weight, np.full(100, error), np.ones(100))
+        return Stage({}, factors, weight, np.full(100, error))
 
     def kept(self, stage: Stage) -> Stage:
         return stage

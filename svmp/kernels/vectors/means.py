@@ -261,11 +261,38 @@ def write_side(taken: Ints, lines: Singles, width: int, natural: Array, moments:
         first = claim(taken, CHUNK)
 
 
+def vector_means(natural: Array, width: int) -> Singles:
+    """Return the means of MvNormals, in single precision."""
+    mean = np.empty((len(natural), width), np.float32)
+    share(write_means, np.ascontiguousarray(natural, np.float64).view(), width, mean)
+    return mean
+
+
+@shared
+def write_means(taken: Ints, natural: Array, width: int, mean: Singles) -> None:
+    """Write the mean of every vector, from natural parameters; NaN where there is none."""
+    root, vector = np.empty((width, width)), np.empty(width)
+    first = claim(taken, CHUNK)
+    while first < len(natural):
+        for m in range(first, min(first + CHUNK, len(natural))):
+            own = natural[m]
+            for k in range(width):
+                vector[k] = own[k]
+                for j in range(k + 1):
+                    root[k, j] = -own[width + k * width + j] - own[width + j * width + k]
+            if not solve(root, vector):
+                vector[:] = np.nan
+            for k in range(width):
+                mean[m, k] = vector[k]
+        first = claim(taken, CHUNK)
+
+
 def mean_and_covariance(natural: Array, width: int) -> tuple[Singles, Singles]:
     """Return the means and the covariances of MvNormals, in single precision."""
     mean = np.empty((len(natural), width), np.float32)
     covariance = np.empty((len(natural), width, width), np.float32)
-    share(write_standard, np.ascontiguousarray(natural).view(), width, mean, covariance)
+    own = np.ascontiguousarray(natural, np.float64).view()
+    share(write_standard, own, width, mean, covariance)
     return mean, covariance
 
 
