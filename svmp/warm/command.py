@@ -9,8 +9,10 @@ from typing import Annotated
 import typer
 
 from svmp.errors import SvmpError
+from svmp.kernels.machine.compilations import folder_of
+from svmp.kernels.machine.durations import add_durations, read_durations
+from svmp.kernels.machine.elements import _moved_kl
 from svmp.kernels.machine.threads import CORES
-from svmp.warm.durations import cache_folder, read_durations, write_durations
 from svmp.warm.recipes import RECIPES
 from svmp.warm.run import Outcome, run_recipes
 
@@ -33,7 +35,7 @@ def warm(
     unknown = [name for name in names if name not in RECIPES]
     if unknown:
         raise SvmpError(f"--only {unknown[0]}: there is no such recipe; use {', '.join(RECIPES)}")
-    folder = cache_folder()
+    folder = folder_of(_moved_kl)
     if folder is None:
         raise SvmpError(
             "compiled loops cannot be kept, as no folder for them can be written: set "
@@ -56,7 +58,7 @@ def warm(
 
     outcomes = run_recipes(names, jobs, before, begins, ends)
     done = [o for o in outcomes if not o.skipped and not o.error]
-    write_durations(folder, before | {o.name: o.seconds for o in done})
+    add_durations(folder, {o.name: o.seconds for o in done})
     seconds = time.perf_counter() - began
     print(f"{len(done)} of {len(names)} groups of loops are compiled, after {seconds:,.0f} s")
     failed = [o for o in outcomes if o.error]

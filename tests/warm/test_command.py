@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from svmp.warm.durations import NAME
+from svmp.kernels.machine.durations import NAME
 from svmp.warm.recipes import RECIPES
 
 COUNT = """

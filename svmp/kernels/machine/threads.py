@@ -1,4 +1,4 @@
-"""Threads of the compiled loops: their number, sharing of work, and the notice of compilation.
+"""Threads of the compiled loops: their number, and how they share work.
 
 Results have the same bits for any number of threads.
 """
@@ -6,7 +6,6 @@ Results have the same bits for any number of threads.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ import numpy as np
 from numba.core import event
 
 from svmp.errors import ModelError
+from svmp.kernels.machine.compilations import Announce
 from svmp.network.validation import shown
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -29,9 +29,7 @@ SMALL = 20_000
 """With fewer memory accesses, starting other threads costs more than they save."""
 STREAM = 10
 """Numbers that are read sequentially in the time of one random access."""
-NOTICE = "svmp: compiling loops for this machine, which happens once; later runs start at once"
 
-_told = False
 _in_use: ContextVar[int | None] = ContextVar("threads", default=None)
 
 
@@ -66,10 +64,10 @@ def threads_in_use() -> int:
 
 @contextmanager
 def use_threads(wanted: Any, tell: bool) -> Iterator[None]:
-    """Run loops on a number of threads; with `tell`, print a notice if they must be compiled."""
+    """Run loops on a number of threads; with `tell`, say which must be compiled."""
     before = _in_use.set(number_of_threads(wanted))
     try:
-        with event.install_listener("numba:compile", _Announce(tell)):
+        with event.install_listener("numba:compile", Announce(tell)):
             yield
     finally:
         _in_use.reset(before)
@@ -110,19 +108,3 @@ def _pool() -> ThreadPoolExecutor:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
-
-
-class _Announce(event.Listener):
-    """Prints a notice at the first compilation."""
-
-    def __init__(self, tell: bool) -> None:
-        self.tell = tell
-
-    def on_start(self, event: Any) -> None:
-        global _told
-        if self.tell and not _told:
-            _told = True
-            print(NOTICE, file=sys.stderr)
-
-    def on_end(self, event: Any) -> None:
-        pass

@@ -1,6 +1,7 @@
-"""How long each recipe took last time: a small JSON file beside the cache of compiled loops.
+"""How long each loop, and each recipe of `svmp warm`, took to compile last time.
 
-The durations are shown and used to start with the longest, and for nothing else. A file that is
+They are in a small JSON file beside the cache of compiled loops. They are shown, and used to start
+with the longest recipe, and for nothing else. A file that is
 damaged, or not ours, is treated as if it were not there.
 """
 
@@ -13,21 +14,13 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-from svmp.kernels.machine.elements import _moved_kl
-
 NAME = "svmp-durations.json"
 LARGEST_FILE, LONGEST = 65_536, 86_400.0
-"""Most bytes of the file, and most seconds of a recipe."""
-
-
-def cache_folder() -> Path | None:
-    """Return the folder of compiled loops; None if none can be written."""
-    path = _moved_kl._cache.cache_path
-    return None if path is None else Path(path)
+"""Most bytes of the file, and most seconds of a compilation."""
 
 
 def read_durations(folder: Path) -> dict[str, float]:
-    """Return the seconds of each recipe, as kept beside a folder of compiled loops."""
+    """Return seconds by name, as kept beside a folder of compiled loops."""
     path = folder.parent / NAME
     try:
         if path.stat().st_size > LARGEST_FILE:
@@ -41,7 +34,7 @@ def read_durations(folder: Path) -> dict[str, float]:
 
 
 def is_duration(value: object) -> bool:
-    """Whether a value is a number of seconds that a recipe may take.
+    """Whether a value is a number of seconds that a compilation may take.
 
     >>> is_duration(3.5), is_duration(-1), is_duration(True), is_duration(float("nan"))
     (True, False, False, False)
@@ -50,11 +43,12 @@ def is_duration(value: object) -> bool:
     return number and math.isfinite(value) and 0 <= value <= LONGEST  # type: ignore[arg-type,operator]
 
 
-def write_durations(folder: Path, durations: dict[str, float]) -> None:
-    """Keep the seconds of each recipe; a full disk is no error."""
+def add_durations(folder: Path, durations: dict[str, float]) -> None:
+    """Keep seconds by name, with those that are kept already; a full disk is no error."""
     path = folder.parent / NAME
     draft = path.with_name(f"{NAME}.{uuid4().hex[:16]}")
-    text = json.dumps({name: round(seconds, 1) for name, seconds in durations.items()})
+    new = {name: round(seconds, 1) for name, seconds in durations.items()}
+    text = json.dumps(read_durations(folder) | new)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         draft.write_text(text)

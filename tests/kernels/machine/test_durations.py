@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from svmp.warm import durations
+from svmp.kernels.machine import durations
 
 
 def test_durations_are_read_as_they_were_written(tmp_path: Path) -> None:
     folder = tmp_path / "cache" / "svmp-1"
     assert durations.read_durations(folder) == {}
-    durations.write_durations(folder, {"sweeps": 12.34, "topics": 3})
+    durations.add_durations(folder, {"sweeps": 12.34, "topics": 3})
     assert durations.read_durations(folder) == {"sweeps": 12.3, "topics": 3}
+    durations.add_durations(folder, {"sweeps": 5})
+    assert durations.read_durations(folder) == {"sweeps": 5, "topics": 3}
     assert [path.name for path in folder.parent.iterdir()] == [durations.NAME]
 
 
@@ -34,4 +36,4 @@ def test_impossible_durations_are_ignored(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    durations.write_durations(tmp_path / "file" / "svmp-1", {"sweeps": 1.0})
+    durations.add_durations(tmp_path / "file" / "svmp-1", {"sweeps": 1.0})
