@@ -17,7 +17,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp import families
 from svmp.inference.fit import fit
 from svmp.inference.methods import FullVB
 from svmp.inference.online import Online
@@ -46,8 +45,10 @@ LAST = 4
 """Sweeps over all ratings, after those without the held-out ratings; at most half of all."""
 RARELY = 10**9
 """Iterations between exact bounds: only the last is needed."""
-MEANS = 4
+MEANS = 8
 """Sweeps over means after each sweep, if factors have covariances."""
+MANY = 30
+"""Maximum number of sweeps from which on factors may have covariances unless told so."""
 SLOW = 1e-3
 """Relative decrease of the held-out error below which a run with covariances stops."""
 FEW_ROWS = 1024
@@ -110,15 +111,12 @@ def learn(
     their predictions; a few sweeps over all ratings come last.
     """
     factors, _, noise, max_sweeps, tol, seed, threads, progress = settings
+    form = form_for(settings, ratings, bool(held.any()))
     scale = float(ratings.rating.std(dtype=np.float64)) or 1.0
     unit = (ratings.rating - offset) / scale
     table = Ratings(ratings.user, ratings.item, unit, ratings.user_ids, ratings.item_ids)
     differ = bool(np.ptp(unit))
-    forms = forms_of(settings, table)
-    inits: list[Any] = [
-        start(table.users, table.items, differ, factors, form, seed) for form in forms
-    ]
-    form, init = forms[0], inits[0]
+    init: Any = start(table.users, table.items, differ, factors, form, seed)
     most = math.ceil(max_sweeps)
     last, weight, sweeps, best, rows = most, FIRM, 0, None, table
     records: list[StageRecord] = []
@@ -128,19 +126,14 @@ def learn(
     if held.any() and most > 1:
         last = min(LAST, most // 2)
         parts = table.take(np.flatnonzero(~held)), table.take(np.flatnonzero(held))
-        searches = [SEARCHES[form](form, *parts, settings) for form in forms]
-        other = (searches[1], inits[1]) if len(forms) > 1 else None
+        search = SEARCHES[form](form, *parts, settings)
         with catch_interrupt() as interrupt:
             try:
-                best, sweeps = search_best(
-                    searches[0], factors, init, most - last, interrupt, other
-                )
+                best, sweeps = search_best(search, factors, init, most - last, interrupt)
             finally:
-                for search in searches:
-                    search.close()
+                search.close()
         init, weight, factors = best.posteriors, best.weight, best.factors
-        form = form_of(init) if factors else form
-        records = [record for search in searches for record in search.records]
+        records = search.records
         with use_threads(threads, progress is not False):
             rows = clipped(table, init, CUT)
     options: Any = {"bound_every": RARELY, "tol": tol, "seed": seed, "threads": threads}
@@ -153,21 +146,18 @@ def learn(
     return learned(found, scale, form == "full", spread, sweeps + found.iterations, records)
 
 
-def forms_of(settings: LearnSettings, ratings: Ratings) -> list[Covariance]:
-    """Return the forms of q to try.
+def form_for(settings: LearnSettings, ratings: Ratings, held: bool) -> Covariance:
+    """Return the form of q of the factors; `held` tells whether ratings are held out.
 
-    Covariances are only tried if solving for them takes no longer than reading the ratings: if
-    users and items have at least K ratings in the mean.
+    If it is not given, factors have covariances if solving for them takes no longer than reading
+    the ratings, that is, if users and items have at least K ratings in the mean; and if there are
+    sweeps enough for them to converge.
     """
     if settings.covariance != "auto":
-        return [settings.covariance]
+        return settings.covariance
     dense = (ratings.users + ratings.items) * settings.factors <= len(ratings)
-    return ["diagonal", "full"] if dense and settings.factors > 1 else ["diagonal"]
-
-
-def form_of(q: Mapping[str, Posterior]) -> Covariance:
-    """Return the form of q of the factors."""
-    return "full" if isinstance(q["u"].family, families.MvNormal) else "diagonal"
+    enough = held and settings.max_sweeps >= MANY
+    return "full" if dense and enough and settings.factors > 1 else "diagonal"
 
 
 @dataclass
@@ -258,8 +248,8 @@ class VectorSearch(TableSearch):
     overfit, so that stages are short and the run ends sooner.
     """
 
-    first: ClassVar[int] = 2
-    patient: ClassVar[int] = 3
+    first: ClassVar[int] = 1
+    patient: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()

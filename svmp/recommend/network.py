@@ -25,7 +25,7 @@ from svmp.ratings import Ratings
 from svmp.recommend.side import Side
 
 Form = Literal["auto", "diagonal", "full"]
-"""The form of q of the factors: "auto" is the one that predicts held-out ratings better."""
+"""The form of q of the factors: "auto" is the one that suits the number of ratings."""
 Noise = Literal["shared", "user"]
 SHAPE, SHARE = 8.0, 0.5
 """The prior of a user's noise precision has the weight of SHAPE pairs of ratings, plus SHARE times

@@ -56,9 +56,9 @@ class RatingModel(StreamingModel):
         predicted better without.
     covariance
         "diagonal": q factorises over all scalars; "full": the factors of a user, and those of an
-        item, have a covariance matrix, which is slower; "auto": whichever predicts the held-out
-        ratings better. Where users and items have fewer than `factors` ratings in the mean, nothing
-        is held out, or ratings are in parts, "auto" is "diagonal".
+        item, have a covariance matrix, which predicts better. "auto" is "full" if users and items
+        have at least `factors` ratings in the mean, and "diagonal" if they have fewer, nothing is
+        held out, `max_sweeps` is below 30, or ratings are in parts.
     noise
         "user": each user has a noise precision; "shared": there is one for all.
     range
@@ -113,7 +113,7 @@ class RatingModel(StreamingModel):
         self,
         factors: int = 32,
         *,
-        covariance: Form = "diagonal",
+        covariance: Form = "auto",
         noise: Noise = "user",
         range: tuple[float, float] | None = None,
         calibrate: float = 0.05,

@@ -33,9 +33,6 @@ FIRST, GROWTH = 3, 1.5
 PATIENT, CLEARLY = 10, 1.004
 """Minimum number of sweeps, since factors may need some to move away from 0; twice as many unless
 the mean squared error exceeds CLEARLY times the least so far."""
-RACE, TRIAL = 27, 12
-"""Sweeps after which a run ends if another form of q is surely better, and the maximum number of
-sweeps with that other form."""
 FOR_BIASES = 0.4
 """Share of the sweeps that may be spent on biases alone, if there are factors."""
 HASTY, ENOUGH, RESUMED = 5, 5e-4, 1e-4
@@ -169,29 +166,18 @@ def search_best(
     init: Mapping[str, Any],
     most: int,
     interrupt: Interrupt,
-    other: tuple[Search[Run], Mapping[str, Any]] | None = None,
 ) -> tuple[Stage, int]:
-    """Fit biases, then factors; return the best stage and the number of sweeps, at most `most`.
-
-    `other` is another form of q for the factors, and its start, which is tried first.
-    """
+    """Fit biases, then factors; return the best stage and the number of sweeps, at most `most`."""
     few = max(1, int((FOR_BIASES if factors else 1.0) * most))
     biases = search.begin(0, {})
     alone = (HASTY, max(ENOUGH, search.tol)) if factors else (search.biases, search.tol)
     best, sweeps = stages(search, biases, 0, few, None, interrupt, alone)
-    rival = None
-    if factors and other is not None and most - sweeps >= RACE and not interrupt.pressed:
-        run = other[0].begin(factors, {**other[1], **best.posteriors})
-        rival, more = stages(other[0], run, factors, TRIAL, best, interrupt)
-        sweeps += more
     left = most - sweeps
     if factors and left > 0 and not interrupt.pressed:
         run = search.begin(factors, {**init, **best.posteriors})
-        best, more = stages(search, run, factors, left, best, interrupt, rival=rival)
+        best, more = stages(search, run, factors, left, best, interrupt)
         sweeps += more
         left = most - sweeps
-        if rival is not None and rival.error < best.error:
-            best = rival
         if not best.factors and left > 0 and not interrupt.pressed:
             until, alone = biases.iteration + left, (0, max(RESUMED, search.tol))
             best, more = stages(search, biases, 0, until, best, interrupt, alone)
@@ -207,7 +193,6 @@ def stages(
     best: Stage | None,
     interrupt: Interrupt,
     alone: tuple[int, float] | None = None,
-    rival: Stage | None = None,
 ) -> tuple[Stage, int]:
     """Sweep over the training rows until the held-out error stops falling.
 
@@ -218,7 +203,6 @@ def stages(
     lower; with factors, early stages do not count, because factors have hardly moved by then and
     look better by chance. There are at most `most` sweeps, including earlier ones of the run and
     both variants of the stage that is run twice. Ctrl-C also ends the run; its state is then valid.
-    So does a rival that is surely better after RACE sweeps.
     """
     weight, patient = FIRM, search.patient
     begun = spent = run.iteration
@@ -246,8 +230,6 @@ def stages(
         patience, least = patient if now.error > CLEARLY * before else 2 * patient, search.tol
         patience, least = alone or (patience, least)
         if (now.error >= (1 - least) * before and spent >= patience) or interrupt.pressed:
-            break
-        if rival is not None and spent >= RACE and rival.surely_better_than(best):
             break
     assert best is not None
     return best, run.iteration - begun + tried
