@@ -244,12 +244,13 @@ class TableSearch(Search[Online]):
 class VectorSearch(TableSearch):
     """Early stopping if factors have covariances.
 
-    Sweeps over means follow each sweep but the first. They converge in few sweeps, and do not
-    overfit, so that stages are short and the run ends sooner.
+    Sweeps over means follow each sweep but the first. They converge in few sweeps, so that stages
+    are short, the weight of the prior is chosen after the first, and there are few of them.
     """
 
     first: ClassVar[int] = 1
     patient: ClassVar[int] = 1
+    limit: ClassVar[float] = 18
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -5,6 +5,12 @@ little after the first sweeps, whereas the means still have far to go. So a few 
 the covariances and the noise as they are, the means of factors and biases, and the means and the
 precisions of their priors. Each of these is an exact coordinate update of the same bound, but
 cheap; the means are over-relaxed (kernels/vectors/means.py), by a factor that grows to MOST.
+
+These sweeps are no iterations of inference/engine.py, which would have to read and write q as
+natural parameters and moments, 2 (K + K^2) numbers of each user and item, and to sum covariances
+over ratings, in each of them. Here that is done once for all sweeps between two iterations. With
+90,000 ratings and K = 32, a sweep takes 17 ms of one core, reading q and its sums 17, writing it 4,
+and an iteration of the engine 87.
 """
 
 from __future__ import annotations

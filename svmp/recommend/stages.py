@@ -122,6 +122,8 @@ class Search(ABC, Generic[Run]):
         Minimum number of sweeps if there are no factors.
     first, patient
         Sweeps of the first stage with factors, and the minimum number of sweeps with factors.
+    limit
+        Maximum number of sweeps with factors.
     records
         A record of every stage.
     """
@@ -129,6 +131,7 @@ class Search(ABC, Generic[Run]):
     biases: ClassVar[int]
     first: ClassVar[int] = FIRST
     patient: ClassVar[int] = PATIENT
+    limit: ClassVar[float] = math.inf
     tol: float
     progress: bool | None
 
@@ -175,7 +178,7 @@ def search_best(
     left = most - sweeps
     if factors and left > 0 and not interrupt.pressed:
         run = search.begin(factors, {**init, **best.posteriors})
-        best, more = stages(search, run, factors, left, best, interrupt)
+        best, more = stages(search, run, factors, int(min(left, search.limit)), best, interrupt)
         sweeps += more
         left = most - sweeps
         if not best.factors and left > 0 and not interrupt.pressed:
