@@ -249,7 +249,8 @@ class VectorSearch(TableSearch):
     """
 
     first: ClassVar[int] = 1
-    patient: ClassVar[int] = 1
+    patient: ClassVar[int] = 2  # in the first, before any sweep over means, factors hardly move
+    trial: ClassVar[int] = 1
     limit: ClassVar[float] = 18
 
     def __post_init__(self) -> None:

@@ -122,8 +122,9 @@ class Search(ABC, Generic[Run]):
         Minimum number of sweeps if there are no factors.
     first, patient
         Sweeps of the first stage with factors, and the minimum number of sweeps with factors.
-    limit
-        Maximum number of sweeps with factors.
+    trial, limit
+        Sweeps after which the other weight of the prior is tried, and the maximum number of sweeps
+        with factors.
     records
         A record of every stage.
     """
@@ -131,6 +132,7 @@ class Search(ABC, Generic[Run]):
     biases: ClassVar[int]
     first: ClassVar[int] = FIRST
     patient: ClassVar[int] = PATIENT
+    trial: ClassVar[int] = PATIENT
     limit: ClassVar[float] = math.inf
     tol: float
     progress: bool | None
@@ -218,7 +220,7 @@ def stages(
         if until == spent:
             break
         other = None
-        if factors and not tried and spent >= patient and spent + 2 <= most:
+        if factors and not tried and spent >= search.trial and spent + 2 <= most:
             other, until = run.copy(), min(until, spent + (most - spent) // 2)
         now = search.recorded(run, factors, weight, until - spent, interrupt)
         if other is not None:

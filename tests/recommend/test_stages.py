@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 
 from svmp.inference.stopping import Interrupt
+from svmp.recommend.learn import VectorSearch
+from svmp.recommend.network import FIRM, LOOSE
 from svmp.recommend.stages import FIRST, HASTY, Search, Stage, ends, search_best
+
+STAGES = ("first", "patient", "trial", "limit")
 
 
 @dataclass
@@ -81,6 +85,28 @@ def test_dropped_factors_return_to_the_biases() -> None:
     assert kinds[0] is kinds[-1] is False
     assert any(kinds)
     assert best.error == min(r.rmse for r in search.records) ** 2
+
+
+class Vectors(Curves):
+    """The stages of a search with covariances."""
+
+    first, patient, trial, limit = (getattr(VectorSearch, x) for x in STAGES)
+
+
+def test_factors_that_have_not_moved_in_the_first_sweep_are_kept() -> None:
+    search = Vectors(lambda t: 1.0, lambda t: 1.2 if t == 1 else 0.5)
+    best, sweeps = searched(search, 5, 100)
+    assert best.factors == 5
+    assert sweeps == search.sweeps
+    weights = [r.weight for r in search.records if r.factors]
+    assert weights[:3] == [FIRM, FIRM, LOOSE]
+
+
+def test_sweeps_with_covariances_are_limited() -> None:
+    search = Vectors(lambda t: 1.0, lambda t: 0.9**t)
+    searched(search, 5, 100)
+    assert sum(r.factors > 0 for r in search.records)
+    assert max(r.sweeps for r in search.records if r.factors) <= VectorSearch.limit
 
 
 def test_without_factors_biases_are_fitted_to_the_end() -> None:
