@@ -76,7 +76,7 @@ WRONG: list[tuple[str, Callable[[svmp.Model], Any], str]] = [
     ("dim misspelled", lambda m: svmp.Normal("u", 0, 1, dims="stor"), "did you mean 'store'?"),
     ("dim not whole", lambda m: svmp.Normal("u", 0, 1, dims="price"), "row 3: 'price' is 0.5"),
     ("dim with gaps", lambda m: svmp.Normal("u", 0, 1, dims="gaps"), "row 2: there is no 'gaps'"),
-    ("text in a mean", lambda m: svmp.Normal("b", 0, 1) * m.data.store, "neither a number"),
+    ("text in a mean", lambda m: svmp.Normal("b", 0, 1) * m.data.store, "labels are keys"),
 ]  # fmt: skip
 
 
