@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 SCALE = "a scale has no conjugate prior; give the precision tau = 1 / sigma**2 a svmp.Gamma prior"
-RATE = "a log-linear rate is not conjugate; give svmp.Poisson a product of Gammas"
 ANY = "the network must be conjugate"
 
 OTHER_NAMES = {
@@ -23,7 +22,6 @@ OTHER_NAMES = {
     "Laplace": f"{ANY}; use svmp.Normal",
     "Cauchy": f"{ANY}; use svmp.Normal with a small tau",
     "LogNormal": "use svmp.Normal for the logarithms of the data",
-    "Geometric": f"{ANY}; use svmp.Binomial or svmp.Poisson",
     "ZeroInflatedPoisson": "use svmp.Mixture of Poissons, one with a rate near 0",
     "NormalMixture": "use svmp.Mixture(name, z, svmp.Normal.dist(...)), with z a svmp.Categorical",
     "Deterministic": "an expression needs no name: use it as it is, and compute it from draws, "
