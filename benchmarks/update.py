@@ -115,9 +115,18 @@ class Network(Case):
 
 @dataclass
 class Mixture(Network):
-    """A mixture of Normals along one axis, scored by its density."""
+    """A mixture of Normals along one axis, scored by its density.
 
+    All fits start at the same quantiles: from random means a fit may end at a poor maximum, another
+    one for nine tenths of the rows than for all.
+    """
+
+    start: Any
     unit = "nats"
+
+    def fit(self, rows: Columns, seed: int) -> svmp.Fit:
+        model, init = self.declare(rows), {"mu": self.start}
+        return svmp.fit(model, seed=seed, init=init, progress=False)
 
     def update(self, fitted: svmp.Fit, rows: Columns) -> svmp.Fit:
         return fitted.update(self.declare(rows), new=["row"], progress=False)
@@ -226,7 +235,7 @@ def regression(covariates: int, rows: int) -> Network:
 def mixture(components: int, rows: int) -> Mixture:
     """Return a mixture of Normals that overlap a little."""
     rng = np.random.default_rng(0)
-    centre, of = 6.0 * np.arange(components), rng.integers(0, components, rows)
+    centre, of = 4.0 * np.arange(components), rng.integers(0, components, rows)
     columns = {"y": centre[of] + rng.normal(size=rows)}
 
     def declare(part: Columns) -> svmp.Model:
@@ -245,8 +254,9 @@ def mixture(components: int, rows: int) -> Mixture:
         apart = test["y"][:, None] - mu
         return np.exp(-0.5 * tau * apart**2) @ (w * np.sqrt(tau / (2 * np.pi)))
 
+    start = np.quantile(columns["y"], (np.arange(components) + 0.5) / components)
     what = f"mixture of {components}, {rows:,} rows"
-    return Mixture(what, columns, "y", declare, density)
+    return Mixture(what, columns, "y", declare, density, start)
 
 
 class Timed(NamedTuple):
@@ -286,7 +296,7 @@ def cases(quick: bool) -> Iterator[Case]:
     factors = 2 if quick else 16
     yield hierarchy(*((50, 2000) if quick else (5000, 1_000_000)))
     yield regression(*((3, 2000) if quick else (20, 200_000)))
-    yield mixture(*((2, 2000) if quick else (5, 200_000)))
+    yield mixture(*((2, 2000) if quick else (3, 200_000)))
     yield factorization(ratings, factors)
     yield Recommender(ratings, factors)
     yield Topics(*lda.load("twentynews", 0.02 if quick else 1.0), 5 if quick else 20)

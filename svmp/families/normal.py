@@ -39,9 +39,12 @@ class Normal(Family):
         return {"mu": natural[..., 0] / tau, "tau": tau}
 
     def moments(self, natural: Array) -> Array:
-        tau = -2 * natural[..., 1]
-        mu = natural[..., 0] / tau
-        return stack(mu, mu**2 + 1 / tau)
+        tau, out = -2 * natural[..., 1], np.empty(np.shape(natural))
+        mu, square = out[..., 0], out[..., 1]  # written in place: there may be millions
+        np.divide(natural[..., 0], tau, out=mu)
+        np.multiply(mu, mu, out=square)
+        square += 1 / tau
+        return out
 
     def log_partition(self, natural: Array) -> Array:
         tau = -2 * natural[..., 1]
