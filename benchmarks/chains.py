@@ -135,8 +135,7 @@ def drawn_sequences(count: int) -> Iterator[Row]:
 
     methods: list[tuple[svmp.Batch | svmp.Memoized, int | None]] = [
         (svmp.Batch(max(10, count // 100), over="sequence"), 10),
-        (svmp.Memoized(over="sequence", parts=20), None),
-        (svmp.Memoized(over="sequence", parts=40), None),
+        (svmp.Memoized(over="sequence", parts=100), None),
     ]
     for method, every in methods:
         few = svmp.fit(model, method, max_sweeps=10, tol=0, bound_every=every, **options)

@@ -133,6 +133,7 @@ def states() -> None:
             one = svmp.Normal.dist(mu=mu, tau=1)
             svmp.Mixture("x", z, one, dims="row", observed=rng.normal(size=ROWS))
         fit_all(model, "default")
+        svmp.fit(model, svmp.Memoized(over="sequence", parts=2), **OPTIONS)
 
 
 def ratings() -> None:
