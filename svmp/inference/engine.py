@@ -20,17 +20,19 @@ from svmp.inference.state import State
 from svmp.inference.steps.rule import StepRule
 
 
-def step(program: Program, state: State) -> tuple[State, Info]:
+def step(program: Program, state: State, measured: bool = False) -> tuple[State, Info]:
     """Update every hidden variable once; return the next state and a record of the iteration.
 
-    q is changed in place: the next state shares its arrays with the last.
+    q is changed in place: the next state shares its arrays with the last. If the bound is measured
+    next, the last update of a mean keeps the sums over rows that it needs.
     """
     q, t = state.q, state.iteration + 1
     rows = program.draw(t)
     option, damping = program.method.option, state.safety.damping
     relaxation = program.relax(state)
     over = relaxation.omega, program.relaxed[:-1]  # the last block is moved on at the next step
-    rho = StepRule(rows, program.policy, option, t, damping, state.statistics, state.memo, *over)
+    kept, losses = (state.statistics, state.memo), program.measured(measured)
+    rho = StepRule(rows, program.policy, option, t, damping, *kept, *over, losses)
     info, collected = Info(fresh=rows.fresh), []
     program.begin(q, rows)
     for updater in program.updaters:  # each hidden x_i

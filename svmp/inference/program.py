@@ -296,6 +296,7 @@ class Program:
         for updater in self.implicit.values():
             updater.refresh(q)
         q.means.clear()
+        q.losses.clear()
         if rows.whole:
             self.network.remember_means(q, self._summed)
 
@@ -305,6 +306,39 @@ class Program:
         chosen = {n for n, e in self.setup.emissions.items() if self.setup.sums_emissions(e)}
         return chosen | {table for u in self.implicit.values() for table in u.loops.tables}
 
+    def measured(self, bound: bool) -> frozenset[str]:
+        """Return the variables whose updates compute the losses of the rows of their table.
+
+        They are those updated last of a mean. The update of the noise uses the losses if it
+        follows, and so does the bound, if it is computed after the iteration.
+        """
+        return self._before_bounds if bound else self._before_noise
+
+    @cached_property
+    def _before_bounds(self) -> frozenset[str]:
+        """Variables that are updated last of the mean of a table whose losses can be computed."""
+        turn = {name: place for place, u in enumerate(self.updaters) for name in u.names}
+        found = set()
+        for loops in self.setup.loops.values():
+            last = max((o.name for o in loops.operands if o.name in turn), key=turn.__getitem__)
+            if not self.setup.apart and loops.measures(last):
+                found.add(last)
+        return frozenset(found)
+
+    @cached_property
+    def _before_noise(self) -> frozenset[str]:
+        """Those of them which the noise of the table follows, and can use the losses."""
+        turn = {name: place for place, u in enumerate(self.updaters) for name in u.names}
+        return frozenset(
+            name
+            for loops in self.setup.loops.values()
+            for name in self._before_bounds & {o.name for o in loops.operands}
+            if loops.serves_noise(name)
+            and any(
+                turn.get(v.name, -1) > turn[name] for v in loops.conditional.slots["tau"].variables
+            )
+        )
+
     def check(self, change: Change) -> None:
         """Refuse new natural parameters outside their domain."""
         if not change.applied:  # else the loops have checked them
@@ -313,7 +347,9 @@ class Program:
     def apply(self, q: Beliefs, change: Change) -> None:
         """Write the new natural parameters of elements to q."""
         if change.applied:
-            q.version += 1
+            q.changed(change.name)
+            if change.losses is not None:
+                q.keep_losses(change.losses)
             return
         self.network.move(q, change.name, change.elements, change.natural)
 

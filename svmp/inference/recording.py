@@ -50,16 +50,20 @@ class Recorder:
 
     def is_due(self, program: Program, state: State) -> bool:
         """Return whether the exact bound is due."""
-        if callable(self.bound_every):
-            return self.bound_every(state.iteration)
-        if self.bound_every is not None:
-            return state.iteration % self.bound_every == 0
+        if self.bound_every is not None or program.method.reads_all(state.iteration):
+            return self.measures(program, state.iteration)
         cost = program.observations + state.measured.local_accesses
         spent = state.accesses - max(state.measured.accesses, 0)
-        if program.method.reads_all(state.iteration):
-            restarts = program.restarts_locals(state.iteration)
-            return program.ends_sweep(state.iteration) and not restarts
         return spent >= BOUND_SHARE * cost
+
+    def measures(self, program: Program, iteration: int) -> bool:
+        """Return whether an iteration is known to have an exact bound before it is run."""
+        if callable(self.bound_every):
+            return self.bound_every(iteration)
+        if self.bound_every is not None:
+            return iteration % self.bound_every == 0
+        ends = program.method.reads_all(iteration) and program.ends_sweep(iteration)
+        return ends and not program.restarts_locals(iteration)
 
     def measure(self, program: Program, state: State) -> None:
         """Compute the exact bound, after optimising local variables that the method has not."""

@@ -125,7 +125,7 @@ def relax(q: Beliefs, network: Network, before: Mapping[str, Array], omega: floa
         else:
             for some in blocks_of(len(old)):
                 move_beyond(natural[some], moments[some], old[some], omega)
-        q.version += 1
+        q.changed(name)
 
 
 def move_beyond(natural: Array, moments: Array, old: Array, omega: float) -> None:

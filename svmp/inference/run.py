@@ -110,7 +110,8 @@ class Run:
         """Run one iteration."""
         try:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                self.state, self.info = step(self.program, self.state)
+                measured = self.recorder.measures(self.program, self.state.iteration + 1)
+                self.state, self.info = step(self.program, self.state, measured)
         except ImproperError as error:
             if self.safe:
                 raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,29 @@ from numpy.typing import NDArray
 from svmp.families.family import Array
 from svmp.network.grid import Ints
 from svmp.network.joint_normal import JointNormal
+
+
+class RowLosses(NamedTuple):
+    """Sums of E[(y - mu)^2] over all rows of a table, which an update of a parent has computed.
+
+    Attributes
+    ----------
+    table, names
+        The table, and the variables on whose q the sums depend.
+    column, sums
+        The key by which rows are summed, and the sum of each key.
+    weighted
+        Whether rows are multiplied by the expected precision of their noise.
+    rows
+        The rows as they were read.
+    """
+
+    table: str
+    names: frozenset[str]
+    column: int
+    sums: Array
+    weighted: bool
+    rows: object
 
 
 class Implicit(Protocol):
@@ -48,6 +71,8 @@ class Beliefs:
         Blocks of variables that are jointly Normal; their marginals are in `natural` and `moments`.
     version
         Number of changes so far, by which caches are invalidated.
+    losses, losses_version
+        By table, sums over its rows that hold for the q of a version.
     """
 
     natural: dict[str, Array] = field(default_factory=dict)
@@ -58,6 +83,8 @@ class Beliefs:
     joint: dict[str, dict[str, NDArray[Any]]] = field(default_factory=dict)
     blocks: tuple[JointNormal, ...] = ()
     version: int = 0
+    losses: dict[str, RowLosses] = field(default_factory=dict)
+    losses_version: int = -1
 
     def copy(self) -> Beliefs:
         """Return a copy with its own arrays."""
@@ -67,6 +94,23 @@ class Beliefs:
         )
         joint = {name: {k: a.copy() for k, a in own.items()} for name, own in self.joint.items()}
         return Beliefs(natural, moments, means, self.implicit, self.row_moments, joint, self.blocks)
+
+    def changed(self, name: str) -> None:
+        """Note that the q of a variable has changed; forget the losses that depend on it."""
+        if self.losses_version == self.version:
+            self.losses_version += 1
+            self.losses = {t: found for t, found in self.losses.items() if name not in found.names}
+        self.version += 1
+
+    def keep_losses(self, found: RowLosses) -> None:
+        """Keep the losses of a table, until a variable changes on which they depend."""
+        if self.losses_version != self.version:
+            self.losses.clear()
+        self.losses[found.table], self.losses_version = found, self.version
+
+    def known_losses(self, table: str) -> RowLosses | None:
+        """Return the losses of a table at the present q, if they are known."""
+        return self.losses.get(table) if self.losses_version == self.version else None
 
     def at(self, name: str, elements: Ints) -> Array:
         """Return the moments of some elements of a variable, stored or not."""

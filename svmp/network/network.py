@@ -403,7 +403,7 @@ class Network:
                 np.add.at(q.means[child], rows, shift)
         q.natural[name][elements] = natural
         q.moments[name][elements] = after
-        q.version += 1
+        q.changed(name)
 
     def bound(self, q: Beliefs) -> dict[str, float]:
         """Return the exact bound as one term for each variable; their sum is the bound."""

@@ -41,7 +41,7 @@ def example(counts: list[int], weigher: str, dtype: Any = np.float64) -> Example
 def mean_of(packed: Array, padded: int, size: int) -> Mean:
     """Return the mean of those rows, with the moments of v packed, and none of u."""
     integers = [[0, 0], [OWN, 0], [0, 2], [padded], [size], [-1]]
-    return Mean(packed, *map(np.array, integers), np.ones(1, packed.dtype), 0.3)
+    return Mean(packed, *map(np.array, integers), np.ones(1, packed.dtype), 0.3, False)
 
 
 def halves(rows: LoopRows) -> list[LoopRows]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -51,6 +52,8 @@ class StepRule:
         Sums by part, for methods that keep them.
     omega, relaxed
         Factor of over-relaxation, and the blocks of variables to which updaters apply it at once.
+    measured
+        Variables whose updates also compute the losses of the rows of their table.
     """
 
     rows: Draw
@@ -62,6 +65,7 @@ class StepRule:
     memo: Memo = field(default_factory=Memo)
     omega: float = 1.0
     relaxed: tuple[tuple[str, ...], ...] = ()
+    measured: Collection[str] = ()
 
     @classmethod
     def unit(cls, rows: Draw) -> StepRule:

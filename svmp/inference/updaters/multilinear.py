@@ -70,16 +70,19 @@ class MultilinearUpdater(SummingUpdater):
         work, width = rows.work(self.loops, self.name), self.loops.operand(self.name).width
         first, at_once = work.keys * width, rho.at_once(self.name)
         step = rho(q, self.name, first, work.read, children=work.children)
-        natural, sound = self.loops.update(
-            q, self.name, work, self.prior_of(q, first, width), step, at_once, self.joint
-        )
+        measured = at_once and self.name in rho.measured and rows.reads_all(self.loops.table)
+        prior = self.prior_of(q, first, width)
+        update = self.loops.update(q, self.name, work, prior, step, at_once, self.joint, measured)
         accesses = int(work.read.sum()) * width
         noted = (None, None) if self.name in rows.locals else (step, work.read)
-        if at_once and sound:
-            yield Change(self.name, first[:0], natural[:0], accesses, *noted)._replace(applied=True)
+        if at_once and update.sound:
+            column = self.loops.operand(self.name).column
+            losses = self.loops.row_losses(column, update.losses) if measured else None
+            change = Change(self.name, first[:0], update.natural[:0], accesses, *noted)
+            yield change._replace(applied=True, losses=losses)
             return
         elements = (first[:, None] + np.arange(width)).ravel()
-        yield Change(self.name, elements, natural[elements], accesses, *noted)
+        yield Change(self.name, elements, update.natural[elements], accesses, *noted)
 
     @property
     def solver(self) -> LineSolver:
@@ -119,8 +122,7 @@ class MultilinearUpdater(SummingUpdater):
             q.natural | {self.name: np.zeros(q.natural[self.name].shape)},  # a unit step reads none
             q.moments | {self.name: q.moments[self.name].copy()},
         )
-        natural, _ = self.loops.update(mine, self.name, work, prior, ONE, True, self.joint)
-        return natural
+        return self.loops.update(mine, self.name, work, prior, ONE, True, self.joint).natural
 
     def prior_of(self, q: Beliefs, first: Ints, width: int) -> Array:
         """Return eta_i of each element of each key, or of one key if all keys have the same."""

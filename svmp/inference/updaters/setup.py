@@ -25,6 +25,7 @@ from svmp.kernels.categorical.topics_sums import Topics
 from svmp.kernels.chains.emissions import Emissions
 from svmp.kernels.multilinear.prior import HiddenNormals
 from svmp.kernels.multilinear.updater import Multilinear
+from svmp.kernels.vectors.prior import HiddenVectors
 from svmp.kernels.vectors.updater import Vectors
 from svmp.network.chain import ChainEdge
 from svmp.network.edge import Edge
@@ -168,7 +169,8 @@ class Setup:
         elif loops is not None:
             compiled = None if loops.noise is None else loops.bound_term
         elif self.kernels and name not in self.joint_tables:
-            prior = HiddenNormals.of(variable.conditional, network.present[name])
+            table = variable.conditional, network.present[name]
+            prior = HiddenNormals.of(*table) or HiddenVectors.of(*table)
             compiled = None if prior is None else prior.bound_term
         if compiled is None:
             return lambda q: network.bound_term(q, name)

@@ -19,7 +19,7 @@ from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.sums_by_part import SumsByPart
 from svmp.inference.updaters.solver import Places, Solver
-from svmp.network.beliefs import Beliefs
+from svmp.network.beliefs import Beliefs, RowLosses
 from svmp.network.grid import Ints
 
 NO_ELEMENTS = np.zeros(0, dtype=np.int64)
@@ -40,6 +40,8 @@ class Change(NamedTuple):
         local variables.
     applied
         Whether the new values are in q already: compiled loops write them in place in option (a).
+    losses
+        Sums over all rows of a table at the new values, from which its term of the bound follows.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Change(NamedTuple):
     rho: Array | None = None
     read: Ints | None = None
     applied: bool = False
+    losses: RowLosses | None = None
 
     @classmethod
     def of_rows_read(cls, name: str, accesses: int) -> Change:

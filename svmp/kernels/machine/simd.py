@@ -105,6 +105,38 @@ def fma8(context: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 @intrinsic
+def convert8(context: Any, numbers: Any, like: Any) -> Any:
+    """Return eight numbers in the precision of an array."""
+    kind = Vector8(like.dtype)
+
+    def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
+        found, wanted = values[0], target.get_value_type(kind)
+        if numbers.dtype.bitwidth < like.dtype.bitwidth:
+            return builder.fpext(found, wanted)
+        return builder.fptrunc(found, wanted) if numbers.dtype != like.dtype else found
+
+    return kind(numbers, like), build
+
+
+@intrinsic
+def sums8(context: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any) -> Any:
+    """Return the sums of the eight numbers of each of eight vectors."""
+
+    def build(target: Any, builder: Any, signature: Any, values: Any) -> Any:
+        found = list(values)
+        for half in (1, 2, 4):  # each step adds halves of two vectors to one
+            even = [i + EIGHT - half if i & half else i for i in range(EIGHT)]
+            odd = [i + EIGHT if i & half else i + half for i in range(EIGHT)]
+            found = [
+                builder.fadd(_shuffle(builder, x, y, even), _shuffle(builder, x, y, odd))
+                for x, y in zip(found[::2], found[1::2], strict=True)
+            ]
+        return found[0]
+
+    return a(a, b, c, d, e, f, g, h), build
+
+
+@intrinsic
 def sum8(context: Any, numbers: Any) -> Any:
     """Return the sum of the eight numbers of a vector."""
 
@@ -134,8 +166,8 @@ def accumulate8(context: Any, array: Any, at: Any, numbers: Any) -> Any:
 
 
 @intrinsic
-def deinterleave8(context: Any, pairs: Any, at: Any, count: Any, out: Any) -> Any:
-    """Load eight pairs of doubles; return their first and their second numbers.
+def mean_and_variance8(context: Any, pairs: Any, at: Any, count: Any, out: Any) -> Any:
+    """Load eight pairs of doubles, E[x] and E[x^2]; return E[x] and Var[x].
 
     The results have the type of `out`, and are 0 for all pairs but the first `count`.
     """
@@ -152,9 +184,11 @@ def deinterleave8(context: Any, pairs: Any, at: Any, count: Any, out: Any) -> An
         limit = builder.insert_element(ir.Constant(places.type, ir.Undefined), count, WORD(0))
         inside = builder.icmp_unsigned("<", places, _shuffle(builder, limit, limit, [0] * EIGHT))
         zeros = ir.Constant(target.get_value_type(kind), [0.0] * EIGHT)
+        means, squares = (
+            _shuffle(builder, low, high, list(range(place, 2 * EIGHT, 2))) for place in (0, 1)
+        )
         found = []
-        for place in (0, 1):
-            every = _shuffle(builder, low, high, list(range(place, 2 * EIGHT, 2)))
+        for every in (means, builder.fsub(squares, builder.fmul(means, means))):
             if pairs.dtype != out.dtype:
                 every = builder.fptrunc(every, zeros.type)
             found.append(builder.select(inside, every, zeros))

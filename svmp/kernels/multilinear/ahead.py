@@ -10,6 +10,7 @@ from numba import typeof
 
 from svmp.kernels.machine.ahead import compile_ahead
 from svmp.kernels.machine.threads import threads_in_use
+from svmp.kernels.multilinear.losses import Losses
 from svmp.kernels.multilinear.table import Precision
 from svmp.kernels.multilinear.terms import ALL, LoopRows, Mean, Receiver
 
@@ -27,8 +28,9 @@ def signature(dtype: Any) -> tuple[Any, ...]:
     to = Receiver(0, 0, 1, ints, floats, floats, pairs, True, True)
     keys = np.zeros((1, 1), np.int32)
     rows = LoopRows(ints, ints, keys, numbers, lines, numbers, ALL, False)
-    mean = Mean(numbers, ints, ints, ints, ints, ints, ints, numbers, 0.0)
-    return tuple(map(typeof, (ints, to, rows, mean, pairs, pairs, np.ones(1, bool))))
+    mean = Mean(numbers, ints, ints, ints, ints, ints, ints, numbers, 0.0, False)
+    losses = Losses(floats, floats)
+    return tuple(map(typeof, (ints, to, rows, mean, pairs, pairs, np.ones(1, bool), losses)))
 
 
 def compile_update(module: str, name: str, dtype: str) -> None:

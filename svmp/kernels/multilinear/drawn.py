@@ -158,13 +158,13 @@ def update_wide(
             if partner >= 0:
                 at = place(other, rows, own, e)
                 inner = dot(packed, at, x, zero, width)
-                slope, second = packed[at + k], packed[at + width + k]
+                slope, variance = packed[at + k], packed[at + width + k]
             else:
                 product(mean, rows, term, operand, own, e, slopes)
                 inner = dot(slopes, zero, x, zero, width)
-                slope, second = slopes[k], slopes[width + k]
+                slope, variance = slopes[k], slopes[width + k]
             linear += of_row * slope * (target - others[0] - inner + slope * x[k])
-            square += of_row * second
+            square += of_row * (slope * slope + variance)
         update_element(to, m, k, begin + k, scale * linear, -0.5 * scale * square, natural)
         if to.at_once:
             x[k] = refresh_moments(natural, moments, begin + k)
@@ -215,7 +215,7 @@ def update_narrow(
         for i in range(start, start + np.uintp(take)):
             weight, slope = own_weight(rows, chosen[i]), packed[places[i] + k]
             linear += weight * slope * (left[i] + slope * x[k])
-            square += weight * packed[places[i] + width + k]
+            square += weight * (slope * slope + packed[places[i] + width + k])
         update_element(to, m, k, begin + k, scale * linear, -0.5 * scale * square, natural)
         if to.at_once:
             change = packed.dtype.type(refresh_moments(natural, moments, begin + k) - x[k])

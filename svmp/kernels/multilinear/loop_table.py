@@ -175,8 +175,8 @@ class LoopTable:
         """Return the number of floats that they read of each key of a term's operands."""
         return 2 * self.packed_width(term)
 
-    def pack(self, moments: Array, operand: LoopOperand, out: Numbers) -> None:
-        """Write K means and then K second moments of each key of an operand."""
+    def pack(self, moments: Array, operand: LoopOperand, centred: bool, out: Numbers) -> None:
+        """Write K means and then K variances of each key of an operand."""
         padded = self.packed_width(self.terms[operand.term])
         with threads_for(out.size // (4 * STREAM)):  # eight at a time
             share(terms.pack, moments, operand.width, padded, out)
@@ -188,11 +188,13 @@ class LoopTable:
         dtype: Precision,
         without: str | None = None,
         only: list[Ints] | None = None,
+        centred: str | None = None,
     ) -> Mean:
         """Return the mean as the loops read it, for rows by the key of one column.
 
         The moments of one operand can be left out, since its own update does not need them. With
-        `only`, the moments of some keys of each column are packed, renumbered from 0.
+        `only`, the moments of some keys of each column are packed, renumbered from 0. The second
+        moments of one vector can be `centred`: covariances.
         """
         keys = [c.size for c in self.columns] if only is None else list(map(len, only))
         sizes = [
@@ -206,10 +208,11 @@ class LoopTable:
                 if only is not None:
                     lines = moments.reshape(self.columns[operand.column].size, -1)
                     moments = lines[only[operand.column]].reshape(-1, moments.shape[1])
-                self.pack(moments, operand, packed[start : start + size])
+                about_mean = operand.name == centred
+                self.pack(moments, operand, about_mean, packed[start : start + size])
         if (own, dtype) not in self._layouts:
             self._layouts[own, dtype] = self.layout(own, dtype)
-        return Mean(packed, starts, *self._layouts[own, dtype])
+        return Mean(*(packed, starts, *self._layouts[own, dtype], centred is not None))
 
     @cached_property
     def _layouts(self) -> dict[tuple[int | None, Precision], tuple[Any, ...]]:
@@ -298,13 +301,15 @@ class LoopTable:
         weights = self.weights(q, keyed, column)
         return LoopRows(*places, keyed.columns, target, keyed.coefficients, *weights, self.logit)
 
-    def weights(self, q: Beliefs, keyed: Keyed, column: int) -> tuple[Numbers, int]:
+    def weights(
+        self, q: Beliefs, keyed: Keyed, column: int, dtype: Precision | None = None
+    ) -> tuple[Numbers, int]:
         """Return precisions, and what they are indexed by; the loops compute those of logits."""
-        slot = self.conditional.slots.get("tau")
+        slot, dtype = self.conditional.slots.get("tau"), dtype or self.precision
         if slot is None:
-            return np.ones(1, dtype=self.precision), ALL
+            return np.ones(1, dtype=dtype), ALL
         if not (slot.varies or slot.variables):
-            return self._weight, ALL
+            return self._weight.astype(dtype, copy=False), ALL
         if not slot.varies:
             tau, weigher = slot.moments(q, np.zeros(1, dtype=np.int64)), ALL
         elif isinstance(slot, Single) and self.noise is not None:
@@ -312,7 +317,7 @@ class LoopTable:
         else:
             rows = np.arange(self.conditional.variable.size) if keyed.rows is None else keyed.rows
             tau, weigher = slot.moments(q, rows), ROW
-        return tau[:, 0].astype(self.precision), weigher
+        return tau[:, 0].astype(dtype), weigher
 
     @cached_property
     def _weight(self) -> Numbers:

@@ -6,7 +6,7 @@ Bernoulli with a logit. The plain versions are network/linear.py and the factors
 Where mu_e = u . v_e with one u for all rows of the key, variances are not needed row by row:
 
     sum_e E[(y_e - mu_e)^2] = sum_e (y_e - E[u] . E[v_e])^2
-        + sum_k (E[u_k^2] sum_e E[v_ek^2] - E[u_k]^2 sum_e E[v_ek]^2),
+        + sum_k (E[u_k^2] sum_e Var[v_ek] + Var[u_k] sum_e E[v_ek]^2),
 
 so that a row costs one inner product and the two sums.
 """
@@ -95,30 +95,30 @@ def loss_of_pair(
     if other.column == OWN:
         mine, other = other, mine
     at, one, total = place(mine, rows, own, begin), broadcast8(1.0), 0.0
-    partial, squares, seconds = scratch[0], scratch[1], scratch[2]
+    partial, squares, variances = scratch[0], scratch[1], scratch[2]
     for k in range(width):
-        squares[k] = seconds[k] = 0
+        squares[k] = variances[k] = 0
     for first in range(begin, end, LINE):
         count = np.uintp(min(LINE, end - first))
         for i in range(count):
             places[i] = place(other, rows, own, first + i)
             store8(partial, i * eight_on, broadcast8(0.0))
         for k in range(np.uintp(0), width, eight_on):
-            means, square, second = load8(packed, at + k), broadcast8(0.0), broadcast8(0.0)
+            means, square, variance = load8(packed, at + k), broadcast8(0.0), broadcast8(0.0)
             for i in range(count):
                 here, its = load8(packed, places[i] + k), i * eight_on
                 store8(partial, its, fma8(means, here, load8(partial, its)))
                 square = fma8(here, here, square)
-                second = fma8(one, load8(packed, places[i] + width + k), second)
+                variance = fma8(one, load8(packed, places[i] + width + k), variance)
             accumulate8(squares, k, square)
-            accumulate8(seconds, k, second)
+            accumulate8(variances, k, variance)
         for i in range(count):
             expected = mean.intercept + sum8(load8(partial, i * eight_on))
             left = rows.target[np.uintp(first) + i] - expected
             total += left * left
     for k in range(width):
-        m = packed[at + k]
-        total += packed[at + width + k] * seconds[k] - m * m * squares[k]
+        m, variance = packed[at + k], packed[at + width + k]
+        total += (m * m + variance) * variances[k] + variance * squares[k]
     return total
 
 

@@ -44,7 +44,7 @@ class Scratch(NamedTuple):
     own
         The means of the key, padded with zeros.
     square
-        sum w E[a^2] over the rows.
+        sum w Var[a] over the rows.
     sums
         The sums of a key, in the layout of `sums.add_sums`.
     tile
@@ -70,9 +70,9 @@ def padded_width(width: int) -> int:
 
 @jit
 def sums_for(width: int) -> Array:
-    """Return an array for the three sums, the linear system made of them, and its solution."""
+    """Return an array for the sums of a key, the linear system made of them, and its solution."""
     padded = padded_width(width)
-    return np.empty((2 * padded + 3, padded))
+    return np.empty((2 * padded + 5, padded))
 
 
 @jit
@@ -96,16 +96,16 @@ def scratch_for(mean: Mean, width: int, tile: int) -> Scratch:
 def copy_slopes(
     packed: Array, width: int, weighted: bool, count: int, scratch: Scratch, square: Array
 ) -> None:
-    """Copy the slopes of rows from `Mean.packed`, and add up their second moments."""
+    """Copy the slopes of rows from `Mean.packed`, and add up their variances."""
     eight_on = np.uintp(EIGHT)
     for k in range(np.uintp(0), width, eight_on):
         added = broadcast8(packed.dtype.type(0))
         for i in range(np.uintp(count)):
             at = scratch.places[i] + k
-            slopes, squares = load8(packed, at), load8(packed, at + width)
+            slopes, variances = load8(packed, at), load8(packed, at + width)
             root = broadcast8(scratch.seen[1, i] if weighted else packed.dtype.type(1))
             store8(scratch.lines, i * width + k, mul8(root, slopes))
-            added = fma8(mul8(root, root), squares, added)
+            added = fma8(mul8(root, root), variances, added)
         accumulate8(square, k, added)
 
 
@@ -146,7 +146,7 @@ def gather(
     scratch: Scratch,
     square: Array,
 ) -> None:
-    """Write the values and slopes of at most TILE rows of a key, and add to sum w E[a^2]."""
+    """Write the values and slopes of at most TILE rows of a key, and add to sum w Var[a]."""
     width, padded = mean.width[term], padded_width(mean.width[term])
     weighted, partner = weights_differ(rows), partner_of(mean, term, operand)
     seen, spare = scratch.seen, scratch.spare

@@ -86,6 +86,7 @@ def sum_alone(
     padded = sums.shape[1]
     sums[0] = 0  # unused: a single element has no cross terms
     sums[2 * padded, 0], sums[2 * padded + 1, 0] = linear, square
+    sums[2 * padded + 3, 0], sums[2 * padded + 4, 0] = 0, square
 
 
 @bare
@@ -103,7 +104,8 @@ def add_sums(
     """Write the three sums of some rows of one key.
 
     `sums` has lines of K padded to a multiple of eight: that many lines for gram, as many for the
-    linear system that is made of it, then one line each for linear, square and the solution.
+    linear system that is made of it, then one line each for linear, square, the solution, and the
+    two parts of square, sum w Var[a] and sum w E[a]^2.
     """
     if is_alone(mean, term):
         sum_alone(mean, rows, term, own, first, last, sums, scratch)
@@ -118,3 +120,6 @@ def add_sums(
         gather(mean, rows, term, operand, own, start, count, scratch, square)
         add_linear(scratch.lines, count, scratch.target, linear)
         add_outer(scratch.lines, count, gram)
+    for k in range(padded):  # E[a^2] = E[a]^2 + Var[a]
+        sums[2 * padded + 3, k], sums[2 * padded + 4, k] = square[k], gram[k, k]
+        square[k] += gram[k, k]

@@ -23,9 +23,9 @@ from svmp.kernels.machine.compiling import bare, claim, shared
 from svmp.kernels.machine.simd import (
     EIGHT,
     broadcast8,
-    deinterleave8,
     fma8,
     load8,
+    mean_and_variance8,
     mul8,
     store8,
     sum8,
@@ -76,8 +76,8 @@ class Mean(NamedTuple):
     Attributes
     ----------
     packed
-        LoopOperand f of term t at key i has K means, then K second moments, beginning at
-        `start[f] + size[t] i`.
+        LoopOperand f of term t at key i has K means, then K variances, beginning at
+        `start[f] + size[t] i`. In single precision, second moments would lose small variances.
     start, column
         By operand: where it begins in `packed`, and the column of the rows that holds its key.
     first, width, size, line
@@ -87,6 +87,8 @@ class Mean(NamedTuple):
         The constant factor of each term.
     intercept
         The constant that is added to all terms.
+    centred
+        Whether the second moments of a vector's partner in a dot product are about its mean.
     """
 
     packed: NDArray[Any]
@@ -98,6 +100,7 @@ class Mean(NamedTuple):
     line: Ints
     scale: NDArray[Any]
     intercept: float
+    centred: bool
 
 
 class Receiver(NamedTuple):
@@ -130,17 +133,18 @@ class Receiver(NamedTuple):
 
 @bare
 def pack_key(key: int, moments: Array, width: int, padded: int, packed: Array) -> None:
-    """Write K means, then K second moments, each padded with zeros."""
+    """Write K means, then K variances, each padded with zeros."""
     at, start, apart = np.uintp(key * width), np.uintp(2 * key * padded), np.uintp(padded)
     if padded % EIGHT == 0 and key * width + padded <= len(moments):
         for k in range(np.uintp(0), apart, np.uintp(EIGHT)):
-            means, squares = deinterleave8(moments, at + k, np.uintp(width) - k, packed)
+            means, variances = mean_and_variance8(moments, at + k, np.uintp(width) - k, packed)
             store8(packed, start + k, means)
-            store8(packed, start + apart + k, squares)
+            store8(packed, start + apart + k, variances)
         return
     for k in range(np.uintp(width)):
-        packed[start + k] = moments[at + k, 0]
-        packed[start + apart + k] = moments[at + k, 1]
+        one = moments[at + k, 0]
+        packed[start + k] = one
+        packed[start + apart + k] = moments[at + k, 1] - one * one
     for k in range(np.uintp(width), apart):
         packed[start + k] = packed[start + apart + k] = 0
 
@@ -240,17 +244,19 @@ def partner_of(mean: Mean, term: int, operand: int) -> int:
 def product(
     mean: Mean, rows: LoopRows, term: int, operand: int, own: int, e: int, scratch: Array
 ) -> None:
-    """Write E[a] and then E[a^2] of the K slopes: the product of all operands but one."""
+    """Write E[a] and then Var[a] of the K slopes: the product of all operands but one."""
     width, packed = np.uintp(mean.width[term]), mean.packed
     c = packed.dtype.type(coefficient(mean, rows, term, e))
     for k in range(width):
         scratch[k] = c
-        scratch[width + k] = c * c
+        scratch[width + k] = 0
     for other in range(mean.first[term], mean.first[term + 1]):
         if other != operand:
             at = place(layout_of(mean, term, other), rows, own, e)
-            for k in range(2 * width):
-                scratch[k] *= packed[at + k]
+            for k in range(width):
+                one, variance, before = packed[at + k], packed[at + width + k], scratch[k]
+                spread = scratch[width + k] * (one * one + variance) + before * before * variance
+                scratch[k], scratch[width + k] = before * one, spread
 
 
 @bare
@@ -333,19 +339,19 @@ def rest(
 
 @bare
 def spread(a: Array, at: int, b: Array, start: int, width: int) -> tuple[float, float]:
-    """Return E and Var of a sum of K independent products, from K means and second moments each."""
-    whole, minus = width // np.uintp(EIGHT) * np.uintp(EIGHT), broadcast8(a.dtype.type(-1))
-    ones = squares = broadcast8(a.dtype.type(0))
+    """Return E and Var of a sum of K independent products, from K means and variances each."""
+    whole = width // np.uintp(EIGHT) * np.uintp(EIGHT)
+    ones = variances = broadcast8(a.dtype.type(0))
     for k in range(np.uintp(0), whole, np.uintp(EIGHT)):
-        one, other = load8(a, at + k), load8(b, start + k)
-        ones, inner = fma8(one, other, ones), mul8(one, other)
-        squares = fma8(load8(a, at + width + k), load8(b, start + width + k), squares)
-        squares = fma8(mul8(minus, inner), inner, squares)
-    first, second = sum8(ones), sum8(squares)
+        one, other, apart = load8(a, at + k), load8(b, start + k), load8(b, start + width + k)
+        ones = fma8(one, other, ones)
+        variances = fma8(load8(a, at + width + k), fma8(other, other, apart), variances)
+        variances = fma8(mul8(one, one), apart, variances)
+    first, second = sum8(ones), sum8(variances)
     for k in range(whole, width):
-        product = a[at + k] * b[start + k]
-        first += product
-        second += a[at + width + k] * b[start + width + k] - product * product
+        one, other, apart = a[at + k], b[start + k], b[start + width + k]
+        first += one * other
+        second += a[at + width + k] * (other * other + apart) + one * one * apart
     return first, second
 
 
@@ -369,9 +375,8 @@ def add_moments(
         for i in range(count):
             at = place(this, rows, own, first + i)
             slope = c if line < 0 else c * rows.coefficients[line, first + i]
-            expected, square = packed[at], packed[at + np.uintp(1)]
-            out[0, i] += slope * expected
-            out[1, i] += slope * slope * (square - expected * expected)
+            out[0, i] += slope * packed[at]
+            out[1, i] += slope * slope * packed[at + np.uintp(1)]
     elif partner >= 0:
         that = layout_of(mean, term, partner)
         for i in range(count):

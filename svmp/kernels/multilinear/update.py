@@ -28,6 +28,13 @@ from svmp.kernels.machine.cholesky import solve
 from svmp.kernels.machine.compiling import CHUNK, bare, claim, jit, shared
 from svmp.kernels.machine.simd import EIGHT, broadcast8, fma8, load8, store8, sum8, transpose8
 from svmp.kernels.machine.threads import share
+from svmp.kernels.multilinear.losses import (
+    Losses,
+    LossScratch,
+    loss_of_means,
+    loss_of_variances,
+    loss_scratch,
+)
 from svmp.kernels.multilinear.slopes import Scratch, gather, padded_width, scratch_for, sums_for
 from svmp.kernels.multilinear.sums import add_sums
 from svmp.kernels.multilinear.terms import (
@@ -185,6 +192,7 @@ def update_from_residuals(
     whole = np.uintp((count + LINE - 1) // LINE * LINE)
     stride = whole | np.uintp(LINE)  # no power of two: elements fall into different cache sets
     residual, tile = scratch.tile[:whole], scratch.tile[whole:]
+    sums = scratch.sums[2 * padded :]
     scratch.square[:] = 0
     for k in range(np.uintp(width)):
         scratch.own[k] = moments[at + k, 0]
@@ -208,7 +216,9 @@ def update_from_residuals(
             power, rest = fma8(a, a, power), fma8(b, b, rest)
         squares = sum8(power) + sum8(rest)
         linear = scale * (sum8(inner) + sum8(other) + squares * moments[at + k, 0])
-        update_element(to, m, k, at + k, linear, -0.5 * scale * scratch.square[k], natural)
+        sums[3, k], sums[4, k] = scratch.square[k], squares
+        square = scale * (scratch.square[k] + squares)
+        update_element(to, m, k, at + k, linear, -0.5 * square, natural)
         if to.at_once:
             new = refresh_moments(natural, moments, at + k)
             change = tile.dtype.type(new - scratch.own[k])
@@ -273,6 +283,24 @@ def tile_size(to: Receiver, rows: LoopRows, most: Ints) -> int:
 
 
 @bare
+def write_loss(
+    to: Receiver,
+    m: int,
+    rows: LoopRows,
+    mean: Mean,
+    moments: Array,
+    sums: Array,
+    losses: Losses,
+    scratch: LossScratch,
+) -> None:
+    """Write the loss of a key after its update, if losses are asked for."""
+    if len(losses.out) > 0:
+        place = (to.term, to.operand, to.width, to.keys[m], rows.begin[m], rows.end[m])
+        found = loss_of_means(mean, rows, losses.weight, *place, moments, scratch)
+        losses.out[m] = found + loss_of_variances(sums, to.keys[m], to.width, moments)
+
+
+@bare
 def update_claimed_from_sums(
     taken: Ints,
     to: Receiver,
@@ -282,14 +310,17 @@ def update_claimed_from_sums(
     natural: Array,
     moments: Array,
     sound: Bools,
+    losses: Losses,
+    spare: LossScratch,
 ) -> None:
     """Update the keys that this thread claims from their sums."""
     first = claim(taken, CHUNK)
     while first < len(to.keys):
         for m in range(first, min(first + CHUNK, len(to.keys))):
-            short = rows.end[m] - rows.begin[m] <= LONG
-            if short and not update_key_from_sums(to, m, rows, mean, scratch, natural, moments):
-                sound[m] = False  # rare, so threads hardly ever write to the same cache line
+            if rows.end[m] - rows.begin[m] <= LONG:
+                if not update_key_from_sums(to, m, rows, mean, scratch, natural, moments):
+                    sound[m] = False  # rare, so threads hardly ever write to the same cache line
+                write_loss(to, m, rows, mean, moments, scratch.sums, losses, spare)
         first = claim(taken, CHUNK)
 
 
@@ -302,13 +333,15 @@ def update_whole_from_sums(
     natural: Array,
     moments: Array,
     sound: Bools,
+    losses: Losses,
 ) -> None:
     """Do what `update_whole` does, where elements are updated from sums.
 
     It is compiled in less time, as it has no updates from residuals, and most fits need no others.
     """
-    scratch = scratch_for(mean, to.width, 0)
-    update_claimed_from_sums(taken, to, rows, mean, scratch, natural, moments, sound)
+    scratch, spare = scratch_for(mean, to.width, 0), loss_scratch(mean, to.term)
+    own = (natural, moments, sound, losses, spare)
+    update_claimed_from_sums(taken, to, rows, mean, scratch, *own)
 
 
 @bare
@@ -321,14 +354,17 @@ def update_claimed(
     natural: Array,
     moments: Array,
     sound: Bools,
+    losses: Losses,
+    spare: LossScratch,
 ) -> None:
     """Update the keys that this thread claims."""
     first = claim(taken, CHUNK)
     while first < len(to.keys):
         for m in range(first, min(first + CHUNK, len(to.keys))):
-            short = rows.end[m] - rows.begin[m] <= LONG
-            if short and not update_key(to, m, rows, mean, scratch, natural, moments):
-                sound[m] = False  # rare, so threads hardly ever write to the same cache line
+            if rows.end[m] - rows.begin[m] <= LONG:
+                if not update_key(to, m, rows, mean, scratch, natural, moments):
+                    sound[m] = False  # rare, so threads hardly ever write to the same cache line
+                write_loss(to, m, rows, mean, moments, scratch.sums, losses, spare)
         first = claim(taken, CHUNK)
 
 
@@ -341,10 +377,15 @@ def update_whole(
     natural: Array,
     moments: Array,
     sound: Bools,
+    losses: Losses,
 ) -> None:
-    """Update all keys but long ones; `natural`, `moments` and `sound` change in place."""
+    """Update all keys but long ones; `natural`, `moments` and `sound` change in place.
+
+    Losses are written for the updated keys, if they are asked for.
+    """
     scratch = scratch_for(mean, to.width, tile_size(to, rows, taken[:0]))
-    update_claimed(taken, to, rows, mean, scratch, natural, moments, sound)
+    own = (natural, moments, sound, losses, loss_scratch(mean, to.term))
+    update_claimed(taken, to, rows, mean, scratch, *own)
 
 
 @shared
@@ -370,10 +411,43 @@ def sums_of_long(to: Receiver, m: int, rows: LoopRows, mean: Mean) -> Array:
     return np.asarray(sums.sum(axis=0))
 
 
+@shared
+def add_losses(
+    taken: Ints,
+    to: Receiver,
+    m: int,
+    rows: LoopRows,
+    mean: Mean,
+    moments: Array,
+    piece: int,
+    weight: Array,
+    out: Array,
+) -> None:
+    """Write the first line of the loss of each piece of the rows of a key."""
+    last, scratch = rows.end[m], loss_scratch(mean, to.term)
+    b = claim(taken, 1)
+    while b < len(out):
+        start = rows.begin[m] + b * piece
+        place = (to.term, to.operand, to.width, to.keys[m], start, min(last, start + piece))
+        out[b] = loss_of_means(mean, rows, weight, *place, moments, scratch)
+        b = claim(taken, 1)
+
+
 def update_long(
-    to: Receiver, m: int, rows: LoopRows, mean: Mean, natural: Array, moments: Array
+    to: Receiver,
+    m: int,
+    rows: LoopRows,
+    mean: Mean,
+    natural: Array,
+    moments: Array,
+    losses: Losses,
 ) -> bool:
     """Update a long key; return whether its elements are proper Normals."""
-    weight = shared_weight(rows, int(to.keys[m]))
-    update_from_sums(to, m, weight, sums_of_long(to, m, rows, mean), natural, moments)
-    return are_normals(natural, int(to.keys[m]) * to.width, to.width)
+    own, sums = int(to.keys[m]), sums_of_long(to, m, rows, mean)
+    update_from_sums(to, m, shared_weight(rows, own), sums, natural, moments)
+    if len(losses.out) > 0:
+        piece = LONG // 4
+        out = np.empty(-(-int(rows.end[m] - rows.begin[m]) // piece))
+        share(add_losses, to, m, rows, mean, moments, piece, losses.weight, out)
+        losses.out[m] = out.sum() + loss_of_variances(sums, own, to.width, moments)
+    return are_normals(natural, own * to.width, to.width)

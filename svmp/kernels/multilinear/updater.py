@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -20,17 +19,34 @@ from svmp.kernels.multilinear import update as loops
 from svmp.kernels.multilinear.ahead import begin_to_compile
 from svmp.kernels.multilinear.drawn import update_drawn
 from svmp.kernels.multilinear.loop_table import LoopOperand, LoopTable
+from svmp.kernels.multilinear.losses import Losses
 from svmp.kernels.multilinear.table import Keyed, plain
 from svmp.kernels.multilinear.terms import LoopRows, Mean, Receiver
 from svmp.kernels.multilinear.update import LONG
 from svmp.kernels.multilinear.work import Work
-from svmp.network.beliefs import Beliefs
+from svmp.network.beliefs import Beliefs, RowLosses
 from svmp.network.grid import Ints
 from svmp.network.slot import Single
 
 ONE, NO_PRIOR = np.ones(1), np.zeros((1, 2))
-KEPT = 1 << 21
-"""Most moments whose losses are kept."""
+
+
+class Updated(NamedTuple):
+    """The result of an update.
+
+    Attributes
+    ----------
+    natural
+        The natural parameters of all elements.
+    sound
+        Whether all of them are in their domain.
+    losses
+        The losses of the rows of each key; empty if they were not measured.
+    """
+
+    natural: Array
+    sound: bool
+    losses: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,58 +74,76 @@ class Multilinear(LoopTable):
         return out
 
     def losses(self, q: Beliefs, keyed: Keyed, column: int) -> Array:
-        """Sum over the rows of each key of E[(y - mu)^2], or of minus E[log p] of logits.
-
-        The last are kept with the moments that they belong to: precisions that are updated last
-        and the bound need the same.
-        """
-        moments = {o.name: q.moments[o.name] for o in self.operands}
-        if self._kept and self._kept[0] is keyed and same(self._kept[1], moments):
-            found: Array = self._kept[2]
-            return found
+        """Sum over the rows of each key of E[(y - mu)^2], or of minus E[log p] of logits."""
         keys = np.arange(len(keyed.begin))
         rows, mean = self.rows(q, keyed, keys, column), self.mean(q, column, np.float64)
         with threads_for(rows.columns.shape[1] * len(self.operands)):
-            found = self.row_losses(rows, mean, keys)
-        self._kept.clear()
-        observed = self.conditional.variable.observed is not None
-        if observed and sum(array.size for array in moments.values()) <= KEPT:
-            copies = {name: array.copy() for name, array in moments.items()}
-            self._kept.extend((keyed, copies, found))
-        return found
+            return self.sum_losses(rows, mean, keys)
 
-    @cached_property
-    def _kept(self) -> list[Any]:
-        """Rows, moments and the losses of `losses`, as they were last."""
-        return []
-
-    def row_losses(self, rows: LoopRows, mean: Mean, keys: Ints) -> Array:
+    def sum_losses(self, rows: LoopRows, mean: Mean, keys: Ints) -> Array:
         """Return `losses` of rows in the form of the loops."""
         out = np.empty(len(keys))
         share(residuals.losses, rows, mean, keys, out)
         return out
 
+    def measures(self, name: str) -> bool:
+        """Whether updates of a variable from all rows can compute their losses too."""
+        return self.noise is not None and not self.logit
+
+    def serves_noise(self, name: str) -> bool:
+        """Whether losses by the key of a variable are what the update of the noise needs."""
+        varies = self.conditional.slots["tau"].varies
+        return not varies or self.operand(name).column == self.noise
+
+    def row_losses(self, column: int, sums: Array) -> RowLosses:
+        """Return the losses of all rows, by a key, as an update has computed them."""
+        slot = self.conditional.slots["tau"]
+        names = {operand.name for operand in self.operands}
+        weighted = slot.varies and column != self.noise
+        if weighted:
+            names |= {variable.name for variable in slot.variables}
+        return RowLosses(
+            self.table, frozenset(names), column, sums, weighted, self.all_rows(column)
+        )
+
+    def known_losses(self, q: Beliefs) -> RowLosses | None:
+        """Return the losses that the last update of a parent has computed, if they still hold."""
+        found = q.known_losses(self.table)
+        return found if found is not None and found.rows is self.all_rows(found.column) else None
+
     def bound_term(self, q: Beliefs) -> float:
         """E[log p(y | parents)] of all rows, where the noise is constant or varies by a key."""
         assert self.noise is not None
-        keyed = self.all_rows(self.noise)
-        losses, counts = self.losses(q, keyed, self.noise), keyed.end - keyed.begin
+        known, keyed = self.known_losses(q), self.all_rows(self.noise)
+        losses = self.losses(q, keyed, self.noise) if known is None else known.sums
         if self.logit:
             return -float(losses.sum())
         slot = self.conditional.slots["tau"]
         if isinstance(slot, Single) and slot.varies:
-            tau = q.moments[slot.reader.variable.name]
+            tau, counts = q.moments[slot.reader.variable.name], keyed.counts
         else:
             tau = slot.moments(q, np.zeros(1, dtype=np.int64))
-        each = counts * (tau[:, 1] - LOG_2PI) - tau[:, 0] * losses
-        return 0.5 * float(each.sum())
+            counts, losses = keyed.counts.sum(keepdims=True), losses.sum(keepdims=True)
+        if known is not None and known.weighted:
+            squares = losses.sum()
+        else:
+            squares = (tau[:, 0] * losses).sum()
+        return 0.5 * float((counts * (tau[:, 1] - LOG_2PI)).sum() - squares)
 
     def noise_messages(self, q: Beliefs, keyed: Keyed) -> Array:
         """Return the messages of the rows to their precision: one, or one for each key."""
         assert self.noise is not None
-        squares = self.losses(q, keyed, self.noise)
-        message = stack(-0.5 * squares, 0.5 * (keyed.end - keyed.begin))
-        return message if self.conditional.slots["tau"].varies else message.sum(axis=0)[None]
+        varies, known = self.conditional.slots["tau"].varies, self.known_losses(q)
+        whole = keyed is self.all_rows(self.noise)
+        if known is None or known.weighted or not whole:
+            squares = self.losses(q, keyed, self.noise)
+            if whole:
+                q.keep_losses(self.row_losses(self.noise, squares))
+        else:
+            squares = known.sums
+        if varies:
+            return stack(-0.5 * squares, 0.5 * keyed.counts)
+        return stack(-0.5 * squares.sum(), 0.5 * keyed.counts.sum())[None]
 
     def accesses(self, operand: LoopOperand, work: Work) -> int:
         """Return the cost of an update, in units of one random access to a row.
@@ -129,8 +163,12 @@ class Multilinear(LoopTable):
         """Return the rows of some keys, and the mean as the loops of a variable read it."""
         column = self.operand(name).column
         without = None if self.logit else name
-        mean = self.mean(q, column, self.precision, without)
+        mean = self.mean(q, column, self.precision, without, centred=self.centred(name))
         return self.rows(q, work.keyed, work.keys, column), mean
+
+    def centred(self, name: str) -> str | None:
+        """Return the operand of which the update of another reads covariances, if there is one."""
+        return None
 
     def receiver(self, name: str, keys: Ints) -> Receiver:
         """Return the receiver of sums over the rows of some keys, which need no prior."""
@@ -193,10 +231,11 @@ class Multilinear(LoopTable):
         rho: Array,
         at_once: bool,
         joint: bool,
-    ) -> tuple[Array, bool]:
-        """Update elements; return the natural parameters, and whether all are in their domain.
+        measured: bool = False,
+    ) -> Updated:
+        """Update elements, and compute the losses of their rows if they are `measured`.
 
-        The array is q's own if `at_once`, else a copy.
+        Natural parameters are q's own array if `at_once`, else a copy.
         """
         operand = self.operand(name)
         natural = q.natural[name] if at_once else q.natural[name].copy()
@@ -204,21 +243,25 @@ class Multilinear(LoopTable):
         place = self.place(name)
         to = Receiver(*place, work.keys, work.scale, rho, plain(prior), at_once, joint)
         sound = np.ones(len(work.keys), dtype=bool)
+        losses = self.asked(q, work, operand, measured)
         with threads_for(self.accesses(operand, work)):
             loop = (rows, mean, natural, q.moments[name], sound)
             if work.drawn is not None:
                 share(update_drawn, to, work.drawn, *loop)
             else:
-                share(self.whole_loop(operand, joint), to, *loop)
+                share(self.whole_loop(operand, joint), to, *loop, losses)
         if work.keyed.longest > LONG:
             long = rows.end - rows.begin > LONG
             if work.drawn is not None:
                 long &= rows.end - rows.begin <= work.drawn.most
             for m in np.flatnonzero(long):
-                sound[m] = loops.update_long(to, int(m), rows, mean, natural, q.moments[name])
-        return natural, bool(sound.all())
+                own = (rows, mean, natural, q.moments[name], losses)
+                sound[m] = loops.update_long(to, int(m), *own)
+        return Updated(natural, bool(sound.all()), losses.out)
 
-
-def same(before: Mapping[str, Array], now: Mapping[str, Array]) -> bool:
-    """Return whether arrays by name are equal."""
-    return all(np.array_equal(old, now[name]) for name, old in before.items())
+    def asked(self, q: Beliefs, work: Work, operand: LoopOperand, measured: bool) -> Losses:
+        """Return an array for the losses of each key, empty if they are not measured."""
+        if not measured:
+            return Losses(ONE, np.empty(0))
+        weight = plain(self.weights(q, work.keyed, operand.column, np.float64)[0])
+        return Losses(weight, np.empty(len(work.keys)))

@@ -2,10 +2,12 @@
 
     mu_e = sum over terms t of c_te * sum_k prod over operands f of x_f[key_f(e)]_k
 
-Means and second moments, the diagonal of E[x x^T], are packed as in multilinear/terms.py. They are
-followed by the cross moments E[x_j x_k] of j < k, in the order of an upper triangle. Each of the
-three is padded with zeros to a multiple of eight. No array has a line for each row. The plain
-version is network/linear.py.
+Means are packed as in multilinear/terms.py. They are followed by second moments, the diagonal of
+E[x x^T], and by the cross moments E[x_j x_k] of j < k, in the order of an upper triangle. Each of
+the three is padded with zeros to a multiple of eight. Updates read covariances instead of the
+second moments of the vector that another is multiplied by (`Mean.centred`), and biases always have
+variances: in single precision, second moments would lose small ones. No array has a line for each
+row. The plain version is network/linear.py.
 
 `loss_of`, `write_losses` and `losses` differ from those of multilinear/residuals.py in `moments_of`
 only. A loop that took it as an argument could not be cached, because the type of that argument
@@ -29,7 +31,6 @@ from svmp.kernels.multilinear.terms import (
     layout_of,
     own_weight,
     place,
-    product,
     shared_weight,
     tangent,
 )
@@ -37,27 +38,30 @@ from svmp.network.grid import Ints
 
 
 @bare
-def pack_key(own: Array, width: int, padded: int, out: Array) -> None:
+def pack_key(own: Array, width: int, padded: int, centred: bool, out: Array) -> None:
     """Write K means, K second moments and K (K - 1) / 2 cross moments, each padded with zeros."""
-    at = 2 * padded
+    at, centred = 2 * padded, centred or width == 1
     out[:] = 0
     for k in range(width):
         out[k] = own[k]
-        line = own[width + k * width :]
-        out[padded + k] = line[k]
+        line, c = own[width + k * width :], own[k] if centred else 0.0
+        out[padded + k] = line[k] - c * own[k]
         for j in range(k + 1, width):
-            out[at] = line[j]
+            out[at] = line[j] - c * own[j]
             at += 1
 
 
 @shared
-def pack(taken: Ints, moments: Array, width: int, padded: int, packed: Array) -> None:
+def pack(
+    taken: Ints, moments: Array, width: int, padded: int, centred: bool, packed: Array
+) -> None:
     """Write the moments of every key in the layout of `Mean.packed`."""
     size = len(packed) // len(moments)
     first = claim(taken, CHUNK)
     while first < len(moments):
         for key in range(first, min(first + CHUNK, len(moments))):
-            pack_key(moments[key], width, padded, packed[key * size : (key + 1) * size])
+            out = packed[key * size : (key + 1) * size]
+            pack_key(moments[key], width, padded, centred, out)
         first = claim(taken, CHUNK)
 
 
@@ -65,6 +69,25 @@ def pack(taken: Ints, moments: Array, width: int, padded: int, packed: Array) ->
 def is_pair(mean: Mean, term: int) -> bool:
     """Whether a term is a dot product of two operands, with no coefficient that varies by row."""
     return mean.first[term + 1] - mean.first[term] == 2 and mean.line[term] < 0
+
+
+@bare
+def product(mean: Mean, rows: LoopRows, term: int, skip: int, own: int, e: int, out: Array) -> None:
+    """Write E[a] and then E[a^2], where a is the product of all operands of a term but one."""
+    width, c = np.uintp(mean.width[term]), coefficient(mean, rows, term, e)
+    for k in range(width):
+        out[k] = c
+        out[width + k] = c * c
+    for operand in range(mean.first[term], mean.first[term + 1]):
+        if operand != skip:
+            at = place(layout_of(mean, term, operand), rows, own, e)
+            if width == 1:
+                one = mean.packed[at]
+                out[0] *= one
+                out[1] *= one * one + mean.packed[at + np.uintp(1)]
+                continue
+            for k in range(2 * width):
+                out[k] *= mean.packed[at + k]
 
 
 @bare
@@ -136,7 +159,7 @@ def moments_of(
     for i in range(count):
         out[i, 0], out[i, 1] = mean.intercept, 0
     for term in range(len(mean.width)):
-        if is_pair(mean, term):
+        if is_pair(mean, term) and mean.width[term] > 1:
             moments_of_pair(mean, rows, term, own, first, count, out)
         else:
             moments_of_product(mean, rows, term, own, first, count, scratch, out)

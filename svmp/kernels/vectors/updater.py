@@ -18,7 +18,7 @@ from svmp.kernels.machine.threads import STREAM, share, threads_for
 from svmp.kernels.multilinear.loop_table import LoopOperand
 from svmp.kernels.multilinear.table import Numbers, plain
 from svmp.kernels.multilinear.terms import LoopRows, Mean, Receiver
-from svmp.kernels.multilinear.updater import Multilinear
+from svmp.kernels.multilinear.updater import Multilinear, Updated
 from svmp.kernels.multilinear.work import Work
 from svmp.kernels.vectors import solve, terms
 from svmp.kernels.vectors import update as loops
@@ -28,12 +28,37 @@ from svmp.network.grid import Ints
 from svmp.network.linear import LinearTerm, dimension
 from svmp.network.reader import Reader
 
+PAIR = 2
+"""Vectors in a dot product whose losses updates can compute."""
+
 
 @dataclass(frozen=True, eq=False)
 class Vectors(Multilinear):
     """The loops of one density: each row reads one element of every operand."""
 
     draws: ClassVar[bool] = False
+
+    def partner(self, name: str) -> LoopOperand | None:
+        """Return the other vector in a dot product of two with no coefficient that varies."""
+        operand = self.operand(name)
+        both = [o for o in self.operands if o.term == operand.term]
+        if len(both) != PAIR or self.terms[operand.term].constants or self.place(name)[2] == 1:
+            return None
+        return both[1] if both[0] is operand else both[0]
+
+    def centred(self, name: str) -> str | None:
+        partner = None if self.logit else self.partner(name)
+        return None if partner is None else partner.name
+
+    def measures(self, name: str) -> bool:
+        """Whether updates can compute losses: for a dot product beside biases."""
+        operand = self.operand(name)
+        others = (o for o in self.operands if o.term != operand.term)
+        biases = all(
+            len(self.terms[o.term].readers) == 1 and not o.reader.variable.event_dims
+            for o in others
+        )
+        return super().measures(name) and biases and self.partner(name) is not None
 
     @staticmethod
     def reads(reader: Reader, slots: tuple[str, ...]) -> bool:
@@ -48,18 +73,18 @@ class Vectors(Multilinear):
         width = term.scope.inner.size
         return super().packed_size(term) + -(-width * (width - 1) // 2 // EIGHT) * EIGHT
 
-    def pack(self, moments: Array, operand: LoopOperand, out: Numbers) -> None:
+    def pack(self, moments: Array, operand: LoopOperand, centred: bool, out: Numbers) -> None:
         padded = self.packed_width(self.terms[operand.term])
         with threads_for(out.size // STREAM):
             width = dimension(operand.reader.variable)
-            share(terms.pack, moments, width, padded, out)
+            share(terms.pack, moments, width, padded, centred, out)
 
     def row_moments(self, rows: LoopRows, mean: Mean) -> Array:
         out = np.empty((rows.columns.shape[1], 2))
         share(terms.row_moments, rows, mean, out)
         return out
 
-    def row_losses(self, rows: LoopRows, mean: Mean, keys: Ints) -> Array:
+    def sum_losses(self, rows: LoopRows, mean: Mean, keys: Ints) -> Array:
         out = np.empty(len(keys))
         share(terms.losses, rows, mean, keys, out)
         return out
@@ -91,7 +116,8 @@ class Vectors(Multilinear):
         rho: Array,
         at_once: bool,
         joint: bool,
-    ) -> tuple[Array, bool]:
+        measured: bool = False,
+    ) -> Updated:
         """Update elements; the entries of a vector are always solved together."""
         natural = q.natural[name] if at_once else q.natural[name].copy()
         rows, mean = self.reading(q, name, work)
@@ -99,7 +125,9 @@ class Vectors(Multilinear):
         to = Receiver(*place, work.keys, work.scale, rho, plain(prior), at_once, True)
         sound = np.ones(len(work.keys), dtype=bool)
         with threads_for(int(work.read.sum()) * prior.shape[1] // STREAM):
-            share(loops.update, to, rows, mean, natural, q.moments[name], sound)
+            losses = self.asked(q, work, self.operand(name), measured)
+            share(loops.update, to, rows, mean, natural, q.moments[name], sound, losses)
         for m in np.flatnonzero(rows.end - rows.begin > LONG):
-            sound[m] = loops.update_long(to, int(m), rows, mean, natural, q.moments[name])
-        return natural, bool(sound.all())
+            own = (rows, mean, natural, q.moments[name], losses)
+            sound[m] = loops.update_long(to, int(m), *own)
+        return Updated(natural, bool(sound.all()), losses.out)

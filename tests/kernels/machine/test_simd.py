@@ -11,13 +11,15 @@ import pytest
 from svmp.kernels.machine.simd import (
     accumulate8,
     broadcast8,
-    deinterleave8,
+    convert8,
     fma8,
     load8,
+    mean_and_variance8,
     mul8,
     prefetch,
     store8,
     sum8,
+    sums8,
     transpose8,
 )
 
@@ -40,9 +42,17 @@ def transpose(lines, at, stride, out, to, apart):
 
 @njit
 def part(pairs, at, count, out):
-    firsts, seconds = deinterleave8(pairs, at, count, out)
-    store8(out, np.uintp(0), firsts)
-    store8(out, np.uintp(8), seconds)
+    means, variances = mean_and_variance8(pairs, at, count, out)
+    store8(out, np.uintp(0), means)
+    store8(out, np.uintp(8), variances)
+
+
+@njit
+def add_lines(lines, out):
+    at = np.arange(8).astype(np.uintp) * np.uintp(8)
+    a, b, c, d = load8(lines, at[0]), load8(lines, at[1]), load8(lines, at[2]), load8(lines, at[3])
+    e, f, g, h = load8(lines, at[4]), load8(lines, at[5]), load8(lines, at[6]), load8(lines, at[7])
+    store8(out, np.uintp(0), convert8(sums8(a, b, c, d, e, f, g, h), out))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -72,11 +82,22 @@ def test_blocks_are_transposed(dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("count", [0, 1, 5, 8, 20])
-def test_pairs_are_deinterleaved_and_padded_with_zeros(dtype, count):
+def test_means_and_variances_are_parted_and_padded_with_zeros(dtype, count):
     pairs, out = np.random.default_rng(0).normal(size=(12, 2)), np.full(16, np.nan, dtype)
+    pairs[:, 1] += 3 + pairs[:, 0] ** 2
     pairs[3 + count :] = np.nan
     part(pairs, np.uintp(3), np.uintp(count), out)
     inside = min(count, 8)
-    wanted = np.zeros((2, 8), dtype)
-    wanted[:, :inside] = pairs[3 : 3 + inside].T
-    assert np.array_equal(out.reshape(2, 8), wanted)
+    found, (means, squares) = out.reshape(2, 8), pairs[3 : 3 + inside].T
+    assert np.array_equal(found[0, :inside], means.astype(dtype))
+    np.testing.assert_allclose(
+        found[1, :inside], squares - means**2, rtol=10 * float(np.finfo(dtype).eps)
+    )
+    assert not found[:, inside:].any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_eight_vectors_are_added_up(dtype):
+    lines, out = np.arange(64, dtype=dtype).reshape(8, 8) ** 2, np.zeros(8)
+    add_lines(lines, out)
+    assert np.array_equal(out, lines.sum(axis=1, dtype=np.float64))

@@ -10,6 +10,7 @@ import pytest
 from svmp.families.family import Array
 from svmp.families.normal import Normal
 from svmp.kernels.machine.threads import CORES, share, use_threads
+from svmp.kernels.multilinear.losses import Losses
 from svmp.kernels.multilinear.slopes import padded_width
 from svmp.kernels.multilinear.solve import add_to_keys, line_size, solve_keys, sums_of_keys
 from svmp.kernels.multilinear.terms import Mean, Receiver, pack
@@ -19,6 +20,7 @@ from tests.kernels.rows import ITEMS, WEIGHERS, Example, example, halves, mean_o
 
 COUNTS = [5, 0, 200, 1, 64, 65, 3]
 WIDTHS = [1, 3, 8, 20]
+NO_LOSSES = Losses(np.ones(1), np.empty(0))
 
 
 def parts(k: int, dtype: Any = np.float64) -> tuple[Mean, Array, Array]:
@@ -91,8 +93,8 @@ def test_the_solution_of_sums_is_the_update(k: int, at_once: bool, joint: bool) 
         (before.copy(), Normal().moments(before)) for _ in ("all rows", "added sums")
     )
     sound = np.ones(keys, dtype=bool)
-    share(update_whole, to, rows, mean, *updated, sound)
-    sound[-1] = update_long(to, keys - 1, rows, mean, *updated)
+    share(update_whole, to, rows, mean, *updated, sound, NO_LOSSES)
+    sound[-1] = update_long(to, keys - 1, rows, mean, *updated, NO_LOSSES)
     sums = np.sum([sums_of_keys(to, half, mean) for half in halves(rows)], axis=0)
     np.testing.assert_array_equal(solve_keys(to, sums, *solved), sound)
     assert sound.all()

@@ -10,6 +10,7 @@ import pytest
 from svmp.families.family import Array
 from svmp.families.mvnormal import MvNormal
 from svmp.kernels.machine.threads import CORES, share, use_threads
+from svmp.kernels.multilinear.losses import Losses
 from svmp.kernels.multilinear.slopes import padded_width
 from svmp.kernels.multilinear.terms import Mean, Receiver
 from svmp.kernels.vectors.solve import add_to_keys, line_size, solve_keys, sums_of_keys
@@ -19,6 +20,7 @@ from tests.examples import natural_of
 from tests.kernels.rows import ITEMS, WEIGHERS, example, halves, mean_of
 
 COUNTS = [5, 0, 200, 1, 64, 65, 3, LONG + 100]
+NO_LOSSES = Losses(np.ones(1), np.empty(0))
 WIDTHS = [2, 8, 9]
 
 
@@ -28,7 +30,7 @@ def parts(k: int, dtype: Any = np.float64) -> tuple[Mean, Array]:
     family = MvNormal(k)
     moments = family.moments(natural_of(family, np.random.default_rng(k), ITEMS))
     packed = np.zeros((2 * padded + pairs) * ITEMS, dtype)
-    share(pack, moments, k, padded, packed)
+    share(pack, moments, k, padded, False, packed)
     return mean_of(packed, padded, 2 * padded + pairs), moments
 
 
@@ -82,8 +84,8 @@ def test_the_solution_of_sums_is_the_update(k: int, at_once: bool) -> None:
         (before.copy(), MvNormal(k).moments(before)) for _ in ("all rows", "added sums")
     )
     sound = np.ones(len(COUNTS), dtype=bool)
-    share(update, to, rows, mean, *updated, sound)
-    sound[-1] = update_long(to, len(COUNTS) - 1, rows, mean, *updated)
+    share(update, to, rows, mean, *updated, sound, NO_LOSSES)
+    sound[-1] = update_long(to, len(COUNTS) - 1, rows, mean, *updated, NO_LOSSES)
     sums = np.sum([sums_of_keys(to, half, mean) for half in halves(rows)], axis=0)
     np.testing.assert_array_equal(solve_keys(to, sums, *solved), sound)
     assert sound.all()
