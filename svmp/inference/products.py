@@ -69,25 +69,26 @@ def products(network: Network) -> list[Product]:
     for product in products_in_means(network):
         given = product.table.conditional
         assert given.linear is not None
-        alone = sum(not is_number(t) for t in given.linear.terms) == 1
-        if alone and isinstance(given.factor, factors.Normal):
+        if sum(not is_number(t) for t in given.linear.terms) == 1:
             found.append(product)
     return found
 
 
 def pairs(network: Network) -> list[Product]:
-    """Return the products of two variables in the means of a network."""
+    """Return the products of two variables in the means of observed Normals."""
     return [p for p in products_in_means(network) if len(p.operands) == PAIR]
 
 
 def products_in_means(network: Network) -> Iterator[Product]:
-    """Yield the products in the means or logits of observed variables.
+    """Yield the products in the means of observed Normals.
 
     Their operands are hidden variables that no other table depends on.
     """
     for variable in network.observed.values():
         given = variable.conditional
         if given.linear is None or given.selector is not None:
+            continue
+        if not isinstance(given.factor, factors.Normal):
             continue
         constant = sum((t.scale for t in given.linear.terms if is_number(t)), 0.0)
         for term in given.linear.terms:

@@ -25,6 +25,7 @@ from svmp.inference.extrapolation import (
 )
 from svmp.inference.fingerprint import describe
 from svmp.inference.loadings import Loadings
+from svmp.inference.measuring import measuring_updates
 from svmp.inference.methods import Method
 from svmp.inference.methods.draw import AllRows, Draw
 from svmp.inference.methods.groups import DrawnGroups
@@ -188,7 +189,7 @@ class Program:
     @staticmethod
     def detach(q: Beliefs) -> None:
         """Let q forget the program, and so the rows that its loops have sorted."""
-        q.implicit, q.row_moments = {}, {}
+        q.implicit, q.row_moments, q.losses = {}, {}, {}
 
     def collect(self, q: Beliefs) -> None:
         """Bring q here where some of it is on other machines, before it is read."""
@@ -307,37 +308,15 @@ class Program:
         return chosen | {table for u in self.implicit.values() for table in u.loops.tables}
 
     def measured(self, bound: bool) -> frozenset[str]:
-        """Return the variables whose updates compute the losses of the rows of their table.
+        """Return the variables whose updates also compute the losses of all rows of a table.
 
-        They are those updated last of a mean. The update of the noise uses the losses if it
-        follows, and so does the bound, if it is computed after the iteration.
+        `bound` says whether the exact bound is computed after the iteration.
         """
-        return self._before_bounds if bound else self._before_noise
+        return self._measuring[0 if bound else 1]
 
     @cached_property
-    def _before_bounds(self) -> frozenset[str]:
-        """Variables that are updated last of the mean of a table whose losses can be computed."""
-        turn = {name: place for place, u in enumerate(self.updaters) for name in u.names}
-        found = set()
-        for loops in self.setup.loops.values():
-            last = max((o.name for o in loops.operands if o.name in turn), key=turn.__getitem__)
-            if not self.setup.apart and loops.measures(last):
-                found.add(last)
-        return frozenset(found)
-
-    @cached_property
-    def _before_noise(self) -> frozenset[str]:
-        """Those of them which the noise of the table follows, and can use the losses."""
-        turn = {name: place for place, u in enumerate(self.updaters) for name in u.names}
-        return frozenset(
-            name
-            for loops in self.setup.loops.values()
-            for name in self._before_bounds & {o.name for o in loops.operands}
-            if loops.serves_noise(name)
-            and any(
-                turn.get(v.name, -1) > turn[name] for v in loops.conditional.slots["tau"].variables
-            )
-        )
+    def _measuring(self) -> tuple[frozenset[str], frozenset[str]]:
+        return measuring_updates(self.updaters, self.setup.loops.values())
 
     def check(self, change: Change) -> None:
         """Refuse new natural parameters outside their domain."""

@@ -47,8 +47,17 @@ class Vectors(Multilinear):
         return both[1] if both[0] is operand else both[0]
 
     def centred(self, name: str) -> str | None:
+        """Return the first vector of a dot product if `name` is the second.
+
+        The second is updated last as a rule, and covariances are what its losses need. The update
+        of the first reads second moments, which takes less time.
+        """
         partner = None if self.logit else self.partner(name)
-        return None if partner is None else partner.name
+        if partner is None or self.operands.index(partner) > self.operands.index(
+            self.operand(name)
+        ):
+            return None
+        return partner.name
 
     def measures(self, name: str) -> bool:
         """Whether updates can compute losses: for a dot product beside biases."""
@@ -58,7 +67,7 @@ class Vectors(Multilinear):
             len(self.terms[o.term].readers) == 1 and not o.reader.variable.event_dims
             for o in others
         )
-        return super().measures(name) and biases and self.partner(name) is not None
+        return super().measures(name) and biases and self.centred(name) is not None
 
     @staticmethod
     def reads(reader: Reader, slots: tuple[str, ...]) -> bool:
