@@ -96,17 +96,23 @@ def main(path):
     found = fits(parts)
     print(len(parts), "parts of", ", ".join(f"{len(part['word']):,}" for part in parts), "tokens")
     for name, fit in found.items():
-        print(f"{name:20} bound {fit.bound:,.1f} after {len(fit.trace)} readings")
-    plot(path, found)
+        print(f"{name:20} bound {fit.bound:,.1f} after {readings(fit, parts)[-1]:.0f} readings")
+    plot(path, found, parts)
 
 
-def plot(path, found):
+def readings(fit, parts):
+    """Return how often all parts were read, at each bound; Memoized reads one in an iteration."""
+    each = len(parts) if fit.program.method == "Memoized" else 1
+    return fit.trace["iteration"] / each
+
+
+def plot(path, found, parts):
     fig, (left, right) = figure(1, 2, (10.5, 4.2), sharey=True)
     styles = {"color": GREY, "lw": 5, "alpha": 0.6}, {"color": BLUE}, {"color": ORANGE}
     sweep = found["one table, full VB"].accesses / SWEEPS
     for (name, fit), style in zip(found.items(), styles, strict=True):
         bound = fit.trace["bound"] / 1000
-        left.plot(np.arange(len(bound)) + 1, bound, label=name, **style)
+        left.plot(readings(fit, parts), bound, label=name, **style)
         right.plot(fit.trace["accesses"] / sweep, bound, **style)
     left.set(xlabel="readings of all parts", ylabel="bound, in 1,000 nats", xscale="log")
     right.set(xlabel="accesses, in sweeps of full VB", xscale="log")
