@@ -9,7 +9,7 @@ K factors, of all elements of each variable.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,9 +23,6 @@ from svmp.network.network import Network
 from svmp.network.partly_known import PartlyKnown
 from svmp.network.reader import Reader
 from svmp.network.variable import Variable
-
-PAIR = 2
-"""Variables in a product whose factors can be rotated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,38 +63,23 @@ class Product:
 def products(network: Network) -> list[Product]:
     """Return the products of a network that are the whole mean of an observed Normal."""
     found = []
-    for product in products_in_means(network):
-        given = product.table.conditional
-        assert given.linear is not None
-        if sum(not is_number(t) for t in given.linear.terms) == 1:
-            found.append(product)
-    return found
-
-
-def pairs(network: Network) -> list[Product]:
-    """Return the products of two variables in the means of observed Normals."""
-    return [p for p in products_in_means(network) if len(p.operands) == PAIR]
-
-
-def products_in_means(network: Network) -> Iterator[Product]:
-    """Yield the products in the means of observed Normals.
-
-    Their operands are hidden variables that no other table depends on.
-    """
     for variable in network.observed.values():
         given = variable.conditional
         if given.linear is None or given.selector is not None:
             continue
-        if not isinstance(given.factor, factors.Normal):
+        terms = [t for t in given.linear.terms if not is_number(t)]
+        if not isinstance(given.factor, factors.Normal) or len(terms) != 1:
             continue
-        constant = sum((t.scale for t in given.linear.terms if is_number(t)), 0.0)
-        for term in given.linear.terms:
-            names = tuple(reader.variable.name for reader in term.readers)
-            alone = all(n in network.hidden and len(network.edges[n]) == 1 for n in names)
-            known = any(isinstance(r.variable.family, PartlyKnown) for r in term.readers)
-            once = len(set(names)) == len(names) > 1
-            if alone and once and not known and is_product(term):
-                yield Product(variable, names, term.scope.inner.size, constant)
+        (term,) = terms
+        names = tuple(reader.variable.name for reader in term.readers)
+        alone = all(n in network.hidden and len(network.edges[n]) == 1 for n in names)
+        alone = alone and not any(
+            isinstance(reader.variable.family, PartlyKnown) for reader in term.readers
+        )
+        if alone and is_product(term) and len(set(names)) == len(names) > 1:
+            constant = sum((t.scale for t in given.linear.terms if is_number(t)), 0.0)
+            found.append(Product(variable, names, term.scope.inner.size, constant))
+    return found
 
 
 def is_number(term: LinearTerm) -> bool:

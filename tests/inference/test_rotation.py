@@ -7,15 +7,8 @@ import pytest
 from scipy.optimize import minimize
 
 import svmp
-from svmp.inference.products import pairs, products
-from svmp.inference.rotating import (
-    learned_precisions,
-    learner,
-    natural_of,
-    rotate,
-    sides_of,
-    write,
-)
+from svmp.inference.products import products
+from svmp.inference.rotating import natural_of, rotate, sides_of, write
 from svmp.inference.rotation import Side, best_change, rotated
 from svmp.network.network import Network
 from tests.network.tools import anywhere, bound, copy
@@ -86,86 +79,6 @@ def test_factors_are_rotated_only_if_the_bound_rises(vector: bool, seed: int) ->
         assert all((q.natural[n] == old.natural[n]).all() for n in "uv")
 
 
-def learned(kind: str, vector: bool = False) -> Network:
-    """Declare a product beside biases, with precisions of the factors that are learned."""
-    rng = np.random.default_rng(4)
-    user, item = rng.integers(12, size=90), rng.integers(7, size=90)
-    with svmp.Model(coords={"user": 12, "item": 7, "k": 3}) as model:
-        level = svmp.Normal("level", mu=0, tau=1)
-        shape = () if kind == "one" else "k"
-        tau = svmp.Gamma("tau", alpha=2, beta=1.5, dims=shape)
-        other = tau if kind == "shared" else svmp.Gamma("other", alpha=1, beta=0.5, dims=shape)
-        made = {}
-        for name, dim, precision in (("u", "user", tau), ("v", "item", other)):
-            of = svmp.diag(precision) if vector else precision
-            family = svmp.MvNormal if vector else svmp.Normal
-            made[name] = family(name, mu=0, tau=of, dims=(dim, "k"))
-        mu = level + svmp.dot(made["u"][user], made["v"][item])
-        svmp.Normal("r", mu=mu, tau=1, observed=rng.normal(3, 1, 90))
-    return Network(model)
-
-
-@pytest.mark.parametrize("kind", ["each", "shared"])
-def test_best_change_with_learned_precisions_is_that_of_numerical_optimisation(kind: str) -> None:
-    network = learned(kind, vector=True)
-    q = anywhere(network, 2)
-    (product,) = pairs(network)
-    left, right = sides_of(network, q, product)
-    precisions = learned_precisions(network, q, product)
-    assert len(precisions) == (1 if kind == "shared" else 2)
-
-    def negative(matrix: np.ndarray) -> float:
-        inverse, here = np.linalg.inv(matrix.reshape(3, 3)), copy(q)
-        write(network, here, "u", natural_of(left.changed(matrix.reshape(3, 3), inverse)))
-        write(network, here, "v", natural_of(right.changed(inverse.T, matrix.reshape(3, 3).T)))
-        for precision in precisions:
-            write(network, here, precision.name, precision.natural(network, here, product))
-        return -bound(network, here)
-
-    best = best_change(left, right, learner(precisions, left, right))
-    starts = [np.eye(3), best, best @ np.diag([1.2, 0.9, 1.1])]
-    found = min(minimize(negative, b.ravel(), method="BFGS").fun for b in starts)
-    assert negative(best.ravel()) == pytest.approx(found, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("kind", "vector"),
-    [("each", True), ("each", False), ("shared", True), ("shared", False), ("one", False)],
-)
-def test_learned_precisions_move_with_the_factors(kind: str, vector: bool) -> None:
-    network, moved = learned(kind, vector), []
-    for seed in range(4):
-        q = anywhere(network, seed)
-        for precision in learned_precisions(network, q, pairs(network)[0]):
-            write(network, q, precision.name, precision.natural(network, q, pairs(network)[0]))
-        before, old = bound(network, q), copy(q)
-        moved.append(rotate(network, q, lambda q: bound(network, q)))
-        assert (bound(network, q) > before) == moved[-1]
-        if not moved[-1]:
-            assert all((q.natural[n] == old.natural[n]).all() for n in q.natural)
-    assert all(moved) or not vector
-
-
-def test_priors_that_differ_between_factors_are_paired_in_opposite_orders() -> None:
-    network = ratings(True, tau_u=np.array([1.0, 2.0, 3.0]), tau_v=np.array([0.3, 0.2, 2.0]))
-    q = anywhere(network, 1)
-    best = bound_after(network, q, best_change(*sides_of(network, q, products(network)[0])))
-    rng, starts = np.random.default_rng(0), [np.eye(3)]
-    starts += [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(3)]
-    found = max(
-        -minimize(lambda b: -bound_after(network, q, b.reshape(3, 3)), s.ravel()).fun
-        for s in starts
-    )
-    assert best >= found - 1e-6 * abs(found)
-
-
-def test_learned_means_are_left_alone() -> None:
-    rng = np.random.default_rng(1)
-    user, item = rng.integers(12, size=80), rng.integers(7, size=80)
-    with svmp.Model(coords={"user": 12, "item": 7, "k": 3}) as model:
-        mean = svmp.Normal("mean", mu=0, tau=1, dims="k")
-        u = svmp.Normal("u", mu=mean, tau=1, dims=("user", "k"))
-        v = svmp.Normal("v", mu=0, tau=1, dims=("item", "k"))
-        svmp.Normal("r", mu=svmp.dot(u[user], v[item]), tau=1, observed=rng.normal(3, 1, 80))
-    network = Network(model)
+def test_priors_that_differ_between_factors_are_left_alone() -> None:
+    network = ratings(False, tau_u=np.array([1.0, 2.0, 3.0]))
     assert not rotate(network, anywhere(network, 1), lambda q: bound(network, q))
