@@ -115,7 +115,7 @@ class ChainUpdater(Updater):
         every = self.chain.variable.size if present is None else len(present)
         if tolerance is None or len(rows) == every:
             return self.optimise(q, self._sequences(rows))
-        return optimise_runs(self, q, rows, tolerance)
+        return optimise_runs(self.chain, q, rows, tolerance, self.live, self.optimise_spans)
 
     def _sequences(self, rows: Ints) -> Ints | None:
         """Return the sequences of some rows; None if these are all."""

@@ -13,17 +13,16 @@ drawn row reads the row before it, and other chains read the states around their
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from svmp.network.beliefs import Beliefs
+from svmp.network.chain import Chain
 from svmp.network.dependence import dependence
 from svmp.network.grid import Ints
-from svmp.network.sequences import Sequences
-
-if TYPE_CHECKING:
-    from svmp.inference.updaters.chains import ChainUpdater
+from svmp.network.sequences import Sequences, Spans
 
 FIRST = 16
 """Rows of a buffer at first."""
@@ -51,12 +50,25 @@ class Runs(NamedTuple):
         return cls(begin, end, sequences.starts[sequence], sequences.starts[sequence + 1])
 
 
-def optimise_runs(updater: ChainUpdater, q: Beliefs, rows: Ints, tolerance: float) -> int:
+def optimise_runs(
+    chain: Chain,
+    q: Beliefs,
+    rows: Ints,
+    tolerance: float,
+    live: Ints,
+    optimise: Callable[[Beliefs, Spans], int],
+) -> int:
     """Set q of drawn rows to the optimum, with buffers; return the number of rows read.
 
     The longest buffer and the most information that was left are noted in q.
+
+    Parameters
+    ----------
+    live
+        Number of rows of each sequence up to the last with observed descendants.
+    optimise
+        Sets q of the rows of some spans to the optimum, and returns how many rows it read.
     """
-    chain = updater.chain
     sequences, joint = chain.sequences, q.joint[chain.variable.name]
     runs, accesses = Runs.of(sequences, rows), 0
     before, after = np.full(len(runs.begin), FIRST), np.full(len(runs.begin), FIRST)
@@ -74,8 +86,8 @@ def optimise_runs(updater: ChainUpdater, q: Beliefs, rows: Ints, tolerance: floa
         tails = np.append(heads[1:] - 1, len(new) - 1)
         some = np.unique(of[grows])
         heads, tails = heads[some], tails[some]
-        spans = sequences.cut(begin[heads], end[tails], updater.live)
-        accesses += updater.optimise_spans(q, spans)
+        spans = sequences.cut(begin[heads], end[tails], live)
+        accesses += optimise(q, spans)
         told_before[np.isin(of, some)] = told_after[np.isin(of, some)] = 0.0
         for told, which, forward in ((told_before, heads, False), (told_after, tails, True)):
             near = runs.end[which] - 1 if forward else runs.begin[which]
