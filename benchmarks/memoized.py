@@ -24,7 +24,7 @@ from svmp.inference.program import Program
 from svmp.inference.recording import Recorder
 from svmp.inference.run import Run
 from svmp.inference.run_record import Status
-from svmp.inference.start import start
+from svmp.inference.starts.start import start
 from svmp.inference.state import State
 from svmp.inference.stopping import Budget, Interrupt
 from svmp.kernels.machine.threads import use_threads

@@ -21,7 +21,7 @@ from parts_data import write_ratings
 
 import svmp
 from svmp.datasets import netflix_shaped
-from svmp.network.data_columns import Columns
+from svmp.network.dims.data_columns import Columns
 
 FACTORS, PARTS, ITEMS = 32, 8, 10_000
 METHODS = {"joint solves": svmp.Growing(1.0), "one factor after the other": svmp.FullVB()}

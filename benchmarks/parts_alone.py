@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import svmp
-from svmp.network.data_columns import Columns
+from svmp.network.dims.data_columns import Columns
 
 
 @dataclass

@@ -22,7 +22,7 @@ from common import LADDER, THREADS, Curve, Row, Unavailable, ask, first_at, main
 from recommend_data import as_file, parts, table
 
 import svmp
-from svmp.network.data_columns import Columns
+from svmp.network.dims.data_columns import Columns
 from svmp.recommend.metrics import rmse
 from svmp.recommend.split import Split
 

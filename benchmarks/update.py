@@ -24,7 +24,7 @@ from parts_spark import network
 from recommend_data import table
 
 import svmp
-from svmp.network.data_columns import Columns
+from svmp.network.dims.data_columns import Columns
 from svmp.ratings import Ratings
 from svmp.recommend import RatingModel, split
 from svmp.recommend.metrics import rmse

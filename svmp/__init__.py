@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     )
     from svmp.inference.uncertainty.calibration import calibrate
     from svmp.inference.uncertainty.comparison import compare
+    from svmp.network.chains.linear_chains import LinearGaussianChain
+    from svmp.network.chains.markov_chains import DiscreteMarkovChain
+    from svmp.network.chains.structural import Structure, local_level, local_trend, seasonal
+    from svmp.network.chains.time_series import AR, GaussianRandomWalk
     from svmp.network.distributions import (
         Bernoulli,
         Beta,
@@ -52,11 +56,7 @@ if TYPE_CHECKING:
         Wishart,
     )
     from svmp.network.expressions import data, diag, dot
-    from svmp.network.linear_chains import LinearGaussianChain
-    from svmp.network.markov_chains import DiscreteMarkovChain
     from svmp.network.model import Model
-    from svmp.network.structural import Structure, local_level, local_trend, seasonal
-    from svmp.network.time_series import AR, GaussianRandomWalk
     from svmp.network.variable import Variable
     from svmp.parts.parquet_files import parquet
     from svmp.parts.parts import Parts
@@ -121,11 +121,11 @@ _NAMES = {
         "diag",
         "dot",
     ),
-    "svmp.network.linear_chains": ("LinearGaussianChain",),
-    "svmp.network.markov_chains": ("DiscreteMarkovChain",),
+    "svmp.network.chains.linear_chains": ("LinearGaussianChain",),
+    "svmp.network.chains.markov_chains": ("DiscreteMarkovChain",),
     "svmp.network.model": ("Model",),
-    "svmp.network.structural": ("Structure", "local_level", "local_trend", "seasonal"),
-    "svmp.network.time_series": ("AR", "GaussianRandomWalk"),
+    "svmp.network.chains.structural": ("Structure", "local_level", "local_trend", "seasonal"),
+    "svmp.network.chains.time_series": ("AR", "GaussianRandomWalk"),
     "svmp.network.variable": ("Variable",),
     "svmp.parts.parquet_files": ("parquet",),
     "svmp.parts.parts": ("Parts",),

@@ -8,7 +8,7 @@ from typing import Any
 
 from svmp.errors import ModelError
 from svmp.inference.methods.method import check_method
-from svmp.inference.posterior import Posterior, Posteriors
+from svmp.inference.posteriors.posterior import Posterior, Posteriors
 from svmp.network.model import Model
 from svmp.network.validation import array, shown
 

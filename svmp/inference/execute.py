@@ -16,7 +16,6 @@ import numpy as np
 
 from svmp.errors import ClusterError, ModelError
 from svmp.inference.arguments import check_method_and_steps, check_numbers, given_values
-from svmp.inference.checkpoint import Checkpoints, checkpoints_at
 from svmp.inference.default import uses_loops
 from svmp.inference.diagnosis import Diagnosis, diagnose, safe_first_step
 from svmp.inference.held_out import Scorer
@@ -26,11 +25,12 @@ from svmp.inference.problem import HeldOutArgument, Problem
 from svmp.inference.program import Program
 from svmp.inference.progress import report_to
 from svmp.inference.recording import Recorder, Watch
-from svmp.inference.resuming import Saved
 from svmp.inference.run import Observer, Run
 from svmp.inference.run_record import Status
+from svmp.inference.saving.checkpoint import Checkpoints, checkpoints_at
+from svmp.inference.saving.resuming import Saved
 from svmp.inference.seeds import whole_seed
-from svmp.inference.start import Init, check_finite
+from svmp.inference.starts.start import Init, check_finite
 from svmp.inference.state import State
 from svmp.inference.steps import Steps, as_policy
 from svmp.inference.stopping import Budget, catch_interrupt

@@ -13,7 +13,6 @@ import numpy as np
 
 from svmp.errors import ConvergenceWarning, ModelError
 from svmp.inference.arguments import check_method_and_steps, check_model
-from svmp.inference.checkpoint import checkpoints_at
 from svmp.inference.default import uses_loops
 from svmp.inference.execute import MAX_SWEEPS, execute
 from svmp.inference.joint_blocks import Joint
@@ -23,7 +22,8 @@ from svmp.inference.program_summary import ProgramSummary
 from svmp.inference.recording import Watch
 from svmp.inference.restart_record import Restarts
 from svmp.inference.result import Fit
-from svmp.inference.start import Init
+from svmp.inference.saving.checkpoint import checkpoints_at
+from svmp.inference.starts.start import Init
 from svmp.inference.steps import Steps, as_policy
 from svmp.inference.uncertainty.restarts import best_start, check_restarts
 from svmp.network.model import Model

@@ -22,12 +22,12 @@ from scipy.special import logsumexp
 from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.arguments import check_model_and_method
-from svmp.inference.fingerprint import fingerprint
-from svmp.inference.joint_posterior import JointPosterior
-from svmp.inference.posterior import Posterior
+from svmp.inference.posteriors.joint_posterior import JointPosterior
+from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.program import Program
+from svmp.inference.saving.fingerprint import fingerprint
 from svmp.inference.scratch import NONE, ChosenElements, locals_of, optimise, scratch_copy
-from svmp.inference.start import start
+from svmp.inference.starts.start import start
 from svmp.inference.updaters.joint_block import joint_normals
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints

@@ -21,13 +21,13 @@ from svmp.inference.updaters.joint_block import JointBlock, quoted
 from svmp.inference.updaters.joint_rows import mean_of
 from svmp.inference.updaters.linear_block import connected
 from svmp.network.edge import Edge
-from svmp.network.linear import Linear
+from svmp.network.means.linear import Linear
+from svmp.network.means.vector_mean import VectorMean
 from svmp.network.network import Network
 from svmp.network.partly_known import PartlyKnown
 from svmp.network.slot import Single
 from svmp.network.validation import shown
 from svmp.network.variable import Variable
-from svmp.network.vector_mean import VectorMean
 
 Joint = str | Sequence[str] | Sequence[Sequence[str]]
 """Blocks as tuples of names, one such tuple, or "auto"."""

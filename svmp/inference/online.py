@@ -21,10 +21,10 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.inference.engine import step
 from svmp.inference.methods import FullVB
-from svmp.inference.posterior import Posterior
+from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.program import Program
 from svmp.inference.run_record import RunRecord
-from svmp.inference.start import start
+from svmp.inference.starts.start import start
 from svmp.inference.state import State
 from svmp.inference.steps import Steps, as_policy
 from svmp.inference.updating import prepare

@@ -14,13 +14,13 @@ from typing import Any
 from svmp.errors import ModelError
 from svmp.inference.default import choose
 from svmp.inference.estimate import Estimator
-from svmp.inference.fingerprint import describe
 from svmp.inference.held_out import HeldOut, Scorer
 from svmp.inference.joint_blocks import Joint, check_joint_method, find_joint
 from svmp.inference.methods import Method
 from svmp.inference.methods.method import check_order
 from svmp.inference.program import Program
-from svmp.inference.start import Init, start
+from svmp.inference.saving.fingerprint import describe
+from svmp.inference.starts.start import Init, start
 from svmp.inference.steps import Policy
 from svmp.inference.updaters.joint_block import JointBlock
 from svmp.network.beliefs import Beliefs

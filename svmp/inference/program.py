@@ -12,10 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.inference.chain_rotating import rotatable, rotate_chain
-from svmp.inference.default import uses_loops
-from svmp.inference.domain import check_domain
-from svmp.inference.extrapolation import (
+from svmp.inference.acceleration.chain_rotating import rotatable, rotate_chain
+from svmp.inference.acceleration.extrapolation import (
     extrapolated_names,
     kept_parameters,
     move_means,
@@ -23,15 +21,7 @@ from svmp.inference.extrapolation import (
     restore,
     steps_beyond,
 )
-from svmp.inference.fingerprint import describe
-from svmp.inference.loadings import Loadings
-from svmp.inference.measuring import measuring_updates
-from svmp.inference.methods import Method
-from svmp.inference.methods.draw import AllRows, Draw
-from svmp.inference.methods.groups import DrawnGroups
-from svmp.inference.methods.method import check_order
-from svmp.inference.program_summary import ProgramSummary, VariableUpdater
-from svmp.inference.relaxation import (
+from svmp.inference.acceleration.relaxation import (
     Relaxation,
     change_of,
     largest_omega,
@@ -41,7 +31,17 @@ from svmp.inference.relaxation import (
     relaxed_blocks,
     relaxed_update,
 )
-from svmp.inference.rotating import rotate
+from svmp.inference.acceleration.rotating import rotate
+from svmp.inference.default import uses_loops
+from svmp.inference.domain import check_domain
+from svmp.inference.measuring import measuring_updates
+from svmp.inference.methods import Method
+from svmp.inference.methods.draw import AllRows, Draw
+from svmp.inference.methods.groups import DrawnGroups
+from svmp.inference.methods.method import check_order
+from svmp.inference.program_summary import ProgramSummary, VariableUpdater
+from svmp.inference.saving.fingerprint import describe
+from svmp.inference.starts.loadings import Loadings
 from svmp.inference.state import State
 from svmp.inference.steps import Constant, Policy
 from svmp.inference.steps.rule import StepRule

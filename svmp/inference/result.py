@@ -14,14 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from svmp.errors import ConvergenceWarning, ModelError
 from svmp.families.family import Array
-from svmp.inference import files, updating
-from svmp.inference.chain_posterior import ChainPosterior
+from svmp.inference import updating
 from svmp.inference.diagnosis import Diagnosis
 from svmp.inference.execute import Outcome
-from svmp.inference.filtered import Filtered, filtered
 from svmp.inference.held_out import score
-from svmp.inference.integrating import integrate
-from svmp.inference.joint_posterior import JointPosterior
 from svmp.inference.methods import Method
 from svmp.inference.output.bound_plot import plot, plot_trace
 from svmp.inference.output.datasets import draws_of, means_and_sds, to_arviz
@@ -30,12 +26,18 @@ from svmp.inference.output.frames import summary_frame, to_frame
 from svmp.inference.output.posterior_plot import plot_posterior
 from svmp.inference.output.predictive_plot import observed_values, plot_predictive
 from svmp.inference.output.summary import summarise
-from svmp.inference.posterior import Posterior, Posteriors, draw_count, tails
+from svmp.inference.posteriors.chain_posterior import ChainPosterior
+from svmp.inference.posteriors.filtered import Filtered, filtered
+from svmp.inference.posteriors.integrating import integrate
+from svmp.inference.posteriors.joint_posterior import JointPosterior
+from svmp.inference.posteriors.posterior import Posterior, Posteriors, draw_count, tails
+from svmp.inference.posteriors.vector_chain_posterior import VectorChainPosterior
 from svmp.inference.predictive.joint import draw_together
 from svmp.inference.predictive.predict import predict
 from svmp.inference.predictive.prediction import Prediction
 from svmp.inference.program_summary import ProgramSummary
 from svmp.inference.run_record import RunRecord
+from svmp.inference.saving import files
 from svmp.inference.seeds import Seed
 from svmp.inference.uncertainty.corrected import corrected_fields
 from svmp.inference.uncertainty.covariance import Covariance
@@ -43,12 +45,11 @@ from svmp.inference.uncertainty.linear_response import covariance
 from svmp.inference.uncertainty.psis import DRAWS, importance
 from svmp.inference.uncertainty.trust import diagnose
 from svmp.inference.updating import Forget, parents_of
-from svmp.inference.vector_chain_posterior import VectorChainPosterior
+from svmp.network.chains.discrete_chain import DiscreteChain
+from svmp.network.chains.linear_chain import LinearChain
 from svmp.network.declaration import Declaration
-from svmp.network.discrete_chain import DiscreteChain
+from svmp.network.dims.matching import hidden_coords
 from svmp.network.forms import form_of
-from svmp.network.linear_chain import LinearChain
-from svmp.network.matching import hidden_coords
 from svmp.network.model import Model
 from svmp.network.validation import shown
 

@@ -15,8 +15,8 @@ from svmp.inference.methods import Method
 from svmp.inference.program import Program
 from svmp.inference.recording import Recorder
 from svmp.inference.run_record import Status
+from svmp.inference.saving.state_schema import MOST_ROLLBACKS
 from svmp.inference.state import State
-from svmp.inference.state_schema import MOST_ROLLBACKS
 from svmp.inference.stopping import Budget, Interrupt
 from svmp.inference.window import Window
 from svmp.network.network import Network

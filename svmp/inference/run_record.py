@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from svmp.inference.joint_posterior import JointPosterior
-from svmp.inference.posterior import Posterior
+from svmp.inference.posteriors.joint_posterior import JointPosterior
+from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.restart_record import Restarts
 from svmp.inference.trace import Trace
-from svmp.network.continuing import SequenceEnds
-from svmp.network.coords import Extent
+from svmp.network.chains.continuing import SequenceEnds
+from svmp.network.dims.coords import Extent
 
 Status = Literal["converged", "budget", "diverged", "interrupted"]
 

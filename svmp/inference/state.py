@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.inference.relaxation import Relaxation
+from svmp.inference.acceleration.relaxation import Relaxation
 from svmp.inference.steps.rule import GradientStatistics
 from svmp.inference.sums_by_part import Memo
 from svmp.inference.trace import Trace

@@ -12,7 +12,8 @@ for eta_i. With one hidden variable this is Bayes' rule, and equals a fit to all
 Where parents are hidden, eta_i will move, and S_i is reduced to what a sum of messages can be, so
 that the sum stays proper. Where they are not, eta_i + S_i is lambda_i, whatever lambda_i is.
 
-Sequences of chains that were there go on from the q of their last rows (network/continuing.py).
+Sequences of chains that were there go on from the q of their last rows:
+network/chains/continuing.py.
 
 Elements that the new model does not declare keep their q, and what they have told their parents
 stays in S.
@@ -33,14 +34,14 @@ from svmp.families import Dirichlet
 from svmp.families.family import Array
 from svmp.inference.execute import Outcome, execute
 from svmp.inference.forgetting import Share, bound_of_shares, shares_of
-from svmp.inference.posterior import Posterior
+from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.problem import OneTable
 from svmp.inference.run_record import RunRecord
 from svmp.network.beliefs import Beliefs
-from svmp.network.continuing import Continued, SequenceEnds
-from svmp.network.coords import Extent
+from svmp.network.chains.continuing import Continued, SequenceEnds
 from svmp.network.declaration import Declaration
-from svmp.network.matching import (
+from svmp.network.dims.coords import Extent
+from svmp.network.dims.matching import (
     DimMatch,
     VariableMatch,
     match_dims,

@@ -66,7 +66,7 @@ class Beliefs:
         is one.
     joint
         By chain, the arrays that with its marginals determine the joint q of each sequence
-        (network/chain.py).
+        (network/chains/chain.py).
     blocks
         Blocks of variables that are jointly Normal; their marginals are in `natural` and `moments`.
     version

@@ -13,7 +13,7 @@ import numpy as np
 from svmp import families
 from svmp.errors import ModelError
 from svmp.families.family import Family
-from svmp.network.coords import Coords
+from svmp.network.dims.coords import Coords
 from svmp.network.expressions import (
     DiagonalMatrix,
     Expression,
@@ -23,8 +23,9 @@ from svmp.network.expressions import (
     unused,
 )
 from svmp.network.grid import Grid, Labelled, Scope, StrayAxisError
-from svmp.network.linear import Linear, LinearTerm
 from svmp.network.matrices import Diagonal, Multiple
+from svmp.network.means.linear import Linear, LinearTerm
+from svmp.network.means.vector_mean import VectorMean
 from svmp.network.parameter_forms import (
     check_parents,
     check_rank,
@@ -41,7 +42,6 @@ from svmp.network.partly_known import base_of
 from svmp.network.reader import Reader
 from svmp.network.slot import Fixed, Product, Single, Slot
 from svmp.network.validation import article, shown
-from svmp.network.vector_mean import VectorMean
 
 NO_AXES = Grid((), ())
 

@@ -23,14 +23,14 @@ from svmp.factors.factor import Factor, Given
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.binding import Binder
-from svmp.network.columns import is_kept, take_rows
 from svmp.network.components import check_components, check_constants, component_axis
 from svmp.network.expressions import DiagonalMatrix, Expression, Symbol
 from svmp.network.grid import Grid, Ints, Kinds
-from svmp.network.linear import Linear
+from svmp.network.means.columns import is_kept, take_rows
+from svmp.network.means.linear import Linear
+from svmp.network.means.pooling import Summary
+from svmp.network.means.row_sums import sum_by_owner
 from svmp.network.parameter_forms import category_axis
-from svmp.network.pooling import Summary
-from svmp.network.row_sums import sum_by_owner
 from svmp.network.slot import Single, Slot
 
 CHUNK = 1 << 21

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from svmp.errors import ModelError
-from svmp.network.coords import Coords
-from svmp.network.data_columns import Columns
-from svmp.network.frames import columns_of
+from svmp.network.dims.coords import Coords
+from svmp.network.dims.data_columns import Columns
+from svmp.network.dims.frames import columns_of
 from svmp.network.variable import Variable
 
 

@@ -15,8 +15,8 @@ from svmp.families.family import Array, Bools
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.grid import Ints, Kinds, complement, ragged
-from svmp.network.regular import RegularTerm
-from svmp.network.row_sums import sum_by_owner
+from svmp.network.means.regular import RegularTerm
+from svmp.network.means.row_sums import sum_by_owner
 from svmp.network.slot import Product, Single, Slot
 from svmp.network.variable import Variable
 

@@ -23,9 +23,9 @@ from scipy import sparse
 
 from svmp.errors import ModelError
 from svmp.families.family import Family
-from svmp.network.coords import Coords
+from svmp.network.dims.coords import Coords
+from svmp.network.dims.labels import object_array
 from svmp.network.grid import Grid, Labelled
-from svmp.network.labels import object_array
 from svmp.network.refusals import Symbolic
 from svmp.network.validation import (
     PRIME,

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from svmp.errors import ModelError
-from svmp.network.chain import Chain
-from svmp.network.linear import Linear
+from svmp.network.chains.chain import Chain
+from svmp.network.means.linear import Linear
+from svmp.network.means.vector_mean import VectorMean
 from svmp.network.slot import Slot
 from svmp.network.variable import Variable
-from svmp.network.vector_mean import VectorMean
 
 Form = dict[str, str]
 """By parameter, the variables that it is made of; "" for numbers."""

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from svmp.errors import ModelError
-from svmp.network.chain import Chain
+from svmp.network.chains.chain import Chain
 from svmp.network.conditional import Conditional
 from svmp.network.declaration import Declaration
 from svmp.network.edge import Edge

@@ -13,7 +13,7 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints
-from svmp.network.linear import scatter
+from svmp.network.means.linear import scatter
 from svmp.network.slot import Fixed, Single
 
 

@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from svmp.errors import ModelError
 from svmp.families.family import Array, dot
 from svmp.network.beliefs import Beliefs
-from svmp.network.chain import Chain, edge_to, reached
+from svmp.network.chains.chain import Chain, edge_to, reached
+from svmp.network.chains.continuing import Continued
 from svmp.network.conditional import CHUNK
-from svmp.network.continuing import Continued
 from svmp.network.declaration import Declaration
 from svmp.network.edge import Edge
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints, complement
 from svmp.network.grouping import Grouping, group_by, subchains_of
-from svmp.network.linear import Linear
+from svmp.network.means.linear import Linear
 from svmp.network.partly_known import PartlyKnown
 from svmp.network.variable import Variable
 

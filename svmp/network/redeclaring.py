@@ -14,9 +14,9 @@ import numpy as np
 from scipy import sparse
 
 from svmp.errors import ModelError
-from svmp.network.chain_variable import ChainVariable
-from svmp.network.coords import Coords
+from svmp.network.chains.chain_variable import ChainVariable
 from svmp.network.declaration import Declaration
+from svmp.network.dims.coords import Coords
 from svmp.network.expressions import DiagonalMatrix, labels_of
 from svmp.network.grid import Labelled
 from svmp.network.partly_known import PartlyKnown

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from svmp.errors import ModelError
-from svmp.network.chain_variable import ChainVariable
+from svmp.network.chains.chain_variable import ChainVariable
 from svmp.network.declaration import Declaration
+from svmp.network.dims.keys import Axis
+from svmp.network.dims.labels import object_array
 from svmp.network.expressions import (
     DiagonalMatrix,
     Expression,
@@ -24,8 +26,6 @@ from svmp.network.expressions import (
     sparse_rows,
 )
 from svmp.network.grid import Labelled
-from svmp.network.keys import Axis
-from svmp.network.labels import object_array
 from svmp.network.partly_known import PartlyKnown
 from svmp.network.validation import array, numeric, shown
 from svmp.network.variable import Component, Variable

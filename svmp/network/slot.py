@@ -15,11 +15,11 @@ import numpy as np
 
 from svmp.families.family import Array, stack
 from svmp.network.beliefs import Beliefs
-from svmp.network.columns import ONE
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints, Labelled, Scope
+from svmp.network.means.columns import ONE
+from svmp.network.means.row_sums import sum_by_owner
 from svmp.network.reader import Reader
-from svmp.network.row_sums import sum_by_owner
 
 
 class Slot(Protocol):

@@ -15,7 +15,9 @@ from svmp.factors.factor import Factor
 from svmp.families import Categorical, Multinomial, MvNormal, Normal
 from svmp.families.family import Family
 from svmp.network.conditional import Conditional
-from svmp.network.coords import Coords
+from svmp.network.dims.coords import Coords
+from svmp.network.dims.keys import Axis, Reading
+from svmp.network.dims.labels import missing_rows, object_array
 from svmp.network.expressions import (
     Expression,
     Index,
@@ -27,8 +29,6 @@ from svmp.network.expressions import (
     labels_of,
 )
 from svmp.network.grid import Grid, Labelled
-from svmp.network.keys import Axis, Reading
-from svmp.network.labels import missing_rows, object_array
 from svmp.network.lookup import Lookup
 from svmp.network.partly_known import PartlyKnown, base_of
 from svmp.network.refusals import Symbolic

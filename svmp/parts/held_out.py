@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from svmp.errors import ModelError, SvmpError
-from svmp.inference.fingerprint import fingerprint
 from svmp.inference.held_out import HeldOut, Scorer, held_out_of
 from svmp.inference.program import Program
+from svmp.inference.saving.fingerprint import fingerprint
 from svmp.network.beliefs import Beliefs
 from svmp.network.declaration import Declaration
 from svmp.network.network import Network

@@ -18,9 +18,9 @@ from scipy import sparse
 from svmp.network.declaration import Declaration
 from svmp.network.expressions import DiagonalMatrix, Expression, Index, Operand, Sum, Term
 from svmp.network.grid import Labelled
+from svmp.network.means.vector_mean import VectorMean
 from svmp.network.network import Network
 from svmp.network.variable import Component, Variable
-from svmp.network.vector_mean import VectorMean
 from svmp.parts.sharing import Sharing
 
 

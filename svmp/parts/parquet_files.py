@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import FileError, ModelError, SvmpError
-from svmp.network.data_columns import Columns
-from svmp.network.labels import missing_rows
+from svmp.network.dims.data_columns import Columns
+from svmp.network.dims.labels import missing_rows
 from svmp.network.validation import shown
 from svmp.parts.sources import Source
 

@@ -16,7 +16,7 @@ from svmp.families.family import Array
 from svmp.inference.held_out import HeldOut
 from svmp.inference.methods.draw import AllRows
 from svmp.inference.program import Program
-from svmp.inference.start import start
+from svmp.inference.starts.start import start
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.chains import ChainUpdater
 from svmp.inference.updaters.updater import LineAdder, SummingUpdater, Updater

@@ -10,17 +10,17 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
+from svmp.inference.acceleration.relaxation import relaxed_blocks
 from svmp.inference.default import LARGEST
 from svmp.inference.estimate import Estimator
-from svmp.inference.fingerprint import describe
 from svmp.inference.held_out import Scorer
 from svmp.inference.methods import FullVB, Growing, Method
 from svmp.inference.methods.method import check_order
 from svmp.inference.problem import HeldOutArgument, Problem
 from svmp.inference.program import Program
 from svmp.inference.program_summary import ProgramSummary, VariableUpdater
-from svmp.inference.relaxation import relaxed_blocks
-from svmp.inference.start import Init
+from svmp.inference.saving.fingerprint import describe
+from svmp.inference.starts.start import Init
 from svmp.inference.steps import Constant, Nodewise, Policy
 from svmp.inference.updaters.setup import Setup
 from svmp.network.beliefs import Beliefs

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import ModelError
+from svmp.network.dims.labels import label_kinds
 from svmp.network.grid import Ints
-from svmp.network.labels import label_kinds
 from svmp.network.validation import shown
 from svmp.parts.description import Labels, PartDims, VariableShape, as_labels
 

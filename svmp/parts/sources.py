@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from svmp.errors import ModelError, SvmpError
-from svmp.network.data_columns import Columns
+from svmp.network.dims.data_columns import Columns
 from svmp.network.validation import shown
 
 DATA_FRAMES = ("pandas", "polars", "pyarrow", "cudf", "modin")

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from svmp.errors import ModelError
-from svmp.network.data_columns import Columns
-from svmp.network.frames import columns_of
+from svmp.network.dims.data_columns import Columns
+from svmp.network.dims.frames import columns_of
 from svmp.network.validation import shown
 from svmp.parts.sources import InMemory
 

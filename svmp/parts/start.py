@@ -14,11 +14,11 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
-from svmp.inference.posterior import Posterior, Posteriors
-from svmp.inference.products import products, start_at_level
-from svmp.inference.start import Init, from_posterior, from_values, start
+from svmp.inference.posteriors.posterior import Posterior, Posteriors
+from svmp.inference.starts.products import products, start_at_level
+from svmp.inference.starts.start import Init, from_posterior, from_values, start
 from svmp.network.beliefs import Beliefs
-from svmp.network.linear_chain import LinearChain
+from svmp.network.chains.linear_chain import LinearChain
 from svmp.parts import tasks
 from svmp.parts.cache import load_part
 from svmp.parts.context import Job

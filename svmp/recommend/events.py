@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from svmp.errors import ModelError, RatingsError
 from svmp.inference.online import Online
-from svmp.inference.posterior import Posterior
+from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.seeds import Seed, whole_seed
 from svmp.inference.steps import HoldThenDecay
 from svmp.inference.stopping import catch_interrupt

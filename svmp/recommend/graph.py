@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.families.family import Array
-from svmp.inference.posterior import Posterior
+from svmp.inference.posteriors.posterior import Posterior
 from svmp.kernels.machine.threads import share
 from svmp.models import GammaPrior, NormalPrior, UserItemPairs, matrix_factorization
 from svmp.network.model import Model

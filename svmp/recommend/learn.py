@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from svmp.inference.fit import fit
 from svmp.inference.methods import FullVB
 from svmp.inference.online import Online
-from svmp.inference.posterior import Posterior
+from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.result import Fit
 from svmp.inference.steps import Constant
 from svmp.inference.stopping import Interrupt, catch_interrupt

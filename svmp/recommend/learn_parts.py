@@ -18,7 +18,7 @@ import numpy as np
 from svmp.inference.engine import step
 from svmp.inference.fit import fit
 from svmp.inference.methods import Growing
-from svmp.inference.posterior import Posterior
+from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.state import State
 from svmp.inference.steps import Constant
 from svmp.inference.stopping import Interrupt, catch_interrupt

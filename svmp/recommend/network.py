@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp import families
-from svmp.inference.posterior import Posterior
+from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.run_record import RunRecord
 from svmp.inference.trace import Trace
 from svmp.kernels.vectors.means import mean_and_covariance

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from svmp.errors import RatingsError
-from svmp.network.data_columns import Columns
+from svmp.network.dims.data_columns import Columns
 from svmp.parts.sources import Source
 from svmp.ratings import Ratings, read_ratings
 from svmp.ratings.build import deduplicated, repeated_error

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.families import MvNormal
-from svmp.inference.posterior import Posterior
+from svmp.inference.posteriors.posterior import Posterior
 from svmp.kernels.machine.compiling import claim, shared
 from svmp.kernels.machine.sorting import read_only
 from svmp.kernels.machine.threads import share, threads_for

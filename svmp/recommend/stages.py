@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.inference.posterior import Posterior
+from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.stopping import Interrupt
 from svmp.recommend.network import FIRM, LOOSE
 from svmp.recommend.top import shown

@@ -13,7 +13,7 @@ from svmp.inference import estimate
 from svmp.inference.estimate import Estimator, tables
 from svmp.network.network import Network
 from tests.inference.models import mixture, rates, ratings
-from tests.inference.test_checkpoint import ratings_model, same_bits, topics_model
+from tests.inference.saving.test_checkpoint import ratings_model, same_bits, topics_model
 from tests.network.tools import anywhere
 from tests.programs import bound_terms, optimise_locals
 

@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.special import digamma, gammaln, logsumexp
 
 import svmp
-from tests.inference.test_checkpoint import same_bits
+from tests.inference.saving.test_checkpoint import same_bits
 from tests.inference.test_estimate import Stops, estimate
 
 NAN = np.nan

@@ -8,7 +8,7 @@ import pytest
 import svmp
 from svmp.inference.engine import step
 from svmp.inference.program import Program
-from svmp.inference.start import start
+from svmp.inference.starts.start import start
 from svmp.inference.state import State
 from svmp.network.network import Network
 from tests.inference.tools import GALLERY, gallery

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import svmp
-from svmp.inference.start import start
+from svmp.inference.starts.start import start
 from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
 from tests.gallery.conftest import load

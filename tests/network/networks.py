@@ -11,7 +11,7 @@ from scipy import sparse
 
 import svmp
 
-from .means import PLATE, Mean, Means
+from .random_means import PLATE, Mean, Means
 
 Draw = Callable[..., Any]
 

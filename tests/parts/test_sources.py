@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svmp.errors import ModelError
-from svmp.network.data_columns import Columns
+from svmp.network.dims.data_columns import Columns
 from svmp.parts.sources import InMemory, Source, as_source, from_dask
 from svmp.parts.splitting import blocks, frames, split
 

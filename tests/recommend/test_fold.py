@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.inference.start import start
+from svmp.inference.starts.start import start
 from svmp.network.network import Network
 from svmp.ratings import Ratings
 from svmp.recommend import RatingModel

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from svmp.datasets import netflix_shaped
 from svmp.inference.online import Online
-from svmp.inference.posterior import Posterior
+from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.steps import Constant
 from svmp.models import UserItemPairs, matrix_factorization
 from svmp.ratings import Ratings, read_ratings

@@ -22,7 +22,7 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference.methods.groups import DrawnGroups
-from svmp.network.discrete_chain import DiscreteChain
+from svmp.network.chains.discrete_chain import DiscreteChain
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.network import Network

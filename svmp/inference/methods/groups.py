@@ -14,7 +14,7 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw, Pairs, Reading, among
-from svmp.network.chain import ChainEdge
+from svmp.network.chains.chain import ChainEdge
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.grouping import Grouping

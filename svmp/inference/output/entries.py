@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from svmp.errors import ModelError
 from svmp.families import Categorical, Dirichlet
 from svmp.families.family import Array
-from svmp.inference.posterior import Posterior
+from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.run_record import RunRecord
-from svmp.network.labels import LabelIndex, object_array
+from svmp.network.dims.labels import LabelIndex, object_array
 from svmp.network.partly_known import base_of
 from svmp.network.validation import shown
 

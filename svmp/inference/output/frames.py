@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from svmp.errors import ModelError, SvmpError
 from svmp.inference.output.entries import Dim, checked_names, dims_of, statistics
-from svmp.inference.posterior import tails
+from svmp.inference.posteriors.posterior import tails
 from svmp.inference.run_record import RunRecord
-from svmp.network.labels import object_array
+from svmp.network.dims.labels import object_array
 from svmp.network.validation import shown
 
 BACKENDS = ("pandas", "polars", "pyarrow")

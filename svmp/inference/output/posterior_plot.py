@@ -16,7 +16,7 @@ from svmp.errors import ModelError
 from svmp.families import Bernoulli, Binomial, Multinomial, Poisson
 from svmp.inference.output.entries import Dim, dims_of, is_categorical, statistics
 from svmp.inference.output.figures import new_figure
-from svmp.inference.posterior import Posterior
+from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.run_record import RunRecord
 from svmp.network.validation import shown
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from svmp.inference.output.entries import checked_names
 from svmp.inference.output.rows import heads
-from svmp.inference.posterior import tails
+from svmp.inference.posteriors.posterior import tails
 from svmp.inference.run_record import RunRecord
 from svmp.network.tables import Row, html_table, text_table
 

@@ -17,11 +17,11 @@ from svmp.families.family import Array, Bools
 from svmp.families.matrix import apply, inverse
 from svmp.inference.predictive.marginals import TINY
 from svmp.network.beliefs import Beliefs
-from svmp.network.chain import Chain
-from svmp.network.discrete_chain import DiscreteChain
+from svmp.network.chains.chain import Chain
+from svmp.network.chains.discrete_chain import DiscreteChain
+from svmp.network.chains.linear_chain import LinearChain
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints
-from svmp.network.linear_chain import LinearChain
 from svmp.network.variable import Variable
 
 

@@ -26,7 +26,7 @@ from svmp.inference.predictive.simulation import Needed, family_of, needed, set_
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints
-from svmp.network.linear import Linear
+from svmp.network.means.linear import Linear
 from svmp.network.reader import Reader
 from svmp.network.slot import Fixed, Product, Single, Slot
 

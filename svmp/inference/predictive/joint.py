@@ -14,8 +14,8 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families import Beta, Exponential, Gamma, Normal
 from svmp.families.family import Array, Family
-from svmp.inference.joint_posterior import JointPosterior
-from svmp.inference.posterior import Posterior, draw_count
+from svmp.inference.posteriors.joint_posterior import JointPosterior
+from svmp.inference.posteriors.posterior import Posterior, draw_count
 from svmp.inference.seeds import Seed, generator
 from svmp.network.validation import shown
 

@@ -25,9 +25,9 @@ from svmp.inference.predictive.chains import chain_of
 from svmp.inference.run_record import RunRecord
 from svmp.inference.updating import coords_of, parents_of
 from svmp.network.beliefs import Beliefs
+from svmp.network.dims.matching import DimMatch, coords_now, match_extent, new_rows, size_of
 from svmp.network.forms import check_form
 from svmp.network.grid import Ints
-from svmp.network.matching import DimMatch, coords_now, match_extent, new_rows, size_of
 from svmp.network.model import Model
 from svmp.network.network import Network
 from svmp.network.partly_known import PartlyKnown, base_of

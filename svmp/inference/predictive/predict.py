@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from svmp.errors import ModelError
-from svmp.inference.posterior import draw_count
+from svmp.inference.posteriors.posterior import draw_count
 from svmp.inference.predictive.known import know
 from svmp.inference.predictive.prediction import Prediction
 from svmp.inference.run_record import RunRecord

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from svmp.errors import ModelError
 from svmp.families.family import Array, Bools
 from svmp.inference.output.prediction_frame import prediction_frame
-from svmp.inference.posterior import draw_count, probabilities, tails
+from svmp.inference.posteriors.posterior import draw_count, probabilities, tails
 from svmp.inference.predictive.closed import closed_moments
 from svmp.inference.predictive.known import Known
 from svmp.inference.predictive.mixtures import RowMixture

@@ -8,7 +8,7 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
-from svmp.inference.posterior import draw_count
+from svmp.inference.posteriors.posterior import draw_count
 from svmp.inference.predictive.chains import chain_of, forecast, in_turn
 from svmp.inference.predictive.simulation import check_finite, draw, family_of
 from svmp.inference.seeds import Seed, generator

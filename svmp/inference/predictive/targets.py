@@ -23,7 +23,7 @@ from svmp.inference.predictive.simulation import Needed, draw
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints
-from svmp.network.linear import Linear
+from svmp.network.means.linear import Linear
 from svmp.network.partly_known import base_of
 from svmp.network.reader import Reader
 from svmp.network.slot import Product, Single, Slot

@@ -16,9 +16,9 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
-from svmp.inference.fingerprint import fingerprint
 from svmp.inference.held_out import pointwise_scores
 from svmp.inference.run_record import RunRecord
+from svmp.inference.saving.fingerprint import fingerprint
 from svmp.inference.seeds import Seed
 from svmp.inference.uncertainty.leave_one_out import LeaveOneOut, leave_one_out
 from svmp.inference.uncertainty.psis import DRAWS, importance

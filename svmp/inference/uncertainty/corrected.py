@@ -18,8 +18,8 @@ from scipy import sparse
 
 from svmp.errors import ModelError
 from svmp.families import MvNormal, Normal
-from svmp.inference.joint_posterior import JointPosterior
-from svmp.inference.posterior import Posterior
+from svmp.inference.posteriors.joint_posterior import JointPosterior
+from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.run_record import RunRecord
 from svmp.inference.uncertainty.covariance import Covariance
 from svmp.inference.uncertainty.linear_response import asked_names, covariance, not_a_maximum

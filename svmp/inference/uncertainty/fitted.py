@@ -7,7 +7,7 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.inference.arguments import check_model
 from svmp.inference.run_record import RunRecord
-from svmp.inference.start import start
+from svmp.inference.starts.start import start
 from svmp.inference.updaters.joint_block import joint_normals
 from svmp.network.beliefs import Beliefs
 from svmp.network.model import Model

@@ -24,7 +24,7 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
-from svmp.inference.joint_posterior import covariance_of
+from svmp.inference.posteriors.joint_posterior import covariance_of
 from svmp.inference.run_record import RunRecord
 from svmp.inference.uncertainty.covariance import Covariance
 from svmp.inference.uncertainty.fitted import network_and_q

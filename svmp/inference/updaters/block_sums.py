@@ -26,7 +26,7 @@ from svmp.inference.updaters.solver import Places, Solver, checked_places
 from svmp.inference.updaters.updater import SummingUpdater, Term
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
-from svmp.network.linear import dimension
+from svmp.network.means.linear import dimension
 
 
 @dataclass(frozen=True)

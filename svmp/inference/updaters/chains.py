@@ -3,9 +3,9 @@
     q(z) = exp(E[log p(z | parents)] + sum over rows t of eta_(children of t -> t)(z_t)) / Z
 
 A sequence is one block of q: it is solved exactly, with a unit step, by one pass over its rows in
-each direction (network/chain.py). A method that draws rows for other variables leaves the chain
-with all of its rows, and one that draws groups updates the sequences of these groups. Spans of
-long sequences are drawn apart only by a method with a tolerance (subchains.py).
+each direction (network/chains/chain.py). A method that draws rows for other variables leaves the
+chain with all of its rows, and one that draws groups updates the sequences of these groups. Spans
+of long sequences are drawn apart only by a method with a tolerance (subchains.py).
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from svmp.inference.updaters.updater import Change, Updater
 from svmp.kernels.chains import plain_smoother, smoother, states
 from svmp.kernels.chains.emissions import Emissions
 from svmp.kernels.chains.pair_counts import pair_counts
-from svmp.network import forward_backward
 from svmp.network.beliefs import Beliefs
-from svmp.network.chain import Chain, ChainEdge
-from svmp.network.discrete_chain import DiscreteChain
+from svmp.network.chains import forward_backward
+from svmp.network.chains.chain import Chain, ChainEdge
+from svmp.network.chains.discrete_chain import DiscreteChain
+from svmp.network.chains.linear_chain import LinearChain
+from svmp.network.chains.sequence_turns import sequence_turns
+from svmp.network.chains.sequences import Spans
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
-from svmp.network.linear_chain import LinearChain
 from svmp.network.network import Network
-from svmp.network.sequence_turns import sequence_turns
-from svmp.network.sequences import Spans
 
 Solve = Callable[[Chain, Beliefs, Spans, Array], None]
 """Solves spans of the sequences of a chain, given the summed messages to their rows, and writes

@@ -25,10 +25,10 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
-from svmp.network.linear import Linear, LinearTerm, dimension
+from svmp.network.means.linear import Linear, LinearTerm, dimension
+from svmp.network.means.regular import RegularTerm
 from svmp.network.network import Network
 from svmp.network.partly_known import PartlyKnown
-from svmp.network.regular import RegularTerm
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ from svmp.network.arrow import Arrow, Split, split_unknowns
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.joint_normal import JointNormal, Layout, Paired, RowCovariances, natural_of
-from svmp.network.linear import dimension
+from svmp.network.means.linear import dimension
 from svmp.network.network import Network
 from svmp.network.variable import Variable
 

@@ -22,10 +22,10 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.grid import Ints, ragged
 from svmp.network.joint_normal import CovarianceLines, CovariancePairs, Layout, RowCovariances
-from svmp.network.linear import Linear, LinearTerm
+from svmp.network.means.linear import Linear, LinearTerm
+from svmp.network.means.vector_mean import VectorMean
 from svmp.network.network import Network
 from svmp.network.slot import Single
-from svmp.network.vector_mean import VectorMean
 
 WIDE = 24
 """Number of unknowns in a row from which products of dense matrices are faster than pairs."""

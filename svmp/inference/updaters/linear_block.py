@@ -35,13 +35,13 @@ from svmp.inference.updaters.block_means import (
     newton_step,
 )
 from svmp.inference.updaters.updater import Change, Term, Updater, blend
-from svmp.network import row_sums
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.edge import Edge
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints
-from svmp.network.linear import Linear, LinearTerm, dimension
+from svmp.network.means import row_sums
+from svmp.network.means.linear import Linear, LinearTerm, dimension
 from svmp.network.network import Network
 from svmp.network.partly_known import PartlyKnown
 from svmp.network.variable import Variable

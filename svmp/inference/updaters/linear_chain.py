@@ -21,10 +21,10 @@ from svmp.kernels.chains import smoother
 from svmp.kernels.chains.dynamics import Dynamics, OrderedRows, Output
 from svmp.kernels.chains.pair_sums import PairRows, pair_sums
 from svmp.network.beliefs import Beliefs
-from svmp.network.chain import Chain
+from svmp.network.chains.chain import Chain
+from svmp.network.chains.linear_chain import LinearChain
+from svmp.network.chains.sequences import Spans
 from svmp.network.grid import Ints
-from svmp.network.linear_chain import LinearChain
-from svmp.network.sequences import Spans
 
 VAGUE = 1e6
 """Variance of the start of a span within a sequence, in variances of a step."""

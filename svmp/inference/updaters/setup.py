@@ -27,7 +27,7 @@ from svmp.kernels.multilinear.prior import HiddenNormals
 from svmp.kernels.multilinear.updater import Multilinear
 from svmp.kernels.vectors.prior import HiddenVectors
 from svmp.kernels.vectors.updater import Vectors
-from svmp.network.chain import ChainEdge
+from svmp.network.chains.chain import ChainEdge
 from svmp.network.edge import Edge
 from svmp.network.network import Network
 

@@ -4,8 +4,8 @@ q of some rows of a long sequence hardly depends on rows that are far away. So o
 is solved: the drawn rows and a buffer on either side, as if nothing were known of the state before
 the first row of the range, nor of the rows after its last one. A buffer is doubled until the state
 at its outer end tells no more than a tolerance about the state at the end of the drawn rows, in
-nats (network/dependence.py), or until it reaches the end of the sequence, beyond which there is
-nothing to know. So what knowing more could change is measured, and bounded, at every end.
+nats (network/chains/dependence.py), or until it reaches the end of the sequence, beyond which there
+is nothing to know. So what knowing more could change is measured, and bounded, at every end.
 
 Ranges that overlap are solved as one. q of the buffers is written too: the transition to the first
 drawn row reads the row before it, and other chains read the states around theirs.
@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from svmp.network.beliefs import Beliefs
-from svmp.network.chain import Chain
-from svmp.network.dependence import dependence
+from svmp.network.chains.chain import Chain
+from svmp.network.chains.dependence import dependence
+from svmp.network.chains.sequences import Sequences, Spans
 from svmp.network.grid import Ints
-from svmp.network.sequences import Sequences, Spans
 
 FIRST = 16
 """Rows of a buffer at first."""

@@ -15,7 +15,7 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.kernels.categorical.mixture_sums import Mixtures, MixtureSums, chooses_normals
 from svmp.network.beliefs import Beliefs
-from svmp.network.chain import Chain
+from svmp.network.chains.chain import Chain
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.network import Network

@@ -260,7 +260,7 @@ def gain_of(dynamics: Dynamics, row: int, filtered: Array, work: Array, lines: A
 
 @bare
 def _lag_gain(dynamics: Dynamics, row: int, work: Array, size: int) -> bool:
-    """Write N, C and G of a state of lags: `lag_gain` of network/transition.py."""
+    """Write N, C and G of a state of lags: `lag_gain` of network/chains/transition.py."""
     root, cov, gain, last = work[3], work[5], work[6], size - 1
     matrix = dynamics.matrix[dynamics.kind[row]]
     noise = dynamics.step[row] * dynamics.noise[dynamics.kind[row], 0, 0]

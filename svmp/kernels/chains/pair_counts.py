@@ -1,6 +1,6 @@
 """Expected transitions of chains of states, from the q of some rows.
 
-With b_t up to a constant and T, the symbols of network/forward_backward.py,
+With b_t up to a constant and T, the symbols of network/chains/forward_backward.py,
 
     q(z_(t-1) = i, z_t = j) = q(z_(t-1) = i) T(i, j) exp(b_t(j)) / sum_k T(i, k) exp(b_t(k)),
 
@@ -18,8 +18,8 @@ from svmp.kernels.chains.states import LEAST
 from svmp.kernels.machine.compiling import bare, claim, shared
 from svmp.kernels.machine.special import exp, log
 from svmp.kernels.machine.threads import share, threads_for
-from svmp.network import forward_backward
-from svmp.network.forward_backward import Transitions
+from svmp.network.chains import forward_backward
+from svmp.network.chains.forward_backward import Transitions
 from svmp.network.grid import Ints
 
 BLOCK, BLOCKS = 4096, 64

@@ -1,4 +1,4 @@
-"""Moments of pairs of rows of Gaussian chains, summed by group: the sums of network/transition.py.
+"""Moments of pairs of rows of Gaussian chains, summed by group, for network/chains/transition.py.
 
 A line has the sums of E[x x'] / s, E[x r'] / s and E[r r'] / s with r = (x_(t-1), u_t), the number
 of rows and the sum of log s. Rows are taken in blocks of a fixed size, whose sums are added in
@@ -14,9 +14,9 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.kernels.machine.compiling import bare, claim, shared
 from svmp.kernels.machine.threads import share, threads_for
+from svmp.network.chains.transition import line_size
 from svmp.network.grid import Ints
-from svmp.network.row_sums import sum_by_owner
-from svmp.network.transition import line_size
+from svmp.network.means.row_sums import sum_by_owner
 
 BLOCK = 2048
 """Rows of a block."""

@@ -14,8 +14,8 @@ from svmp.families.family import Array, Bools
 from svmp.families.matrix import apply, cholesky, flat, inverse, join, log_det_root, symmetric
 from svmp.kernels.chains.dynamics import Dynamics, OrderedRows, Output
 from svmp.kernels.chains.filtering import FAR
+from svmp.network.chains.transition import lag_gain
 from svmp.network.grid import Ints
-from svmp.network.transition import lag_gain
 
 
 def smooth(rows: OrderedRows, dynamics: Dynamics, evidence: Array, out: Output) -> Bools:

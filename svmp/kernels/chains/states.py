@@ -1,4 +1,4 @@
-"""Forward-backward in one loop per sequence, scaled: network/forward_backward.py is its plain twin.
+"""Forward-backward in one loop per sequence, scaled; plain: network/chains/forward_backward.py.
 
 For each step, from the last to the first, b_t = exp(u_t) beta_t is scaled so that its largest entry
 is 1, and beta_(t-1) = T b_t; then from the first to the last
@@ -24,7 +24,7 @@ from svmp.families.family import Array
 from svmp.kernels.machine.compiling import bare, claim, shared
 from svmp.kernels.machine.special import exp, log
 from svmp.kernels.machine.threads import share, threads_for
-from svmp.network.forward_backward import LOG_ZERO, Solution, Steps
+from svmp.network.chains.forward_backward import LOG_ZERO, Solution, Steps
 from svmp.network.grid import Ints
 
 LEAST = -230.0
@@ -45,7 +45,7 @@ def solve(
     Parameters
     ----------
     initial, transition, unary, steps
-        As in network/forward_backward.py; `unary` is not changed.
+        As in network/chains/forward_backward.py; `unary` is not changed.
     into
         Arrays for log q(z_t), q(z_t) and b_t, of (steps, states).
     """

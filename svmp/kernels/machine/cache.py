@@ -44,7 +44,7 @@ DECORATORS = b"svmp.kernels.machine.compiling"
 CONSTANTS = (
     "families/normal.py",
     "factors/bernoulli_logit.py",
-    "network/forward_backward.py",
+    "network/chains/forward_backward.py",
 )
 """Files of numbers that loops are compiled with, besides those of other loops."""
 KEPT = 3

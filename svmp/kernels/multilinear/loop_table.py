@@ -33,7 +33,7 @@ from svmp.kernels.multilinear.terms import ALL, OWN, ROW, LoopRows, Mean
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints
-from svmp.network.linear import Linear, LinearTerm, dimension
+from svmp.network.means.linear import Linear, LinearTerm, dimension
 from svmp.network.partly_known import PartlyKnown
 from svmp.network.reader import Reader
 from svmp.network.slot import Single

@@ -1,7 +1,7 @@
 """E[mu] and E[mu^2] of rows, and the losses of the rows of each key.
 
 A loss is E[(y - mu)^2], which the bound and the noise need, or minus the expected log density of a
-Bernoulli with a logit. The plain versions are network/linear.py and the factors.
+Bernoulli with a logit. The plain versions are network/means/linear.py and the factors.
 
 Where mu_e = u . v_e with one u for all rows of the key, variances are not needed row by row:
 

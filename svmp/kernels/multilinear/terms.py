@@ -4,7 +4,7 @@
 
 Rows are sorted by the key that is updated, and the moments of all operands are in one array. This
 file computes E[mu] and Var[mu] of rows, and the products that one operand is multiplied by. The
-plain version is network/linear.py.
+plain version is network/means/linear.py.
 
 A Bernoulli with a logit acts as a Normal whose weight and target follow from the moments of the
 logit of each row; nothing else differs. Its plain version is factors/bernoulli_logit.py.

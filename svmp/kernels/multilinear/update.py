@@ -13,7 +13,7 @@ the precision of the data, and used in one of two ways.
   it from the residuals. All K elements together cost O(K) per row.
 
 Keys do not depend on each other, so they run in parallel, with the same bits on any number of
-threads. The plain versions are network/linear.py and inference/updaters/joint.py.
+threads. The plain versions are network/means/linear.py and inference/updaters/joint.py.
 
 Moments are (elements, 2) arrays of E[x] and E[x^2], naturals are (tau mu, -tau / 2).
 """

@@ -19,7 +19,7 @@ from svmp.kernels.machine.compiling import CHUNK, bare, claim, shared
 from svmp.kernels.machine.special import log
 from svmp.kernels.machine.threads import STREAM, share, threads_for
 from svmp.network.beliefs import Beliefs
-from svmp.network.chain import Chain
+from svmp.network.chains.chain import Chain
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints, complement
 

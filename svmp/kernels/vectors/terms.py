@@ -7,7 +7,7 @@ E[x x^T], and by the cross moments E[x_j x_k] of j < k, in the order of an upper
 the three is padded with zeros to a multiple of eight. Updates read covariances instead of the
 second moments of the vector that another is multiplied by (`Mean.centred`), and biases always have
 variances: in single precision, second moments would lose small ones. No array has a line for each
-row. The plain version is network/linear.py.
+row. The plain version is network/means/linear.py.
 
 `loss_of`, `write_losses` and `losses` differ from those of multilinear/residuals.py in `moments_of`
 only. A loop that took it as an argument could not be cached, because the type of that argument

@@ -7,7 +7,7 @@ a row is mu_e = a_e . x + rest_e, and its message to (x, x x^T) is, with its pre
 
 The sums that an element is updated from are laid out like its packed moments, in vectors/terms.py:
 sum w E[a] (y - E[rest]), then the diagonal and then the upper triangle of sum w E[a a^T]. Where
-covariances of a are read, sum w E[a] E[a]^T is behind them. The plain version is network/linear.py.
+covariances of a are read, sum w E[a] E[a]^T is behind them. Plain: network/means/linear.py.
 
 Moments are (elements, K + K^2) arrays of E[x] and E[x x^T], naturals are (tau mu, -tau / 2).
 """

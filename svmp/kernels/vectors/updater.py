@@ -25,7 +25,7 @@ from svmp.kernels.vectors import update as loops
 from svmp.kernels.vectors.update import LONG
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
-from svmp.network.linear import LinearTerm, dimension
+from svmp.network.means.linear import LinearTerm, dimension
 from svmp.network.reader import Reader
 
 PAIR = 2

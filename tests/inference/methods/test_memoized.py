@@ -12,7 +12,7 @@ from svmp.inference.methods.division import RESTARTS
 from svmp.inference.run import Run
 from svmp.network.network import Network
 from tests.fuzz.mutants import assembled, dumped, opened, put_together, taken_apart
-from tests.inference.test_checkpoint import same_bits
+from tests.inference.saving.test_checkpoint import same_bits
 from tests.inference.tools import gallery
 from tests.inference.updaters.test_groups import (
     NETWORKS,

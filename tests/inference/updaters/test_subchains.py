@@ -12,11 +12,11 @@ import svmp
 from svmp.inference.methods.draw import AllRows, Draw
 from svmp.inference.methods.groups import DrawnSubchains
 from svmp.inference.program import Program
-from svmp.inference.start import start
+from svmp.inference.starts.start import start
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.plain import PlainUpdater
 from svmp.network.beliefs import Beliefs
-from svmp.network.dependence import dependence
+from svmp.network.chains.dependence import dependence
 from svmp.network.network import Network
 
 RNG = np.random.default_rng(3)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp, softmax
 
 import svmp
-from svmp.inference.posterior import Posteriors
+from svmp.inference.posteriors.posterior import Posteriors
 from svmp.inference.updaters import groups
 from svmp.kernels.machine import threads
 from svmp.network.beliefs import Beliefs

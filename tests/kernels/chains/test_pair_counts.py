@@ -7,8 +7,8 @@ import pytest
 
 from svmp.kernels.chains.pair_counts import pair_counts
 from svmp.kernels.machine.threads import use_threads
-from svmp.network import forward_backward
-from svmp.network.forward_backward import Transitions
+from svmp.network.chains import forward_backward
+from svmp.network.chains.forward_backward import Transitions
 
 RNG = np.random.default_rng(2)
 ROWS, STATES = 9000, 3

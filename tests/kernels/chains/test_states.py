@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from svmp.kernels.chains import states
 from svmp.kernels.machine.threads import use_threads
-from svmp.network import forward_backward
-from svmp.network.forward_backward import Steps
+from svmp.network.chains import forward_backward
+from svmp.network.chains.forward_backward import Steps
 
 
 def solved(initial, transition, unary, steps):

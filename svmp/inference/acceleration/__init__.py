@@ -1,0 +1,1 @@
+"""Fewer sweeps: over-relaxation, and rotations of factors."""

@@ -1,0 +1,1 @@
+"""Posteriors as users read them."""

@@ -1,0 +1,1 @@
+"""Fits and checkpoints in files."""

@@ -1,0 +1,183 @@
+"""Starting values of mixture components and topics: each sees different rows of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from svmp.inference.domain import check_domain
+from svmp.inference.starts.chain_seeds import Seeds
+from svmp.network.beliefs import Beliefs
+from svmp.network.conditional import CHUNK, Conditional
+from svmp.network.expressions import Symbol
+from svmp.network.grid import Ints
+from svmp.network.lookup import Lookup
+from svmp.network.means.linear import scatter
+from svmp.network.network import Network
+from svmp.network.partly_known import PartlyKnown
+from svmp.network.slot import Single
+from svmp.network.variable import Variable
+
+
+def seed_components(
+    network: Network,
+    q: Beliefs,
+    conditional: Conditional,
+    init: Mapping[str, Any],
+    rng: np.random.Generator,
+    chains: Mapping[str, Seeds] | None = None,
+) -> None:
+    """Initialise each component of a mixture with some rows, chosen by the user or at random.
+
+    `chains` has by chain the rows at which its states start.
+    """
+    (selected,) = conditional.selector.variables  # type: ignore[union-attr]
+    if not selected.hidden:
+        return
+    chooser = network.hidden[selected.name]
+    if chooser.name in init:
+        seed_from_choices(network, q, conditional, chooser, init)
+    elif (
+        isinstance(conditional, Lookup)
+        and chooser.name in network.locals
+        and not isinstance(chooser.family, PartlyKnown)
+    ):
+        seed_topics(network, q, conditional, chooser, init, rng)
+    else:
+        chosen = (chains or {}).get(chooser.name)
+        seed_from_elements(network, q, conditional, chooser, init, rng, chosen)
+
+
+def seed_from_choices(
+    network: Network,
+    q: Beliefs,
+    conditional: Conditional,
+    chooser: Variable,
+    init: Mapping[str, Any],
+) -> None:
+    """Initialise the components and their weights with all rows, by the choices in `init`.
+
+    Choices are updated first, and would otherwise be lost before the components are updated.
+    """
+    for table in (conditional, chooser.conditional):
+        for parent in (p for slot in table.slots.values() for p in slot.variables):
+            if parent.hidden and parent.name not in init:
+                read_rows(network, q, parent, [table])
+
+
+def read_rows(
+    network: Network, q: Beliefs, variable: Symbol, tables: list[Conditional] | None = None
+) -> None:
+    """Set a variable to its optimum given q of all others and the rows of some or all tables."""
+    elements = np.arange(variable.size)
+    natural = np.array(network.prior(q, variable.name, elements))
+    for edge in network.edges[variable.name]:
+        if tables is None or edge.conditional in tables:
+            natural += edge.message(q, elements, *edge.rows_of(elements))
+    check_domain(variable, elements, natural)
+    network.move(q, variable.name, elements, natural)
+
+
+def seed_topics(
+    network: Network,
+    q: Beliefs,
+    conditional: Lookup,
+    chooser: Variable,
+    init: Mapping[str, Any],
+    rng: np.random.Generator,
+) -> None:
+    """Initialise each topic with the words of random documents, each of which goes to one topic.
+
+    Topics that start with realistic word frequencies and co-occurrences end far better than topics
+    that start nearly alike.
+    """
+    weights, slot = chooser.conditional.slots["p"], conditional.slots["p"]
+    if not isinstance(weights, Single) or not isinstance(slot, Single):
+        return  # the rows belong to no groups, or the topics are known
+    topics, document = slot.reader.variable, weights.reader
+    few = document.variable.size < conditional.components
+    if few or not topics.hidden or topics.name in init:
+        return
+    topic_of = rng.permutation(document.variable.size) % conditional.components
+    shape, rows = q.natural[topics.name].shape, network.rows(conditional.variable)
+    natural = q.natural[topics.name].copy()
+    for first in range(0, len(rows), CHUNK):
+        some = rows[first : first + CHUNK]
+        choice = conditional.selector.pairs(chooser, some)[0]  # type: ignore[union-attr]
+        topic = topic_of[document.element(choice, choice)]
+        elements, _ = slot.pairs(topics, some * conditional.components + topic)
+        natural += scatter(np.ones(len(some)), elements, conditional.categories(some), shape)
+    network.move(q, topics.name, np.arange(len(natural)), natural)
+
+
+def seed_from_elements(
+    network: Network,
+    q: Beliefs,
+    conditional: Conditional,
+    chooser: Variable,
+    init: Mapping[str, Any],
+    rng: np.random.Generator,
+    given: Seeds | None = None,
+) -> None:
+    """Initialise each component with the rows of one element of the Categorical, drawn at random.
+
+    Where choices are known, their components start at all rows of these instead. `given` are
+    elements and their components, which are then not drawn.
+
+    Components that start at different rows divide the data among them at the first update; of
+    components that start at a vague prior, all but one may stay empty.
+    """
+    edge = next(e for e in network.edges[chooser.name] if e.conditional is conditional)
+    if given is None:
+        chosen, component = chosen_elements(chooser, np.flatnonzero(edge.children), rng)
+    else:
+        chosen, component = given
+    count = len(np.unique(component))
+    owner, rows = edge.rows_of(chosen)
+    subrows = rows * conditional.components + component[owner]
+    sure = np.zeros((chooser.size, conditional.components))  # takes memory only where written
+    sure[chosen, component] = 1.0
+    certain = Beliefs(q.natural, {**q.moments, chooser.name: sure}, row_moments=q.row_moments)
+    for slot in conditional.slots.values():
+        for parent in slot.variables:
+            if parent.hidden and parent.name not in init:
+                elements, where = slot.pairs(parent, subrows)
+                if len(np.unique(elements)) >= count:
+                    _add_rows(network, certain, parent, conditional, elements, where)
+
+
+def chosen_elements(
+    chooser: Variable, candidates: Ints, rng: np.random.Generator
+) -> tuple[Ints, Ints]:
+    """Return some elements of a Categorical, and the component that each starts.
+
+    These are the known elements, and one for each component that no known element has chosen.
+    """
+    components, family = chooser.family.size, chooser.family
+    first: tuple[Ints, Ints] = (candidates[:0], candidates[:0])
+    if isinstance(family, PartlyKnown):
+        mine = candidates[family.known[candidates]]
+        candidates = candidates[~family.known[candidates]]
+        first = mine, family.values[mine].astype(np.int64)
+    rest = np.setdiff1d(np.arange(components), first[1])
+    count = min(len(rest), len(candidates))
+    chosen = rng.choice(candidates, count, replace=False)
+    return np.concatenate([first[0], chosen]), np.concatenate([first[1], rest[:count]])
+
+
+def _add_rows(
+    network: Network,
+    q: Beliefs,
+    parent: Symbol,
+    conditional: Conditional,
+    elements: Ints,
+    rows: Ints,
+) -> None:
+    order = np.argsort(elements, kind="stable")
+    distinct, owner = np.unique(elements[order], return_inverse=True)
+    message = conditional.message_sum(q, parent, distinct, owner, rows[order])
+    natural = q.natural[parent.name][distinct] + message
+    check_domain(parent, distinct, natural)
+    network.move(q, parent.name, distinct, natural)
