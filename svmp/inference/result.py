@@ -19,24 +19,16 @@ from svmp.inference.diagnosis import Diagnosis
 from svmp.inference.execute import Outcome
 from svmp.inference.held_out import score
 from svmp.inference.methods import Method
-from svmp.inference.output.bound_plot import plot, plot_trace
-from svmp.inference.output.datasets import draws_of, means_and_sds, to_arviz
-from svmp.inference.output.entries import checked_names
-from svmp.inference.output.frames import summary_frame, to_frame
-from svmp.inference.output.posterior_plot import plot_posterior
+from svmp.inference.output.fit_output import FitOutput
 from svmp.inference.output.predictive_plot import observed_values, plot_predictive
-from svmp.inference.output.summary import summarise
 from svmp.inference.posteriors.chain_posterior import ChainPosterior
 from svmp.inference.posteriors.filtered import Filtered, filtered
-from svmp.inference.posteriors.integrating import integrate
-from svmp.inference.posteriors.joint_posterior import JointPosterior
-from svmp.inference.posteriors.posterior import Posterior, Posteriors, draw_count, tails
-from svmp.inference.posteriors.vector_chain_posterior import VectorChainPosterior
+from svmp.inference.posteriors.from_run import posteriors_of
+from svmp.inference.posteriors.posterior import Posterior, Posteriors
 from svmp.inference.predictive.joint import draw_together
 from svmp.inference.predictive.predict import predict
 from svmp.inference.predictive.prediction import Prediction
 from svmp.inference.program_summary import ProgramSummary
-from svmp.inference.run_record import RunRecord
 from svmp.inference.saving import files
 from svmp.inference.seeds import Seed
 from svmp.inference.uncertainty.corrected import corrected_fields
@@ -45,21 +37,17 @@ from svmp.inference.uncertainty.linear_response import covariance
 from svmp.inference.uncertainty.psis import DRAWS, importance
 from svmp.inference.uncertainty.trust import diagnose
 from svmp.inference.updating import Forget, parents_of
-from svmp.network.chains.discrete_chain import DiscreteChain
-from svmp.network.chains.linear_chain import LinearChain
 from svmp.network.declaration import Declaration
 from svmp.network.dims.matching import hidden_coords
 from svmp.network.forms import form_of
 from svmp.network.model import Model
-from svmp.network.validation import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
-class Fit(RunRecord):
+class Fit(FitOutput):
     """The approximate posterior, its bound, and how the run ended.
 
     Attributes
@@ -108,33 +96,8 @@ class Fit(RunRecord):
     def of(cls, outcome: Outcome) -> Fit:
         """Return the result of a run."""
         run = outcome.run
-        hidden, state, q = run.program.network.hidden, run.state, run.state.q
-        variables = {**hidden, **run.program.network.observed}
-
-        known = {block.layout.names: block for block in q.blocks}
-        joint = tuple(
-            JointPosterior.of(known[b.layout.names], *integrate(b, known[b.layout.names], q))
-            for b in run.program.setup.joint
-            if b.layout.names in known
-        )
-
-        def posterior(name: str, natural: Array) -> Posterior:
-            v = hidden[name]
-            if isinstance(v.conditional, DiscreteChain) and name in q.joint:
-                return ChainPosterior.of(v, q)
-            if isinstance(v.conditional, LinearChain) and name in q.joint:
-                return VectorChainPosterior.of(v, q)
-            for block in joint:
-                natural = block.marginal(name, natural, v.family)
-            return Posterior(name, v.dims, v.plate.shape, v.family, natural)
-
-        def implicit(name: str) -> Posterior:
-            return posterior(name, run.program.implicit_natural(q, name))
-
-        stored = {name: posterior(name, q.natural[name]) for name in q.natural}
-        posteriors = (
-            Posteriors(list(hidden), stored, implicit) if len(stored) < len(hidden) else stored
-        )
+        network, state, q = run.program.network, run.state, run.state.q
+        posteriors, joint = posteriors_of(run.program, q)
         return cls(
             outcome.status,
             state.measured.terms,
@@ -143,14 +106,14 @@ class Fit(RunRecord):
             state.iteration,
             int(state.accesses),
             run.budget.seconds,
-            coords=hidden_coords(run.program.network),
-            parents={name: parents_of(v) for name, v in hidden.items()},
+            coords=hidden_coords(network),
+            parents={name: parents_of(v) for name, v in network.hidden.items()},
             joint=joint,
-            ends=updating.ends_of(run.program.network, q),
-            forms={name: form_of(v) for name, v in variables.items()},
+            ends=updating.ends_of(network, q),
+            forms={name: form_of(v) for name, v in {**network.hidden, **network.observed}.items()},
             diagnosis=outcome.diagnosis,
             program=run.program.explain(),
-            _model=weakref.ref(run.program.network.model),
+            _model=weakref.ref(network.model),
         )
 
     def __getitem__(self, name: str) -> Posterior:
@@ -466,169 +429,6 @@ class Fit(RunRecord):
         """Write the fit to one safetensors file, atomically."""
         files.write(self, path)
 
-    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the bound against the accesses, on a logarithmic axis as in the paper.
-
-        Estimates are drawn as a band of two standard errors around the line of exact bounds. Needs
-        matplotlib, which `pip install "svmp[plot]"` installs.
-
-        Parameters
-        ----------
-        ax
-            Axes to draw on; by default those of a new figure. Several fits can share them.
-        options
-            Passed to matplotlib's `plot`, as `label="full VB"`.
-
-        Returns
-        -------
-        Axes
-            The axes.
-        """
-        return plot(self, ax, **options)
-
-    def summary(
-        self,
-        names: str | Collection[str] | None = None,
-        *,
-        prob: float = 0.9,
-        kind: str = "table",
-        backend: str = "pandas",
-    ) -> Any:
-        """Return how the run ended, and mean, sd and interval of the hidden variables.
-
-        Parameters
-        ----------
-        names
-            Hidden variables, by default all.
-        prob
-            Probability of the central intervals.
-        kind
-            "table" for a table to print, in which an array has one row with its range; "frame" for
-            a data frame with a row for each entry of each variable.
-        backend
-            The library of a data frame: "pandas", "polars" or "pyarrow".
-
-        Returns
-        -------
-        Summary or data frame
-            `print(fit)` prints the table, and a notebook shows it.
-        """
-        if kind == "frame":
-            tails(prob)
-            return summary_frame(self, checked_names(self, names), prob, backend)
-        if kind != "table":
-            raise ModelError(f'kind must be "table" or "frame", not {shown(kind)}')
-        return summarise(self, names, prob, "" if self.restarts is None else repr(self.restarts))
-
-    def to_frame(
-        self, name: str | None = None, *, prob: float = 0.9, backend: str = "pandas"
-    ) -> Any:
-        """Return a variable as a data frame: a row for each entry, with labels, mean, sd, interval.
-
-        Parameters
-        ----------
-        name
-            A hidden variable; by default all of them that are single numbers.
-        prob
-            Probability of the central intervals, from `lower` to `upper`.
-        backend
-            "pandas", "polars" or "pyarrow".
-
-        Returns
-        -------
-        data frame
-            A column for each dim, then `mean`, `sd`, `lower` and `upper`. A Categorical has its
-            probabilities as means, and no interval.
-        """
-        return to_frame(self, name, prob, backend)
-
-    def to_xarray(
-        self,
-        names: str | Collection[str] | None = None,
-        *,
-        draws: int | None = None,
-        seed: Seed = None,
-    ) -> Any:
-        """Return the posteriors as an xarray Dataset, with dims and labels.
-
-        Parameters
-        ----------
-        names
-            Hidden variables, by default all.
-        draws, seed
-            Number of joint draws from q, along the dim `draw`, and their seed. By default the
-            Dataset has means and standard deviations, along the dim `statistic`.
-
-        Returns
-        -------
-        xarray.Dataset
-            `data["u"].sel(statistic="mean", user="alice")`.
-        """
-        if draws is None:
-            return means_and_sds(self, names)
-        count = draw_count(draws, "draws")
-        return draws_of(self, self.draw(checked_names(self, names), count, seed))
-
-    def to_arviz(
-        self,
-        names: str | Collection[str] | None = None,
-        *,
-        draws: int = 1000,
-        seed: Seed = None,
-    ) -> Any:
-        """Return draws from q for ArviZ: the group `posterior`, and `trace` with the run.
-
-        Parameters
-        ----------
-        names
-            Hidden variables, by default all.
-        draws, seed
-            Number of joint draws from q, and their seed.
-
-        Returns
-        -------
-        xarray.DataTree or arviz.InferenceData
-            A DataTree for ArviZ 1 and later. The draws are independent, in one chain.
-        """
-        count = draw_count(draws, "draws")
-        return to_arviz(self, self.draw(checked_names(self, names), count, seed))
-
-    def plot_posterior(
-        self,
-        names: str | Collection[str] | None = None,
-        *,
-        prob: float = 0.9,
-        most: int = 40,
-    ) -> Figure:
-        """Draw the posteriors: densities of single numbers, intervals of arrays with their labels.
-
-        Parameters
-        ----------
-        names
-            Hidden variables, by default all.
-        prob
-            Probability of the intervals.
-        most
-            Largest number of entries with a line each; those of larger arrays are sorted by their
-            means, and drawn as a band.
-
-        Returns
-        -------
-        Figure
-            A Matplotlib figure with a panel for each variable.
-        """
-        return plot_posterior(self, checked_names(self, names), prob, most)
-
-    def plot_trace(self) -> Figure:
-        """Draw the run: the bound, its distance from the best bound, and held-out scores.
-
-        Returns
-        -------
-        Figure
-            A Matplotlib figure with a panel for each.
-        """
-        return plot_trace(self)
-
     def plot_predictive(
         self,
         model: Model | Prediction,
@@ -670,12 +470,6 @@ class Fit(RunRecord):
         if observed is None and model[prediction.name].observed is not None:
             observed = observed_values(model[prediction.name])
         return plot_predictive(prediction, x, observed, prob, ax)
-
-    def __str__(self) -> str:
-        return str(self.summary())
-
-    def _repr_html_(self) -> str:
-        return str(self.summary()._repr_html_())
 
     def __repr__(self) -> str:
         return (

@@ -1,0 +1,202 @@
+"""What a fit looks like: summaries, data frames, xarray, and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from svmp.errors import ModelError
+from svmp.families.family import Array
+from svmp.inference.output.bound_plot import plot, plot_trace
+from svmp.inference.output.datasets import draws_of, means_and_sds, to_arviz
+from svmp.inference.output.entries import checked_names
+from svmp.inference.output.frames import summary_frame, to_frame
+from svmp.inference.output.posterior_plot import plot_posterior
+from svmp.inference.output.summary import summarise
+from svmp.inference.posteriors.posterior import draw_count, tails
+from svmp.inference.predictive.joint import draw_together
+from svmp.inference.run_record import RunRecord
+from svmp.inference.seeds import Seed
+from svmp.network.validation import shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+class FitOutput(RunRecord):
+    """The part of `Fit` that shows it."""
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw the bound against the accesses, on a logarithmic axis as in the paper.
+
+        Estimates are drawn as a band of two standard errors around the line of exact bounds. Needs
+        matplotlib, which `pip install "svmp[plot]"` installs.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; by default those of a new figure. Several fits can share them.
+        options
+            Passed to matplotlib's `plot`, as `label="full VB"`.
+
+        Returns
+        -------
+        Axes
+            The axes.
+        """
+        return plot(self, ax, **options)
+
+    def summary(
+        self,
+        names: str | Collection[str] | None = None,
+        *,
+        prob: float = 0.9,
+        kind: str = "table",
+        backend: str = "pandas",
+    ) -> Any:
+        """Return how the run ended, and mean, sd and interval of the hidden variables.
+
+        Parameters
+        ----------
+        names
+            Hidden variables, by default all.
+        prob
+            Probability of the central intervals.
+        kind
+            "table" for a table to print, in which an array has one row with its range; "frame" for
+            a data frame with a row for each entry of each variable.
+        backend
+            The library of a data frame: "pandas", "polars" or "pyarrow".
+
+        Returns
+        -------
+        Summary or data frame
+            `print(fit)` prints the table, and a notebook shows it.
+        """
+        if kind == "frame":
+            tails(prob)
+            return summary_frame(self, checked_names(self, names), prob, backend)
+        if kind != "table":
+            raise ModelError(f'kind must be "table" or "frame", not {shown(kind)}')
+        return summarise(self, names, prob, "" if self.restarts is None else repr(self.restarts))
+
+    def to_frame(
+        self, name: str | None = None, *, prob: float = 0.9, backend: str = "pandas"
+    ) -> Any:
+        """Return a variable as a data frame: a row for each entry, with labels, mean, sd, interval.
+
+        Parameters
+        ----------
+        name
+            A hidden variable; by default all of them that are single numbers.
+        prob
+            Probability of the central intervals, from `lower` to `upper`.
+        backend
+            "pandas", "polars" or "pyarrow".
+
+        Returns
+        -------
+        data frame
+            A column for each dim, then `mean`, `sd`, `lower` and `upper`. A Categorical has its
+            probabilities as means, and no interval.
+        """
+        return to_frame(self, name, prob, backend)
+
+    def to_xarray(
+        self,
+        names: str | Collection[str] | None = None,
+        *,
+        draws: int | None = None,
+        seed: Seed = None,
+    ) -> Any:
+        """Return the posteriors as an xarray Dataset, with dims and labels.
+
+        Parameters
+        ----------
+        names
+            Hidden variables, by default all.
+        draws, seed
+            Number of joint draws from q, along the dim `draw`, and their seed. By default the
+            Dataset has means and standard deviations, along the dim `statistic`.
+
+        Returns
+        -------
+        xarray.Dataset
+            `data["u"].sel(statistic="mean", user="alice")`.
+        """
+        if draws is None:
+            return means_and_sds(self, names)
+        return draws_of(self, self._draws(names, draws, seed))
+
+    def to_arviz(
+        self,
+        names: str | Collection[str] | None = None,
+        *,
+        draws: int = 1000,
+        seed: Seed = None,
+    ) -> Any:
+        """Return draws from q for ArviZ: the group `posterior`, and `trace` with the run.
+
+        Parameters
+        ----------
+        names
+            Hidden variables, by default all.
+        draws, seed
+            Number of joint draws from q, and their seed.
+
+        Returns
+        -------
+        xarray.DataTree or arviz.InferenceData
+            A DataTree for ArviZ 1 and later. The draws are independent, in one chain.
+        """
+        return to_arviz(self, self._draws(names, draws, seed))
+
+    def plot_posterior(
+        self,
+        names: str | Collection[str] | None = None,
+        *,
+        prob: float = 0.9,
+        most: int = 40,
+    ) -> Figure:
+        """Draw the posteriors: densities of single numbers, intervals of arrays with their labels.
+
+        Parameters
+        ----------
+        names
+            Hidden variables, by default all.
+        prob
+            Probability of the intervals.
+        most
+            Largest number of entries with a line each; those of larger arrays are sorted by their
+            means, and drawn as a band.
+
+        Returns
+        -------
+        Figure
+            A Matplotlib figure with a panel for each variable.
+        """
+        return plot_posterior(self, checked_names(self, names), prob, most)
+
+    def plot_trace(self) -> Figure:
+        """Draw the run: the bound, its distance from the best bound, and held-out scores.
+
+        Returns
+        -------
+        Figure
+            A Matplotlib figure with a panel for each.
+        """
+        return plot_trace(self)
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    def _repr_html_(self) -> str:
+        return str(self.summary()._repr_html_())
+
+    def _draws(
+        self, names: str | Collection[str] | None, draws: int, seed: Seed
+    ) -> dict[str, Array]:
+        """Return joint draws of some variables, by default of all."""
+        size = draw_count(draws, "draws")
+        return draw_together(self.posteriors, checked_names(self, names), size, seed, self.joint)
