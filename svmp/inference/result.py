@@ -240,8 +240,8 @@ class Fit(FitOutput):
         ...     b = svmp.Normal("b", mu=0, tau=1)
         ...     _ = svmp.Normal("y", mu=a + b, tau=1, observed=[1.0, 2.0])
         >>> fit = svmp.fit(model, svmp.FullVB(), tol=1e-12)
-        >>> fit["a"].var.round(3), fit.corrected(model)["a"].var.round(3)
-        (array(0.333), array(0.6))
+        >>> f"{fit['a'].var:.3f}, {fit.corrected(model)['a'].var:.3f}"
+        '0.333, 0.600'
         """
         return replace(self, **corrected_fields(self, model, names))
 

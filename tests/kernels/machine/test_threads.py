@@ -14,7 +14,7 @@ import pytest
 
 import svmp
 from svmp.datasets import netflix_shaped
-from svmp.kernels.machine import threads
+from svmp.kernels.machine import compilations, threads
 from svmp.study.netflix import matrix_factorization
 
 needs_two = pytest.mark.skipif(threads.CORES < 2, reason="this machine has one core")
@@ -87,11 +87,11 @@ def test_concurrent_fits_have_their_own_number_of_threads(monkeypatch):
 
 @pytest.mark.parametrize("wanted", [True, False])
 def test_compilation_is_announced_once(capsys, monkeypatch, wanted):
-    monkeypatch.setattr(threads, "_told", False)
+    monkeypatch.setattr(compilations, "_told", False)
     with threads.use_threads(None, tell=wanted):
         for number in (1, 2):
             numba.njit(eval(f"lambda x: x + {number}"))(1)
-    assert capsys.readouterr().err.count(threads.NOTICE) == wanted
+    assert capsys.readouterr().err.count(compilations.NOTICE) == wanted
 
 
 def test_several_callers_share_the_thread_pool():
@@ -133,7 +133,7 @@ def test_a_second_process_compiles_nothing():
         subprocess.run([sys.executable, "-c", SMALL], capture_output=True, text=True, check=True)
         for _ in range(2)
     ]
-    assert threads.NOTICE not in runs[1].stderr
+    assert compilations.NOTICE not in runs[1].stderr
 
 
 BITS = """
@@ -155,6 +155,6 @@ def test_compiled_and_loaded_loops_give_the_same_bits(tmp_path):
         subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
         for _ in range(2)
     )
-    assert threads.NOTICE in first.stderr
-    assert threads.NOTICE not in second.stderr
+    assert compilations.NOTICE in first.stderr
+    assert compilations.NOTICE not in second.stderr
     assert first.stdout == second.stdout

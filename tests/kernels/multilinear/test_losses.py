@@ -66,16 +66,11 @@ def declare(kind: str, dtype: Any = np.float64, rows: int = 150) -> svmp.Model:
     return model
 
 
+FEW = ["plain", "missing", "noise by user", "vectors"]
+MORE = ["wide", "one factor", "three", *(k for k in BIASED if k != "missing"), "noise by item"]
 KINDS = [
-    "plain",
-    "wide",
-    "one factor",
-    "three",
-    *BIASED,
-    "noise by item",
-    "noise by user",
-    "vectors",
-    "vectors, noise by user",
+    *FEW,
+    *(pytest.param(k, marks=pytest.mark.slow) for k in (*MORE, "vectors, noise by user")),
 ]
 
 
@@ -99,7 +94,9 @@ def test_the_bound_from_the_last_update_is_exact(kind: str, method: Any) -> None
         assert term == pytest.approx(exact[name], rel=1e-11, abs=1e-11)
 
 
-@pytest.mark.parametrize("kind", ["biases", "vectors and biases"])
+@pytest.mark.parametrize(
+    "kind", ["biases", pytest.param("vectors and biases", marks=pytest.mark.slow)]
+)
 def test_rows_in_single_precision_have_losses_in_double(kind: str) -> None:
     program, state = run(declare(kind, np.float32, 4000), svmp.FullVB(), measured=True)
     assert program.setup.loops["r"].precision is np.float32
