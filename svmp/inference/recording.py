@@ -50,6 +50,8 @@ class Recorder:
 
     def is_due(self, program: Program, state: State) -> bool:
         """Return whether the exact bound is due."""
+        if callable(self.bound_every):
+            return self.bound_every(state.iteration)
         if self.bound_every is not None or program.method.reads_all(state.iteration):
             return self.measures(program, state.iteration)
         cost = program.observations + state.measured.local_accesses
@@ -57,9 +59,12 @@ class Recorder:
         return spent >= BOUND_SHARE * cost
 
     def measures(self, program: Program, iteration: int) -> bool:
-        """Return whether an iteration is known to have an exact bound before it is run."""
+        """Return whether an iteration is known to have an exact bound before it is run.
+
+        A function of the user is asked once, after the iteration.
+        """
         if callable(self.bound_every):
-            return self.bound_every(iteration)
+            return False
         if self.bound_every is not None:
             return iteration % self.bound_every == 0
         ends = program.method.reads_all(iteration) and program.ends_sweep(iteration)
