@@ -116,7 +116,9 @@ def test_rows_of_long_keys_are_added_in_pieces(monkeypatch: pytest.MonkeyPatch) 
             assert sum(program.bound(state.q).values()) == pytest.approx(exact, rel=1e-11)
 
 
-@pytest.mark.parametrize("kind", ["plain", "wide", "biases", "vectors"])
+@pytest.mark.parametrize(
+    "kind", ["biases", *(pytest.param(k, marks=pytest.mark.slow) for k in ("wide", "vectors"))]
+)
 def test_q_does_not_depend_on_whether_losses_are_asked_for(kind: str) -> None:
     found = []
     for threads, measured in ((1, False), (1, True), (2, True)):
@@ -154,7 +156,14 @@ def test_weights_of_losses_are_those_of_the_noise_at_the_time() -> None:
     assert sum(program.bound(state.q).values()) == pytest.approx(exact, rel=1e-11)
 
 
-@pytest.mark.parametrize("method", [svmp.Growing(first=0.3), svmp.Children(2), svmp.Batch(40)])
+@pytest.mark.parametrize(
+    "method",
+    [
+        svmp.Growing(first=0.3),
+        pytest.param(svmp.Children(2), marks=pytest.mark.slow),
+        svmp.Batch(40),
+    ],
+)
 def test_samples_of_rows_have_no_losses_of_all_rows(method: Any) -> None:
     program, state = run(declare("biases"), method, measured=True, sweeps=1)
     assert state.q.known_losses("r") is None
