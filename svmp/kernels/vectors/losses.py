@@ -5,9 +5,8 @@ With mu_e = a_e . x + rest_e, where rest_e is a sum of biases, it is
     sum_e w ((y - E[rest] - E[a] . E[x])^2 + Var[rest])
         + E[x]^T (sum_e w Cov[a]) E[x] + tr(Cov[x] sum_e w E[a a^T]),
 
-with sums that the update has made. Residuals
-are computed in double precision, as in multilinear/losses.py. A common weight of the rows of a key
-is left out.
+with sums that the update has made. Residuals are computed in double precision, as in
+multilinear/losses.py. A common weight of the rows of a key is left out.
 """
 
 from __future__ import annotations
@@ -19,13 +18,12 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.kernels.machine.compiling import bare
 from svmp.kernels.machine.simd import EIGHT, broadcast8, fma8, load8, sum8
-from svmp.kernels.multilinear.losses import LossScratch, subtract_pair, weigh
+from svmp.kernels.multilinear.losses import LossScratch, add_rest_alone, subtract_pair, weigh
 from svmp.kernels.multilinear.terms import (
     TILE,
     LoopRows,
     Mean,
     Receiver,
-    coefficient,
     layout_of,
     place,
     shared_weight,
@@ -43,12 +41,7 @@ def without_biases(
         left[1, i] = 0
     for term in range(len(mean.width)):
         if term != skip:
-            this = layout_of(mean, term, mean.first[term])
-            for i in range(count):
-                at = place(this, rows, own, first + i)
-                c = np.float64(coefficient(mean, rows, term, first + i))
-                left[0, i] -= c * mean.packed[at]
-                left[1, i] += c * c * mean.packed[at + np.uintp(1)]
+            add_rest_alone(mean, rows, term, own, first, count, left)
 
 
 @bare
