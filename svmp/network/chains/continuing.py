@@ -1,8 +1,8 @@
 """Sequences that go on: new rows that follow those of an earlier fit.
 
 The state before the first new row, x_0, belongs to no row. Its density is the earlier q of the last
-row of its sequence, which no later row had told anything: the filtered state. A sequence that goes
-on has the density
+row of its sequence. No later row was known then, so this is the filtered state. A sequence that
+goes on has the density
 
     q_earlier(x_0) p(x_1 | x_0) p(x_2 | x_1) ...
 
