@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from svmp.network.chains.markov_chains import DiscreteMarkovChain
     from svmp.network.chains.structural import Structure, local_level, local_trend, seasonal
     from svmp.network.chains.time_series import AR, GaussianRandomWalk
+    from svmp.network.data_arrays import data
     from svmp.network.distributions import (
         Bernoulli,
         Beta,
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
         Poisson,
         Wishart,
     )
-    from svmp.network.expressions import data, diag, dot
+    from svmp.network.expressions import diag, dot
     from svmp.network.model import Model
     from svmp.network.variable import Variable
     from svmp.parts.parquet_files import parquet
@@ -116,8 +117,8 @@ _NAMES = {
         "Poisson",
         "Wishart",
     ),
+    "svmp.network.data_arrays": ("data",),
     "svmp.network.expressions": (
-        "data",
         "diag",
         "dot",
     ),

@@ -14,14 +14,7 @@ from svmp import families
 from svmp.errors import ModelError
 from svmp.families.family import Family
 from svmp.network.dims.coords import Coords
-from svmp.network.expressions import (
-    DiagonalMatrix,
-    Expression,
-    Sum,
-    Term,
-    lift,
-    unused,
-)
+from svmp.network.expressions import DiagonalMatrix, Expression, Sum, Term, lift, unused
 from svmp.network.grid import Grid, Labelled, Scope, StrayAxisError
 from svmp.network.matrices import Diagonal, Multiple
 from svmp.network.means.linear import Linear, LinearTerm

@@ -15,9 +15,10 @@ from scipy import sparse
 
 from svmp.errors import ModelError
 from svmp.network.chains.chain_variable import ChainVariable
+from svmp.network.data_arrays import labels_of
 from svmp.network.declaration import Declaration
 from svmp.network.dims.coords import Coords
-from svmp.network.expressions import DiagonalMatrix, labels_of
+from svmp.network.expressions import DiagonalMatrix
 from svmp.network.grid import Labelled
 from svmp.network.partly_known import PartlyKnown
 from svmp.network.rewriting import Writer

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from svmp.errors import ModelError
 from svmp.network.chains.chain_variable import ChainVariable
+from svmp.network.data_arrays import labels_of
 from svmp.network.declaration import Declaration
 from svmp.network.dims.keys import Axis
 from svmp.network.dims.labels import object_array
@@ -22,7 +23,6 @@ from svmp.network.expressions import (
     Operand,
     Sum,
     Term,
-    labels_of,
     sparse_rows,
 )
 from svmp.network.grid import Labelled

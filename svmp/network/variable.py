@@ -15,19 +15,11 @@ from svmp.factors.factor import Factor
 from svmp.families import Categorical, Multinomial, MvNormal, Normal
 from svmp.families.family import Family
 from svmp.network.conditional import Conditional
+from svmp.network.data_arrays import LabelArray, labels_of
 from svmp.network.dims.coords import Coords
 from svmp.network.dims.keys import Axis, Reading
 from svmp.network.dims.labels import missing_rows, object_array
-from svmp.network.expressions import (
-    Expression,
-    Index,
-    LabelArray,
-    Operand,
-    Sum,
-    Symbol,
-    Term,
-    labels_of,
-)
+from svmp.network.expressions import Expression, Index, Operand, Sum, Symbol, Term
 from svmp.network.grid import Grid, Labelled
 from svmp.network.lookup import Lookup
 from svmp.network.partly_known import PartlyKnown, base_of

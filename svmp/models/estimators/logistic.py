@@ -22,8 +22,9 @@ from svmp.models.estimators.estimator import (
     relative_precisions,
     with_ones,
 )
+from svmp.network.data_arrays import data
 from svmp.network.distributions import Bernoulli, MvNormal
-from svmp.network.expressions import data, dot
+from svmp.network.expressions import dot
 from svmp.network.model import Model
 
 BINARY = 2

@@ -20,8 +20,9 @@ from svmp.models.estimators.estimator import (
     NetworkEstimator,
     relative_precisions,
 )
+from svmp.network.data_arrays import data
 from svmp.network.distributions import Gamma, MvNormal, Normal, Wishart
-from svmp.network.expressions import data, dot
+from svmp.network.expressions import dot
 from svmp.network.model import Model
 
 BLOCK = ("fixed", "effect")

@@ -17,8 +17,9 @@ from svmp.models.estimators.estimator import (
     relative_precisions,
     with_ones,
 )
+from svmp.network.data_arrays import data
 from svmp.network.distributions import Gamma, MvNormal, Normal
-from svmp.network.expressions import data, dot
+from svmp.network.expressions import dot
 from svmp.network.model import Model
 
 

@@ -39,15 +39,7 @@ from svmp.network.chains.continuing import Continued
 from svmp.network.chains.sequences import Sequences
 from svmp.network.conditional import Conditional
 from svmp.network.edge import Edge
-from svmp.network.expressions import (
-    DiagonalMatrix,
-    Expression,
-    Index,
-    Operand,
-    Sum,
-    Symbol,
-    Term,
-)
+from svmp.network.expressions import DiagonalMatrix, Expression, Index, Operand, Sum, Symbol, Term
 from svmp.network.grid import Ints, Labelled, ragged
 from svmp.network.variable import Variable
 
