@@ -1,14 +1,17 @@
-"""`svmp recommend` by the executable: from a file to results; exit code 2 on invalid input."""
+"""`svmp recommend`: from a file to results; exit code 2 on invalid input."""
 
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -23,7 +26,33 @@ ROOT = Path(__file__).parents[2]
 SVMP = Path(sys.executable).parent / "svmp"
 
 
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+class Done(NamedTuple):
+    """How a command ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run(*arguments: object) -> Done:
+    """Run a command in this process."""
+    out, errors, code = io.StringIO(), io.StringIO(), 0
+    argv = ["svmp", "recommend", *map(str, arguments)]
+    with (
+        patch.object(sys, "argv", argv),
+        patch.dict(os.environ, {"COLUMNS": "200"}),
+        redirect_stdout(out),
+        redirect_stderr(errors),
+    ):
+        try:
+            main()
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+    return Done(code, out.getvalue(), errors.getvalue())
+
+
+def execute(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run a command by the executable."""
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
         [SVMP, "recommend", *map(str, arguments)],
@@ -70,8 +99,16 @@ def test_top_similar_and_fold_in(model: Path) -> None:
     folded = answer("fold-in", model, "--rated", "14=5", "--rated", "21=1.5", "-n", 2)
     wanted = loaded.recommend(loaded.fold_in({14: 5.0, 21: 1.5}), 2)
     assert [row["item"] for row in folded] == wanted.items.tolist()
-    table = run("top", model, "--user", 4).stdout
-    assert "score" in table
+
+
+def test_the_executable_prints_tables_and_ends_with_a_code(model: Path) -> None:
+    done = execute("top", model, "--user", 4)
+    assert done.returncode == 0
+    assert "score" in done.stdout
+    done = execute("top", model, "--user", "ann")
+    assert done.returncode == 2
+    assert "whole numbers" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_width_scales_exploration(model: Path) -> None:
@@ -208,8 +245,6 @@ def test_errors_name_flags(
     model: Path,
     ratings: Path,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     files = {
         "twice": b"user,item,rating\n1,2,3\n1,2,4\n",
@@ -222,13 +257,9 @@ def test_errors_name_flags(
         (tmp_path / name).write_bytes(raw)
     places = {name: tmp_path / name for name in files}
     line = command.format(model=model, ratings=ratings, out=tmp_path / "out", **places)
-    monkeypatch.setattr(sys, "argv", ["svmp", "recommend", *line.split()])
-    monkeypatch.setenv("COLUMNS", "200")
-    with pytest.raises(SystemExit) as ended:
-        main()
-    said = capsys.readouterr().err
-    assert ended.value.code == 2
-    assert says in said
+    done = run(*line.split())
+    assert done.returncode == 2
+    assert says in done.stderr
     assert not (tmp_path / "out").exists()
 
 
