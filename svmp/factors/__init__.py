@@ -4,6 +4,7 @@ from svmp.factors.bernoulli import Bernoulli
 from svmp.factors.bernoulli_logit import BernoulliLogit
 from svmp.factors.beta import Beta
 from svmp.factors.binomial import Binomial
+from svmp.factors.binomial_logit import BinomialLogit
 from svmp.factors.categorical import Categorical
 from svmp.factors.dirichlet import Dirichlet
 from svmp.factors.exponential import Exponential
@@ -19,6 +20,7 @@ __all__ = [
     "BernoulliLogit",
     "Beta",
     "Binomial",
+    "BinomialLogit",
     "Categorical",
     "Dirichlet",
     "Exponential",

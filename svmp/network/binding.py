@@ -47,7 +47,7 @@ _NEEDS: dict[type[Family], str] = {
     families.Wishart: "a precision matrix needs a symmetric positive definite matrix, a Wishart, "
     "one of them times Gammas and positive numbers, or svmp.diag(...) of Gammas",
     families.Beta: "a probability needs a number between 0 and 1 or a Beta; a linear predictor is "
-    "the logit= of a Bernoulli",
+    "the logit= of a Bernoulli or Binomial",
     families.Dirichlet: "probabilities need positive numbers that add up to 1, or a Dirichlet",
     families.Categorical: "the choice among components needs a Categorical, as "
     "z = svmp.Categorical('z', p=w, dims=...)",

@@ -179,12 +179,20 @@ class Bernoulli(Distribution):
 
 
 class Binomial(Distribution):
-    """Binomial of `n` trials (numbers) with probability `p`: a number or a Beta."""
+    """Binomial of `n` trials (numbers) with `p`, a number or a Beta; or with `logit`.
+
+    A logit is given as the mu of a Normal. The density is then replaced by the lower bound of
+    Jaakkola and Jordan, as that of `n` Bernoullis with the same logit is.
+    """
 
     @staticmethod
-    def dist(n: Any, p: Any) -> Component:
+    def dist(n: Any, p: Any = None, logit: Any = None) -> Component:
         """Return the density alone, without a name."""
-        return Component(factors.Binomial(), {"n": n, "p": p})
+        if (p is None) == (logit is None):
+            raise TypeError("give one of p and logit")
+        if logit is None:
+            return Component(factors.Binomial(), {"n": n, "p": p})
+        return Component(factors.BinomialLogit(), {"n": n, "logit": logit})
 
 
 class Categorical(Distribution):

@@ -456,7 +456,7 @@ def random_means(draw: Draw) -> tuple[svmp.Model, Mean]:
 
 
 def logits(draw: Draw) -> svmp.Model:
-    """Bernoullis with logits of many kinds, with hidden leaves and mixtures too."""
+    """Bernoullis and Binomials with logits of many kinds, with hidden leaves and mixtures too."""
     s = Sizes(draw)
     a, b, k, n = s.size(), s.size(), s.size(), s.size(6)
     with svmp.Model(coords={"a": a, "b": b, "k": k, "row": n, "component": 2}) as model:
@@ -474,6 +474,11 @@ def logits(draw: Draw) -> svmp.Model:
         if s.yes():
             own = svmp.Normal("own", mu=logit, tau=s.pick(2.0, tau[0]), dims="row")
             svmp.Bernoulli("x", logit=own, dims="row", observed=observed, missing=missing)
+        elif s.yes():
+            trials = observed + s.rng.integers(0, 3, n)
+            svmp.Binomial(
+                "x", n=trials, logit=logit, dims="row", observed=observed, missing=missing
+            )
         else:
             svmp.Bernoulli("x", logit=logit, dims="row", observed=observed, missing=missing)
         if s.yes():

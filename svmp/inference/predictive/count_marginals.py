@@ -2,6 +2,7 @@
 
 Poisson(g), g a Gamma                    a negative binomial
 Binomial(n, p), p a Beta                 a beta-binomial; so are entries of a Multinomial
+Binomial(n, logit=z), z a Normal         by the trapezoidal rule
 """
 
 from __future__ import annotations
@@ -10,17 +11,25 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import betainc, betaincinv, betaln, gammaincc
+from scipy.special import betainc, betaincinv, betaln, expit, gammaincc, ndtr
 
 from svmp.families.binomial import binomial_cdf, binomial_quantile
 from svmp.families.family import Array
 from svmp.families.quantiles import count_quantile
-from svmp.inference.predictive.marginals import Marginal
+from svmp.inference.predictive.marginals import (
+    NEAR,
+    NEAR_WEIGHTS,
+    LogitNormal,
+    Marginal,
+    mean_slope,
+)
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(64)
 CHANCES = 0.5 * (NODES + 1)
 MANY = 1 << 14
 """Number of trials above which a beta-binomial is summed over nodes instead of counts."""
+STEPS = np.arange(-40.0, 40.25, 0.5)
+"""Steps around the mode of the logit of a Beta, in standard deviations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +143,56 @@ class BetaBinomial(Marginal):
             total = total + np.where(k <= n, np.exp(log), 0.0)
             out = np.where(x >= k, total, out)
         return np.where(x >= n, 1.0, out)
+
+    def quantile(self, p: Array) -> Array:
+        return count_quantile(self.cdf, p, self.trials, self.trials)
+
+
+@dataclass(frozen=True, eq=False)
+class BinomialLogitNormal(Marginal):
+    """A Binomial whose logit z is a Normal.
+
+    P(x <= k) = E[P(b > z)], with b the logit of a Beta(k + 1, n - k). The trapezoidal rule runs
+    over whichever of z and b varies less: its integrand is then smooth on the scale of the steps.
+    """
+
+    discrete: ClassVar[bool] = True
+    trials: Array
+    centre: Array
+    spread: Array
+
+    @property
+    def top(self) -> Array:  # type: ignore[override]
+        """Largest possible value."""
+        return self.trials
+
+    @property
+    def mean(self) -> Array:
+        return LogitNormal(self.centre, self.spread, self.trials).mean
+
+    @property
+    def var(self) -> Array:
+        between = LogitNormal(self.centre, self.spread, self.trials).var
+        return between + self.trials * mean_slope(self.centre, self.spread)
+
+    def cdf(self, x: Array) -> Array:
+        k, n, centre, spread = np.broadcast_arrays(
+            np.floor(x), self.trials, self.centre, self.spread
+        )
+        k, n, centre, sd = (a[..., None] for a in (k, n, centre, np.sqrt(spread)))
+        a, b = np.maximum(k, 0.0) + 1, np.maximum(n - k, 1.0)
+        width = np.sqrt(1 / a + 1 / b)
+        narrow = binomial_cdf(a - 1, n, expit(centre + np.minimum(sd, 2 * width) * NEAR))
+        beta = np.log(a / b) + width * STEPS
+        log = a * beta - (a + b) * np.logaddexp(0.0, beta)
+        weights = np.exp(log - log.max(axis=-1, keepdims=True))
+        wide = ndtr((beta - centre) / np.maximum(sd, 2 * width)) * weights
+        below = np.where(
+            sd[..., 0] <= 2 * width[..., 0],
+            narrow @ NEAR_WEIGHTS,
+            wide.sum(axis=-1) / weights.sum(axis=-1),
+        )
+        return np.where(k[..., 0] >= n[..., 0], 1.0, np.where(k[..., 0] < 0, 0.0, below))
 
     def quantile(self, p: Array) -> Array:
         return count_quantile(self.cdf, p, self.trials, self.trials)

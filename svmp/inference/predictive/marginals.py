@@ -113,29 +113,37 @@ class NormalMarginal(Marginal):
 
 @dataclass(frozen=True, eq=False)
 class LogitNormal(Marginal):
-    """1 / (1 + exp(-z)) of a Normal z: the probability of a logistic regression."""
+    """scale / (1 + exp(-z)) of a Normal z: the mean of `scale` trials of a logistic regression."""
 
     centre: Array
     spread: Array
+    scale: Array
 
     @property
     def mean(self) -> Array:
-        return mean_expit(self.centre, self.spread)
+        return self.scale * mean_expit(self.centre, self.spread)
 
     @property
     def var(self) -> Array:
-        mean = self.mean
-        return np.maximum(mean * (1 - mean) - mean_slope(self.centre, self.spread), 0.0)
+        mean = mean_expit(self.centre, self.spread)
+        share = np.maximum(mean * (1 - mean) - mean_slope(self.centre, self.spread), 0.0)
+        return self.scale**2 * share
 
     def cdf(self, x: Array) -> Array:
-        return NormalMarginal(self.centre, self.spread).cdf(logit(x))
+        with np.errstate(all="ignore"):
+            share = np.clip(x / self.scale, 0.0, 1.0)
+        below = NormalMarginal(self.centre, self.spread).cdf(logit(share))
+        return np.where(self.scale > 0, below, x >= 0)
 
     def pdf(self, x: Array) -> Array:
         with np.errstate(all="ignore"):
-            return NormalMarginal(self.centre, self.spread).pdf(logit(x)) / (x * (1 - x))
+            share = x / self.scale
+            at = NormalMarginal(self.centre, self.spread).pdf(logit(share))
+            return np.asarray(at / (share * (1 - share) * self.scale))
 
     def quantile(self, p: Array) -> Array:
-        return np.asarray(expit(NormalMarginal(self.centre, self.spread).quantile(p)))
+        z = NormalMarginal(self.centre, self.spread).quantile(p)
+        return np.asarray(self.scale * expit(z))
 
 
 def mean_expit(centre: Array, spread: Array) -> Array:

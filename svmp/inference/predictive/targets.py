@@ -194,12 +194,14 @@ def points_or(mean: Array, var: Array) -> Parameters:
 def logistic(target: Target, q: Beliefs, rows: Ints) -> Parameters:
     """Integrate the true logistic function, not its bound, over a Normal logit."""
     mean, var = target.gaussian("logit", q, rows)
+    n = np.ones(len(rows))
+    if "n" in target.given.factor.constants:
+        n = np.array(target.constant("n", rows))
+    if target.noise and n.max(initial=0) <= 1:
+        return count_marginals.BinomialMarginal, (n, marginals.mean_expit(mean, var))
     if target.noise:
-        return count_marginals.BinomialMarginal, (
-            np.ones(len(rows)),
-            marginals.mean_expit(mean, var),
-        )
-    return (marginals.LogitNormal, (mean, np.maximum(var, marginals.TINY)))
+        return count_marginals.BinomialLogitNormal, (n, mean, var)
+    return (marginals.LogitNormal, (mean, np.maximum(var, marginals.TINY), n))
 
 
 def vector(target: Target, q: Beliefs, rows: Ints) -> Parameters:
@@ -299,6 +301,7 @@ def drawn(target: Target, q: Beliefs, rows: Ints) -> Parameters:
 KINDS: dict[type, Callable[[Target, Beliefs, Ints], Parameters]] = {
     factors.Normal: normal,
     factors.BernoulliLogit: logistic,
+    factors.BinomialLogit: logistic,
     factors.MvNormal: vector,
     factors.Poisson: poisson,
     factors.Exponential: waiting,

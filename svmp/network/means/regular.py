@@ -292,7 +292,7 @@ class RegularTerm:
         here = slice(None) if same else np.arange(len(rows))
         values = self.coefficients(rows)
         if same or values.shape[1] > 1:
-            values = values[here if len(values) > 1 else 0, place if values.shape[1] > 1 else 0]
+            values = values[0 if len(values) == 1 else here, place if values.shape[1] > 1 else 0]
         else:
             values = values[:, 0]
         slope, square = values, values**2
