@@ -18,18 +18,15 @@ from svmp.network.validation import shown
 from svmp.parts.cache import forget
 from svmp.parts.context import Declare
 from svmp.parts.description import PartDims
+from svmp.parts.groups import default_groups, group_numbers, part_sizes
 from svmp.parts.memory import machine_memory, parse_memory
 from svmp.parts.problem import PartsProblem
 from svmp.parts.scratch import zeros_on_disk
 from svmp.parts.sharing import Sharing
-from svmp.parts.sources import Source, as_source
+from svmp.parts.sources import as_source
 from svmp.parts.workspace import Executor, Local
 from svmp.writing import as_path
 
-GROUPS = 4
-"""Number of groups of parts that are not in memory, by default."""
-PUT_TOGETHER, MOST_GROUPS = 8, 8
-"""Number of parts in memory that make up a group by default, and most groups."""
 BYTES_A_ROW = 160
 """Memory of a part, for each of its observed rows: arrays, and their order by two keys."""
 MEMORY = 1 << 30
@@ -58,9 +55,10 @@ class Parts(Divided):
     groups
         Number of groups of parts. One process visits all parts of a group and adds up their sums,
         so that each visit returns one result for each group. The number of groups changes the
-        result by rounding alone, and the number of workers changes no bit. By default 4; for parts
-        in memory, which are put together in each group, one for 8 parts, at least 1 and at most 8.
-        With a client, give at least twice the number of workers.
+        result by rounding alone, and the number of workers changes no bit. By default 4, and 8 or
+        16 from 128 or 256 parts on; for parts in memory, which are put together in each group, one
+        for 8 parts or 4 million rows, at least 1 and at most 8. With a client, give at least twice
+        the number of workers.
     keep
         Whether to keep the q of own variables from one visit to the next, in memory or in temporary
         files ("memory", "disk"), or to optimise them anew in each visit ("none"), which needs no
@@ -123,11 +121,9 @@ class Parts(Divided):
         """Read what the parts have in common; with a client, on its workers."""
         executor = executor_of(client)
         self._executors.append(executor)
-        numbers = np.array_split(np.arange(len(self.source)), self.groups)
-        groups = np.repeat(np.arange(self.groups), [len(part) for part in numbers])
-        found: list[PartDims | None] = executor.describe(
-            self.declare, self.source, [tuple(map(int, group)) for group in numbers]
-        )
+        groups = group_numbers(part_sizes(self.source), self.groups)
+        numbers = [tuple(np.flatnonzero(groups == g).tolist()) for g in range(self.groups)]
+        found: list[PartDims | None] = executor.describe(self.declare, self.source, numbers)
         dims = {number: part for number, part in enumerate(found) if part is not None}
         if not dims:
             raise ModelError("no part has any rows, so there is nothing to learn from")
@@ -169,13 +165,6 @@ class Parts(Divided):
         for executor in self._executors:
             executor.close()
         self._executors.clear()
-
-
-def default_groups(source: Source) -> int:
-    """Return a number of groups, which depends on the parts alone, as it decides rounding."""
-    if not source.in_memory:
-        return GROUPS
-    return min(max(len(source) // PUT_TOGETHER, 1), MOST_GROUPS)
 
 
 def executor_of(client: Any) -> Executor:
