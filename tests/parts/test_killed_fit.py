@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ def wait_for_iteration(checkpoint: Path, process: subprocess.Popen[bytes], write
     while len(seen) < writes:
         assert time.monotonic() < end, "no checkpoint was written"
         assert process.poll() is None, "the fit ended by itself"
-        if checkpoint.exists():
+        with suppress(FileNotFoundError):  # for a moment only the previous one is there
             seen.add(checkpoint.stat().st_mtime_ns)
 
 
