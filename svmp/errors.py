@@ -16,6 +16,10 @@ class ModelError(SvmpError, ValueError):
     """A network that cannot be declared or fitted, or data that do not fit it."""
 
 
+class KeywordError(ModelError, TypeError):
+    """A keyword argument that a function does not have."""
+
+
 class EmptyTableError(ModelError):
     """An observed table without rows."""
 

@@ -26,10 +26,12 @@ from svmp.inference.saving.checkpoint import checkpoints_at
 from svmp.inference.starts.start import Init
 from svmp.inference.steps import Steps, as_policy
 from svmp.inference.uncertainty.restarts import best_start, check_restarts
+from svmp.network.keywords import known_keywords
 from svmp.network.model import Model
 from svmp.network.network import Network
 
 
+@known_keywords
 def fit(
     model: Model | Network | Divided,
     method: Method | None = None,
@@ -177,7 +179,7 @@ def fit(
         else:
             found, starts = best_start(problem, count, seed, options)
         if found.warning is not None:
-            warnings.warn(found.warning, ConvergenceWarning, stacklevel=2)
+            warnings.warn(found.warning, ConvergenceWarning, stacklevel=3)
         return replace(Fit.of(found), restarts=starts)
 
 

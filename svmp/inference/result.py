@@ -40,6 +40,7 @@ from svmp.inference.updating import Forget, parents_of
 from svmp.network.declaration import Declaration
 from svmp.network.dims.matching import hidden_coords
 from svmp.network.forms import form_of
+from svmp.network.keywords import known_keywords
 from svmp.network.model import Model
 
 if TYPE_CHECKING:
@@ -177,6 +178,7 @@ class Fit(FitOutput):
         """
         return score(self.posteriors, model, values, self.joint)
 
+    @known_keywords
     def covariance(
         self,
         names: str | Sequence[str],
@@ -245,6 +247,7 @@ class Fit(FitOutput):
         """
         return replace(self, **corrected_fields(self, model, names))
 
+    @known_keywords
     def khat(self, model: Model, *, draws: int = DRAWS, seed: Seed = 0) -> float:
         """Return how far q is from the posterior: PSIS k-hat (Yao et al. 2018).
 
@@ -270,6 +273,7 @@ class Fit(FitOutput):
         """
         return importance(self, model, draws, seed).khat
 
+    @known_keywords
     def diagnose(self, model: Model, *, draws: int = DRAWS, seed: Seed = 0) -> str:
         """Return a paragraph on whether to trust the means, the variances and the bound.
 
@@ -289,6 +293,7 @@ class Fit(FitOutput):
         """
         return diagnose(self, model, draws, seed)
 
+    @known_keywords
     def predict(
         self,
         model: Model,
@@ -342,6 +347,7 @@ class Fit(FitOutput):
         fitted = self._model is not None and self._model() is model
         return predict(self, model, name, fitted, noise, draws, seed, new, known)
 
+    @known_keywords
     def draw(self, names: Collection[str], size: int = 1, seed: Seed = None) -> dict[str, Array]:
         """Return joint draws from q of several variables, each with a new first axis.
 

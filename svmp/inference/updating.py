@@ -47,6 +47,7 @@ from svmp.network.dims.matching import (
     match_dims,
     match_variable,
 )
+from svmp.network.keywords import check_keywords
 from svmp.network.model import Model
 from svmp.network.network import Network
 from svmp.network.partly_known import PartlyKnown, base_of
@@ -166,9 +167,8 @@ def check_arguments(model: Any, forget: Any, new: Any, options: Mapping[str, Any
     if not isinstance(init, Mapping | None):
         raise ModelError(f"init must be a dict by variable, not {shown(init)}")
     known = [n for n in inspect.signature(execute).parameters if n not in ("problem", "observers")]
+    check_keywords("update", options, ["forget", "new", *known])
     for name in options:
-        if name not in known:
-            raise ModelError(f"update has no option {shown(name)}; there are {known}")
         if not number and name in ("checkpoint", "resume") and options[name] is not None:
             raise ModelError(f"{name} is not possible with forget='learn', which runs several fits")
 

@@ -9,6 +9,7 @@ from typing import Any
 from svmp.errors import ModelError
 from svmp.network.declaration import Declaration
 from svmp.network.drawing import Drawing, draw
+from svmp.network.keywords import known_keywords
 from svmp.network.redeclaring import redeclare
 from svmp.network.summary import HEADS, rows_of, summarise
 from svmp.network.tables import html_table
@@ -38,6 +39,7 @@ class Model(Declaration):
     ['p', 'heads']
     """
 
+    @known_keywords
     def __init__(
         self,
         coords: Mapping[str, int | str | Sequence[Any]] | None = None,

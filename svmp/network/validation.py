@@ -180,5 +180,8 @@ def dim_names(dims: Any, repeated: bool = False) -> tuple[str, ...]:
     distinct = names[:-1] if repeated and names[-1:] == names[-2:-1] else names
     for dim in distinct:
         if distinct.count(dim) > 1:
-            raise ModelError(f"the dimension '{dim}' occurs twice")
+            raise ModelError(
+                f"the dimension '{dim}' occurs twice; give each axis a dim of its own in the "
+                f"model's coords, as '{dim}' and '{dim}_2'"
+            )
     return names

@@ -17,6 +17,7 @@ from svmp.families.family import Family
 from svmp.network.conditional import Conditional
 from svmp.network.data_arrays import LabelArray, labels_of
 from svmp.network.dims.coords import Coords
+from svmp.network.dims.data_columns import Columns
 from svmp.network.dims.keys import Axis, Reading
 from svmp.network.dims.labels import missing_rows, object_array
 from svmp.network.expressions import Expression, Index, Operand, Sum, Symbol, Term
@@ -77,13 +78,15 @@ class Variable(Symbol):
         self.coords, self.name = coords, name
         factor = component.factor
         if isinstance(observed, str) and coords.data is not None:
-            observed = coords.data[observed]
+            observed = _column(coords.data, observed)
         names = (
             labels_of(observed) if factor.child is Categorical and array(observed) is None else None
         )
         values, absent = _values(name, observed if names is None else _blank(names), missing)
         self.dims = _dims(name, dims, values, factor)
         shape = coords.shape(name, self.dims, None if values is None else values.shape)
+        if values is not None and absent is not None and absent.size and absent.all():
+            values = names = absent = None  # nothing is observed: it is hidden
         events = factor.child.event_ndim
         cut = len(self.dims) - events
         if cut < 0:
@@ -134,7 +137,8 @@ class Variable(Symbol):
         The copy is not added to the model, so no other variable depends on it.
         """
         given, absent = _values(self.name, values, missing=True)
-        assert given is not None
+        if given is None:
+            raise ModelError(f"the values of '{self.name}' must be an array, and not None")
         if given.shape != self.shape:
             raise ModelError(
                 f"the values of '{self.name}' have shape {given.shape} instead of {self.shape}"
@@ -348,6 +352,17 @@ def _kind(family: Family) -> str:
     return type(base_of(family)).__name__
 
 
+def _column(data: Columns, column: str) -> NDArray[Any]:
+    """Return the column of observed values."""
+    try:
+        return data[column]
+    except ModelError as error:
+        raise ModelError(
+            f"{error}; to predict it, add the column with NaN and say missing=True, or leave out "
+            "observed= and give dims="
+        ) from None
+
+
 def _blank(names: NDArray[Any]) -> NDArray[np.float64]:
     """Return zeros in the places of names of categories, NaN where there is none."""
     return np.where(missing_rows(names.ravel()), np.nan, 0.0).reshape(names.shape)
@@ -358,8 +373,10 @@ def _values(
 ) -> tuple[NDArray[Any] | None, NDArray[np.bool_] | None]:
     """Return a copy of the observed array, and a mask of its missing entries."""
     if observed is None:
-        if missing is not False:
-            raise ModelError(f"'{name}' has missing values but no observed ones")
+        if not isinstance(missing, bool):
+            raise ModelError(
+                f"'{name}' has missing= but no observed values; leave it out, or give observed="
+            )
         return None, None
     absent = np.ma.getmaskarray(observed) if np.ma.isMaskedArray(observed) else None
     given = array(observed)

@@ -14,6 +14,7 @@ from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.methods.method import check_count
 from svmp.inference.problem import Divided
+from svmp.network.keywords import known_keywords
 from svmp.network.validation import shown
 from svmp.parts.cache import forget
 from svmp.parts.context import Declare
@@ -82,6 +83,7 @@ class Parts(Divided):
     (array(25.), array(7.))
     """
 
+    @known_keywords
     def __init__(
         self,
         declare: Declare,

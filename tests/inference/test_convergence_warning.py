@@ -15,7 +15,7 @@ from svmp.inference import execute
 def _few_sweeps(monkeypatch):
     """Set the default limit to 20 sweeps."""
     monkeypatch.setattr(execute, "MAX_SWEEPS", 20)
-    monkeypatch.setitem(svmp.fit.__kwdefaults__, "max_sweeps", 20)
+    monkeypatch.setitem(svmp.fit.__wrapped__.__kwdefaults__, "max_sweeps", 20)
 
 
 def years() -> svmp.Model:

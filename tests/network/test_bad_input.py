@@ -87,6 +87,8 @@ DIMS: list[Case] = [
     ("dims of numbers", lambda d: svmp.Normal("r", 0, 1, dims=("user", 3)), "r", "3"),
     ("dims of None", lambda d: svmp.Normal("r", 0, 1, dims=("user", None)), "r", "None"),
     ("a dimension twice", lambda d: svmp.Normal("r", 0, 1, dims=("user", "user")), "r", "user"),
+    ("a dimension twice, with the remedy",
+     lambda d: svmp.Dirichlet("r", 1, dims=("user", "user")), "r", "user_2"),
     ("a dimension twice, observed", lambda d: normal(0, dims=("user", "user"), observed=np.eye(3)),
      "r", "user"),
     ("vector without dims", lambda d: svmp.MvNormal("r", [0, 0], EYE), "r", "dims="),
@@ -169,8 +171,6 @@ VALUES: list[Case] = [
 ]  # fmt: skip
 
 MISSING: list[Case] = [
-    ("all missing", lambda d: normal(0, observed=[NAN, NAN], missing=True), "r", "every"),
-    ("all masked", lambda d: normal(0, missing=[True] * 3), "r", "every"),
     ("a vector in part",
      lambda d: svmp.MvNormal("r", 0, EYE, observed=[[1, NAN], [1, 2]], missing=True), "r", "part"),
     ("a vector masked in part",
@@ -181,7 +181,7 @@ MISSING: list[Case] = [
     ("mask a word", lambda d: normal(0, missing="yes"), "r", "booleans"),
     ("mask None", lambda d: normal(0, missing=None), "r", "booleans"),
     ("mask ragged", lambda d: normal(0, missing=[[True], [True, False]]), "r", "booleans"),
-    ("missing but hidden", lambda d: svmp.Normal("r", 0, 1, missing=True), "r", "no observed"),
+    ("missing but hidden", lambda d: svmp.Normal("r", 0, 1, missing=[True]), "r", "no observed"),
 ]  # fmt: skip
 
 CONJUGACY: list[Case] = [

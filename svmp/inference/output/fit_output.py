@@ -17,6 +17,7 @@ from svmp.inference.posteriors.posterior import draw_count, tails
 from svmp.inference.predictive.joint import draw_together
 from svmp.inference.run_record import RunRecord
 from svmp.inference.seeds import Seed
+from svmp.network.keywords import known_keywords
 from svmp.network.validation import shown
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class FitOutput(RunRecord):
         """
         return plot(self, ax, **options)
 
+    @known_keywords
     def summary(
         self,
         names: str | Collection[str] | None = None,
@@ -81,6 +83,7 @@ class FitOutput(RunRecord):
             raise ModelError(f'kind must be "table" or "frame", not {shown(kind)}')
         return summarise(self, names, prob, "" if self.restarts is None else repr(self.restarts))
 
+    @known_keywords
     def to_frame(
         self, name: str | None = None, *, prob: float = 0.9, backend: str = "pandas"
     ) -> Any:
@@ -103,6 +106,7 @@ class FitOutput(RunRecord):
         """
         return to_frame(self, name, prob, backend)
 
+    @known_keywords
     def to_xarray(
         self,
         names: str | Collection[str] | None = None,
@@ -129,6 +133,7 @@ class FitOutput(RunRecord):
             return means_and_sds(self, names)
         return draws_of(self, self._draws(names, draws, seed))
 
+    @known_keywords
     def to_arviz(
         self,
         names: str | Collection[str] | None = None,
@@ -152,6 +157,7 @@ class FitOutput(RunRecord):
         """
         return to_arviz(self, self._draws(names, draws, seed))
 
+    @known_keywords
     def plot_posterior(
         self,
         names: str | Collection[str] | None = None,

@@ -26,6 +26,7 @@ from svmp.inference.predictive.simulation import Simulation, check_finite, draw,
 from svmp.inference.predictive.targets import KINDS, Target, integrable, marginal_of
 from svmp.inference.seeds import Seed, generator
 from svmp.network.grid import Ints
+from svmp.network.keywords import known_keywords
 from svmp.network.validation import array, shown
 from svmp.network.variable import Variable
 
@@ -106,6 +107,7 @@ class Prediction:
             found[:, rows] = np.stack([block.quantile(float(x)) for x in given.ravel()])
         return found.reshape((*given.shape, *self.shape))
 
+    @known_keywords
     def interval(self, prob: float = 0.9) -> Array:
         """Return the central interval with a probability: `lower, upper = p.interval(0.9)`.
 
@@ -178,6 +180,7 @@ class Prediction:
             found[rows] = np.where(np.isnan(part), np.nan, values)
         return found.reshape(self.shape)
 
+    @known_keywords
     def draw(self, size: int = 1, seed: Seed = None) -> Array:
         """Return joint draws of all rows, with a new first axis; rows of a draw share parents.
 
@@ -221,6 +224,7 @@ class Prediction:
         check_finite(self.name, out)
         return out.reshape(count, *variable.shape)
 
+    @known_keywords
     def to_frame(self, prob: float = 0.9, backend: str = "pandas") -> Any:
         """Return a data frame with a row for each entry: its labels, mean, sd and interval.
 

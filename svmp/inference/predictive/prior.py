@@ -13,11 +13,13 @@ from svmp.inference.predictive.chains import chain_of, forecast, in_turn
 from svmp.inference.predictive.simulation import check_finite, draw, family_of
 from svmp.inference.seeds import Seed, generator
 from svmp.network.beliefs import Beliefs
+from svmp.network.keywords import known_keywords
 from svmp.network.model import Model
 from svmp.network.validation import shown
 from svmp.network.variable import Variable
 
 
+@known_keywords
 def prior_predictive(model: Model, size: int = 1, seed: Seed = None) -> dict[str, Array]:
     """Draw all variables of a model from the prior; observed values are not read.
 

@@ -201,7 +201,7 @@ def calibrate(
     >>> svmp.calibrate(declare, n=50).verdict("rate")
     'calibrated'
     """
-    made: Any = declare() if callable(declare) else declare
+    made: Any = declared(declare) if callable(declare) else declare
     model = made
     if not isinstance(model, Model):
         raise ModelError(f"calibrate needs a function that returns a model, not {shown(declare)}")
@@ -238,6 +238,24 @@ def calibrate(
         each,
         unconverged,
     )
+
+
+def declared(declare: Callable[..., Any]) -> Any:
+    """Call the function that declares the model, without arguments."""
+    try:
+        needed = [
+            name
+            for name, p in inspect.signature(declare).parameters.items()
+            if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        ]
+    except (TypeError, ValueError):  # a function of another language has no signature
+        needed = []
+    if needed:
+        raise ModelError(
+            f"calibrate calls the function that declares the model without arguments, but it needs "
+            f"{', '.join(needed)}; give them defaults, or give a model"
+        )
+    return declare()
 
 
 def at_least(value: Any, fewest: int, name: str) -> int:

@@ -22,6 +22,7 @@ from svmp.inference.saving.fingerprint import fingerprint
 from svmp.inference.seeds import Seed
 from svmp.inference.uncertainty.leave_one_out import LeaveOneOut, leave_one_out
 from svmp.inference.uncertainty.psis import DRAWS, importance
+from svmp.network.keywords import known_keywords
 from svmp.network.model import Model
 from svmp.network.validation import shown
 
@@ -103,6 +104,7 @@ class Comparison(dict[str, Compared]):
 TITLES = {"held_out": "held-out", "loo": "leave-one-out"}
 
 
+@known_keywords
 def compare(
     fits: Mapping[str, RunRecord],
     *,

@@ -13,6 +13,7 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families import Categorical
 from svmp.families.family import Array
+from svmp.inference.joint_blocks import found_blocks
 from svmp.inference.run_record import RunRecord
 from svmp.inference.seeds import Seed
 from svmp.inference.uncertainty.linear_response import linear_response
@@ -127,11 +128,12 @@ def about_variances(fit: RunRecord, found: Importance) -> str:
             "Trust its variances: linear response has sds of at most "
             f"{ratio.ratio:.2f} times those of q ('{ratio.name}')."
         )
+    blocks = found_blocks(found.density.network)
+    joint = ', or fit with joint="auto"' * any(ratio.name in block.names for block in blocks)
     return (
         f"Do not trust its variances: that of '{ratio.name}' is too small, with an sd of "
         f"{ratio.q:.3g} where linear response has {ratio.response:.3g}, {ratio.ratio:.1f} times as "
-        f'much; take those of fit.covariance(["{ratio.name}"], model=model), or fit with '
-        'joint="auto".'
+        f'much; take those of fit.covariance(["{ratio.name}"], model=model){joint}.'
     )
 
 

@@ -8,6 +8,7 @@ their rows may lie anywhere in the table.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -230,7 +231,7 @@ def _column(name: str, coords: Coords, what: str, given: Any, size: int) -> NDAr
         column = np.asarray(given)
         sortable = column.dtype.kind in "biufUSMm"
         if column.dtype.kind == "O":
-            column, sortable = np.array([str(v) for v in _texts(column)], dtype=np.str_), True
+            column, sortable = _sortable(column), True
     except (TypeError, ValueError, OverflowError):
         sortable = False
     if not sortable:
@@ -243,16 +244,28 @@ def _column(name: str, coords: Coords, what: str, given: Any, size: int) -> NDAr
             f"{what} of '{name}' has shape {column.shape} instead of {(size,)}: one value for "
             "each row"
         )
-    absent = np.isnan(column) if column.dtype.kind == "f" else np.zeros(size, dtype=bool)
+    absent = ~np.isfinite(column) if column.dtype.kind == "f" else np.zeros(size, dtype=bool)
     absent = np.isnat(column) if column.dtype.kind in "Mm" else absent
     if absent.any():
-        raise ModelError(f"{what} of '{name}' is missing at row {int(np.argmax(absent))}")
+        row = int(np.argmax(absent))
+        if column.dtype.kind == "f" and np.isinf(column[row]):
+            raise ModelError(f"{what} of '{name}' is {column[row]} at row {row}, and not finite")
+        raise ModelError(f"{what} of '{name}' is missing at row {row}")
     return column
 
 
-def _texts(column: NDArray[Any]) -> list[str]:
-    """Return the texts of an array of objects; refuse anything else."""
+def _sortable(column: NDArray[Any]) -> NDArray[Any]:
+    """Return an array of objects as texts or as times; refuse anything else."""
     values = column.ravel().tolist()
-    if column.ndim != 1 or not all(isinstance(value, str) for value in values):
+    if column.ndim == 1 and all(isinstance(value, str) for value in values):
+        return np.array(values, dtype=np.str_)
+    if column.ndim != 1 or not all(isinstance(value, date) for value in values):
         raise TypeError
-    return values
+    return np.array([_instant(value) for value in values], dtype="datetime64[us]")
+
+
+def _instant(value: date) -> date:
+    """Return a date or time; one with a time zone as that of Greenwich."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC).replace(tzinfo=None)
+    return value

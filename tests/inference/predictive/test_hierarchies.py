@@ -184,3 +184,28 @@ def test_hidden_rows_between_are_drawn_too() -> None:
         k = found.quantile(p)[0]
         assert (draws <= k).mean() >= p - 0.005
         assert (draws < k).mean() <= p + 0.005
+
+
+@pytest.mark.parametrize("values", [None, np.full(2, np.nan), np.ma.masked_all(2)])
+def test_rows_without_any_value_are_predicted(values: Any) -> None:
+    """`missing=True` in a function that declares is no obstacle to rows without values."""
+
+    def declare(x: Any, y: Any) -> svmp.Model:
+        with svmp.Model(coords={"row": 2}) as model:
+            a = svmp.Normal("a", mu=0, tau=1)
+            svmp.Normal("y", mu=a * x, tau=1, dims="row", observed=y, missing=True)
+        return model
+
+    fit = svmp.fit(declare(np.ones(2), [1.0, np.nan]))
+    found = fit.predict(declare(np.array([1.0, 2.0]), values), "y")
+    np.testing.assert_allclose(found.mean, [0.5, 1.0])
+    np.testing.assert_allclose(found.var, [1.5, 3.0])
+    with pytest.raises(svmp.ModelError, match="nothing observed"):
+        svmp.fit(declare(np.ones(2), values))
+
+
+def test_a_frame_without_the_column_to_predict_is_refused_with_the_remedy() -> None:
+    with svmp.Model(data={"x": [1.0, 2.0]}) as model:
+        a = svmp.Normal("a", mu=0, tau=1)
+        with pytest.raises(svmp.ModelError, match=r"no column 'y'.*add the column with NaN"):
+            svmp.Normal("y", mu=a * model.data.x, tau=1, observed="y")

@@ -134,6 +134,8 @@ def test_bad_input_is_refused() -> None:
     for wrong in (3, lambda: 3):
         with pytest.raises(svmp.ModelError, match="function that returns a model"):
             svmp.calibrate(wrong)  # type: ignore[arg-type]
+    with pytest.raises(svmp.ModelError, match="without arguments, but it needs x, y; give them"):
+        svmp.calibrate(lambda x, y, z=3: groups())
     with pytest.raises(svmp.ModelError, match="n must be a whole number of at least 20"):
         svmp.calibrate(groups, n=5)
     with pytest.raises(svmp.ModelError, match="draws must be a whole number"):

@@ -46,6 +46,17 @@ def test_variances_of_a_hyper_mean_are_not_trusted() -> None:
     assert "Do not trust its variances: that of 'mu' is too small" in said
     ratio = fit.covariance("mu", model=model).std("mu") / fit["mu"].std
     assert f"{ratio:.1f} times as much" in said
+    assert 'or fit with joint="auto".' in said
+
+
+def test_a_joint_block_is_advised_only_where_there_is_one() -> None:
+    with svmp.Model() as model:
+        a = svmp.Gamma("a", alpha=2, beta=1)
+        b = svmp.Gamma("b", alpha=2, beta=1)
+        svmp.Poisson("y", mu=a * b, observed=[3, 5, 4])
+    said = svmp.fit(model).diagnose(model, draws=200)
+    assert "Do not trust its variances" in said
+    assert "joint=" not in said
 
 
 def test_a_fit_that_did_not_converge_is_not_trusted() -> None:

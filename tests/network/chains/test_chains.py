@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -144,6 +145,7 @@ BAD = {
     "too short": ({"sequence": [0, 1]}, r"shape \(2,\) instead of \(6,\)"),
     "objects": ({"sequence": [object()] * 6}, "numbers, texts or times"),
     "same place": ({"order": [0, 1, 2, 2, 4, 5]}, "the same value at the rows 2 and 3"),
+    "infinite place": ({"order": [0, 1, np.inf, 3, 4, 5]}, "'z' is inf at row 2, and not finite"),
     "row of zeros": ({"P": [[0, 0], [0.5, 0.5]]}, "add up to 1"),
     "not square": ({"P": [[0.5, 0.5]]}, "square matrix"),
     "other states": ({"init": [0.2, 0.3, 0.5]}, "each of the 2 states"),
@@ -158,6 +160,16 @@ def test_bad_input_is_refused(case: str) -> None:
     given: dict[str, Any] = {"init": [0.5, 0.5], "P": [[0.9, 0.1], [0.2, 0.8]], "dims": "row"}
     with svmp.Model(coords={"state": 2, "row": 6}), pytest.raises(svmp.ModelError, match=message):
         svmp.DiscreteMarkovChain("z", **(given | wrong))
+
+
+def test_rows_are_ordered_by_times_of_python() -> None:
+    """A column of pandas with a time zone is an array of such times."""
+    hours = RNG.permutation(len(Y)) * 5
+    times = [datetime(2024, 3, 29, tzinfo=UTC) + timedelta(hours=int(h)) for h in hours]
+    days = [date(2024, 3, 1) + timedelta(days=int(h)) for h in hours]
+    known = svmp.fit(model(order=hours), svmp.FullVB()).bound
+    for column in (times, days, np.array(times)):
+        assert svmp.fit(model(order=column), svmp.FullVB()).bound == known
 
 
 def test_sequences_that_a_group_divides_are_refused() -> None:
