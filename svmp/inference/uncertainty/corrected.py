@@ -1,4 +1,4 @@
-"""A fit whose Normals have the covariances of linear response instead of those of q.
+"""A fit whose Normals and Gammas have the variances of linear response instead of those of q.
 
 Mean field understates variances, and has no correlations. Linear response estimates both at the
 same means. The Normals of the corrected fit are one joint block,
@@ -6,61 +6,87 @@ same means. The Normals of the corrected fit are one joint block,
     theta ~ Normal(m, C),
 
 with m the means of q and C the covariance matrix by linear response, so that predictions, draws and
-intervals have them. Other variables stay as they are.
+intervals have them. A Gamma has the shape and the rate with its mean and the new variance. Other
+variables stay as they are, and so do elements that no data depend on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from svmp.errors import ModelError
-from svmp.families import MvNormal, Normal
+from svmp.families import Gamma, MvNormal, Normal
+from svmp.families.family import Array
 from svmp.inference.posteriors.joint_posterior import JointPosterior
 from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.run_record import RunRecord
-from svmp.inference.uncertainty.covariance import Covariance
-from svmp.inference.uncertainty.linear_response import asked_names, covariance, not_a_maximum
+from svmp.inference.uncertainty.linear_response import (
+    asked_names,
+    linear_response,
+    message_map,
+    not_a_maximum,
+)
 from svmp.network.arrow import Arrow, Split
 from svmp.network.joint_normal import Layout
 from svmp.network.model import Model
 
+Posteriors = Mapping[str, Posterior]
 
-def corrected_fields(fit: RunRecord, model: Model, names: Any) -> dict[str, Any]:
+
+def corrected_fields(fit: RunRecord, model: Model | None, names: Any) -> dict[str, Any]:
     """Return the fields of a fit that change: its posteriors, and one joint block."""
     posteriors = fit.posteriors
-    normals = [n for n, q in posteriors.items() if isinstance(q.family, Normal | MvNormal)]
-    names = normals if names is None else asked_names(names, posteriors)
-    other = [name for name in names if name not in normals]
-    if other or not names:
+    possible = [n for n, q in posteriors.items() if isinstance(q.family, Normal | MvNormal | Gamma)]
+    names = possible if names is None else asked_names(names, posteriors)
+    if not names or not set(names) <= set(possible):
         raise ModelError(
-            f"only Normals and MvNormals are corrected, of which the fit has {normals}; "
-            "fit.covariance(names, model) has the variances of others"
+            f"only Normals, MvNormals and Gammas are corrected, of which the fit has {possible}; "
+            "fit.covariance(names, model=model) has the variances of others"
         )
-    found = covariance(fit, names, model, "linear_response")
-    try:
-        block = block_of(posteriors, names, found)
-    except np.linalg.LinAlgError:
-        raise ModelError(not_a_maximum(names[0])) from None
-    changed = {}
-    for name in names:
-        q = posteriors[name]
-        natural = block.marginal(name, q.natural, q.family)
-        changed[name] = Posterior(name, q.dims, q.plate, q.family, natural)
-    return {"posteriors": {**posteriors, **changed}, "joint": (block,)}
+    phi = message_map(fit, model)
+    with np.errstate(all="ignore"):
+        found = linear_response(phi, names, whole=False)
+    gammas = [n for n in names if isinstance(posteriors[n].family, Gamma)]
+    normals = [n for n in names if n not in gammas]
+    natural = {n: gamma_natural(posteriors[n], found.var(n)) for n in gammas}
+    joint: tuple[JointPosterior, ...] = ()
+    if normals:
+        chosen = np.concatenate([np.full(np.size(posteriors[n].mean), n in normals) for n in names])
+        try:
+            block = block_of(posteriors, normals, found.matrix[np.ix_(chosen, chosen)])
+        except np.linalg.LinAlgError:
+            raise ModelError(not_a_maximum(normals[0])) from None
+        joint = (block,)
+        natural |= {
+            n: block.marginal(n, posteriors[n].natural, posteriors[n].family) for n in normals
+        }
+    changed = {
+        n: Posterior(n, posteriors[n].dims, posteriors[n].plate, posteriors[n].family, new)
+        for n, new in natural.items()
+    }
+    return {"posteriors": {**posteriors, **changed}, "joint": joint}
 
 
-def block_of(posteriors: Any, names: list[str], found: Covariance) -> JointPosterior:
+def gamma_natural(q: Posterior, var: Array) -> Array:
+    """Return the natural parameters of Gammas with the means of q and other variances."""
+    mean = q.family.mean(q.natural)
+    rate = mean / var.ravel()
+    return q.family.natural(alpha=mean * rate, beta=rate)
+
+
+def block_of(posteriors: Posteriors, names: Sequence[str], matrix: Array) -> JointPosterior:
     """Return a joint block with a given covariance matrix."""
     sizes = {name: len(posteriors[name].natural) for name in names}
     numbers = {name: int(np.size(posteriors[name].mean)) for name in names}
     dimensions = {name: numbers[name] // max(sizes[name], 1) for name in names}
     layout = Layout.of(sizes, dimensions)
     count = layout.size
-    np.linalg.cholesky(found.matrix)  # refuses what is no covariance matrix
-    precision = sparse.csr_array(np.linalg.inv(found.matrix))
+    np.linalg.cholesky(matrix)  # refuses what is no covariance matrix
+    precision = sparse.csr_array(np.linalg.inv(matrix))
     split = Split.of_groups(count, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
     arrow = Arrow.of(split, precision)
     return JointPosterior(layout, arrow, 0.0, None, np.ones(count), np.zeros(count))

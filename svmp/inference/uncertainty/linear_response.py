@@ -9,7 +9,8 @@ lambda = Phi(m), with V the covariance of the statistics under q and H the deriv
 
 which for the statistics themselves is (I - V H)^-1 V. At a maximum of the bound the operator
 I - H V is symmetric and positive definite in the inner product a . V b, so that the system is
-solved by conjugate gradients in it, from products with H and V alone.
+solved by conjugate gradients in it, from products with H and V alone; in a small network, by
+matrices (response_matrix.py).
 
 Where the posterior is Normal, the result is exact.
 """
@@ -29,6 +30,7 @@ from svmp.inference.run_record import RunRecord
 from svmp.inference.uncertainty.covariance import Covariance
 from svmp.inference.uncertainty.fitted import network_and_q
 from svmp.inference.uncertainty.message_map import MessageMap
+from svmp.inference.uncertainty.response_matrix import LARGEST, responses
 from svmp.network.model import Model
 from svmp.network.partly_known import PartlyKnown, base_of
 from svmp.network.validation import shown
@@ -38,6 +40,8 @@ MOST = 1000
 """Most numbers whose covariances are computed at once: each takes a solution of its own."""
 TOLERANCE = 1e-9
 """A solution has converged when its residual is this share of the right-hand side."""
+Tilt = tuple[slice, Array]
+"""Where the statistics of an element are in a flat vector, and their covariances with an entry."""
 FIXED = 0.1
 """Largest distance from a fixed point, in standard deviations, at which q counts as one."""
 
@@ -62,7 +66,7 @@ class Entries:
     name: str
     shape: tuple[int, ...]
     mean: Array
-    cross: list[tuple[slice, Array]]
+    cross: list[Tilt]
     within: Array
 
 
@@ -72,6 +76,14 @@ def covariance(fit: RunRecord, names: Any, model: Model | None, method: Any) -> 
         raise ModelError(f"method must be one of {list(METHODS)}, not {shown(method)}")
     if method != METHODS[0]:
         return covariances_of_q(fit, asked_names(names, fit.posteriors))
+    phi = message_map(fit, model)
+    listed = asked_names(names, phi.network.hidden)
+    with np.errstate(all="ignore"):
+        return linear_response(phi, listed)
+
+
+def message_map(fit: RunRecord, model: Model | None) -> MessageMap:
+    """Return the message map at the q of a fit, which must be a product."""
     if fit.joint:
         raise ModelError(
             f"linear response is for a q that is a product, and this one is joint over "
@@ -79,10 +91,7 @@ def covariance(fit: RunRecord, names: Any, model: Model | None, method: Any) -> 
         )
     if model is None:
         raise ModelError("linear response needs model=, the model of this fit")
-    network, q = network_and_q(fit, model, partly_known=True)
-    listed = asked_names(names, network.hidden)
-    with np.errstate(all="ignore"):
-        return linear_response(MessageMap(network, q), listed)
+    return MessageMap(*network_and_q(fit, model, partly_known=True))
 
 
 def covariances_of_q(fit: RunRecord, names: Sequence[str]) -> Covariance:
@@ -98,7 +107,7 @@ def gather(asked: Sequence[Entries], matrix: Array) -> Covariance:
     return Covariance(names, shapes, np.concatenate([e.mean for e in asked]), matrix)
 
 
-def linear_response(phi: MessageMap, names: Sequence[str]) -> Covariance:
+def linear_response(phi: MessageMap, names: Sequence[str], whole: bool = True) -> Covariance:
     """Return the covariance matrix of all entries of some variables.
 
     Parameters
@@ -107,22 +116,45 @@ def linear_response(phi: MessageMap, names: Sequence[str]) -> Covariance:
         The message map at the q of a fit.
     names
         The variables.
+    whole
+        Whether all of their elements must depend on the data. Others are independent of everything,
+        with their variance under q.
     """
     check_fixed_point(phi)
-    asked = [entries_of(phi, name) for name in names]
+    asked = [entries_of(phi, name, whole) for name in names]
     cross = [c for entries in asked for c in entries.cross]
     owners = [entries.name for entries in asked for _ in entries.cross]
     matrix = block_diagonal([entries.within for entries in asked])
-    for j, ((place, values), name) in enumerate(zip(cross, owners, strict=True)):
-        tilt = np.zeros(phi.size)
-        tilt[place] = values
-        response = solve(phi.fisher_times, phi.derivative, phi.derivative(tilt), name)
-        matrix[:, j] += [values @ response[place] for place, values in cross]
+    matrix += (
+        by_matrices(phi, cross, owners) if phi.size <= LARGEST else by_products(phi, cross, owners)
+    )
     matrix = 0.5 * (matrix + matrix.T)
     if not (np.diagonal(matrix) > 0).all():
         name = owners[int(np.argmin(np.diagonal(matrix)))]
         raise ModelError(not_a_maximum(name))
     return gather(asked, matrix)
+
+
+def by_matrices(phi: MessageMap, cross: Sequence[Tilt], owners: Sequence[str]) -> Array:
+    """Return c_g . u for all pairs of entries of a small network."""
+    tilts = np.zeros((phi.size, len(cross)))
+    for j, (place, values) in enumerate(cross):
+        tilts[place, j] = values
+    try:
+        return np.asarray(tilts.T @ responses(phi, tilts))
+    except (np.linalg.LinAlgError, ValueError):
+        raise ModelError(not_a_maximum(owners[0])) from None
+
+
+def by_products(phi: MessageMap, cross: Sequence[Tilt], owners: Sequence[str]) -> Array:
+    """Return c_g . u for all pairs of entries, from products with H and V alone."""
+    found = np.empty((len(cross), len(cross)))
+    for j, ((place, values), name) in enumerate(zip(cross, owners, strict=True)):
+        tilt = np.zeros(phi.size)
+        tilt[place] = values
+        response = solve(phi.fisher_times, phi.derivative, phi.derivative(tilt), name)
+        found[:, j] = [values @ response[place] for place, values in cross]
+    return found
 
 
 def check_fixed_point(phi: MessageMap) -> None:
@@ -142,8 +174,16 @@ def check_fixed_point(phi: MessageMap) -> None:
             )
 
 
-def entries_of(phi: MessageMap, name: str) -> Entries:
-    """Return the entries of a variable, which must all depend on the data."""
+def entries_of(phi: MessageMap, name: str, whole: bool = True) -> Entries:
+    """Return the entries of a variable.
+
+    Parameters
+    ----------
+    phi, name
+        The message map, and the variable.
+    whole
+        Whether all of its elements must depend on the data.
+    """
     hidden = phi.network.hidden
     if name not in hidden:
         raise ModelError(f"there is no hidden variable {shown(name)}; there are {list(hidden)}")
@@ -154,7 +194,7 @@ def entries_of(phi: MessageMap, name: str) -> Entries:
             "as a whole; leave it out: it counts for the others"
         )
     reached = phi.network.rows(variable)
-    if len(reached) < variable.size:
+    if whole and len(reached) < variable.size:
         absent = int(np.setdiff1d(np.arange(variable.size), reached)[0])
         raise ModelError(
             f"'{name}' at {variable.plate.locate(absent)} has no observed descendants, so the fit "

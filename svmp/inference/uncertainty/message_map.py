@@ -125,10 +125,15 @@ class MessageMap:
         return self.counted * (8 * near - far) * (size / (12 * STEP))
 
     @cached_property
+    def deviations(self) -> Array:
+        """The standard deviation of each statistic under q."""
+        return np.sqrt(np.maximum(self.join(dict(self._variances())), 0.0))
+
+    @property
     def _scale(self) -> Array:
         """One over the standard deviation of each statistic under q; 0 where it is constant."""
-        variance = self.join(dict(self._variances()))
-        return np.where(variance > 0, 1 / np.sqrt(np.where(variance > 0, variance, 1.0)), 0.0)
+        some = self.deviations > 0
+        return np.where(some, 1 / np.where(some, self.deviations, 1.0), 0.0)
 
     def _variances(self) -> Iterator[tuple[str, Array]]:
         for name, variable in self.network.hidden.items():

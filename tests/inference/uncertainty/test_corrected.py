@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,18 +40,51 @@ def test_normals_have_the_exact_posterior_of_a_linear_model() -> None:
     np.testing.assert_allclose(np.cov(both.T), exact, atol=0.03 * exact.max())
 
 
-def test_only_normals_are_corrected(tmp_path) -> None:
+def test_a_precision_has_the_variance_of_linear_response(tmp_path: Path) -> None:
     with svmp.Model() as model:
         mu = svmp.Normal("mu", mu=0, tau=1)
         tau = svmp.Gamma("tau", alpha=2, beta=1)
         svmp.Normal("y", mu=mu, tau=tau, observed=Y)
     fit = svmp.fit(model, svmp.FullVB(), tol=1e-12)
     found = fit.corrected(model)
+    # Given tau, mu integrates out in closed form.
+    at, n = np.linspace(1e-3, 6, 4000), len(Y)
+    total = n * at + 1
+    log_p = (1 + n / 2) * np.log(at) - at * (1 + Y @ Y / 2) + (at * Y.sum()) ** 2 / total / 2
+    weight = np.exp(log_p - 0.5 * np.log(total))
+    weight /= weight.sum()
+    sd = np.sqrt(weight @ at**2 - (weight @ at) ** 2)
+    assert found["tau"].std == pytest.approx(sd, rel=0.02)
+    assert fit["tau"].std < 0.98 * sd
+    assert found["tau"].mean == pytest.approx(fit["tau"].mean)
     assert found["mu"].var > fit["mu"].var
-    assert np.array_equal(found["tau"].natural, fit["tau"].natural)
     found.save(tmp_path / "fit.svmp")
     assert svmp.load(tmp_path / "fit.svmp")["mu"].var == pytest.approx(found["mu"].var)
-    with pytest.raises(svmp.ModelError, match="only Normals and MvNormals are corrected"):
-        fit.corrected(model, ["tau"])
+    only = fit.corrected(model, ["mu"])
+    assert np.array_equal(only["tau"].natural, fit["tau"].natural)
     with pytest.raises(svmp.ModelError, match="linear response is for a q that is a product"):
         found.corrected(model)
+
+
+def test_only_normals_and_gammas_are_corrected() -> None:
+    with svmp.Model(coords={"k": 2}) as model:
+        p = svmp.Dirichlet("p", a=1, dims="k")
+        svmp.Categorical("z", p=p, observed=[0, 1, 1])
+    fit = svmp.fit(model)
+    with pytest.raises(svmp.ModelError, match="only Normals, MvNormals and Gammas are corrected"):
+        fit.corrected(model)
+
+
+def test_elements_that_no_data_depend_on_keep_their_variance() -> None:
+    with svmp.Model(coords={"group": 3}) as model:
+        mu = svmp.Normal("mu", mu=0, tau=1)
+        u = svmp.Normal("u", mu=mu, tau=2, dims="group")
+        svmp.Normal("y", mu=u[np.array([0, 0, 1])], tau=1, observed=[1.0, 2.0, 0.0])
+    fit = svmp.fit(model, svmp.FullVB(), tol=1e-13)
+    found = fit.corrected(model)
+    precision = np.diag([1 + 2 + 2, 2 + 2, 2 + 1.0])
+    precision[0, 1:] = precision[1:, 0] = -2
+    exact = np.linalg.inv(precision)
+    np.testing.assert_allclose(found["mu"].var, exact[0, 0], rtol=1e-6)
+    np.testing.assert_allclose(found["u"].var[:2], np.diag(exact)[1:], rtol=1e-6)
+    assert found["u"].var[2] == pytest.approx(fit["u"].var[2])
