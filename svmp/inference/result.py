@@ -7,6 +7,7 @@ import warnings
 import weakref
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,10 +32,11 @@ from svmp.inference.predictive.prediction import Prediction
 from svmp.inference.program_summary import ProgramSummary
 from svmp.inference.saving import files
 from svmp.inference.seeds import Seed
-from svmp.inference.uncertainty.corrected import corrected_fields
+from svmp.inference.uncertainty.corrected import corrected_fields, response_of
 from svmp.inference.uncertainty.covariance import Covariance
 from svmp.inference.uncertainty.linear_response import covariance
 from svmp.inference.uncertainty.psis import DRAWS, importance
+from svmp.inference.uncertainty.small import kept
 from svmp.inference.uncertainty.trust import diagnose
 from svmp.inference.updating import Forget, parents_of
 from svmp.network.declaration import Declaration
@@ -42,6 +44,7 @@ from svmp.network.dims.matching import hidden_coords
 from svmp.network.forms import form_of
 from svmp.network.keywords import known_keywords
 from svmp.network.model import Model
+from svmp.network.validation import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,11 +90,15 @@ class Fit(FitOutput):
     restarts
         After `svmp.fit(..., restarts=)`, how each start ended, as a table to print: its seed,
         bound, status and sweeps. None for a single start.
+    response
+        In a fit that was loaded, the covariances of linear response that it was saved with; None in
+        others, which compute them when they are needed.
     """
 
     diagnosis: Diagnosis | None = None
     program: ProgramSummary | None = None
     _model: weakref.ref[Declaration] | None = None
+    _kept: Model | None = None
 
     @classmethod
     def of(cls, outcome: Outcome) -> Fit:
@@ -115,6 +122,7 @@ class Fit(FitOutput):
             diagnosis=outcome.diagnosis,
             program=run.program.explain(),
             _model=weakref.ref(network.model),
+            _kept=kept(network),
         )
 
     def __getitem__(self, name: str) -> Posterior:
@@ -222,19 +230,22 @@ class Fit(FitOutput):
         chosen = ("q" if self.joint else "linear_response") if method is None else method
         return covariance(self, names, model, chosen)
 
-    def corrected(self, model: Model, names: str | Sequence[str] | None = None) -> Fit:
+    def corrected(
+        self, model: Model | None = None, names: str | Sequence[str] | None = None
+    ) -> Fit:
         """Return this fit with the covariances of linear response in the place of those of q.
 
         Its Normals are one joint block with the same means, so that predictions, draws, intervals
-        and summaries have standard deviations that are not too small because of each other. The
-        bound is still that of q. It is meant to be read, and not to be fitted on.
+        and summaries have standard deviations that are not too small because of each other. Its
+        Gammas have the same means and the new variances. The bound is still that of q. It is meant
+        to be read, and not to be fitted on.
 
         Parameters
         ----------
         model
-            The model of this fit.
+            The model of this fit; it can be left out for small networks, whose fit keeps it.
         names
-            Normals and MvNormals, by default all. Each of their numbers takes a linear system.
+            Normals, MvNormals and Gammas, by default all.
 
         >>> import svmp
         >>> with svmp.Model() as model:
@@ -242,10 +253,29 @@ class Fit(FitOutput):
         ...     b = svmp.Normal("b", mu=0, tau=1)
         ...     _ = svmp.Normal("y", mu=a + b, tau=1, observed=[1.0, 2.0])
         >>> fit = svmp.fit(model, svmp.FullVB(), tol=1e-12)
-        >>> f"{fit['a'].var:.3f}, {fit.corrected(model)['a'].var:.3f}"
+        >>> f"{fit['a'].var:.3f}, {fit.corrected()['a'].var:.3f}"
         '0.333, 0.600'
         """
-        return replace(self, **corrected_fields(self, model, names))
+        if model is None and names is None and self._response is not None:
+            found = self._response
+        else:
+            found = response_of(self, self._kept if model is None else model, names)
+        return replace(self, **corrected_fields(self, found), response=None, _kept=None)
+
+    @cached_property
+    def _response(self) -> Covariance | None:
+        """Covariances of linear response; None for large networks, and where there are none."""
+        if self.response is not None or self._kept is None or self.joint:
+            return self.response
+        try:
+            return response_of(self, self._kept)
+        except ModelError:
+            return None
+
+    @cached_property
+    def _repaired(self) -> Fit | None:
+        """The fit with the covariances of linear response, if it has them by default."""
+        return None if self._response is None else self.corrected()
 
     @known_keywords
     def khat(self, model: Model, *, draws: int = DRAWS, seed: Seed = 0) -> float:
@@ -304,6 +334,7 @@ class Fit(FitOutput):
         seed: Seed = 0,
         new: Collection[str] = (),
         known: Collection[str] = (),
+        corrected: bool | None = None,
     ) -> Prediction:
         """Return the distribution of rows that are new or missing, or of any other rows.
 
@@ -328,6 +359,10 @@ class Fit(FitOutput):
             Number of draws of what cannot be integrated over in closed form, and their seed.
         new, known
             Dims without labels whose elements are all new, or are those of the fit by position.
+        corrected
+            Whether Normals and Gammas have the covariances of linear response, as in `corrected`,
+            or those of q. By default they have the former in small networks, of at most 300
+            numbers and a second of work; the prediction says which. See docs/prediction.md.
 
         Returns
         -------
@@ -345,7 +380,18 @@ class Fit(FitOutput):
         array([0.5 , 0.82])
         """
         fitted = self._model is not None and self._model() is model
-        return predict(self, model, name, fitted, noise, draws, seed, new, known)
+        source = self._with_covariances(corrected)
+        kind = "q" if source is self else "linear response"
+        kind = "joint q" if self.joint else kind
+        return predict(source, model, name, fitted, noise, draws, seed, new, known, kind)
+
+    def _with_covariances(self, corrected: bool | None) -> Fit:
+        """Return this fit, with the covariances of linear response if it is to have them."""
+        if corrected not in (None, True, False):
+            raise ModelError(f"corrected must be True, False or None, not {shown(corrected)}")
+        if corrected and not self.joint:
+            return self.corrected() if self._repaired is None else self._repaired
+        return self if corrected is False else self._repaired or self
 
     @known_keywords
     def draw(self, names: Collection[str], size: int = 1, seed: Seed = None) -> dict[str, Array]:
@@ -433,7 +479,7 @@ class Fit(FitOutput):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit to one safetensors file, atomically."""
-        files.write(self, path)
+        files.write(replace(self, response=self._response), path)
 
     def plot_predictive(
         self,

@@ -10,6 +10,7 @@ from svmp.inference.posteriors.joint_posterior import JointPosterior
 from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.restart_record import Restarts
 from svmp.inference.trace import Trace
+from svmp.inference.uncertainty.covariance import Covariance
 from svmp.network.chains.continuing import SequenceEnds
 from svmp.network.dims.coords import Extent
 
@@ -35,6 +36,7 @@ class RunRecord:
     ends: dict[str, SequenceEnds] = field(default_factory=dict)
     forms: dict[str, dict[str, str]] = field(default_factory=dict)
     restarts: Restarts | None = None
+    response: Covariance | None = None
 
     @property
     def bound(self) -> float:

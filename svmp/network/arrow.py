@@ -16,6 +16,7 @@ No covariance is computed that is not asked for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -33,6 +34,8 @@ SMALL = 128
 """Most unknowns of a matrix that is dense as a whole: nothing is gained by eliminating some."""
 AT_ONCE = 1 << 21
 """Most numbers in a dense array of covariances, to bound the memory."""
+Normals = Callable[[np.random.Generator, tuple[int, ...]], Array]
+"""Returns standard Normals of a shape."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,13 +240,22 @@ class Arrow:
             found[first : first + step] = self.entries(left, right).reshape(-1, count)
         return found
 
-    def draw(self, rng: np.random.Generator, size: int) -> Array:
-        """Return draws with mean 0, (size, unknowns)."""
+    def draw(self, rng: np.random.Generator, size: int, normals: Normals | None = None) -> Array:
+        """Return draws with mean 0, (size, unknowns).
+
+        Parameters
+        ----------
+        rng, size
+            Random numbers, and the number of draws.
+        normals
+            Returns standard Normals of a shape, with draws last; by default independent ones.
+        """
+        make = np.random.Generator.standard_normal if normals is None else normals
         split, found = self.split, np.empty((size, self.split.size))
-        white = rng.standard_normal((len(split.rest), size))
+        white = make(rng, (len(split.rest), size))
         outer = linalg.solve_triangular(self.rest_root, white, lower=True, trans="T")
         groups, width = split.shape
-        white = rng.standard_normal((groups, width, size))
+        white = make(rng, (groups, width, size))
         own = self.root.swapaxes(1, 2) @ white
         found[:, split.rest] = outer.T
         found[:, split.eliminated] = (own[split.group, split.place] + self.weight @ outer).T

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from svmp.families.family import Array
 from svmp.inference.posteriors.joint_posterior import JointPosterior
@@ -46,9 +47,23 @@ class KnownBlock:
     _added: dict[str, Array] = field(default_factory=dict)
 
     def draw(
-        self, elements: Mapping[str, Ints], size: int, rng: np.random.Generator
+        self,
+        elements: Mapping[str, Ints],
+        size: int,
+        rng: np.random.Generator,
+        stratified: bool = False,
     ) -> dict[str, Array]:
-        """Return joint draws of some elements of its variables, (size, elements, entries)."""
+        """Return joint draws of some elements of its variables, (size, elements, entries).
+
+        Parameters
+        ----------
+        elements
+            By variable of the network, the elements to draw.
+        size, rng
+            Number of draws, and random numbers.
+        stratified
+            Whether the standard Normals behind the draws are in strata, see `draw_known`.
+        """
         mine = {name: some for name, some in elements.items() if name in self.place}
         if not mine:
             return {}
@@ -57,7 +72,9 @@ class KnownBlock:
         found = {name: np.empty((size, *some.shape)) for name, some in unknowns.items()}
         step = max(1, AT_ONCE // self.joint.layout.size)
         for start in range(0, size, step):
-            around = self.joint.covariance.draw(rng, min(step, size - start)) * self.joint.scale
+            white = standard_strata if stratified else None
+            around = self.joint.covariance.draw(rng, min(step, size - start), white)
+            around = around * self.joint.scale
             for name, some in unknowns.items():
                 found[name][start : start + step] = self.means[name][at[name]] + around[:, some]
         return found
@@ -97,6 +114,12 @@ class KnownBlock:
         return np.asarray(found[:, 0])
 
 
+def standard_strata(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Return standard Normals, with one along the last axis in each part of equal probability."""
+    order = rng.permuted(np.broadcast_to(np.arange(shape[-1]), shape), axis=-1)
+    return np.asarray(ndtri((order + rng.random(shape)) / shape[-1]))
+
+
 def in_fit(lines: Any, old: Ints, scale: Array) -> Any:
     """Return lines with the unknowns of the fit as columns, scaled, without new elements."""
     lines = lines.tocoo()
@@ -123,11 +146,16 @@ def is_whole(
 ) -> bool:
     """Return whether a block can be integrated over: it is read by the linear means of rows only.
 
-    Not if new elements depend on it, which are correlated through it.
+    Not if its variables are multiplied by hidden ones, nor if new elements depend on it, which are
+    correlated through it.
     """
     slot = given.slots.get(mean_of(given)) if mean_of(given) else None
     mine = {name for name in known if name in block.place}
     if not isinstance(slot, Linear) or not mine <= {v.name for v in slot.variables}:
         return False
+    for term in slot.terms:
+        hidden = [r.variable.name for r in term.readers if r.variable.hidden]
+        if len(hidden) > 1 and mine & set(hidden):
+            return False
     above = {p.name for name in new for p in variables[name].conditional.parents()}
     return not mine & above

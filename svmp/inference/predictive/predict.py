@@ -25,6 +25,7 @@ def predict(
     seed: Seed = 0,
     new: Collection[str] = (),
     known: Collection[str] = (),
+    covariances: str = "q",
 ) -> Prediction:
     """Return the prediction of a variable; see `Fit.predict`."""
     if not isinstance(model, Model):
@@ -45,4 +46,5 @@ def predict(
             f"'{name}' is observed in part in the model to predict: leave out its values"
         )
     labels = {dim: list(model.labels[dim]) for dim in variable.dims if dim in model.labels}
-    return Prediction(name, variable.dims, labels, noise, int(draws), whole_seed(seed), found)
+    numbers = int(draws), whole_seed(seed)
+    return Prediction(name, variable.dims, labels, noise, *numbers, covariances, found)

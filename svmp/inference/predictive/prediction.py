@@ -48,6 +48,9 @@ class Prediction:
         Whether the rows are predicted, or their means given their parents.
     draws, seed
         Number of draws of the parents, where these cannot be integrated over, and their seed.
+    covariances
+        Where the variances and covariances of hidden variables are from: "q", "joint q" or
+        "linear response".
     """
 
     name: str
@@ -56,6 +59,7 @@ class Prediction:
     noise: bool
     draws: int
     seed: int
+    covariances: str
     _known: Known
 
     @property
@@ -317,7 +321,10 @@ class Prediction:
 
     def __repr__(self) -> str:
         what = "prediction" if self.noise else "prediction of the mean"
-        return f"<{what} of {self.name}: dims {self.dims}, shape {self.shape}>"
+        return (
+            f"<{what} of {self.name}: dims {self.dims}, shape {self.shape}, covariances of "
+            f"{self.covariances}>"
+        )
 
 
 def by_component(values: Array, components: int) -> Array:

@@ -146,7 +146,7 @@ class Simulation:
             count = min(step, size - start)
             joint: dict[str, Array] = {}
             for block in self.known.blocks:
-                joint |= block.draw(drawn, count, rng)
+                joint |= block.draw(drawn, count, rng, self.stratified)
             values = draw_known(families, natural, count, rng, self.stratified, joint)
             statistics = {n: families[n].statistics(x) for n, x in values.items()}
             for place in range(count):

@@ -24,7 +24,7 @@ from svmp.families.family import Family
 from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.restart_record import Restart, Restarts
 from svmp.inference.run_record import RunRecord, Status
-from svmp.inference.saving import chain_files, joint_files, label_files
+from svmp.inference.saving import chain_files, joint_files, label_files, response_files
 from svmp.inference.saving.schema import (
     LARGEST,
     Tensor,
@@ -81,6 +81,7 @@ ABOUT = record(
         "chains": chain_files.CHAINS,
         "ends": label_files.COORDS,
         "forms": dict_of(dict_of(text)),
+        "response": list_of(text),
         "restarts": list_of(
             record(
                 {
@@ -144,6 +145,9 @@ def write(fit: RunRecord, path: str | os.PathLike[str]) -> None:
     if fit.joint:
         about["blocks"], blocks = joint_files.pack(fit.joint)
         tensors |= blocks
+    if fit.response is not None:
+        about["response"], matrix = response_files.pack(fit.response)
+        tensors |= matrix
     try:
         with written_beside(target) as draft:
             save_file(tensors, draft, metadata={KEY: json.dumps(about)})
@@ -169,7 +173,12 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         if about["format"] == 1:
             about = {**{key: {} for key in LATER}, **about}
         none: dict[str, Any] = {"blocks": [], "chains": {}, "ends": {}, "forms": {}}
-        about = {**none, "restarts": [], **about}  # only fits that have some have them
+        about = {
+            **none,
+            "restarts": [],
+            "response": [],
+            **about,
+        }  # only fits that have some have them
         return _fields(ABOUT("description", about), tensors)
     except FileError as error:
         raise FileError(f"{path}: {error}") from None
@@ -182,6 +191,7 @@ def _fields(about: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
         found |= declared(name, prod(of["plate"]), kinds[name])
     found |= label_files.declared(about["coords"], tensors)
     found |= joint_files.declared(about["blocks"])
+    found |= response_files.declared(about["response"], about["variables"])
     found |= chain_files.declared(about["chains"], about["variables"], tensors)
     found |= chain_files.declared_ends(about["ends"], kinds, tensors)
     check_tensors(tensors, found)
@@ -201,6 +211,7 @@ def _fields(about: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
     ends = chain_files.unpack_ends(about["ends"], tensors)
     fields: dict[str, Any] = {"trace": Trace(trace), "posteriors": posteriors, "coords": coords}
     fields |= {"joint": joint, "ends": ends}
+    fields["response"] = response_files.unpack(about["response"], tensors, posteriors)
     starts = Restarts(Restart(**start) for start in about["restarts"])
     fields |= {"forms": about["forms"], "restarts": starts or None}
     return {**{k: about[k] for k in kept}, **fields}

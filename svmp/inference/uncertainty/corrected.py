@@ -24,6 +24,7 @@ from svmp.families.family import Array
 from svmp.inference.posteriors.joint_posterior import JointPosterior
 from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.run_record import RunRecord
+from svmp.inference.uncertainty.covariance import Covariance
 from svmp.inference.uncertainty.linear_response import (
     asked_names,
     linear_response,
@@ -37,11 +38,16 @@ from svmp.network.model import Model
 Posteriors = Mapping[str, Posterior]
 
 
-def corrected_fields(fit: RunRecord, model: Model | None, names: Any) -> dict[str, Any]:
-    """Return the fields of a fit that change: its posteriors, and one joint block."""
-    posteriors = fit.posteriors
-    possible = [n for n, q in posteriors.items() if isinstance(q.family, Normal | MvNormal | Gamma)]
-    names = possible if names is None else asked_names(names, posteriors)
+def correctable(posteriors: Posteriors) -> list[str]:
+    """Return the variables that can be corrected: Normals, MvNormals and Gammas."""
+    kinds = Normal | MvNormal | Gamma
+    return [n for n, q in posteriors.items() if isinstance(q.family, kinds) and len(q.natural)]
+
+
+def response_of(fit: RunRecord, model: Model | None, names: Any = None) -> Covariance:
+    """Return the covariances of linear response of all variables that are corrected, or of some."""
+    possible = correctable(fit.posteriors)
+    names = possible if names is None else asked_names(names, fit.posteriors)
     if not names or not set(names) <= set(possible):
         raise ModelError(
             f"only Normals, MvNormals and Gammas are corrected, of which the fit has {possible}; "
@@ -50,16 +56,22 @@ def corrected_fields(fit: RunRecord, model: Model | None, names: Any) -> dict[st
     phi = message_map(fit, model)
     with np.errstate(all="ignore"):
         found = linear_response(phi, names, whole=False)
-    gammas = [n for n in names if isinstance(posteriors[n].family, Gamma)]
-    normals = [n for n in names if n not in gammas]
+    try:
+        np.linalg.cholesky(found.matrix)
+    except np.linalg.LinAlgError:
+        raise ModelError(not_a_maximum(names[0])) from None
+    return found
+
+
+def corrected_fields(fit: RunRecord, found: Covariance) -> dict[str, Any]:
+    """Return the fields of a fit that change: its posteriors, and one joint block."""
+    posteriors = fit.posteriors
+    normals = [n for n in found.names if not isinstance(posteriors[n].family, Gamma)]
+    gammas = [n for n in found.names if n not in normals]
     natural = {n: gamma_natural(posteriors[n], found.var(n)) for n in gammas}
     joint: tuple[JointPosterior, ...] = ()
     if normals:
-        chosen = np.concatenate([np.full(np.size(posteriors[n].mean), n in normals) for n in names])
-        try:
-            block = block_of(posteriors, normals, found.matrix[np.ix_(chosen, chosen)])
-        except np.linalg.LinAlgError:
-            raise ModelError(not_a_maximum(normals[0])) from None
+        block = block_of(posteriors, normals, found.of(normals))
         joint = (block,)
         natural |= {
             n: block.marginal(n, posteriors[n].natural, posteriors[n].family) for n in normals
@@ -85,7 +97,6 @@ def block_of(posteriors: Posteriors, names: Sequence[str], matrix: Array) -> Joi
     dimensions = {name: numbers[name] // max(sizes[name], 1) for name in names}
     layout = Layout.of(sizes, dimensions)
     count = layout.size
-    np.linalg.cholesky(matrix)  # refuses what is no covariance matrix
     precision = sparse.csr_array(np.linalg.inv(matrix))
     split = Split.of_groups(count, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
     arrow = Arrow.of(split, precision)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -44,6 +45,12 @@ class Covariance:
     def between(self, name: str, other: str) -> Array:
         """Return the covariances of the entries of two variables, flattened."""
         return self.matrix[self._place(name), self._place(other)].copy()
+
+    def of(self, names: Sequence[str]) -> Array:
+        """Return the covariance matrix of some of the variables, in the order of their names."""
+        places = [np.arange(len(self.mean))[self._place(name)] for name in names]
+        at = np.concatenate([np.zeros(0, dtype=np.int64), *places])
+        return self.matrix[np.ix_(at, at)]
 
     @property
     def correlation(self) -> Array:

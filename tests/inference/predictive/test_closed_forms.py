@@ -54,7 +54,7 @@ def compounds(kind: str, q: Any) -> tuple[Any, Any]:
 def test_rates_are_integrated_exactly(kind: str) -> None:
     fit, model = one(rate(kind), [1.0, 4.0, 2.0])
     for noise, truth in zip((True, False), compounds(kind, fit["g"]), strict=True):
-        found = fit.predict(model, "y", noise=noise)
+        found = fit.predict(model, "y", noise=noise, corrected=False)
         assert found.exact
         np.testing.assert_allclose(found.mean, truth.mean())
         np.testing.assert_allclose(found.var, truth.var())
@@ -73,11 +73,12 @@ def trials(values: Any) -> None:
 def test_binomials_with_a_beta_are_beta_binomials() -> None:
     fit, model = one(trials, [3, 5])
     a, b = float(fit["p"].alpha), float(fit["p"].beta)
-    found, truth = fit.predict(model, "y"), stats.betabinom(9, a, b)
+    found, truth = fit.predict(model, "y", corrected=False), stats.betabinom(9, a, b)
     np.testing.assert_allclose([found.mean[0], found.var[0]], truth.stats("mv"))
     np.testing.assert_array_equal(found.quantile(P)[:, 1], truth.ppf(P))
     np.testing.assert_allclose(
-        fit.predict(model, "y", noise=False).quantile(P)[:, 0], 9 * stats.beta(a, b).ppf(P)
+        fit.predict(model, "y", noise=False, corrected=False).quantile(P)[:, 0],
+        9 * stats.beta(a, b).ppf(P),
     )
 
 
@@ -88,7 +89,7 @@ def test_multinomials_and_categoricals_have_the_expected_probabilities() -> None
 
     fit, model = one(words, [0, 2, 2, 1], word=3)
     a = fit["p"].a
-    found = fit.predict(model, "y")
+    found = fit.predict(model, "y", corrected=False)
     np.testing.assert_allclose(found.mean, np.tile(a / a.sum(), (2, 1)))
     np.testing.assert_allclose(found.var, found.mean * (1 - found.mean))
     assert set(np.unique(found.draw(50, seed=0))) == {0.0, 1.0, 2.0}
@@ -101,7 +102,7 @@ def test_multinomials_and_categoricals_have_the_expected_probabilities() -> None
         svmp.Multinomial("y", n=6, p=p, dims=("row", "word"), observed=values)
 
     fit, model = one(counts, [[1, 2, 3], [0, 6, 0]], word=3)
-    a, found = fit["p"].a, fit.predict(model, "y")
+    a, found = fit["p"].a, fit.predict(model, "y", corrected=False)
     for k in range(3):
         truth = stats.betabinom(6, a[k], a.sum() - a[k])
         np.testing.assert_allclose(found.var[0, k], truth.var())
@@ -118,7 +119,10 @@ def line(values: Any) -> None:
 
 def test_a_line_with_a_hidden_precision_matches_quadrature() -> None:
     fit, model = one(line, [1.0, 1.3, 2.9, 3.0, 4.2])
-    found, means = fit.predict(model, "y"), fit.predict(model, "y", noise=False)
+    found, means = (
+        fit.predict(model, "y", corrected=False),
+        fit.predict(model, "y", noise=False, corrected=False),
+    )
     a, b, tau = fit["a"], fit["b"], stats.gamma(fit["tau"].alpha, scale=1 / fit["tau"].beta)
     x = np.arange(2.0)
     mean, var = a.mean + b.mean * x, a.var + b.var * x**2
@@ -152,7 +156,10 @@ def test_logits_are_integrated_over_the_logistic_function(tau: float) -> None:
         nodes = z.ppf((np.arange(200_000) + 0.5) / 200_000)
         return float((1 / (1 + np.exp(1 - 2 * nodes)) ** order).mean())
 
-    found, means = fit.predict(model, "y"), fit.predict(model, "y", noise=False)
+    found, means = (
+        fit.predict(model, "y", corrected=False),
+        fit.predict(model, "y", noise=False, corrected=False),
+    )
     assert found.mean[0] == pytest.approx(power(1), abs=1e-6)
     assert found.var[0] == pytest.approx(power(1) * (1 - power(1)), abs=1e-6)
     assert means.var[0] == pytest.approx(power(2) - power(1) ** 2, abs=1e-6)
@@ -167,7 +174,7 @@ def test_vectors_match_their_student_distribution() -> None:
     fit, model = one(declare, [[1.0, 2.0], [2.0, 4.0]], d=2)
     nu, scale = float(fit["tau"].nu) - 1, np.diag(np.linalg.inv(fit["tau"].V))
     truth = stats.t(nu, [1, 2], np.sqrt(scale / nu))
-    found = fit.predict(model, "y", draws=4000)
+    found = fit.predict(model, "y", draws=4000, corrected=False)
     np.testing.assert_allclose(found.var[0], truth.var(), rtol=0.05)
     np.testing.assert_allclose(found.interval(0.9)[:, 1], truth.interval(0.9), atol=0.03)
 
@@ -181,7 +188,7 @@ def test_a_mixture_of_new_rows_has_the_expected_weights() -> None:
 
     fit, model = one(declare, [-2.5, -1.0, 1.5, 3.0, 2.0], k=2)
     w, m = fit["w"].mean, fit["m"]
-    found = fit.predict(model, "y")
+    found = fit.predict(model, "y", corrected=False)
     sd = np.sqrt(m.var + 0.25)
     assert found.exact
     np.testing.assert_allclose(found.mean, (w * m.mean).sum())
