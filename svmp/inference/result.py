@@ -382,7 +382,7 @@ class Fit(FitOutput):
         fitted = self._model is not None and self._model() is model
         source = self._with_covariances(corrected)
         kind = "q" if source is self else "linear response"
-        kind = "joint q" if self.joint else kind
+        kind = "a joint block" if self.joint else kind
         return predict(source, model, name, fitted, noise, draws, seed, new, known, kind)
 
     def _with_covariances(self, corrected: bool | None) -> Fit:

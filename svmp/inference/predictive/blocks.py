@@ -8,11 +8,13 @@ drawn as a whole. Integrated over, it adds its covariances to the variance of th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.special import ndtri
 
 from svmp.families.family import Array
@@ -39,11 +41,14 @@ class KnownBlock:
         By variable of the fit, the means of its elements, (elements, entries).
     place
         By variable of the network, the element in the fit of each element; -1 for new ones.
+    linear
+        Whether rows multiply its variables, which are then not drawn together (linearised.py).
     """
 
     joint: JointPosterior
     means: Mapping[str, Array]
     place: Mapping[str, Ints]
+    linear: bool = False
     _added: dict[str, Array] = field(default_factory=dict)
 
     def draw(
@@ -65,7 +70,7 @@ class KnownBlock:
             Whether the standard Normals behind the draws are in strata, see `draw_known`.
         """
         mine = {name: some for name, some in elements.items() if name in self.place}
-        if not mine:
+        if not mine or self.linear:
             return {}
         at = {name: self.place[name][some] for name, some in mine.items()}
         unknowns = {name: self.joint.layout.places(name)[some] for name, some in at.items()}
@@ -86,7 +91,59 @@ class KnownBlock:
             self._added[table] = self._covariances(given)
         return self._added[table][rows]
 
+    @cached_property
+    def precision(self) -> Array:
+        """The inverse of the covariance matrix."""
+        return np.asarray(self.joint.covariance.precision.toarray())
+
+    def lines(self, given: Conditional) -> Any:
+        """Return the derivatives of the means of all rows by the unknowns of the fit, sparse."""
+        return sparse.vstack([*self._scaled_lines(given)], format="csr")
+
+    def shift(
+        self, given: Conditional, q: Beliefs, known: Mapping[str, Ints], drawn: Array
+    ) -> Array:
+        """Return g . (d - e) of all rows, for a draw q of what they depend on and d of the block.
+
+        Parameters
+        ----------
+        given
+            The density of the rows.
+        q, known
+            A draw m + e, and by variable the elements that were drawn.
+        drawn
+            d, with mean 0.
+        """
+        step = drawn.copy()
+        for name in (n for n in known if n in self.place):
+            at = self.place[name][known[name]]
+            places = self.joint.layout.places(name)[at]
+            step[places] -= q.moments[name][known[name], : places.shape[1]] - self.means[name][at]
+        return np.asarray(self.lines(given) @ step)
+
     def _covariances(self, given: Conditional) -> Array:
+        if self.linear:
+            lines, every = self.lines(given), np.arange(self.joint.layout.size)
+            apart = self.joint.covariance.dense(every)
+            for name in self.joint.layout.names:
+                for places in self.joint.layout.places(name):
+                    apart[np.ix_(places, places)] -= np.linalg.inv(
+                        self.precision[np.ix_(places, places)]
+                    )
+            return np.asarray((lines @ apart * lines.toarray()).sum(axis=1))
+        found = np.zeros((given.variable.size * given.components, 1))
+        start = 0
+        for scaled in self._scaled_lines(given):
+            pairs = row_covariances(scaled, 1, self.joint.layout.elements())
+            stop = start + scaled.shape[0]
+            if pairs is not None:
+                none = np.zeros(0, dtype=np.int64)
+                found[start:stop] = pairs.sums(self.joint.covariance, none)
+            start = stop
+        return np.asarray(found[:, 0])
+
+    def _scaled_lines(self, given: Conditional) -> Iterator[Any]:
+        """Yield the coefficients of the unknowns of the fit in blocks of rows, scaled."""
         variables = {v.name: v for v in given.slots[mean_of(given)].variables}
         mine = {name: v for name, v in variables.items() if name in self.place}
         then = self.joint.layout
@@ -97,21 +154,14 @@ class KnownBlock:
         for name, variable in variables.items():
             if not variable.hidden:
                 q.moments[name] = variable.conditional.child(q, variable.rows)
+            elif name in self.place:  # its mean is the coefficient of what it multiplies
+                q.moments[name] = self.means[name][np.maximum(self.place[name], 0)]
         old = np.empty(layout.size, dtype=np.int64)
         for name in mine:
             at = self.place[name]
             old[layout.places(name)] = np.where(at[:, None] < 0, -1, then.places(name)[at])
-        found = np.zeros((given.variable.size * given.components, 1))
-        start = 0
         for lines in lines_of(layout, q, given):
-            scaled = in_fit(lines, old, self.joint.scale)
-            pairs = row_covariances(scaled, 1, then.elements())
-            stop = start + lines.shape[0]
-            if pairs is not None:
-                none = np.zeros(0, dtype=np.int64)
-                found[start:stop] = pairs.sums(self.joint.covariance, none)
-            start = stop
-        return np.asarray(found[:, 0])
+            yield in_fit(lines, old, self.joint.scale)
 
 
 def standard_strata(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
@@ -149,6 +199,8 @@ def is_whole(
     Not if its variables are multiplied by hidden ones, nor if new elements depend on it, which are
     correlated through it.
     """
+    if block.linear:
+        return True
     slot = given.slots.get(mean_of(given)) if mean_of(given) else None
     mine = {name for name in known if name in block.place}
     if not isinstance(slot, Linear) or not mine <= {v.name for v in slot.variables}:

@@ -8,6 +8,7 @@ from typing import Any
 from svmp.errors import ModelError
 from svmp.inference.posteriors.posterior import draw_count
 from svmp.inference.predictive.known import know
+from svmp.inference.predictive.linearised import linearised
 from svmp.inference.predictive.prediction import Prediction
 from svmp.inference.run_record import RunRecord
 from svmp.inference.seeds import Seed, whole_seed
@@ -34,7 +35,7 @@ def predict(
         raise ModelError(f"noise must be True or False, not {shown(noise)}")
     if draw_count(draws) < 1:
         raise ModelError("draws must be at least 1")
-    found = know(fit, model, name, fitted, new, known)
+    found = linearised(know(fit, model, name, fitted, new, known), name)
     variable = found.variables[name]
     if found.own(name).any() and not noise:
         raise ModelError(

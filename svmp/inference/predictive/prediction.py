@@ -21,6 +21,7 @@ from svmp.inference.output.prediction_frame import prediction_frame
 from svmp.inference.posteriors.posterior import draw_count, probabilities, tails
 from svmp.inference.predictive.closed import closed_moments
 from svmp.inference.predictive.known import Known
+from svmp.inference.predictive.linearised import moved
 from svmp.inference.predictive.mixtures import RowMixture
 from svmp.inference.predictive.simulation import Simulation, check_finite, draw, family_of, needed
 from svmp.inference.predictive.targets import KINDS, Target, integrable, marginal_of
@@ -49,8 +50,8 @@ class Prediction:
     draws, seed
         Number of draws of the parents, where these cannot be integrated over, and their seed.
     covariances
-        Where the variances and covariances of hidden variables are from: "q", "joint q" or
-        "linear response".
+        Where the variances and covariances of hidden variables are from: "q", "a joint
+        block" or "linear response".
     """
 
     name: str
@@ -209,11 +210,15 @@ class Prediction:
             natural = self._known.natural[self.name][own]
             out[:, own] = family_of(variable, own).draw(natural, rng, count)
         simulation = Simulation(self._known, need)
+        linear = [(b, b.joint.covariance.draw(rng, count)) for b in self._known.blocks if b.linear]
         with np.errstate(all="ignore"):
             for place, q in enumerate(simulation.draws(count, rng)):
                 for start in range(0, len(rows), step):
                     part = rows[start : start + step]
                     natural = variable.conditional.to_child(q, part)
+                    for block, drawn in linear:
+                        shift = block.shift(variable.conditional, q, need.known, drawn[place])
+                        natural = moved(variable.conditional, natural, shift[part])
                     family = family_of(variable, part)
                     values = draw(family, natural, rng) if self.noise else family.mean(natural)
                     if not self.noise and variable.category_axis is not None:

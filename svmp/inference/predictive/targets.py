@@ -59,7 +59,9 @@ def integrable(known: Known, needed: Needed, target: str) -> set[str]:
     for block in known.blocks:
         mine = {name for name in needed.known if name in block.place}
         whole = is_whole(block, given, variables, needed.known, needed.new) and mine <= chosen
-        if not (whole or is_single(block, needed.known)):
+        if block.linear:
+            chosen |= mine
+        elif not (whole or is_single(block, needed.known)):
             chosen -= mine  # drawn together
     return chosen
 

@@ -166,11 +166,11 @@ def lines_of(layout: Layout, q: Beliefs, table: Conditional) -> Iterator[Any]:
         entries = np.arange(len(rows) * size)
         if isinstance(slot, Linear | VectorMean):
             for term in terms_of(layout.starts, slot):
-                reader = next(r for r in term.readers if r.variable.name in layout.starts)
-                at, parent = term.entries(lines_at(rows, size)), reader.variable
-                place = reader.element(at.rows, at.inner), reader.component(at.rows, at.inner)
-                column = layout.places(parent.name)[place]
-                found.append((at.owner, column, term.mean(q, at, skip=parent)))
+                at = term.entries(lines_at(rows, size))
+                for reader in (r for r in term.readers if r.variable.name in layout.starts):
+                    place = reader.element(at.rows, at.inner), reader.component(at.rows, at.inner)
+                    column = layout.places(reader.variable.name)[place]
+                    found.append((at.owner, column, term.mean(q, at, skip=reader.variable)))
         elif isinstance(slot, Single) and slot.reader.variable.name in layout.starts:
             element = np.broadcast_to(slot.reader.element(rows, rows), rows.shape)
             column = layout.places(slot.reader.variable.name)[element]
