@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
+from svmp.network.dims.labels import missing_rows
 from svmp.network.grid import Ints
 
 VARYING = re.compile(r"\(([^()|]+)\|([^()|]+)\)")
@@ -157,9 +159,7 @@ def read(spec: Any, X: Any) -> Array:
     """Return the model matrix of later rows, by a formula that has seen the first."""
     if not hasattr(X, "columns"):
         raise ValueError("a formula of MixedEffects needs a data frame with named columns")
-    missing = sorted(set(map(str, spec.required_variables)) - set(map(str, X.columns)))
-    if missing:
-        raise ValueError(f"the formula of MixedEffects needs the column '{missing[0]}' of X")
+    check_columns(spec.required_variables, X)
     return np.asarray(spec.get_model_matrix(X), dtype=np.float64)
 
 
@@ -167,4 +167,24 @@ def matrix(X: Any, formula: str) -> Any:
     """Return the model matrix of a formula, with all rows."""
     if not hasattr(X, "columns"):
         raise ValueError("a formula of MixedEffects needs a data frame with named columns")
-    return formulas().model_matrix(formula, X, na_action="raise")
+    library = formulas()
+    try:
+        needed = library.Formula(formula).required_variables
+    except Exception as error:  # of a parser that raises many kinds
+        said = str(error).splitlines()[0]
+        raise ValueError(f"MixedEffects cannot read the formula {formula!r}: {said}") from None
+    check_columns(needed, X)
+    return library.model_matrix(formula, X, na_action="raise")
+
+
+def check_columns(needed: Iterable[Any], X: Any) -> None:
+    """Refuse a data frame without a column that a formula needs, or with missing values in it."""
+    columns = set(map(str, X.columns))
+    for name in sorted(map(str, needed)):
+        if name not in columns:
+            raise ValueError(f"the formula of MixedEffects needs the column '{name}' of X")
+        if missing_rows(np.asarray(X[name], dtype=object)).any():
+            raise ValueError(
+                f"the column '{name}' of X has missing values, which MixedEffects does not take; "
+                "leave out their rows"
+            )

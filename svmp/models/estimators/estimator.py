@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from dataclasses import replace
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,9 +24,24 @@ from svmp.inference.fit import fit
 from svmp.inference.methods import Method
 from svmp.inference.result import Fit, load
 from svmp.network.model import Model
+from svmp.network.validation import shown
 
 WEAK = 1e-6
 """Shape and rate of vague Gammas, and precision of an intercept relative to other coefficients."""
+
+NUMBERS: dict[str, tuple[type, int | None]] = {
+    "n_components": (Integral, 1),
+    "max_iter": (Integral, 1),
+    "tol": (Real, 0),
+    "alpha": (Real, None),
+    "mean_precision": (Real, None),
+    "weight_concentration": (Real, None),
+    "doc_topic_prior": (Real, None),
+    "topic_word_prior": (Real, None),
+}
+"""By parameter its type and its least value; None for any above 0."""
+DEFAULTED = ("weight_concentration", "doc_topic_prior", "topic_word_prior")
+"""Parameters that may be None."""
 
 
 class NetworkEstimator(BaseEstimator):
@@ -62,6 +78,20 @@ class NetworkEstimator(BaseEstimator):
                 path.write_bytes(state["fit_"])
                 state = {**state, "fit_": load(path)}
         super().__setstate__(state)
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that are no numbers, or too small."""
+        for name, value in self.get_params().items():
+            kind, least = NUMBERS.get(name, (None, 0))
+            if kind is None or (value is None and name in DEFAULTED):
+                continue
+            sound = isinstance(value, kind) and not isinstance(value, bool)
+            if not sound or not (value > 0 if least is None else value >= least):
+                what = "a whole number" if kind is Integral else "a number"
+                size = "above 0" if least is None else f"of at least {least}"
+                raise ValueError(
+                    f"{type(self).__name__} needs {what} {size} as {name}, not {shown(value)}"
+                )
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))

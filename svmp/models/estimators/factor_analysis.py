@@ -80,6 +80,7 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NetworkE
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the network to rows; y is ignored."""
+        self._check_parameters()
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         self._centre, scale = X.mean(axis=0), X.std(axis=0)
         self._scale = np.where(scale > 1e-12 * (1 + np.abs(self._centre)), scale, 1.0)

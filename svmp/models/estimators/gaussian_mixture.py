@@ -90,6 +90,7 @@ class GaussianMixture(DensityMixin, NetworkEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the network to rows; y is ignored."""
+        self._check_parameters()
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         if len(X) < self.n_components:
             raise ValueError(

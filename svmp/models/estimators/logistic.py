@@ -85,6 +85,7 @@ class LogisticRegression(ClassifierMixin, NetworkEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the network to rows."""
+        self._check_parameters()
         X, y = validate_data(self, X, y)
         check_classification_targets(y)
         self.classes_ = np.unique(y)

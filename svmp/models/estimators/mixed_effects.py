@@ -103,6 +103,7 @@ class MixedEffects(RegressorMixin, NetworkEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the network to rows; y may be left out if the formula has it."""
+        self._check_parameters()
         design, y = self._read(X, y, reset=True)
         self._spread = float(np.std(y)) or 1.0
         model = self.declare(design, y)
@@ -181,3 +182,9 @@ class MixedEffects(RegressorMixin, NetworkEstimator):
         known = np.array([place.get(label, -1) for label in design.labels])[design.group]
         own = np.einsum("rk,rk->r", design.varying, self.effects_[known])
         return mean + np.where(known >= 0, own, 0.0)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return R^2 of the predictions; y may be left out if the formula has it."""
+        if y is None:
+            y = Design.response(X, str(self._effects.formula))
+        return float(super().score(X, y, sample_weight))

@@ -75,6 +75,7 @@ class BayesianRegression(RegressorMixin, NetworkEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the network to rows."""
+        self._check_parameters()
         X, y = validate_data(self, X, y, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
         return self._after(self._learn(self.declare(with_ones(X, self.fit_intercept), y), FullVB()))

@@ -6,6 +6,7 @@ every word n of document d(n).
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -94,14 +95,23 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NetworkEstim
         counts.eliminate_zeros()
         if (counts.data < 0).any():
             raise ValueError("Negative values in data passed to TopicModel: counts are 0 or more")
-        if (counts.data != np.floor(counts.data)).any():
-            raise ValueError("TopicModel needs counts of words, which are whole numbers")
+        whole = np.rint(counts.data)
+        if (counts.data != whole).any():
+            warnings.warn(
+                "TopicModel rounds X to whole numbers, as it needs counts of words; give it counts "
+                "and not weights, as those of tf-idf",
+                UserWarning,
+                stacklevel=3,
+            )
+            counts.data = whole
+            counts.eliminate_zeros()
         if reset and not counts.nnz:
             raise ValueError("TopicModel needs at least one word, and all counts are 0")
         return counts
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the network to counts of words, a row for each document; y is ignored."""
+        self._check_parameters()
         return self._after(self._learn(self.declare(self._counts(X, reset=True)), FullVB()))
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
