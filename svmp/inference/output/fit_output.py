@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+CORRECTED = "sds by linear response; fit.summary(corrected=False) has those of q"
+OF_Q = "sds of q, too small where variables depend on each other: fit.diagnose(model) checks them"
+
+
 class FitOutput(RunRecord):
     """The part of `Fit` that shows it."""
 
@@ -56,6 +60,7 @@ class FitOutput(RunRecord):
         prob: float = 0.9,
         kind: str = "table",
         backend: str = "pandas",
+        corrected: bool | None = None,
     ) -> Any:
         """Return how the run ended, and mean, sd and interval of the hidden variables.
 
@@ -70,18 +75,29 @@ class FitOutput(RunRecord):
             a data frame with a row for each entry of each variable.
         backend
             The library of a data frame: "pandas", "polars" or "pyarrow".
+        corrected
+            Whether sds and intervals of Normals and Gammas are those of linear response, or those
+            of q, which are too small where variables depend on each other. By default they are the
+            former in small networks, as for `predict`; the table says which.
 
         Returns
         -------
         Summary or data frame
             `print(fit)` prints the table, and a notebook shows it.
         """
+        source = self._with_covariances(corrected)
         if kind == "frame":
             tails(prob)
-            return summary_frame(self, checked_names(self, names), prob, backend)
+            return summary_frame(source, checked_names(self, names), prob, backend)
         if kind != "table":
             raise ModelError(f'kind must be "table" or "frame", not {shown(kind)}')
-        return summarise(self, names, prob, "" if self.restarts is None else repr(self.restarts))
+        notes = [] if self.joint else [CORRECTED if source is not self else OF_Q]
+        notes += [] if self.restarts is None else ["", repr(self.restarts)]
+        return summarise(source, names, prob, "\n".join(notes))
+
+    def _with_covariances(self, corrected: bool | None) -> RunRecord:
+        """Return this fit, with the covariances of linear response if it is to have them."""
+        raise NotImplementedError
 
     @known_keywords
     def to_frame(

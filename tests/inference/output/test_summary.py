@@ -27,7 +27,9 @@ def test_the_first_line_says_how_the_run_ended() -> None:
 
 def test_a_line_for_each_hidden_variable() -> None:
     fit = svmp.fit(every_family(), svmp.FullVB())
-    heads, _, *lines = str(fit).splitlines()[2:]
+    text, note = str(fit.summary(corrected=False)).rsplit("\n\n", 1)
+    assert note.startswith("sds of q, too small where variables depend on each other")
+    heads, _, *lines = text.splitlines()[2:]
     assert heads.split() == ["variable", "family", "dims", "mean", "sd", "90%", "interval"]
     by_name = {line.split()[0]: line for line in lines}
     assert list(by_name) == list(fit.posteriors)
@@ -40,6 +42,20 @@ def test_a_line_for_each_hidden_variable() -> None:
     assert "a: 2, d: 2, d: 2" in by_name["wishart"]
     assert "a: 2  " in by_name["categorical"]  # its mean has an axis more
     assert "1 to 2" in by_name["vector"]
+
+
+def test_small_networks_have_the_sds_of_linear_response() -> None:
+    """Two coefficients of one row: q has variances of 1/2, the posterior of 2/3."""
+    with svmp.Model() as model:
+        a, b = svmp.Normal("a", mu=0, tau=1), svmp.Normal("b", mu=0, tau=1)
+        svmp.Normal("y", mu=a + b, tau=1, observed=[3.0])
+    fit = svmp.fit(model, svmp.FullVB(), tol=1e-12)
+    text = str(fit)
+    assert "sds by linear response" in text
+    assert f"{np.sqrt(2 / 3):.4g}" in text
+    frame = fit.summary(kind="frame")
+    np.testing.assert_allclose(frame.sd, np.sqrt(2 / 3), rtol=1e-6)
+    np.testing.assert_allclose(fit.summary(kind="frame", corrected=False).sd, np.sqrt(1 / 2))
 
 
 def test_empty_plates_and_runs_without_a_sweep() -> None:
