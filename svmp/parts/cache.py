@@ -13,7 +13,7 @@ from contextvars import copy_context
 from threading import Lock
 
 from svmp.errors import ModelError
-from svmp.parts.context import Context, Job, Unit, declared_rows
+from svmp.parts.context import Context, Job, Unit
 from svmp.parts.heap import return_unused
 from svmp.parts.held_out import held_out_variables
 from svmp.parts.merging import merged, merged_observations
@@ -77,7 +77,7 @@ def _load(context: Context, unit: Unit) -> Part | None:
         return_unused()
     models, held = [], []
     for number in unit:
-        found = declared_rows(context.declare, context.source, number)
+        found = context.declared(number)
         if found is None:
             continue
         model, rows = found

@@ -15,6 +15,7 @@ from svmp.inference.methods import Method
 from svmp.network.declaration import Declaration
 from svmp.network.grid import Ints
 from svmp.network.validation import shown
+from svmp.parts.description import dim_prints
 from svmp.parts.held_out import HeldOutValues
 from svmp.parts.sharing import Sharing
 from svmp.parts.sources import Source
@@ -71,6 +72,8 @@ class Context:
         Own variables whose q is stored in all parts, because it must be in some.
     held_out
         The held-out values of parts, if there are any.
+    prints
+        By part and dim, a number for the size and labels that the part was described with.
     """
 
     declare: Declare
@@ -84,6 +87,19 @@ class Context:
     token: str
     stored: frozenset[str] = frozenset()
     held_out: HeldOutValues | None = None
+    prints: tuple[Mapping[str, int], ...] = ()
+
+    def declared(self, number: int) -> tuple[Declaration, Any] | None:
+        """Load a part and declare its network as it was described; None if it has no rows."""
+        found = declared_rows(self.declare, self.source, number)
+        for dim, known in () if found is None else dim_prints(found[0]).items():
+            if self.prints[number].get(dim) != known:
+                raise ModelError(
+                    f"{self.source.name(number)}: the function that declares a part gave another "
+                    f"size or other labels along '{dim}' when it was called again; it must return "
+                    "the same model each time, with labels in a fixed order, as sorted(names)"
+                )
+        return found
 
 
 Unit = tuple[int, ...]
@@ -174,6 +190,9 @@ def declared_rows(declare: Declare, source: Source, number: int) -> tuple[Declar
     except SvmpError as error:
         named = str(error).startswith(where)  # by the columns of a file
         raise ModelError(str(error) if named else f"{where}: {error}") from error
+    except Exception as error:  # of the user's own function
+        error.add_note(f"The function that declares a part was called with {where}.")
+        raise
     if not isinstance(model, Declaration):
         raise ModelError(
             f"the function that declares a part must return its model, not {shown(model)}"

@@ -6,8 +6,11 @@ that those of many parts fit into memory and can be sent by workers.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
+from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +24,8 @@ from svmp.network.grid import Ints, Labelled
 from svmp.network.network import Network
 from svmp.network.partly_known import PartlyKnown
 
+SAMPLED = 256
+"""Number of labels of a dim by which two declarations of a part are compared, at least."""
 Labels = NDArray[Any] | int
 """The labels along a dim, or its size if it has none."""
 
@@ -96,6 +101,8 @@ class PartDims:
         Number of observed rows.
     implicit
         Hidden variables whose q need not be stored: chains, and those of compiled loops.
+    prints
+        By dim a number for its size and labels, the same whenever the part is declared.
     """
 
     name: str
@@ -109,6 +116,7 @@ class PartDims:
     children: dict[tuple[str, str], ChildCounts]
     observations: int
     implicit: frozenset[str]
+    prints: dict[str, int]
 
     @classmethod
     def of(cls, name: str, model: Declaration) -> PartDims:
@@ -160,7 +168,29 @@ class PartDims:
                 for name in network.hidden
                 if name in network.chains or implicit_loops(network, name)
             ),
+            dim_prints(model),
         )
+
+
+def dim_prints(model: Declaration) -> dict[str, int]:
+    """Return by dim a number for its size and for labels spread over it.
+
+    A function must declare the same model for a part whenever it is called, also on another
+    machine. Labels from a set, which has another order in every process, have another number.
+    """
+    found = {}
+    for dim, size in model.sizes.items():
+        labels = model.labels.get(dim, ())
+        some = labels[:: max(1, len(labels) // SAMPLED)]
+        found[dim] = zlib.crc32(repr((size, [_text(label) for label in some])).encode())
+    return found
+
+
+def _text(label: Any) -> str:
+    """Return a label as it is written, and of an object of other types its type alone."""
+    if isinstance(label, tuple):
+        return f"({', '.join(map(_text, label))})"
+    return repr(label) if isinstance(label, str | Number | date) else type(label).__name__
 
 
 def as_labels(labels: Sequence[Any]) -> NDArray[Any]:

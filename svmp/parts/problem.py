@@ -144,6 +144,7 @@ class PartsProblem(Problem):
             keeps,
             token,
             frozenset(n for n in sharing.own if any(n not in p.implicit for p in dims.values())),
+            prints=tuple(dims[i].prints if i in dims else {} for i in range(len(groups))),
         )
         prints = {source.name(i): source.fingerprint(i) for i in range(len(groups))}
         observed = next(iter(dims.values())).observed

@@ -111,7 +111,7 @@ def check_alike(parts: Sequence[PartDims]) -> None:
                     lacking = part.name if name not in mine else first.name
                     raise ModelError(
                         f"all parts must declare the same network, but '{name}' is missing (or "
-                        f"hidden in one and observed in the other) in part {lacking}"
+                        f"hidden in one and observed in the other) in {lacking}"
                     )
                 for what, here, there in zip(
                     VariableShape._fields, mine[name], yours[name], strict=True
@@ -119,7 +119,7 @@ def check_alike(parts: Sequence[PartDims]) -> None:
                     if here != there:
                         raise ModelError(
                             f"all parts must declare the same network, but the {what} of '{name}' "
-                            f"is {here} in part {part.name} and {there} in part {first.name}"
+                            f"is {here} in {part.name} and {there} in {first.name}"
                         )
 
 
@@ -132,7 +132,7 @@ def check_label_kinds(parts: Sequence[PartDims]) -> None:
             here = [] if isinstance(labels, int) else label_kinds(labels)
             if before and here and not {*before} & {*here}:
                 raise ModelError(
-                    f"the labels of dimension '{dim}' are {' and '.join(here)} in part "
+                    f"the labels of dimension '{dim}' are {' and '.join(here)} in "
                     f"{part.name} and {' and '.join(before)} in the parts before it; convert them "
                     "to one type"
                 )
@@ -215,7 +215,7 @@ def check_disjoint(parts: Sequence[PartDims], dims: Collection[str]) -> None:
             for label in labels.tolist():
                 if label in seen:
                     raise ModelError(
-                        f"{shown(label)} of dimension '{dim}' is in part {seen[label]} and in part "
+                        f"{shown(label)} of dimension '{dim}' is in {seen[label]} and in "
                         f"{part.name}, but its variables belong to one part; put all of its rows "
                         f"into one part, or name the variables in shared="
                     )
@@ -229,8 +229,8 @@ def _united(parts: Sequence[PartDims], dim: str, places: list[dict[str, Ints]]) 
         for part in parts[1:]:
             if not isinstance(part.labels[dim], int) or part.labels[dim] != first:
                 raise ModelError(
-                    f"dimension '{dim}' has {first} elements in part {parts[0].name} and others in "
-                    f"part {part.name}; give its labels in coords, so that it is known which are "
+                    f"dimension '{dim}' has {first} elements in {parts[0].name} and others in "
+                    f"{part.name}; give its labels in coords, so that it is known which are "
                     "the same"
                 )
         return first

@@ -26,7 +26,6 @@ from svmp.parts.context import (
     Unit,
     Visited,
     declared,
-    declared_rows,
 )
 from svmp.parts.description import PartDims
 from svmp.parts.held_out import HeldOutSummary, ValuesOf, held_out_variables
@@ -270,7 +269,7 @@ def summarise_held_out(
     """Describe the held-out values of parts, before these are loaded for the fit."""
     found = []
     for (number,) in job.units:
-        declaration = declared_rows(context.declare, context.source, number)
+        declaration = context.declared(number)
         if declaration is not None:
             model, rows = declaration
             held = held_out_variables(values_of, rows, model, context.source.name(number))

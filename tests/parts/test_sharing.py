@@ -58,7 +58,7 @@ def test_equal_sizes_without_labels_are_refused() -> None:
 
 
 def test_label_in_two_parts_is_refused_for_own_variables() -> None:
-    with pytest.raises(svmp.ModelError, match=r"'b' of dimension 'group' is in part part 0 and"):
+    with pytest.raises(svmp.ModelError, match=r"'b' of dimension 'group' is in part 0 and"):
         sharing([effects(["a", "b"]), effects(["b", "c"])], own=["effect"])
 
 
@@ -84,7 +84,7 @@ def test_variable_named_twice_is_refused() -> None:
 
 
 def test_different_networks_are_refused() -> None:
-    with pytest.raises(svmp.ModelError, match=r"'other' is missing.* in part part 0"):
+    with pytest.raises(svmp.ModelError, match=r"'other' is missing.* in part 0"):
         sharing([effects(["a"]), effects(["b"], name="other")])
 
     def gamma() -> svmp.Model:
@@ -99,7 +99,7 @@ def test_different_networks_are_refused() -> None:
             svmp.Normal("y", mu=mu, tau=1, dims="row", observed=[1, 2])
         return model
 
-    with pytest.raises(svmp.ModelError, match="the density of 'mu' is Normal in part part 1 and"):
+    with pytest.raises(svmp.ModelError, match="the density of 'mu' is Normal in part 1 and"):
         sharing([gamma(), normal()])
 
 
@@ -111,9 +111,9 @@ def test_labels_in_some_parts_only_are_refused() -> None:
 @pytest.mark.parametrize(
     ("labels", "kinds"),
     [
-        (["1", "4"], "strings in part part 1 and numbers"),
-        ([b"1", b"4"], "bytes in part part 1 and numbers"),
-        ([date(2024, 1, 1), date(2024, 1, 2)], "dates in part part 1 and numbers"),
+        (["1", "4"], "strings in part 1 and numbers"),
+        ([b"1", b"4"], "bytes in part 1 and numbers"),
+        ([date(2024, 1, 1), date(2024, 1, 2)], "dates in part 1 and numbers"),
     ],
 )
 def test_labels_of_other_types_are_refused(labels: list[Any], kinds: str) -> None:
@@ -184,3 +184,33 @@ def test_packed_counts_are_unpacked(counts: list[int]) -> None:
     packed = ChildCounts.of(np.array(counts, dtype=np.int64), 2)
     assert packed.unpacked().tolist() == counts
     assert packed.total == sum(counts)
+
+
+@pytest.mark.parametrize("dim", ["group", "item"])
+def test_a_function_that_changes_its_mind_is_refused(dim: str) -> None:
+    """Labels from a set have another order in every process, and results would be mixed up."""
+    calls = []
+
+    def declare(part: Any) -> svmp.Model:
+        calls.append(part)
+        turn = -1 if len(calls) > 3 else 1
+        labels = {"group": [f"{part}{i}" for i in range(3)], "item": ["x", "y", "z"]}
+        labels[dim] = labels[dim][::turn]
+        with svmp.Model(coords=labels) as model:
+            a = svmp.Normal("a", mu=0, tau=1, dims="group")
+            b = svmp.Normal("b", mu=0, tau=1, dims="item")
+            svmp.Normal("y", mu=a + b, tau=1, dims=("group", "item"), observed=np.ones((3, 3)))
+        return model
+
+    says = f"other labels along '{dim}' when it was called again.* the same model each time"
+    with pytest.raises(svmp.ModelError, match=says):
+        svmp.fit(svmp.Parts(declare, ["p", "q"]))
+
+
+def test_an_error_of_the_function_itself_names_the_part() -> None:
+    def declare(part: Any) -> svmp.Model:
+        return svmp.Model(coords={"row": 1 // part})
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        svmp.fit(svmp.Parts(declare, [0]))
+    assert caught.value.__notes__ == ["The function that declares a part was called with part 0."]
