@@ -1,7 +1,6 @@
 """Starts of chains of states: each state starts at a typical row of a cluster of rows.
 
-k-means finds the clusters: the first centres are rows far apart (Arthur & Vassilvitskii 2007), and
-a few steps of Lloyd's algorithm move them. All emissions of a state start at the same row, so that
+k-means finds the clusters (clusters.py). All emissions of a state start at the same row, so that
 they agree about what the state is.
 
 One category says little about a state. Where all emissions are categories, the frequencies of the
@@ -16,6 +15,7 @@ import numpy as np
 
 from svmp.families.categorical import Categorical
 from svmp.families.family import Array
+from svmp.inference.starts.clusters import centres_of, members, typical_rows
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.network import Network
@@ -23,8 +23,6 @@ from svmp.network.slot import Single
 
 MOST = 5000
 """Most rows that are clustered."""
-STEPS = 10
-"""Steps of Lloyd's algorithm."""
 AROUND = 5
 """Rows on each side of a row whose categories are counted."""
 MEMBERS = 100
@@ -47,7 +45,8 @@ def seed_rows(network: Network, name: str, count: int, rng: np.random.Generator)
     count = min(count, len(candidates))
     words = frequencies(network, name) if not values.shape[1] and count else None
     if words is not None and words.shape[1]:
-        found, states = members(words[candidates], centres_of(words[candidates], count, rng))
+        some = words[candidates]
+        found, states = members(some, centres_of(some, count, rng), MEMBERS)
         return Seeds(candidates[found], states)
     if not values.shape[1] or not count:
         return Seeds(rng.choice(candidates, count, replace=False), np.arange(count))
@@ -111,55 +110,3 @@ def frequencies(network: Network, name: str) -> Array:
     around = np.empty_like(total)
     around[sequences.order] = total / np.maximum(total.sum(axis=1, keepdims=True), 1.0)
     return around
-
-
-def members(values: Array, centres: Array) -> tuple[Ints, Ints]:
-    """Return the rows nearest to each centre among those that are nearest to it, and the centres.
-
-    >>> members(np.array([[0.0], [0.1], [9.0]]), np.array([[0.0], [9.0]]))
-    (array([0, 1, 2]), array([0, 0, 1]))
-    """
-    apart = distances(values, centres)
-    nearest, some = apart.argmin(axis=1), list[Ints]()
-    for k in range(len(centres)):
-        mine = np.flatnonzero(nearest == k)
-        mine = mine[np.argsort(apart[mine, k], kind="stable")][:MEMBERS]
-        some.append(mine if len(mine) else np.array([apart[:, k].argmin()]))
-    return np.concatenate(some), np.repeat(np.arange(len(centres)), [len(s) for s in some])
-
-
-def centres_of(values: Array, count: int, rng: np.random.Generator) -> Array:
-    """Return the centres of clusters of rows, by k-means."""
-    centres = values[rng.integers(len(values))][None]
-    while len(centres) < count:
-        apart = distances(values, centres).min(axis=1)
-        total = apart.sum()
-        chance = apart / total if total > 0 else None
-        centres = np.concatenate([centres, values[rng.choice(len(values), 1, p=chance)]])
-    for _ in range(STEPS):
-        nearest = distances(values, centres).argmin(axis=1)
-        size = np.bincount(nearest, minlength=count)
-        total = np.zeros_like(centres)
-        np.add.at(total, nearest, values)
-        centres = np.where(size[:, None] > 0, total / np.maximum(size, 1)[:, None], centres)
-    return centres
-
-
-def typical_rows(values: Array, count: int, rng: np.random.Generator) -> Ints:
-    """Return different rows, each the nearest to the centre of a cluster.
-
-    >>> rows = np.array([[0.0], [0.1], [0.2], [9.0], [9.1], [9.2]])
-    >>> np.sort(typical_rows(rows, 2, np.random.default_rng(0)))
-    array([1, 4])
-    """
-    centres = centres_of(values, count, rng)
-    apart, chosen = distances(values, centres), list[int]()
-    for k in range(count):
-        apart[chosen, k] = np.inf
-        chosen.append(int(apart[:, k].argmin()))
-    return np.array(chosen)
-
-
-def distances(values: Array, centres: Array) -> Array:
-    """Return the squared distance of each row from each centre."""
-    return np.stack([((values - centre) ** 2).sum(axis=1) for centre in centres], axis=1)

@@ -9,6 +9,8 @@ import numpy as np
 
 from svmp.inference.domain import check_domain
 from svmp.inference.starts.chain_seeds import Seeds
+from svmp.inference.starts.clusters import centres_of, members
+from svmp.inference.starts.row_features import row_features
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.expressions import Symbol
@@ -19,6 +21,13 @@ from svmp.network.network import Network
 from svmp.network.partly_known import PartlyKnown
 from svmp.network.slot import Single
 from svmp.network.variable import Variable
+
+SAMPLE = 2000
+"""Most elements of a Categorical that are clustered."""
+NUMBERS = 1 << 19
+"""Most numbers that are clustered."""
+FEW = 5
+"""Fewest elements for each component for which only half of them are clustered."""
 
 
 def seed_components(
@@ -121,17 +130,21 @@ def seed_from_elements(
     rng: np.random.Generator,
     given: Seeds | None = None,
 ) -> None:
-    """Initialise each component with the rows of one element of the Categorical, drawn at random.
+    """Initialise each component with the rows of some elements of the Categorical.
 
-    Where choices are known, their components start at all rows of these instead. `given` are
-    elements and their components, which are then not drawn.
+    These are the elements of a cluster (row_features.py); one element drawn at random where rows
+    have no distances; all elements that are known to have chosen the component. `given` are
+    elements and their components that were found before.
 
     Components that start at different rows divide the data among them at the first update; of
     components that start at a vague prior, all but one may stay empty.
     """
     edge = next(e for e in network.edges[chooser.name] if e.conditional is conditional)
+    clustered = None
     if given is None:
-        chosen, component = chosen_elements(chooser, np.flatnonzero(edge.children), rng)
+        candidates = np.flatnonzero(edge.children)
+        clustered = clusters(network, q, chooser, candidates, rng)
+        chosen, component = clustered or chosen_elements(chooser, candidates, rng)
     else:
         chosen, component = given
     count = len(np.unique(component))
@@ -144,8 +157,29 @@ def seed_from_elements(
         for parent in slot.variables:
             if parent.hidden and parent.name not in init:
                 elements, where = slot.pairs(parent, subrows)
-                if len(np.unique(elements)) >= count:
+                if clustered or len(np.unique(elements)) >= count:
                     _add_rows(network, certain, parent, conditional, elements, where)
+
+
+def clusters(
+    network: Network, q: Beliefs, chooser: Variable, candidates: Ints, rng: np.random.Generator
+) -> Seeds | None:
+    """Return elements of a Categorical and the cluster of each; None if they have no distances."""
+    count = chooser.family.size
+    if isinstance(chooser.family, PartlyKnown) or len(candidates) <= count:
+        return None
+    half = len(candidates) // 2  # so that other seeds start elsewhere
+    size = min(SAMPLE, half) if half >= FEW * count else len(candidates)
+    candidates = np.sort(rng.choice(candidates, size, replace=False))
+    values = row_features(network, q, chooser.name, candidates)
+    if not values.shape[1]:
+        return None
+    size = max(FEW * count, NUMBERS // values.shape[1])
+    if len(values) > size:
+        some = np.sort(rng.choice(len(values), size, replace=False))
+        candidates, values = candidates[some], values[some]
+    places, component = members(values, centres_of(values, count, rng))
+    return Seeds(candidates[places], component)
 
 
 def chosen_elements(

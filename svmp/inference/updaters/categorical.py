@@ -15,6 +15,7 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.mixture_products import MixtureProducts
 from svmp.inference.updaters.plain import MessageSum, Tangents
 from svmp.inference.updaters.solver import PlainSolver, Solver
 from svmp.inference.updaters.updater import (
@@ -49,7 +50,12 @@ class ImplicitUpdater(Updater):
     network: Network
     loops: ImplicitCategorical
     _cached: Cached | None = field(default=None, repr=False)
-    label = "compiled (categorical), not stored"
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        """What it is, in a few words."""
+        products = isinstance(self.loops, MixtureProducts)
+        return f"{'products of matrices' if products else 'compiled (categorical)'}, not stored"
 
     @property
     def name(self) -> str:

@@ -89,7 +89,7 @@ def linear_block(setup: Setup, name: str) -> Offer:
 
 
 def implicit(setup: Setup, name: str) -> Offer:
-    """Offer the compiled updater of a local Categorical that is not stored."""
+    """Offer the updater of a local Categorical that is not stored."""
     if name in setup.implicit:
         return setup.implicit[name]
     if name in setup.stored:
@@ -100,7 +100,7 @@ def implicit(setup: Setup, name: str) -> Offer:
         return "earlier rows have taught something about it, and so it is stored"
     if not setup.method.shares_rows:
         return "elements draw rows of their own, so that its q is stored"
-    return "no loops for what it chooses among: only topics and mixtures of Normals have them"
+    return "no loops for what it chooses among: rows differ in more than their component"
 
 
 def topics(setup: Setup, name: str) -> Offer:

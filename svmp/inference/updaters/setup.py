@@ -17,11 +17,13 @@ from svmp.inference.steps.policy import Policy
 from svmp.inference.updaters.categorical import ImplicitMessages, ImplicitUpdater
 from svmp.inference.updaters.chains import ChainUpdater, EmissionMessages, TransitionMessages
 from svmp.inference.updaters.joint_block import JointBlock
+from svmp.inference.updaters.mixture_products import MixtureProducts
 from svmp.inference.updaters.multilinear import NoiseMessages, VectorMessages
 from svmp.inference.updaters.plain import Messages, PlainUpdater, RowMessages
 from svmp.inference.updaters.updater import Term
 from svmp.kernels.categorical.mixture_sums import Mixtures
 from svmp.kernels.categorical.topics_sums import Topics
+from svmp.kernels.categorical.updater import ImplicitCategorical
 from svmp.kernels.chains.emissions import Emissions
 from svmp.kernels.multilinear.prior import HiddenNormals
 from svmp.kernels.multilinear.updater import Multilinear
@@ -46,11 +48,12 @@ def find_loops(network: Network) -> dict[str, Multilinear]:
     return loops_by_table
 
 
-def implicit_loops(network: Network, name: str) -> Topics | Mixtures | None:
+def implicit_loops(network: Network, name: str) -> ImplicitCategorical | None:
     """Return the loops of a Categorical that need not be stored; None if there are none."""
     if name in network.chains:
         return None
-    return Topics.of(network, name) or Mixtures.of(network, name)
+    compiled = Topics.of(network, name) or Mixtures.of(network, name)
+    return compiled or MixtureProducts.of(network, name)
 
 
 def share_sorted_rows(network: Network, other: Network) -> None:

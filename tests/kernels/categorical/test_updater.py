@@ -107,7 +107,62 @@ def normals(draw: Callable[..., Any]) -> svmp.Model:
     return model
 
 
-MODELS = {"topics": topics(), "normals": normals()}
+def component_of(family: str, dims: tuple[str, ...], known: bool) -> Any:
+    """Declare a component of a family, its parameter known or hidden."""
+    rng = np.random.default_rng(0)
+    if family in ("Bernoulli", "Binomial"):
+        p: Any = svmp.Beta("p", alpha=1, beta=2, dims=dims)
+        p = svmp.data(np.array([0.2, 0.7]), dims="component") if known else p
+        return svmp.Bernoulli.dist(p=p) if family == "Bernoulli" else svmp.Binomial.dist(n=7, p=p)
+    if family in ("Categorical", "Multinomial"):
+        p = svmp.Dirichlet("p", a=0.5, dims=(*dims, "category"))
+        if known:
+            p = svmp.data(rng.dirichlet(np.ones(3), 2), dims=("component", "category"))
+        more = {"n": 7} if family == "Multinomial" else {}
+        return getattr(svmp, family).dist(**more, p=p)
+    rate = svmp.Gamma("rate", alpha=1, beta=1, dims=dims)
+    if known:  # times one for all components
+        rate = svmp.data(np.array([0.5, 2.0]), dims="component") * svmp.Gamma("g", 2, 1)
+    if family == "Gamma":
+        return svmp.Gamma.dist(alpha=2.5, beta=rate)
+    return svmp.Poisson.dist(rate) if family == "Poisson" else svmp.Exponential.dist(rate)
+
+
+DRAWS: dict[str, Callable[..., Any]] = {
+    "Bernoulli": lambda rng, n: rng.integers(2, size=n),
+    "Binomial": lambda rng, n: rng.integers(8, size=n),
+    "Categorical": lambda rng, n: rng.integers(3, size=n),
+    "Multinomial": lambda rng, n: rng.multinomial(7, np.ones(3) / 3, n),
+    "Poisson": lambda rng, n: rng.poisson(2.0, n),
+    "Exponential": lambda rng, n: rng.exponential(2.0, n),
+    "Gamma": lambda rng, n: rng.gamma(2.0, 2.0, n),
+}
+
+
+@st.composite
+def counts(draw: Callable[..., Any]) -> svmp.Model:
+    """Mixtures of other families: one or several values a row, some of them missing."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    family, rows = draw(st.sampled_from(list(DRAWS))), draw(st.sampled_from([1, 2, 130, 4100]))
+    several = draw(st.booleans())
+    plate: tuple[str, ...] = ("row", "item") if several else ("row",)
+    y = DRAWS[family](rng, (rows, 3) if several else rows)
+    missing: Any = False
+    if several and draw(st.booleans()):
+        missing = rng.random((rows, 3)) < 0.3
+        missing[:, 0] = False
+    coords = {"row": rows, "item": 3, "component": 2, "category": 3}
+    with svmp.Model(coords=coords) as model:
+        w = svmp.Dirichlet("w", a=1, dims="component")
+        z = svmp.Categorical("z", p=w, dims="row")
+        dims = ("component", "item") if several and draw(st.booleans()) else ("component",)
+        component = component_of(family, dims, draw(st.booleans()))
+        dims = (*plate, "category") if family == "Multinomial" else plate
+        svmp.Mixture("x", z, component, dims=dims, observed=y, missing=missing)
+    return model
+
+
+MODELS = {"topics": topics(), "normals": normals(), "counts": counts()}
 METHODS = {
     "full VB": (svmp.FullVB(), svmp.Constant(1.0)),
     "growing": (svmp.Growing(first=0.4), svmp.Constant(1.0)),
