@@ -43,6 +43,8 @@ SERVED = (
 )
 BLOCK = 4096
 """Rows that are read at a time."""
+TILE = 256
+"""Numbers that BLAS adds up in one pass, for the same bits on any number of threads."""
 MOST = 1 << 25
 """Most statistics that are written out."""
 
@@ -159,11 +161,11 @@ class MixtureProducts(ImplicitCategorical):
             some: Any = slice(start, min(start + BLOCK, rows))
             some = some if elements is None else elements[some]
             part = statistics[some]
-            logits = part @ slope
+            logits = times_matrix(part, slope)
             if present is None:
                 logits += weight - normaliser.sum(axis=0)
             else:
-                logits += weight - present[some] @ normaliser
+                logits += weight - times_matrix(present[some], normaliser)
             top = logits.max(axis=1, keepdims=True)
             logits -= top
             share = np.exp(logits, out=logits)
@@ -171,9 +173,9 @@ class MixtureProducts(ImplicitCategorical):
             share /= scale
             evidence += float(np.log(scale).sum() + top.sum())
             total += share.sum(axis=0)
-            values += part.T @ share
+            values += sum_of_products(part, share)
             if present is not None:
-                number += present[some].T @ share
+                number += sum_of_products(present[some], share)
         number = np.broadcast_to(total, (cells, count)) if present is None else number
         found = values.reshape(cells, size, count).transpose(2, 0, 1)
         return ShareSums(rows, observed, total, number.T, found, evidence)
@@ -222,3 +224,27 @@ def is_served(z: Variable, edge: Edge) -> bool:
     varying |= any(own & {str(axis) for axis in array.axes} for array in arrays)
     few = x.size * table.family.size <= MOST or isinstance(table.factor, factors.Categorical)
     return direct and first and not varying and few and bool(edge.children.all())
+
+
+def times_matrix(x: Any, matrix: Array) -> Array:
+    """Return the product of lines with a matrix, whose lines are added in tiles."""
+    if sparse.issparse(x) or x.shape[1] <= TILE:
+        return np.asarray(x @ matrix)
+    total = np.zeros((x.shape[0], matrix.shape[1]))
+    for start in range(0, x.shape[1], TILE):
+        total += x[:, start : start + TILE] @ matrix[start : start + TILE]
+    return total
+
+
+def sum_of_products(x: Any, share: Array) -> Array:
+    """Return x^T s: the sum over rows of the products of their numbers, in tiles of rows.
+
+    >>> sum_of_products(np.ones((600, 1)), np.full((600, 2), 0.5))
+    array([[300., 300.]])
+    """
+    if sparse.issparse(x):
+        return np.asarray(x.T @ share)
+    whole = len(x) // TILE * TILE
+    tiles = x[:whole].reshape(-1, TILE, x.shape[1]).swapaxes(1, 2)
+    total = np.matmul(tiles, share[:whole].reshape(-1, TILE, share.shape[1])).sum(axis=0)
+    return np.asarray(total + x[whole:].T @ share[whole:])

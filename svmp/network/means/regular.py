@@ -28,7 +28,7 @@ from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints, Kinds, Labelled, Scope
-from svmp.network.means.columns import KEPT, ONE, Column, is_range, take_rows
+from svmp.network.means.columns import KEPT, ONE, Column, is_range
 from svmp.network.means.row_sums import (
     grams_by_owner,
     quadratic_forms_by_owner,
@@ -110,7 +110,17 @@ class RegularTerm:
         """Return the coefficients: a matrix that broadcasts to (rows, inner indices)."""
         if self._matrix is not None:
             matrix, kinds = self._matrix
-            return take_rows(matrix, rows if kinds.each == 1 else kinds.of(rows))
+            if kinds.each == 1 and is_range(rows):
+                return matrix[rows[0] : rows[-1] + 1]
+            if len(rows) < self.scope.rows.size or len(rows) * self.size > KEPT:
+                return matrix[kinds.of(rows)]
+            before = self.kept.get("coefficients", ())
+            for asked, found in before:
+                if asked is rows or np.array_equal(asked, rows):
+                    return found
+            found = matrix[kinds.of(rows)]
+            self.kept["coefficients"] = (*before[-1:], (rows, found))
+            return found
         value = self._scale
         for array in self.constants:
             value = value * self._look_up(array, rows)
@@ -318,16 +328,18 @@ class RegularTerm:
         return np.asarray(np.einsum("rk,rk->r", slopes, change[:, : self.size][owner]))
 
     def _grams(self, x: Array, weight: Array, owner: Ints, count: int, rows: Ints) -> Array:
-        """Return sums of w x x^T; those with w = 1 are kept, for weights that are all the same."""
-        if not len(rows) or (weight != weight[0]).any():
+        """Return sums of w x x^T; those with w = 1 are kept, for weights that owners share."""
+        by_owner = np.zeros(count)
+        by_owner[owner] = weight
+        if (weight != by_owner[owner]).any():
             return grams_by_owner(x, weight, owner, count)
         before = self.kept.get("grams")
         if before is None or before[0] is not rows or before[1] is not owner:
             grams = grams_by_owner(x, None, owner, count)
             if grams.size > KEPT:
-                return weight[0] * grams
+                return by_owner[:, None, None] * grams
             before = self.kept["grams"] = (rows, owner, grams)
-        return np.asarray(weight[0] * before[2])
+        return np.asarray(by_owner[:, None, None] * before[2])
 
     def _grams_of_products(
         self, q: Beliefs, variable: Symbol, weight: Array, owner: Ints, count: int, rows: Ints
