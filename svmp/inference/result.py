@@ -237,7 +237,8 @@ class Fit(FitOutput):
 
         Its Normals are one joint block with the same means, so that predictions, draws, intervals
         and summaries have standard deviations that are not too small because of each other. Its
-        Gammas have the same means and the new variances. The bound is still that of q. It is meant
+        Gammas have the same means and the new variances. A fit with joint blocks keeps these, and
+        the precisions of their rows have new variances. The bound is still that of q. It is meant
         to be read, and not to be fitted on.
 
         Parameters
@@ -265,7 +266,7 @@ class Fit(FitOutput):
     @cached_property
     def _response(self) -> Covariance | None:
         """Covariances of linear response; None for large networks, and where there are none."""
-        if self.response is not None or self._kept is None or self.joint:
+        if self.response is not None or self._kept is None:
             return self.response
         try:
             return response_of(self, self._kept)
@@ -389,7 +390,7 @@ class Fit(FitOutput):
         """Return this fit, with the covariances of linear response if it is to have them."""
         if corrected not in (None, True, False):
             raise ModelError(f"corrected must be True, False or None, not {shown(corrected)}")
-        if corrected and not self.joint:
+        if corrected:
             return self.corrected() if self._repaired is None else self._repaired
         return self if corrected is False else self._repaired or self
 

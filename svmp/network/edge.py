@@ -38,13 +38,13 @@ class Edge:
     conditional: Conditional
     present: Ints | None
 
-    @property
+    @cached_property
     def choosing(self) -> bool:
         """Whether the parent is the Categorical that chooses among the child's components."""
         selector = self.conditional.selector
         return selector is not None and any(v is self.parent for v in selector.variables)
 
-    @property
+    @cached_property
     def slot(self) -> Slot:
         """The parameter of the child that the parent is in."""
         return self.conditional.slot_of(self.parent)[1]

@@ -91,7 +91,7 @@ class FitOutput(RunRecord):
             return summary_frame(source, checked_names(self, names), prob, backend)
         if kind != "table":
             raise ModelError(f'kind must be "table" or "frame", not {shown(kind)}')
-        notes = [] if self.joint else [CORRECTED if source is not self else OF_Q]
+        notes = [CORRECTED] if source is not self else [] if self.joint else [OF_Q]
         notes += [] if self.restarts is None else ["", repr(self.restarts)]
         return summarise(source, names, prob, "\n".join(notes))
 

@@ -50,6 +50,7 @@ class KnownBlock:
     place: Mapping[str, Ints]
     linear: bool = False
     _added: dict[str, Array] = field(default_factory=dict)
+    _lines: dict[str, Any] = field(default_factory=dict)
 
     def draw(
         self,
@@ -98,7 +99,10 @@ class KnownBlock:
 
     def lines(self, given: Conditional) -> Any:
         """Return the derivatives of the means of all rows by the unknowns of the fit, sparse."""
-        return sparse.vstack([*self._scaled_lines(given)], format="csr")
+        table = given.variable.name
+        if table not in self._lines:
+            self._lines[table] = sparse.vstack([*self._scaled_lines(given)], format="csr")
+        return self._lines[table]
 
     def shift(
         self, given: Conditional, q: Beliefs, known: Mapping[str, Ints], drawn: Array

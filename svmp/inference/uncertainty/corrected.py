@@ -7,7 +7,8 @@ same means. The Normals of the corrected fit are one joint block,
 
 with m the means of q and C the covariance matrix by linear response, so that predictions, draws and
 intervals have them. A Gamma has the shape and the rate with its mean and the new variance. Other
-variables stay as they are, and so do elements that no data depend on.
+variables stay as they are, and so do elements that no data depend on. In a fit with joint blocks
+these stay too, and the precisions of their rows are corrected (joint_response.py).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from svmp.inference.posteriors.joint_posterior import JointPosterior
 from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.run_record import RunRecord
 from svmp.inference.uncertainty.covariance import Covariance
+from svmp.inference.uncertainty.joint_response import joint_response
 from svmp.inference.uncertainty.linear_response import (
     asked_names,
     linear_response,
@@ -46,6 +48,8 @@ def correctable(posteriors: Posteriors) -> list[str]:
 
 def response_of(fit: RunRecord, model: Model | None, names: Any = None) -> Covariance:
     """Return the covariances of linear response of all variables that are corrected, or of some."""
+    if fit.joint and names is None:
+        return joint_response(fit, model)
     possible = correctable(fit.posteriors)
     names = possible if names is None else asked_names(names, fit.posteriors)
     if not names or not set(names) <= set(possible):
@@ -69,7 +73,7 @@ def corrected_fields(fit: RunRecord, found: Covariance) -> dict[str, Any]:
     normals = [n for n in found.names if not isinstance(posteriors[n].family, Gamma)]
     gammas = [n for n in found.names if n not in normals]
     natural = {n: gamma_natural(posteriors[n], found.var(n)) for n in gammas}
-    joint: tuple[JointPosterior, ...] = ()
+    joint = fit.joint
     if normals:
         block = block_of(posteriors, normals, found.of(normals))
         joint = (block,)

@@ -44,8 +44,8 @@ def test_predictions_of_a_line_are_those_of_its_exact_posterior(tmp_path: Path) 
         found = each.predict(line(NEW), "y")
         np.testing.assert_allclose(found.var, np.diag(exact()), rtol=1e-5)
         assert "covariances of linear response" in repr(found)
-    draws = found.draw(20_000, seed=0)
-    np.testing.assert_allclose(np.cov(draws.T), exact(), atol=0.03)
+    draws = found.draw(10_000, seed=0)
+    np.testing.assert_allclose(np.cov(draws.T), exact(), atol=0.04)
 
 
 def test_q_alone_on_request_and_where_the_network_is_large(
@@ -89,7 +89,7 @@ def test_products_of_two_corrected_variables_are_drawn_together() -> None:
 
     y = np.array([2.0, 2.5, 1.5, 2.2, 1.8, 2.0])
     fit = svmp.fit(declare(y), svmp.FullVB(), tol=1e-13)
-    found = fit.predict(declare(), "y", noise=False, draws=4000)
+    found = fit.predict(declare(), "y", noise=False)
     grid = np.linspace(-6, 8, 1401)
     u, v = np.meshgrid(grid, grid)
     log_p = -((u - 1) ** 2 + (v - 1) ** 2) / 2 - 2 * ((y[:, None, None] - u * v) ** 2).sum(axis=0)
@@ -98,8 +98,8 @@ def test_products_of_two_corrected_variables_are_drawn_together() -> None:
     mean = (weight * u * v).sum()
     sd = np.sqrt((weight * (u * v - mean) ** 2).sum())
     assert found.std[0] == pytest.approx(sd, rel=0.05)
-    draws = found.draw(10_000, seed=0)
-    assert draws[:, 0].std() == pytest.approx(sd, rel=0.05)
+    draws = found.draw(4000, seed=0)
+    assert draws[:, 0].std() == pytest.approx(sd, rel=0.06)
     assert np.corrcoef(draws.T)[0, 1] > 0.98  # all rows have the same mean
     assert fit.predict(declare(), "y", noise=False, corrected=False).std[0] > 1.3 * sd
 
