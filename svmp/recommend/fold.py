@@ -8,7 +8,7 @@ E[b] - E[x]' m0, the messages to the user's bias and factors add up to the preci
 
 Coordinate updates, as in svmp.fit, converge to the mean m whether q of the factors is factorised or
 not; each variance is then the inverse of its own diagonal entry, or block, of P. The mean is linear
-in y, so each rating's contribution to it is known.
+in y, so each rating's contribution to it is known. Where the bias is one of the factors, x = v.
 """
 
 from __future__ import annotations
@@ -40,47 +40,52 @@ class UserPosterior:
         tau (E[x] y - Cov[x] m0), one row per rating.
     centre
         m0.
-    full
-        Whether q of the factors has covariances.
+    full, biases
+        Whether q of the factors has covariances; and the number of biases before the factors.
     """
 
     precision: Array
     pulls: Array
     centre: Array
     full: bool
+    biases: int
 
     @classmethod
     def of(cls, items: Side, centred: Floats, noise: float | Array, prior: Side) -> UserPosterior:
         """Return the posterior given ratings minus their mean, with noise precision `noise`."""
-        design = np.column_stack([np.ones(len(items)), items.mean])
+        first = 0 if prior.joined else 1
+        design = np.column_stack([np.ones((len(items), first)), items.mean])
         weights = np.broadcast_to(np.asarray(noise, np.float64), len(items))
         total = (design.T * weights) @ design
         spread = np.tensordot(weights, items.cov, axes=1)
-        total[1:, 1:] += spread if items.full else np.diag(spread)
-        total[0, 0] += 1 / prior.bias_var[0]
-        total[1:, 1:] += prior.precision()[0] if items.full else np.diag(prior.precision()[0])
-        centre = np.concatenate([prior.bias, prior.mean[0]]).astype(np.float64)
+        total[first:, first:] += spread if items.full else np.diag(spread)
+        of_factors = prior.precision()[0]
+        total[first:, first:] += of_factors if items.full else np.diag(of_factors)
+        total[:first, :first] += 1 / prior.bias_var[:first]
+        centre = np.concatenate([prior.bias[:first], prior.mean[0]]).astype(np.float64)
         residual = centred - items.bias - design @ centre
         pulls = design * residual[:, None]
-        pulls[:, 1:] -= items.cov @ centre[1:] if items.full else items.cov * centre[1:]
-        return cls(total, weights[:, None] * pulls, centre, items.full)
+        around = centre[first:]
+        pulls[:, first:] -= items.cov @ around if items.full else items.cov * around
+        return cls(total, weights[:, None] * pulls, centre, items.full, first)
 
     def side(self) -> Side:
         """Return q of the user."""
-        own = np.diag(self.precision)
+        own, first = np.diag(self.precision), self.biases
         try:
             mean = self.centre + np.linalg.solve(self.precision, self.pulls.sum(axis=0))
-            cov = np.linalg.inv(self.precision[1:, 1:]) if self.full else 1 / own[1:]
+            block = self.precision[first:, first:]
+            cov = np.linalg.inv(block) if self.full else 1 / own[first:]
         except np.linalg.LinAlgError:
             raise ModelError(TOO_FAR) from None
         if not np.abs(mean).max() <= FAR:  # also if it is NaN
             raise ModelError(TOO_FAR)
-        arrays = mean[:1], 1 / own[:1], mean[None, 1:], cov[None]
-        return Side(*(array.astype(np.float32) for array in arrays))
+        bias = (mean[:1], 1 / own[:1]) if first else np.zeros((2, 1))
+        return Side(*(array.astype(np.float32) for array in (*bias, mean[None, first:], cov[None])))
 
     def parts(self, item: Side) -> Array:
         """Return what each rating adds to the score of an item, compared with the prior."""
-        wanted = np.concatenate([[1.0], item.mean[0]])
+        wanted = np.concatenate([np.ones(self.biases), item.mean[0]])
         return self.pulls @ np.linalg.solve(self.precision, wanted)
 
 

@@ -30,7 +30,7 @@ from svmp.models.factorization import Covariance
 from svmp.network.network import Network
 from svmp.ratings import Ratings
 from svmp.recommend.mean_sweeps import SortedPairs, relaxation, sweep_means
-from svmp.recommend.network import FIRM, Form, Noise, guesses, network, sides
+from svmp.recommend.network import FIRM, Form, Noise, VectorPrior, bias_at, guesses, network, sides
 from svmp.recommend.residuals import clipped, residuals
 from svmp.recommend.side import Side, score
 from svmp.recommend.spectral import leading_directions
@@ -192,6 +192,7 @@ class TableSearch(Search[Online]):
         else:
             with use_threads(threads, tell):
                 init = {**init, **spectral_start(self.rows, init, factors, seed)}
+            init = vector_start(init, factors)
         return Online(Constant(1.0), seed, init, threads, tell=tell)
 
     def sweep(
@@ -279,13 +280,32 @@ def start(
     if not factors:
         return {}
     rng = np.random.default_rng([seed, 2])
-    guess = guesses(factors)
-    tau = np.diag(guess / SURE) if covariance == "full" else guess / SURE
-    width = NEAR / np.sqrt(guess) if differ else 0.0
-    return {
-        name: {"mu": width * rng.standard_normal((size, factors)), "tau": tau}
-        for name, size in (("u", users), ("v", items))
-    } | {name: {"alpha": guess, "beta": 1.0} for name in ("of_u", "of_v")}
+    found: dict[str, Any] = {}
+    for name, size in (("u", users), ("v", items)):
+        prior = VectorPrior.of(name, size, factors, FIRM)
+        precision = prior.alpha / prior.beta
+        mean, some = np.tile(prior.mean, (size, 1)), slice(factors)
+        width = NEAR / np.sqrt(precision[some]) if differ else 0.0
+        mean[:, some] = width * rng.standard_normal((size, factors))
+        tau = precision / SURE
+        found[name] = {"mu": mean, "tau": np.diag(tau) if covariance == "full" else tau}
+        found[f"of_{name}"] = {"alpha": precision, "beta": 1.0}
+    return found
+
+
+def vector_start(init: Mapping[str, Any], factors: int) -> dict[str, Any]:
+    """Return a start of vectors from one of factors, and from biases that were fitted alone."""
+    found = {name: q for name, q in init.items() if name not in ("a", "b", "of_a", "of_b")}
+    for name, bias in (("u", "a"), ("v", "b")):
+        place, alone = bias_at(name, factors), init[bias]
+        mean, tau = np.array(init[name]["mu"]), np.array(init[name]["tau"])
+        precision = np.array(init[f"of_{name}"]["alpha"])
+        mean[:, place] = alone.mean
+        tau[(place, place) if tau.ndim > 1 else place] = 1 / alone.var.mean()
+        precision[place] = init[f"of_{bias}"].mean
+        found[name] = {"mu": mean, "tau": tau}
+        found[f"of_{name}"] = {"alpha": precision, "beta": 1.0}
+    return found
 
 
 def bias_start(rows: Ratings) -> dict[str, Any]:
@@ -357,7 +377,6 @@ def learned(
 
 def _anyone(fit: Fit, bias: str, factors: str, full: bool) -> Side:
     """Return q of an unknown user or item."""
-    of_bias = fit.mean(f"of_{bias}")
     if factors not in fit.posteriors:
-        return Side.prior(of_bias, np.ones(0), full=False)
-    return Side.prior(of_bias, fit.mean(f"of_{factors}"), full, fit.mean(f"mean_{factors}"))
+        return Side.prior(fit.mean(f"of_{bias}"), np.ones(0), full=False)
+    return Side.prior(None, fit.mean(f"of_{factors}"), full, fit.mean(f"mean_{factors}"))

@@ -39,6 +39,7 @@ from svmp.recommend.learn import (
     spread_of,
     start,
     std_of,
+    vector_start,
 )
 from svmp.recommend.network import FIRM, Noise, network
 from svmp.recommend.part_ratings import PartsSummary, RatingParts, Report, held_table
@@ -77,8 +78,7 @@ class DeclarePart:
     @property
     def own(self) -> list[str]:
         """Names of the variables that belong to one part."""
-        names = {"a": True, "u": self.factors > 0, "noise": self.noise == "user"}
-        return [name for name, is_there in names.items() if is_there]
+        return ["u" if self.factors else "a", *(["noise"] if self.noise == "user" else [])]
 
 
 @dataclass
@@ -152,7 +152,7 @@ class PartsSearch(Search[PartsRun]):
         self.tol = self.settings.tol
 
     def begin(self, factors: int, init: Mapping[str, Any]) -> PartsRun:
-        return PartsRun(init)
+        return PartsRun(vector_start(init, factors) if factors else init)
 
     def sweep(
         self, run: PartsRun, factors: int, weight: float, sweeps: int, interrupt: Interrupt

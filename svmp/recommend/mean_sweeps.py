@@ -2,8 +2,8 @@
 
 If factors have covariances, a sweep reads K (K + 1) / 2 of them for every rating. They change
 little after the first sweeps, whereas the means still have far to go. So a few sweeps update, with
-the covariances and the noise as they are, the means of factors and biases, and the means and the
-precisions of their priors. Each of these is an exact coordinate update of the same bound, but
+the covariances and the noise as they are, the means of vectors, and the means and the precisions of
+their priors. Each of these is an exact coordinate update of the same bound, but
 cheap; the means are over-relaxed (kernels/vectors/means.py), by a factor that grows to MOST.
 
 These sweeps are no iterations of inference/engine.py, which would have to read and write q as
@@ -28,7 +28,7 @@ from svmp.kernels.vectors import means
 from svmp.kernels.vectors.means import Singles, SortedRows, padded
 from svmp.network.network import Network
 from svmp.ratings import Ratings
-from svmp.recommend.network import guesses, prior_weight
+from svmp.recommend.network import BIAS_AND_SLOPE, VectorPrior
 
 BEGIN, RAMP, MOST = 1.2, 0.1, 1.8
 """Over-relaxation of the first sweep over means, its growth with each, and its maximum."""
@@ -81,22 +81,21 @@ class SortedPairs:
 
 @dataclass(frozen=True, eq=False)
 class SidePrior:
-    """q of the mean and of the precision of the factors of one side, and their priors.
+    """q of the mean and of the precision of the vectors of one side, and their priors.
 
     Attributes
     ----------
-    guess, weight
-        Prior mean of the precisions, and its weight.
+    prior
+        Their priors.
     seen
         Whether each element has ratings; the others do not count.
     variances
-        Sum of the variances of the factors.
+        Sum of the variances of the vectors.
     mean, mean_var, alpha, beta
         q of the mean, Normal(mean, mean_var), and of the precision, Gamma(alpha, beta).
     """
 
-    guess: NDArray[Any]
-    weight: float
+    prior: VectorPrior
     seen: NDArray[np.bool_]
     variances: NDArray[Any]
     mean: NDArray[Any]
@@ -105,15 +104,15 @@ class SidePrior:
     beta: NDArray[Any]
 
     def update(self, lines: Singles) -> None:
-        """Update the precision, then the mean, given the means of the factors."""
-        factors = lines[self.seen, : len(self.guess)]
-        total, square = factors.sum(0, np.float64), (factors**2).sum(0, np.float64)
-        count, mean = len(factors), self.mean
+        """Update the precision, then the mean, given the means of the vectors."""
+        vectors, prior = lines[self.seen, : len(self.mean)], self.prior
+        total, square = vectors.sum(0, np.float64), (vectors**2).sum(0, np.float64)
+        count, mean = len(vectors), self.mean
         second = square - 2 * mean * total + count * (mean**2 + self.mean_var) + self.variances
-        self.beta[:] = self.weight / self.guess + second / 2
+        self.beta[:] = prior.beta + second / 2
         precision = self.alpha / self.beta
-        self.mean_var[:] = 1 / (self.guess + count * precision)
-        self.mean[:] = self.mean_var * precision * total
+        self.mean_var[:] = 1 / (prior.of_mean + count * precision)
+        self.mean[:] = self.mean_var * (prior.of_mean * prior.mean + precision * total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,33 +123,30 @@ class MeanSweeps:
     ----------
     rows, lines, fixed
         By "u" and "v": rows sorted by that key, means, and sums of the other side's covariances.
-    priors, of_bias
-        q of the priors of the factors, and the precisions of the biases.
+    priors
+        By "u" and "v": q of the priors.
     """
 
     rows: dict[str, SortedRows]
     lines: dict[str, Singles]
     fixed: dict[str, Singles]
     priors: dict[str, SidePrior]
-    of_bias: dict[str, float]
 
     @classmethod
     def of(cls, state: State, pairs: SortedPairs, target: Any, share_of_prior: float) -> Self:
-        """Read q; its factors have covariances."""
+        """Read q; its vectors have covariances."""
         moments, lines, triangles, priors = state.q.moments, {}, {}, {}
         rows = {name: pairs.rows(name, target, moments["noise"][:, 0]) for name in ("u", "v")}
-        for name, bias in (("u", "a"), ("v", "b")):
+        for name in rows:
             size, width = len(moments[name]), len(moments[f"of_{name}"])
-            lines[name] = np.zeros((size, padded(width + 2)), np.float32)
-            lines[name][:, width], lines[name][:, width + 1] = 1, moments[bias][:, 0]
+            lines[name] = np.zeros((size, padded(width)), np.float32)
             triangles[name] = np.zeros((size, padded(width * (width + 1) // 2)), np.float32)
             share(means.read_side, moments[name], width, lines[name], triangles[name])
             seen = np.diff(rows[name].begin) > 0
             of_mean, natural = moments[f"mean_{name}"][0], state.q.natural[f"of_{name}"]
             diagonal = np.arange(1, width + 1).cumsum() - 1
             priors[name] = SidePrior(
-                guesses(width),
-                prior_weight(share_of_prior, size),
+                VectorPrior.of(name, size, width - BIAS_AND_SLOPE, share_of_prior),
                 seen,
                 triangles[name][seen][:, diagonal].sum(0, np.float64),
                 of_mean[:width].copy(),
@@ -161,31 +157,24 @@ class MeanSweeps:
         fixed = {name: np.empty_like(triangles[name]) for name in rows}
         for name, other in (("u", "v"), ("v", "u")):
             share(means.sum_triangles, rows[name], triangles[other], fixed[name])
-        of_bias = {"u": float(moments["of_a"][0, 0]), "v": float(moments["of_b"][0, 0])}
-        return cls(rows, lines, fixed, priors, of_bias)
+        return cls(rows, lines, fixed, priors)
 
     def sweep(self, omega: float) -> None:
         """Update the prior and then the means of the users, and those of the items."""
         for name, other in (("u", "v"), ("v", "u")):
             prior, own = self.priors[name], self.lines[name]
             prior.update(own)
-            precision = np.append(prior.alpha / prior.beta, self.of_bias[name])
-            pull = np.append(precision[:-1] * prior.mean, 0.0)
-            sound = np.ones(len(own), dtype=bool)
+            precision = prior.alpha / prior.beta
+            pull, sound = precision * prior.mean, np.ones(len(own), dtype=bool)
             arguments = (self.lines[other], self.fixed[name], precision, pull, omega, own, sound)
             share(means.move_means, self.rows[name], *arguments)
 
     def write(self, network: Network, state: State) -> None:
         """Write the means to q, in place."""
         q = state.q
-        for name, bias in (("u", "a"), ("v", "b")):
-            prior, lines = self.priors[name], self.lines[name]
-            width = len(prior.guess)
+        for name, prior in self.priors.items():
+            width, lines = len(prior.mean), self.lines[name]
             share(means.write_side, lines, width, q.natural[name], q.moments[name])
-            variance = q.moments[bias][:, 1] - q.moments[bias][:, 0] ** 2
-            new = lines[:, width + 1].astype(np.float64)
-            q.natural[bias][:, 0] = -2 * q.natural[bias][:, 1] * new
-            q.moments[bias][:, 0], q.moments[bias][:, 1] = new, new**2 + variance
             of_mean, of_precision = (network.hidden[f"{p}_{name}"] for p in ("mean", "of"))
             natural = of_mean.family.natural(mu=prior.mean, tau=np.diag(1 / prior.mean_var))
             network.move(q, of_mean.name, np.arange(1), natural.reshape(1, -1))

@@ -3,12 +3,20 @@
 All terms are Normal, the biases with mean 0. Learned hyperparameters are the precisions of the
 users' and of the items' biases, the mean and the precision of each factor of users and of items,
 and the precision of the noise.
+
+Biases are entries of the vectors of factors, each multiplied by a slope of the other side:
+
+    r = u~_user . v~_item + noise,    u~ = (u, a, s),  v~ = (v, t, b).
+
+Slopes have the prior mean 1; if they were all 1, this would be the sum above. So a user follows
+what everybody thinks of an item more or less closely, and where q has covariances, those between
+biases and factors are among them. Without factors there are no slopes either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +43,44 @@ GUESS, ALIKE = 3.0, 4
 FIRM, LOOSE, LEAST = 0.3, 0.01, 30.0
 """Weight of the prior of the factors' precisions: a share of the number of users or items (FIRM or
 LOOSE), and at least LEAST."""
+SLOPE = 25.0
+"""Prior mean of the precision of slopes, and precision of their prior mean."""
+BIAS_AND_SLOPE = 2
+"""Number of entries of a vector after its factors."""
+
+
+class VectorPrior(NamedTuple):
+    """Prior of vectors (u, a, s) or (v, t, b): x ~ Normal(m, diag(tau)), with m and tau learned.
+
+    Attributes
+    ----------
+    mean, of_mean
+        Mean and precision of m.
+    alpha, beta
+        tau ~ Gamma(alpha, beta), for each entry.
+    """
+
+    mean: NDArray[np.float64]
+    of_mean: NDArray[np.float64]
+    alpha: NDArray[np.float64]
+    beta: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, name: str, size: int, factors: int, share: float) -> VectorPrior:
+        """Return the prior of the users, "u", or the items, "v", of which there are `size`."""
+        weight, guess = prior_weight(share, size), guesses(factors)
+
+        def entries(of_factors: Any, bias: float, slope: float) -> NDArray[np.float64]:
+            last = (bias, slope) if name == "u" else (slope, bias)
+            return np.append(np.broadcast_to(of_factors, factors), last).astype(np.float64)
+
+        alpha, beta = entries(weight, 1, 1), entries(weight / guess, 1, 1 / SLOPE)
+        return cls(entries(0, 0, 1), entries(guess, 1, SLOPE), alpha, beta)
+
+
+def bias_at(name: str, factors: int) -> int:
+    """Return the place of the bias in the vectors of users, "u", or of items, "v"."""
+    return factors if name == "u" else factors + 1
 
 
 def network(
@@ -50,16 +96,18 @@ def network(
     If these are the ratings of one part of the users, `users` is the number of all.
     """
     learned = GammaPrior(alpha=1, beta=1)
-    priors = {"a": NormalPrior(0, learned), "b": NormalPrior(0, learned)}
+    sizes = {"u": users or ratings.users, "v": ratings.items}
     if factors:
-        priors |= {
-            name: _prior(size, factors, covariance, weight)
-            for name, size in (("u", users or ratings.users), ("v", ratings.items))
+        priors = {
+            name: _prior(VectorPrior.of(name, size, factors, weight), covariance)
+            for name, size in sizes.items()
         }
+    else:
+        priors = {name: NormalPrior(0, learned) for name in ("a", "b")}
     return matrix_factorization(
         pairs_of(ratings),
         ratings.rating,
-        factors,
+        factors + BIAS_AND_SLOPE if factors else 0,
         priors=priors,
         covariance=covariance,
         noise=UserNoise(noise_shape(ratings)) if noise == "user" else learned,
@@ -96,14 +144,15 @@ def prior_weight(share: float, size: int) -> float:
     return max(share * size, LEAST)
 
 
-def _prior(size: int, factors: int, covariance: Covariance, share: float) -> NormalPrior:
-    """Return the prior of factors: their mean is learned, and so is a precision for each factor.
+def _prior(vectors: VectorPrior, covariance: Covariance) -> NormalPrior:
+    """Return the prior of factors, bias and slope, as the declaration needs it.
 
-    The prior of the precisions is informative: otherwise those of weak factors grow without bound.
+    The prior of the factors' precisions is informative: otherwise those of weak ones grow without
+    bound.
     """
-    weight, guess = prior_weight(share, size), guesses(factors)
-    mean = NormalPrior(0, np.diag(guess) if covariance == "full" else guess)
-    return NormalPrior(mean, GammaPrior(weight, weight / guess))
+    mean, of_mean, alpha, beta = vectors
+    around = NormalPrior(mean, np.diag(of_mean) if covariance == "full" else of_mean)
+    return NormalPrior(around, GammaPrior(alpha, beta))
 
 
 def continued(ratings: Ratings, users: Side, items: Side, precision: Any) -> Model:
@@ -114,7 +163,7 @@ def continued(ratings: Ratings, users: Side, items: Side, precision: Any) -> Mod
     return matrix_factorization(
         pairs_of(ratings),
         ratings.rating,
-        users.factors,
+        users.width,
         priors=priors_of(users, items),
         covariance="full" if users.full else "diagonal",
         noise=precision,
@@ -123,8 +172,8 @@ def continued(ratings: Ratings, users: Side, items: Side, precision: Any) -> Mod
 
 def priors_of(users: Side, items: Side) -> dict[str, NormalPrior]:
     """Return q of users and items as priors."""
-    priors = {"a": users.bias_prior(), "b": items.bias_prior()}
-    if users.factors:
+    priors = {} if users.joined else {"a": users.bias_prior(), "b": items.bias_prior()}
+    if users.width:
         priors |= {"u": users.factor_prior(), "v": items.factor_prior()}
     return priors
 
@@ -154,13 +203,12 @@ def sides(q: Mapping[str, Posterior]) -> tuple[Side, Side]:
 
 
 def _side(q: Mapping[str, Posterior], bias: str, factors: str) -> Side:
-    of_bias = q[bias]
-    if factors in q:
-        arrays = of_bias.mean, of_bias.var, *_standard(q[factors])
-    else:
-        empty = np.zeros((len(of_bias.mean), 0))
-        arrays = of_bias.mean, of_bias.var, empty, empty
-    return Side(*(np.ascontiguousarray(array, np.float32) for array in arrays))
+    mean, cov = _standard(q[factors]) if factors in q else (None, None)
+    size = len(q[bias if bias in q else factors].mean) if mean is None else len(mean)
+    nothing = np.zeros((size, 0))
+    of_bias = (q[bias].mean, q[bias].var) if bias in q else np.zeros((2, size))
+    of_factors = (nothing, nothing) if mean is None else (mean, cov)
+    return Side(*(np.ascontiguousarray(array, np.float32) for array in (*of_bias, *of_factors)))
 
 
 def _standard(q: Posterior) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -22,7 +22,7 @@ from svmp.parts.parts import BYTES_A_ROW
 from svmp.parts.sources import Source, as_source
 from svmp.ratings.columns import Columns, ColumnSelection
 from svmp.recommend.history import History
-from svmp.recommend.network import Form
+from svmp.recommend.network import BIAS_AND_SLOPE, Form
 from svmp.recommend.part_ratings import PartsSummary, RatingParts, Report
 
 PROGRAM = 350_000_000
@@ -57,12 +57,13 @@ class MemoryNeeds:
     @classmethod
     def of(cls, about: PartsSummary, factors: int, covariance: Form) -> MemoryNeeds:
         """Estimate the memory for these ratings."""
-        each = factors**2 + factors if covariance == "full" else 2 * factors
+        width = factors + BIAS_AND_SLOPE
+        each = width**2 + width if covariance == "full" else 2 * width
         elements = about.users + about.items
-        sums = about.items * factors * (factors + 3) // 2
-        of_q = 8 * (COPIES * elements * (each + 4) + 4 * sums)
+        sums = about.items * width * (width + 3) // 2
+        of_q = 8 * (COPIES * elements * each + 4 * sums)
         row = 16 if about.timed else 8
-        after = 4 * 2 * elements * (each + 2) + 2 * row * about.ratings
+        after = 4 * 2 * elements * each + 2 * row * about.ratings
         return cls(of_q, BYTES_A_ROW * about.largest, PROGRAM + after, about)
 
     def left(self, memory: int) -> int:

@@ -35,10 +35,12 @@ class Means(NamedTuple):
 
     @classmethod
     def of(cls, q: Mapping[str, Posterior]) -> Means:
-        """Return the means of q; there may be no factors."""
+        """Return the means of q; there may be no factors, or biases may be among them."""
         found = {n: np.ascontiguousarray(mean_of(q[n]), np.float32) for n in "abuv" if n in q}
         for bias, factors in ("au", "bv"):
-            found.setdefault(factors, np.zeros((len(found[bias]), 0), np.float32))
+            size = len(found[bias if bias in found else factors])
+            found.setdefault(bias, np.zeros(size, np.float32))
+            found.setdefault(factors, np.zeros((size, 0), np.float32))
         return cls(*(read_only(found[n]) for n in "abuv"))
 
 

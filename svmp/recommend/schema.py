@@ -15,6 +15,7 @@ import numpy as np
 from svmp.ratings.table import Ids
 from svmp.recommend.files import Arrays, need
 from svmp.recommend.history import History
+from svmp.recommend.network import BIAS_AND_SLOPE
 from svmp.recommend.side import EntityTable, Side
 
 FIELDS = ("bias", "bias_var", "mean", "cov")
@@ -50,7 +51,7 @@ def _sides(name: str, cov: tuple[str, ...]) -> dict[str, ArraySpec]:
     found = {}
     for part, size in (("side", name), ("prior", 1)):
         found[f"{name}/{part}/bias"] = ArraySpec(np.float32, (size,))
-        found[f"{name}/{part}/bias_var"] = ArraySpec(np.float32, (size,), SMALL, LARGE**2)
+        found[f"{name}/{part}/bias_var"] = ArraySpec(np.float32, (size,), 0, LARGE**2)
         found[f"{name}/{part}/mean"] = ArraySpec(
             np.float32, (size, "factors"), -(LARGE**0.5), LARGE**0.5
         )
@@ -92,9 +93,11 @@ def check(arrays: Arrays, ids: dict[str, Ids], own: Mapping[str, ArraySpec]) -> 
     for name, kind in {**declared(cov.ndim == 3), **own}.items():
         if name in arrays or name not in OPTIONAL:
             _check_array(arrays, name, kind, sizes)
-    for name in ("users/side", "users/prior", "items/side", "items/prior"):
+    sides = ("users/side", "users/prior", "items/side", "items/prior")
+    for name in sides:
         if cov.ndim == 3:
             _check_covariances(arrays[f"{name}/cov"], name)
+    _check_biases([(arrays[f"{x}/bias"], arrays[f"{x}/bias_var"]) for x in sides], mean)
     begin, item = arrays["history/begin"], arrays["history/item"]
     sound = begin[0] == 0 and begin[-1] == len(item) and (np.diff(begin) >= 0).all()
     need(sound and item.max(initial=0) < items, "damaged: the history is invalid")
@@ -128,6 +131,15 @@ def _check_covariances(cov: Any, name: str) -> None:
         np.linalg.cholesky(cov)
     except np.linalg.LinAlgError:
         need(False, f"damaged: {name} is not a valid distribution")
+
+
+def _check_biases(found: list[tuple[Any, Any]], mean: Any) -> None:
+    """Raise unless all biases have a variance, or none has and they are among the factors."""
+    if all((var >= SMALL).all() for _, var in found):
+        return
+    joined = not any(bias.any() or var.any() for bias, var in found)
+    sound = joined and mean.shape[1] > BIAS_AND_SLOPE
+    need(sound, "damaged: the variances of biases are not those of a valid distribution")
 
 
 def number(about: Mapping[str, Any], name: str, least: float, most: float) -> float:

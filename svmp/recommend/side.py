@@ -5,6 +5,9 @@ the score is s = mean + a + b + u . v, with
 
     E[s]   = mean + E[a] + E[b] + E[u] . E[v]
     Var[s] = Var[a] + Var[b] + tr(E[u u'] Cov[v]) + E[v]' Cov[u] E[v]
+
+In a model of ratings, biases are among the factors, next to a slope (network.py):
+u = (factors, a, slope), v = (factors, slope, b), and there are no other biases.
 """
 
 from __future__ import annotations
@@ -34,9 +37,9 @@ class Side:
     Attributes
     ----------
     bias, bias_var
-        Mean and variance of each bias.
+        Mean and variance of each bias; 0 if biases are among the factors.
     mean
-        Means of the factors, one row per element.
+        Means of the factors, one row per element; behind them bias and slope, if they are joined.
     cov
         Variances of the factors, one row per element, or one covariance matrix per element.
     """
@@ -48,10 +51,18 @@ class Side:
 
     @classmethod
     def prior(cls, of_bias: Any, of_factors: Any, full: bool, mean: Any = 0.0) -> Side:
-        """Return one element with the given precisions and mean of the factors, and bias 0."""
+        """Return one element with the given precisions and mean of the factors, and bias 0.
+
+        If `of_bias` is None, biases are among the factors.
+        """
         var = 1 / np.asarray(of_factors)
         around = np.broadcast_to(mean, len(var))
-        arrays = [0.0], [1 / of_bias], [around], [np.diag(var) if full else var]
+        arrays = (
+            [0.0],
+            [0.0 if of_bias is None else 1 / of_bias],
+            [around],
+            [np.diag(var) if full else var],
+        )
         return cls(*(np.array(array, np.float32) for array in arrays))
 
     def scaled(self, scale: float) -> Side:
@@ -67,9 +78,24 @@ class Side:
         return self.cov.ndim == 3
 
     @property
+    def joined(self) -> bool:
+        """Whether the last two entries of `mean` are a bias and a slope, and biases are 0."""
+        return self.width > 0 and not self.bias_var.any()
+
+    @property
+    def width(self) -> int:
+        """Length of the vector of an element."""
+        return self.mean.shape[1]
+
+    @property
     def factors(self) -> int:
         """Number of factors."""
-        return self.mean.shape[1]
+        return self.width - 2 if self.joined else self.width
+
+    def tastes(self) -> tuple[Floats, Floats]:
+        """Return means and variances, or covariances, of the factors without bias and slope."""
+        some = slice(self.factors)
+        return self.mean[:, some], self.cov[:, some, some] if self.full else self.cov[:, some]
 
     def __len__(self) -> int:
         return len(self.bias)
@@ -105,7 +131,7 @@ class Side:
 
     def draw(self, rng: np.random.Generator, width: float = 1.0) -> Side:
         """Return one draw from q of each element, with `width` times its standard deviation."""
-        noise = rng.standard_normal((len(self), self.factors + 1), np.float32)
+        noise = rng.standard_normal((len(self), self.width + 1), np.float32)
         noise *= np.float32(width)
         bias = self.bias + np.sqrt(self.bias_var) * noise[:, 0]
         if self.full:

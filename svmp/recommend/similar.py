@@ -4,8 +4,8 @@ With S = Cov[u] over all users, two items with factors v and w have the similari
 
     c = v' S w / sqrt(v' S v  w' S w),
 
-which is invariant to scaling and rotation of the factors. Its variance under q is, to first order,
-g_v' Cov[v] g_v + g_w' Cov[w] g_w, with g the gradients of c.
+which is invariant to scaling and rotation of the factors; biases and slopes do not count. Its
+variance under q is, to first order, g_v' Cov[v] g_v + g_w' Cov[w] g_w, with g the gradients of c.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ ALL = np.array([0, 1])
 
 def metric(others: Side) -> Floats:
     """Return R with S = R R', so that v' S w is an inner product of factors times R."""
-    apart = others.mean - others.mean.mean(axis=0, dtype=np.float64)
+    mean, cov = others.tastes()
+    apart = mean - mean.mean(axis=0, dtype=np.float64)
     between = apart.T @ apart / max(len(apart), 1)
-    within = others.cov.mean(axis=0, dtype=np.float64)
+    within = cov.mean(axis=0, dtype=np.float64)
     total = between + (within if others.full else np.diag(within))
     try:
         return np.linalg.cholesky(total)
@@ -60,7 +61,7 @@ class Similarity:
     def of(cls, side: Side, others: Side) -> Similarity:
         """Prepare the elements of a side for comparison."""
         root = metric(others)
-        mapped = side.mean @ root
+        mapped = side.tastes()[0] @ root
         length = np.maximum(np.linalg.norm(mapped, axis=1), SHORT)
         unit = (mapped / length[:, None]).astype(np.float32)
         return cls(side, others, root, unit, length)
@@ -75,8 +76,9 @@ class Similarity:
         c = similarity[order]
         to_other = (unit[key] - c[:, None] * unit[order]) / length[order, None]
         to_one = (unit[order] - c[:, None] * unit[key]) / length[key]
-        var = _quadratic(side.cov[order], to_other @ root.T)
-        var += _quadratic(np.broadcast_to(side.cov[key], side.cov[order].shape), to_one @ root.T)
+        cov = side.tastes()[1]
+        var = _quadratic(cov[order], to_other @ root.T)
+        var += _quadratic(np.broadcast_to(cov[key], cov[order].shape), to_one @ root.T)
         return order, c, np.sqrt(np.minimum(var, 1.0))  # a correlation has a variance of at most 1
 
 

@@ -163,4 +163,5 @@ def _start(
     mean = side.mean.astype(np.float64)
     variances = np.diagonal(side.cov, axis1=1, axis2=2) if side.full else side.cov
     mean[new] += APART * np.sqrt(variances[new]) * rng.standard_normal(mean[new].shape)
-    return {bias: side.bias, factors: mean} if side.factors else {bias: side.bias}
+    of_bias = {} if side.joined else {bias: side.bias}
+    return {**of_bias, factors: mean} if side.width else of_bias

@@ -20,10 +20,10 @@ from tests.recommend.tools import drawn, fitted
 QUIET: Any = {"progress": False, "threads": 1}
 
 
-def heavy(scale: float, seed: int) -> tuple[Ratings, Any]:
+def heavy(scale: float, seed: int, share: float = 0.125) -> tuple[Ratings, Any]:
     """Draw ratings from 0 to 10 without factors; return the eccentric users as well.
 
-    An eighth of all users hardly vary their ratings; eccentric users give hundreds of items the
+    A share of all users hardly vary their ratings; eccentric users give hundreds of items the
     same rating, except for a few that get a 10.
     """
     rng = np.random.default_rng([seed, 15])
@@ -32,7 +32,7 @@ def heavy(scale: float, seed: int) -> tuple[Ratings, Any]:
     active = np.minimum(active, np.quantile(active, 0.999))
     user = rng.choice(users, count, p=active / active.sum())
     item = rng.choice(items, count, p=popular / popular.sum())
-    steady = rng.random(users) < 0.125
+    steady = rng.random(users) < share
     noise = np.where(steady, 0.15, np.exp(0.3 + 0.45 * rng.standard_normal(users)))
     of_user, of_item = 0.8 * rng.standard_normal(users), 0.6 * rng.standard_normal(items)
     score = 7.5 + of_user[user] + np.where(steady, 0.1, 1.0)[user] * of_item[item]
@@ -105,9 +105,11 @@ def test_user_with_constant_ratings_hardly_moves_items_only_they_rated() -> None
 
 
 def test_unsupported_factors_are_dropped() -> None:
-    data, _ = parts(0.2, 0)
-    without, spare = model_of(0.2, 0, 0), model_of(0.2, 0, 4)
-    worse = errors(spare, data.test) - errors(without, data.test)
+    ratings, eccentrics = heavy(0.2, 0, share=0)
+    keep = ~np.isin(ratings.user, eccentrics)  # all users follow the items' biases as they are
+    train, test = split.random(ratings.take(np.flatnonzero(keep)), 0.1)
+    without, spare = (RatingModel(factors, **QUIET).fit(train) for factors in (0, 4))
+    worse = errors(spare, test) - errors(without, test)
     assert worse.mean() <= 2 * worse.std() / np.sqrt(len(worse))
     assert spare.users_.side.factors == spare.items_.side.factors == 0
     assert spare.predict(-1, -1, unknown="prior") == pytest.approx(spare.offset_)
@@ -115,7 +117,9 @@ def test_unsupported_factors_are_dropped() -> None:
 
 def test_true_factors_are_kept() -> None:
     assert fitted().users_.side.factors == 3
-    assert fitted("full", "user").items_.side.cov.shape[1:] == (3, 3)
+    side = fitted("full", "user").items_.side
+    assert (side.factors, side.width) == (3, 5)
+    assert side.tastes()[1].shape[1:] == (3, 3)
 
 
 def test_noise_prior_bounds_the_variance_for_any_number_of_ratings() -> None:

@@ -58,34 +58,29 @@ def test_moments_stay_those_of_the_natural_parameters(noise: Any) -> None:
     assert run.state is not None
     q = run.state.q
     sweep_means(model, run.state, SortedPairs.of(table), table.rating, FIRM, [1.4, 1.8], None)
-    for name in ("a", "b", "u", "v", "mean_u", "mean_v", "of_u", "of_v"):
+    for name in ("u", "v", "mean_u", "mean_v", "of_u", "of_v"):
         expected = model.hidden[name].family.moments(q.natural[name])
         np.testing.assert_allclose(q.moments[name], expected, rtol=1e-10, atol=1e-12)
 
 
 def test_means_of_a_user_solve_the_system_of_their_ratings() -> None:
-    """x* = (P + sum w (s s^T + C))^-1 (P p + sum w s (r - E[b])), written down with NumPy."""
+    """x* = (P + sum w E[v v^T])^-1 (P p + sum w r E[v]), written down with NumPy."""
     table, _, run = begun(3, "user")
     assert run.state is not None
     sweeps = MeanSweeps.of(run.state, SortedPairs.of(table), table.rating, FIRM)
-    items = {name: run.state.q.moments[name].copy() for name in ("b", "v")}
-    noise = run.state.q.moments["noise"][:, 0]
+    items, noise = run.state.q.moments["v"].copy(), run.state.q.moments["noise"][:, 0]
     sweeps.sweep(1.0)
     prior = sweeps.priors["u"]
-    precision = np.append(prior.alpha / prior.beta, run.state.q.moments["of_a"][0, 0])
+    precision, width = prior.alpha / prior.beta, len(prior.mean)
     for m in (0, 5, 17):  # user 5 has no ratings
-        system, right = np.diag(precision), precision * np.append(prior.mean, 0.0)
+        system, right = np.diag(precision), precision * prior.mean
         for e in np.flatnonzero(table.user == m):
-            own = items["v"][table.item[e]]
-            second = np.eye(4)
-            second[:3, :3], second[:3, 3] = own[3:].reshape(3, 3), own[:3]
-            second[3, :3] = own[:3]
-            system += noise[m] * second
-            pull = table.rating[e] - items["b"][table.item[e], 0]
-            right += noise[m] * np.append(own[:3], 1.0) * pull
+            own = items[table.item[e]]
+            system += noise[m] * own[width:].reshape(width, width)
+            right += noise[m] * table.rating[e] * own[:width]
         expected = np.linalg.solve(system, right)
-        found = sweeps.lines["u"][m]
-        np.testing.assert_allclose(np.append(found[:3], found[4]), expected, rtol=2e-4, atol=2e-6)
+        found = sweeps.lines["u"][m, :width]
+        np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-6)
 
 
 def test_bits_do_not_depend_on_the_number_of_threads() -> None:

@@ -14,7 +14,7 @@ from svmp.inference.online import Online
 from svmp.ratings import Ratings
 from svmp.recommend import RatingModel
 from svmp.recommend.learn import LAST
-from svmp.recommend.network import guesses
+from svmp.recommend.network import FIRM, VectorPrior, guesses
 from svmp.recommend.similar import metric
 from svmp.recommend.spread import Spread
 from tests.recommend.tools import drawn, fitted, parts
@@ -136,16 +136,31 @@ def test_unknown_ids_get_the_prior_or_an_error() -> None:
 
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
 def test_prior_mean_of_factors_is_that_of_all_users(covariance: Any) -> None:
-    """At the fixed point the mean m of a factor has tau (sum E[u] - N m) = guess m."""
+    """At the fixed point a mean m has tau (sum E[u] - N m) = P (m - p), its prior's P and p."""
     train = drawn(3)
     options: Any = {"calibrate": 0, "max_sweeps": 400, "tol": 1e-9, "progress": False}
     model = RatingModel(3, covariance=covariance, threads=1, **options).fit(train)
     scale = train.rating.std()
-    for known in (model.users_, model.items_):
+    for name, known in (("u", model.users_), ("v", model.items_)):
         tau = scale / (np.diag(known.prior.cov[0]) if known.prior.full else known.prior.cov[0])
         total = known.side.mean.sum(axis=0)
-        rest = tau * total / (guesses(3) + tau * len(known))
-        assert known.prior.mean[0] == pytest.approx(rest, rel=0.02, abs=1e-3)
+        prior = VectorPrior.of(name, len(known), 3, FIRM)
+        rest = tau * total + np.sqrt(scale) * prior.of_mean * prior.mean
+        expected = rest / (prior.of_mean + tau * len(known))
+        assert known.prior.mean[0] == pytest.approx(expected, rel=0.02, abs=1e-3)
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "full"])
+def test_slopes_of_users_are_found(covariance: Any) -> None:
+    """Some users follow the items' biases closely and others hardly: r = s_user b_item + noise."""
+    rng = np.random.default_rng(0)
+    user, item = np.divmod(rng.choice(60 * 40, 1600, replace=False), 40)
+    slope, bias = rng.uniform(0, 2, 60), rng.normal(size=40)
+    rating = 3 + slope[user] * bias[item] + 0.3 * rng.normal(size=1600)
+    options: Any = {"covariance": covariance, "calibrate": 0.1, **QUIET}
+    model = RatingModel(1, **options).fit((user, item, rating))
+    assert np.corrcoef(model.users_.side.mean[:, -1], slope)[0, 1] > 0.9
+    assert np.corrcoef(model.items_.side.mean[:, -1], bias)[0, 1] > 0.9
 
 
 def test_prior_variance_hardly_grows_with_the_number_of_factors() -> None:
@@ -214,8 +229,8 @@ def test_similarity_is_the_correlation_of_scores_over_users() -> None:
     key = 4
     found = model.similar_items(model.items_.ids[key], 39)
     rng = np.random.default_rng(0)
-    draws = [model.users_.side.draw(rng).mean for _ in range(200)]
-    added = np.concatenate(draws) @ model.items_.side.mean.T  # what factors add, users by items
+    draws = [model.users_.side.draw(rng).tastes()[0] for _ in range(200)]
+    added = np.concatenate(draws) @ model.items_.side.tastes()[0].T  # what factors add
     correlation = np.corrcoef(added.T)[key]
     places = model.items_.keys(found.items)
     assert found.scores == pytest.approx(correlation[places], abs=0.02)
@@ -234,7 +249,7 @@ def test_deviation_of_a_similarity_equals_draws() -> None:
     rng = np.random.default_rng(0)
     values = []
     for _ in range(3000):
-        turned = sure.at(np.array([4, *places])).draw(rng).mean @ root
+        turned = sure.at(np.array([4, *places])).draw(rng).tastes()[0] @ root
         unit = turned / np.linalg.norm(turned, axis=1, keepdims=True)
         values.append(unit[1:] @ unit[0])
     assert stds == pytest.approx(np.std(values, axis=0), rel=0.15, abs=2e-3)

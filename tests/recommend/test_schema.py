@@ -134,7 +134,9 @@ def test_lengths_in_the_header_are_checked(field: str, value: Any, tmp_path: Pat
     [
         ("users/side/bias", np.nan),
         ("users/side/bias", 3e38),
-        ("users/side/bias_var", 0.0),
+        ("users/side/bias", 0.5),  # biases are among the factors, or have a variance
+        ("users/side/bias_var", 0.1),
+        ("users/side/bias_var", -0.1),
         ("users/side/cov", -1.0),
         ("users/prior/cov", 0.0),
         ("users/prior/bias_var", 1e-45),

@@ -1,19 +1,18 @@
 """Sweeps over the means of a bilinear model, while all covariances stay as they are.
 
-    r_e = a_m + b_n + u_m . v_n + noise with precision w_e,     row e of user m and item n
+    r_e = u_m . v_n + noise with precision w_e,     row e of user m and item n
 
-With everything else fixed, the bound is a concave quadratic in x = (E[u_m], E[a_m]). With the
-slopes s_e = (E[v_n], 1), the prior precision P and mean p, and C_m = sum w_e Cov[v_n] (0 for the
-bias), it is greatest at
+With everything else fixed, the bound is a concave quadratic in x = E[u_m]. With the prior precision
+P and mean p, and C_m = sum w_e Cov[v_n], it is greatest at
 
-    x* = (P + sum w_e s_e s_e^T + C_m)^-1 (P p + sum w_e s_e (r_e - E[b_n])).
+    x* = (P + sum w_e E[v_n] E[v_n]^T + C_m)^-1 (P p + sum w_e r_e E[v_n]).
 
 Every x + omega (x* - x) with 0 < omega < 2 raises it: no step can fail. C_m does not change in
-such sweeps, so that a row reads K + 2 numbers, instead of the K + K (K + 1) / 2 of a vector with
+such sweeps, so that a row reads K numbers, instead of the K + K (K + 1) / 2 of a vector with
 its covariance.
 
-The vectors of a side are lines (E[u], 1, E[a], 0 ...), padded to a multiple of eight; covariances
-are lower triangles. Sums of a tile of rows are made in single precision and added in double.
+The means of a side are lines, padded with zeros to a multiple of eight; covariances are lower
+triangles. Sums of a tile of rows are made in single precision and added in double.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def padded(size: int) -> int:
 
 @bare
 def add_four(lines: Singles, at: Any, first: int, weights: Singles, size: int, sums: Any) -> None:
-    """Add w s s^T of four rows to the blocks of eight on and above the diagonal of a matrix."""
+    """Add w v v^T of four rows to the blocks of eight on and above the diagonal of a matrix."""
     wide = np.uintp(lines.shape[1])
     a, b, c, d = at[first], at[first + 1], at[first + 2], at[first + 3]
     flat = lines.ravel()
@@ -101,7 +100,7 @@ def add_tile(
     sums: Singles,
     pulls: Singles,
 ) -> None:
-    """Write sum w s s^T and sum w s (r - E[b]) of the rows of a tile."""
+    """Write sum w v v^T and sum w r v of the rows of a tile."""
     wide, flat, count = np.uintp(lines.shape[1]), lines.ravel(), last - first
     sums[:] = 0
     pulls[:] = 0
@@ -109,14 +108,14 @@ def add_tile(
         e = min(first + i, last - 1)
         at[i] = np.uintp(rows.other[e]) * wide
         weights[i] = rows.weight[e] if first + i < last else np.float32(0)
-        pull = weights[i] * (rows.target[e] - flat[at[i] + np.uintp(width + 1)])
+        pull = weights[i] * rows.target[e]
         j = np.uintp(0)
         while j < wide:
             found = fma8(broadcast8(pull), load8(flat, at[i] + j), load8(pulls, j))
             store8(pulls, j, found)
             j += np.uintp(EIGHT)
     for i in range(0, count, FOUR):
-        add_four(lines, at, i, weights, width + 1, sums)
+        add_four(lines, at, i, weights, width, sums)
 
 
 @shared
@@ -140,7 +139,7 @@ def move_means(
     fixed
         C_m of each key, lower triangles.
     precision, pull
-        Prior precision of (u, a), which is diagonal, and that times the prior mean.
+        Prior precision, which is diagonal, and that times the prior mean.
     omega
         Step, in (0, 2).
     own
@@ -148,11 +147,11 @@ def move_means(
     sound
         Set to False where a system is not positive definite; such a key stays where it is.
     """
-    width, wide = len(precision) - 1, lines.shape[1]
+    width, wide = len(precision), lines.shape[1]
     at, weights = np.empty(TILE, np.uintp), np.empty(TILE, np.float32)
     tile, pulls = np.empty(wide * wide, np.float32), np.empty(wide, np.float32)
     total, right = np.empty(wide * wide), np.empty(wide)
-    system = np.empty((width + 1, width + 1))
+    system = np.empty((width, width))
     first = claim(taken, CHUNK)
     while first < len(own):
         for m in range(first, min(first + CHUNK, len(own))):
@@ -166,18 +165,15 @@ def move_means(
                 for j in range(wide):
                     right[j] += pulls[j]
             place = 0
-            for k in range(width + 1):
+            for k in range(width):
                 for j in range(k + 1):
-                    system[k, j] = total[j * wide + k]
-                    if k < width:
-                        system[k, j] += fixed[m, place]
-                        place += 1
+                    system[k, j] = total[j * wide + k] + fixed[m, place]
+                    place += 1
                 system[k, k] += precision[k]
                 right[k] += pull[k]
-            if solve(system, right[: width + 1]):
+            if solve(system, right[:width]):
                 for k in range(width):
                     own[m, k] += omega * (right[k] - own[m, k])
-                own[m, width + 1] += omega * (right[width] - own[m, width + 1])
             else:
                 sound[m] = False
         first = claim(taken, CHUNK)
