@@ -45,9 +45,10 @@ FEWEST = 50
 
 
 class RatingModel(StreamingModel):
-    """Ratings as r = mean + a_user + b_item + u_user . v_item + noise, with Normal terms.
+    """Ratings as r = mean + t_item a_user + s_user b_item + u_user . v_item + noise.
 
-    The precisions of the noise, the biases and the factors are learned; there is nothing to tune.
+    All terms are Normal: biases a and b, slopes s and t around 1, and factors u and v. The
+    precisions of all of them and of the noise are learned; there is nothing to tune.
 
     Parameters
     ----------
@@ -55,10 +56,10 @@ class RatingModel(StreamingModel):
         Number of factors of a user and of an item. They are dropped if held-out ratings are
         predicted better without.
     covariance
-        "diagonal": q factorises over all scalars; "full": the factors of a user, and those of an
-        item, have a covariance matrix, which predicts better. "auto" is "full" if users and items
-        have at least `factors` ratings in the mean, and "diagonal" if they have fewer, nothing is
-        held out, `max_sweeps` is below 30, or ratings are in parts.
+        "diagonal": q factorises over all scalars; "full": the factors, bias and slope of a user,
+        and those of an item, have a covariance matrix, which predicts better. "auto" is "full" if
+        users and items have at least `factors` ratings in the mean, and "diagonal" if they have
+        fewer, nothing is held out, `max_sweeps` is below 30, or ratings are in parts.
     noise
         "user": each user has a noise precision; "shared": there is one for all.
     range
@@ -81,7 +82,8 @@ class RatingModel(StreamingModel):
     Attributes
     ----------
     users_, items_
-        Ids and q of all users and items; `history_` has their ratings.
+        Ids and q of all users and items; `history_` has their ratings. Unless factors were dropped,
+        the vectors of `users_.side.mean` are (u, a, s), those of `items_.side.mean` are (v, t, b).
     fit_
         The final fit, with `status`, `bound` and `trace`; it is not saved. `sweeps_` is the number
         of sweeps.
