@@ -53,6 +53,7 @@ from svmp.inference.updaters.setup import Setup
 from svmp.inference.updaters.updater import Change, Term, Updater
 from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
+from svmp.network.variable import Variable
 
 UNIT = Constant(1.0)
 
@@ -164,6 +165,10 @@ class Program:
     def implicit_natural(self, q: Beliefs, name: str) -> Array:
         """Return the natural parameters of a variable that is not stored."""
         return q.implicit[name].natural(q, np.arange(self.network.hidden[name].size))
+
+    def chain_parts(self, q: Beliefs, name: str) -> list[tuple[Variable, Beliefs]]:
+        """Return a chain whose sequences lie in parts, and q of its rows, for each part."""
+        raise AssertionError("the chains of one table are stored")
 
     @property
     def observations(self) -> int:

@@ -278,3 +278,10 @@ class Part:
         """Return the natural parameters of an own variable that is not stored."""
         q = self.beliefs(shared, own)
         return q.natural_at(name, np.arange(self.network.hidden[name].size))
+
+    def chain(self, shared: SharedQ, own: Own, name: str) -> tuple[Variable, Beliefs]:
+        """Return an own chain, and q of its rows alone."""
+        q = self.beliefs(shared, own)
+        return self.network.hidden[name], Beliefs(
+            {name: q.natural[name]}, joint={name: q.joint[name]}
+        )

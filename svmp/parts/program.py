@@ -23,6 +23,7 @@ from svmp.inference.sums_by_part import Memo, SumsByPart
 from svmp.inference.updaters.categorical import ImplicitUpdater
 from svmp.inference.updaters.updater import Change, Updater
 from svmp.network.beliefs import Beliefs
+from svmp.network.variable import Variable
 from svmp.parts.schedule import Visit
 from svmp.parts.visit_updater import DrawnParts, VisitUpdater
 from svmp.parts.workspace import Local, Workspace
@@ -59,6 +60,10 @@ class PartsProgram(Program):
     def implicit_natural(self, q: Beliefs, name: str) -> Array:
         """Return the natural parameters of an own variable; its parts are loaded again here."""
         return replace(self.space, executor=Local()).implicit(q, name)
+
+    def chain_parts(self, q: Beliefs, name: str) -> list[tuple[Variable, Beliefs]]:
+        """Return a chain and its q in each part; the parts are loaded again here."""
+        return replace(self.space, executor=Local()).chain_parts(q, name)
 
     def follow_parents(self, q: Beliefs) -> None:
         shared, present = self.space.context.sharing.shared, self.network.present

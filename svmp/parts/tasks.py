@@ -16,6 +16,7 @@ from svmp.inference.updaters.updater import LineAdder
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.network import Network
+from svmp.network.variable import Variable
 from svmp.parts.cache import loaded
 from svmp.parts.context import (
     Context,
@@ -298,5 +299,15 @@ def implicit_of_parts(context: Context, shared: SharedQ, job: Job, name: str) ->
     """Return the natural parameters of an own variable that is not stored."""
     return {
         unit: part.implicit(shared, part.own_q(shared, job, unit), name)
+        for unit, part in loaded(context, job)
+    }
+
+
+def chains_of_parts(
+    context: Context, shared: SharedQ, job: Job, name: str
+) -> dict[Unit, tuple[Variable, Beliefs]]:
+    """Return an own chain of each part, and q of its rows alone."""
+    return {
+        unit: part.chain(shared, part.own_q(shared, job, unit), name)
         for unit, part in loaded(context, job)
     }

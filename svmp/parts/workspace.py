@@ -16,6 +16,7 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
+from svmp.network.variable import Variable
 from svmp.parts import tasks
 from svmp.parts.context import (
     Context,
@@ -335,6 +336,13 @@ class Workspace:
         if self.stored and self.follow:
             for found in self.run_all(tasks.finish_parts, q):
                 self.keep(q, found)
+
+    def chain_parts(self, q: Beliefs, name: str) -> list[tuple[Variable, Beliefs]]:
+        """Return an own chain and its q in each part."""
+        self.collect(q)
+        jobs = self.jobs(q, np.arange(len(self.sizes)))
+        found = self.run(tasks.chains_of_parts, q, jobs, name)
+        return [chain for chains in found for chain in chains.values()]
 
     def implicit(self, q: Beliefs, name: str) -> Array:
         """Return the natural parameters of an own variable that is not stored, of all parts."""

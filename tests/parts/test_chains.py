@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,62 @@ def test_sequences_in_parts_give_the_q_of_one_table(method: Any) -> None:
     assert fit.bound == pytest.approx(whole.bound, abs=1e-6)
     np.testing.assert_allclose(fit["move"].a, whole["move"].a, atol=1e-3)
     assert fit.mean("z").shape == whole.mean("z").shape
+    np.testing.assert_array_equal(fit.path("z"), whole.path("z"))
+    later = np.flatnonzero(np.r_[False, NIGHT[1:] == NIGHT[:-1]])
+    np.testing.assert_allclose(fit["z"].pairs(later), whole["z"].pairs(later), atol=1e-3)
+    np.testing.assert_allclose(fit["z"].filtered(), whole["z"].filtered(), atol=1e-3)
+    draws = fit.draw(["z"], 4000, seed=1)["z"]
+    both = (draws[:, later] * draws[:, later - 1]).mean(axis=0)
+    np.testing.assert_allclose(both, whole["z"].pairs(later)[:, 1, 1], atol=0.03)
+
+
+def test_matrices_by_row_and_saved_fits_of_sequences_in_parts(tmp_path: Path) -> None:
+    """The matrices that lead to rows may be others in each part."""
+    table = TABLE | {"hour": np.arange(len(NIGHT)) // 20 % 2}
+
+    def by_hour(part: Any) -> svmp.Model:
+        hours = sorted({*np.asarray(part.hour).tolist()})
+        coords = {"state": 2, "to": 2, "row": len(part.y), "hour": [f"h{h}" for h in hours]}
+        with svmp.Model(coords=coords) as model:
+            move = svmp.Dirichlet("move", a=1, dims=("hour", "state", "to"))
+            key = [f"h{h}" for h in np.asarray(part.hour)]
+            z = svmp.DiscreteMarkovChain(
+                "z", [0.4, 0.6], move[key], sequence=part.night, dims="row"
+            )
+            mu = svmp.data([0.0, 5.0], dims="state")
+            svmp.Mixture("y", z, svmp.Normal.dist(mu=mu, tau=0.2), dims="row", observed=part.y)
+        return model
+
+    halves = svmp.split(table, by="night", parts=4)
+    whole = svmp.fit(
+        by_hour(svmp.split(table, by="night", parts=1).load(0)), svmp.FullVB(), tol=1e-11
+    )
+    fit = svmp.fit(svmp.Parts(by_hour, halves, own=["z"]), svmp.FullVB(), tol=1e-11)
+    fit.save(tmp_path / "fit")
+    for found in (fit, svmp.load(tmp_path / "fit")):
+        np.testing.assert_array_equal(found.path("z"), whole.path("z"))
+        later = np.flatnonzero(np.r_[False, NIGHT[1:] == NIGHT[:-1]])
+        np.testing.assert_allclose(found["z"].pairs(later), whole["z"].pairs(later), atol=1e-4)
+
+
+def test_draws_of_vectors_in_parts_have_the_covariances_of_one_table() -> None:
+    def walk(part: Any) -> svmp.Model:
+        with svmp.Model(coords={"row": len(part.y), "d": 1}) as model:
+            tau = svmp.Gamma("tau", alpha=2, beta=1)
+            first = svmp.MvNormal.dist(mu=[0.0], tau=[[0.1]])
+            x = svmp.LinearGaussianChain(
+                "x", first, [[1.0]], tau, sequence=part.night, dims=("row", "d")
+            )
+            svmp.Normal("y", mu=x[:, 0], tau=1, dims="row", observed=part.y)
+        return model
+
+    whole = svmp.fit(walk(svmp.split(TABLE, by="night", parts=1).load(0)), svmp.FullVB(), tol=1e-11)
+    parts = svmp.Parts(walk, svmp.split(TABLE, by="night", parts=3), own=["x"])
+    fit = svmp.fit(parts, svmp.FullVB(), tol=1e-11)
+    rows = np.arange(len(NIGHT))
+    np.testing.assert_allclose(fit["x"].pairs(rows), whole["x"].pairs(rows), atol=1e-5)
+    ours, theirs = (f.draw(["x"], 20_000, seed=1)["x"][..., 0] for f in (fit, whole))
+    np.testing.assert_allclose(np.cov(ours.T), np.cov(theirs.T), atol=0.03)
 
 
 def test_loadings_of_vectors_start_at_the_components_of_a_part() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -60,6 +60,34 @@ class ChainPosterior(Posterior):
         plate, dims = variable.plate.shape, variable.dims
         return cls(variable.name, dims, plate, variable.family, natural, *rows, joint)
 
+    @classmethod
+    def joined(cls, variable: Variable, parts: Sequence[ChainPosterior]) -> ChainPosterior:
+        """Return the posterior of a chain whose sequences lie in parts, part after part."""
+        rows, sequences = before([p.sequence for p in parts]), before([p._versions for p in parts])
+        versions = before([p.joint["transition"] for p in parts])
+        groups = max(p.joint["transition"].shape[1] for p in parts)
+        joint = {
+            "potential": np.concatenate([p.joint["potential"] for p in parts]),
+            "transition": np.concatenate([padded(p.joint["transition"], groups) for p in parts]),
+            "version": shifted([p._versions for p in parts], versions),
+        }
+        return cls(
+            variable.name,
+            variable.dims,
+            variable.plate.shape,
+            variable.family,
+            np.concatenate([p.natural for p in parts]),
+            shifted([p.sequence for p in parts], sequences),
+            shifted([p.order for p in parts], rows),
+            np.concatenate([p.group for p in parts]),
+            joint,
+        )
+
+    @property
+    def _versions(self) -> NDArray[np.int64]:
+        """The version of the transition matrices of each sequence."""
+        return np.asarray(self.joint["version"])
+
     @cached_property
     def paths(self) -> StatePaths:
         """The structured q."""
@@ -101,3 +129,27 @@ class ChainPosterior(Posterior):
     def _draws(self, rng: np.random.Generator, size: int) -> Array:
         """Return draws of whole sequences."""
         return self.paths.draw(rng, size)
+
+
+def before(arrays: Sequence[NDArray[Any]]) -> list[int]:
+    """Return the number of entries in the arrays before each.
+
+    >>> before([np.zeros(2), np.zeros(3), np.zeros(1)])
+    [0, 2, 5]
+    """
+    return [0, *np.cumsum([len(array) for array in arrays])[:-1].tolist()]
+
+
+def shifted(arrays: Sequence[NDArray[np.int64]], by: Sequence[int]) -> NDArray[np.int64]:
+    """Join arrays of numbers, each raised by a number of its own.
+
+    >>> shifted([np.array([0, 1]), np.array([1, 0])], [0, 2])
+    array([0, 1, 3, 2])
+    """
+    return np.concatenate([array + more for array, more in zip(arrays, by, strict=True)])
+
+
+def padded(transition: Array, groups: int) -> Array:
+    """Return transition matrices (version, matrix, i, j) with as many matrices as asked for."""
+    more = groups - transition.shape[1]
+    return np.pad(transition, ((0, 0), (0, more), (0, 0), (0, 0)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from svmp.families.family import Array
 from svmp.inference.posteriors.chain_posterior import ChainPosterior
@@ -12,8 +12,9 @@ from svmp.inference.posteriors.posterior import Posterior, Posteriors
 from svmp.inference.posteriors.vector_chain_posterior import VectorChainPosterior
 from svmp.inference.program import Program
 from svmp.network.beliefs import Beliefs
+from svmp.network.chains.chain import Chain
 from svmp.network.chains.discrete_chain import DiscreteChain
-from svmp.network.chains.linear_chain import LinearChain
+from svmp.network.variable import Variable
 
 
 def posteriors_of(
@@ -33,18 +34,35 @@ def posteriors_of(
 
     def posterior(name: str, natural: Array) -> Posterior:
         v = hidden[name]
-        if isinstance(v.conditional, DiscreteChain) and name in q.joint:
-            return ChainPosterior.of(v, q)
-        if isinstance(v.conditional, LinearChain) and name in q.joint:
-            return VectorChainPosterior.of(v, q)
+        if name in q.joint:
+            return chain_posterior(v, q)
         for block in joint:
             natural = block.marginal(name, natural, v.family)
         return Posterior(name, v.dims, v.plate.shape, v.family, natural)
 
     def implicit(name: str) -> Posterior:
+        if isinstance(hidden[name].conditional, Chain):
+            return joined_chain(hidden[name], program.chain_parts(q, name))
         return posterior(name, program.implicit_natural(q, name))
 
     stored = {name: posterior(name, q.natural[name]) for name in q.natural}
     if len(stored) == len(hidden):
         return stored, joint
     return Posteriors(list(hidden), stored, implicit), joint
+
+
+def chain_posterior(variable: Variable, q: Beliefs) -> Posterior:
+    """Return the posterior of a chain whose joint q is known."""
+    if isinstance(variable.conditional, DiscreteChain):
+        return ChainPosterior.of(variable, q)
+    return VectorChainPosterior.of(variable, q)
+
+
+def joined_chain(variable: Variable, parts: Sequence[tuple[Variable, Beliefs]]) -> Posterior:
+    """Return the posterior of a chain whose sequences lie in parts, with q of each part."""
+    found = [chain_posterior(own, q) for own, q in parts]
+    states = [p for p in found if isinstance(p, ChainPosterior)]
+    vectors = [p for p in found if isinstance(p, VectorChainPosterior)]
+    if states:
+        return ChainPosterior.joined(variable, states)
+    return VectorChainPosterior.joined(variable, vectors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.families.family import Array
+from svmp.inference.posteriors.chain_posterior import before, shifted
 from svmp.inference.posteriors.posterior import Posterior
 from svmp.network.beliefs import Beliefs
 from svmp.network.chains.continuing import Continued
@@ -53,6 +55,25 @@ class VectorChainPosterior(Posterior):
         joint = q.joint[name]
         on, cross = Continued.of(joint), joint["cross"]
         return cls(name, dims, plate, variable.family, q.natural[name], *rows, cross, on)
+
+    @classmethod
+    def joined(
+        cls, variable: Variable, parts: Sequence[VectorChainPosterior]
+    ) -> VectorChainPosterior:
+        """Return the posterior of a chain whose sequences lie in parts, part after part."""
+        rows = before([p.sequence for p in parts])
+        counts = [int(p.sequence.max(initial=-1)) + 1 for p in parts]
+        sequences = [0, *np.cumsum(counts)[:-1].tolist()]
+        return cls(
+            variable.name,
+            variable.dims,
+            variable.plate.shape,
+            variable.family,
+            np.concatenate([p.natural for p in parts]),
+            shifted([p.sequence for p in parts], sequences),
+            shifted([p.order for p in parts], rows),
+            np.concatenate([p.cross for p in parts]),
+        )
 
     @cached_property
     def paths(self) -> VectorPaths:
