@@ -46,7 +46,8 @@ class Submitted(NamedTuple):
     result
         The task whose result is fetched.
     tasks
-        The tasks that compute it, one for each group of parts; none if that is `result` itself.
+        The tasks that take the time, one for each group of parts; none if that is `result` itself.
+        Several results may need the same, and none of them releases these.
     kept
         Whether `result` is not released with the round.
     """
@@ -63,7 +64,7 @@ class Submitted(NamedTuple):
     @property
     def released(self) -> list[Future[Any]]:
         """What is not needed after the round."""
-        return [*self.tasks, *([] if self.kept else [self.result])]
+        return [] if self.kept else [self.result]
 
 
 Submit = Callable[[Item], Submitted]
@@ -145,7 +146,7 @@ class Cluster:
                 submit = prepare(held)
                 for item in items:
                     every.append(submit(item))
-                self.transfer.begin(sum(len(each.groups) for each in every))
+                self.transfer.begin(len({task for each in every for task in each.groups}))
             for number, each in enumerate(every):
                 with losses():
                     self._wait_for(each.result, every[number:])
@@ -180,7 +181,7 @@ class Cluster:
 
     def _wait_for(self, future: Future[Any], pending: list[Submitted]) -> None:
         """Wait for a task; raise if no task at all finishes before the deadline."""
-        groups = [each for submitted in pending for each in submitted.groups]
+        groups = dict.fromkeys(each for submitted in pending for each in submitted.groups)
         while not future.done():
             waiting = [each for each in groups if not each.done()]
             self.transfer.waiting = len(waiting)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -130,7 +130,7 @@ class OwnElsewhere(ABC):
     Attributes
     ----------
     depth
-        Number of visits since this q was last sent from here.
+        Number of visits since this q was last sent from here, or fetched.
     """
 
     depth: int
@@ -138,6 +138,10 @@ class OwnElsewhere(ABC):
     @abstractmethod
     def fetch(self) -> Iterator[dict[Unit, Own]]:
         """Yield the q of the own variables of each job."""
+
+    @abstractmethod
+    def begin_from(self, jobs: Sequence[Job]) -> None:
+        """Note that these jobs have all q that was fetched: what is lost is computed from it."""
 
     @abstractmethod
     def release(self) -> None:

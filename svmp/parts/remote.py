@@ -16,13 +16,12 @@ from distributed import get_worker
 
 from svmp.errors import SvmpError
 from svmp.kernels.machine.threads import use_threads
-from svmp.parts import versions
+from svmp.parts import shards, versions
 from svmp.parts.cache import forget
 from svmp.parts.context import Context, Declare, Job, Own, SharedQ, Unit, Visited
 from svmp.parts.description import PartDims
 from svmp.parts.sources import Source
 from svmp.parts.tasks import describe_parts
-from svmp.parts.tree import added_up, single_nodes
 
 Value = TypeVar("Value")
 _one_at_a_time = Lock()
@@ -128,24 +127,30 @@ def run_job(
         return common.task(here, shared, mine, *common.arguments)
 
 
-def add_visited(*every: Visited) -> Visited:
-    """Return the results of neighbouring groups together, without the q of own variables."""
-    return added_up((visited._replace(own={}) for visited in every), single_nodes(len(every)), _sum)
+def add_lines(shard: Sent, *every: Visited) -> Visited:
+    """Return the sums of neighbouring groups for the lines of a shard."""
+    return shards.add_lines(shard.value, every)
 
 
-def _sum(one: Visited, other: Visited) -> Visited:
-    """Return two results together, in arrays of their own."""
-    return Visited(
-        [mine + sums for mine, sums in zip(one.totals, other.totals, strict=True)],
-        {name: count + other.children[name] for name, count in one.children.items()},
-        {},
-        one.accesses + other.accesses,
-    )
+def solve_lines(
+    shared: SharedQ, common: Round, prior: Own | None, job: Sent, *pieces: Visited
+) -> Visited:
+    """Add the sums of all groups for the lines of a shard, and solve for their elements."""
+    shard, nodes, asked, solved = job.value
+    _check(common.versions)
+    quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+    with _one_at_a_time, quiet, use_threads(_threads(), tell=False):
+        return shards.solve_lines(pieces, nodes, shard, shared, asked, prior, solved)
 
 
 def own_of(visited: Visited) -> dict[Unit, Own]:
     """Return the q of own variables after a visit."""
     return visited.own
+
+
+def opened(sent: Sent) -> Any:
+    """Return what is in an envelope."""
+    return sent.value
 
 
 def forget_all(tokens: list[str]) -> None:

@@ -3,20 +3,20 @@
 A round submits one task for each group of parts. All that they need is in tasks of its own that the
 scheduler can compute again: the context of the fit, q, what else is common to the round, and the
 rows of a group if they are in memory here. Workers add up the totals of groups, in the order of
-`tree.py`, those on the same worker first; at most two totals come back.
+`tree.py`, those on the same worker first, and solve for shared variables (`shards.py`).
 
-The q of own variables stays where it was computed, as the result of a task. After a few visits it
-is fetched and sent again, so that what must be computed again for a lost worker stays little.
+The q of own variables stays where it was computed (`own_on_workers.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
+import numpy as np
 from distributed import Client, Future
 
 from svmp.errors import ModelError
@@ -26,31 +26,17 @@ from svmp.parts.affinity import Group
 from svmp.parts.cluster import PATIENCE, Cluster, Submit, Submitted
 from svmp.parts.context import Context, Declare, Job, Own, OwnElsewhere, SharedQ, Unit, Visited
 from svmp.parts.description import PartDims
+from svmp.parts.own_on_workers import OwnOnWorkers, PastVisit, on_workers
 from svmp.parts.remote import Round, Sent
+from svmp.parts.schedule import Visit
+from svmp.parts.shards import Shard, join_shards, nodes_by_home, shards_of
 from svmp.parts.solution import Solution
 from svmp.parts.sources import DaskSource, InMemory, Source
 from svmp.parts.transfer import size_of
-from svmp.parts.tree import added_up, halves
 from svmp.parts.waiting import LOST, within
 from svmp.parts.workspace import Executor
 
 Result = TypeVar("Result")
-
-
-class PastVisit(NamedTuple):
-    """A visit, as it can be submitted again.
-
-    Attributes
-    ----------
-    shared, common
-        q of the shared variables at the time, and what else was common to its tasks.
-    jobs
-        Its jobs, by their parts.
-    """
-
-    shared: SharedQ
-    common: Round
-    jobs: dict[tuple[Unit, ...], Job]
 
 
 @dataclass(eq=False)
@@ -60,6 +46,7 @@ class Workers(Cluster, Executor):
     _contexts: dict[str, Future[Any]] = field(default_factory=dict)
     _rows: dict[Group, Future[Any]] = field(default_factory=dict)
     _q: tuple[SharedQ, Future[Any]] | None = None
+    _prior: tuple[Own, Future[Any]] | None = None
     _tokens: set[str] = field(default_factory=set)
     _left: list[OwnOnWorkers] = field(default_factory=list)
 
@@ -139,34 +126,60 @@ class Workers(Cluster, Executor):
         solution: Solution | None = None,
         own: OwnElsewhere | None = None,
     ) -> Visited:
-        """Visit parts; add up their totals on the workers, and the last two here."""
+        """Visit parts; add up their totals on the workers, and solve there, in shards of lines."""
         if not jobs:
             return super().visit(context, shared, jobs, *arguments)
+        visit: Visit = arguments[0]
         common = Round(tasks.visit_parts, arguments, versions.versions())
         if solution is not None and tasks.is_single(jobs):
-            common = replace(common, task=tasks.visit_single, arguments=(solution, *arguments))
+            given = replace(solution, target={})
+            common = replace(common, task=tasks.visit_single, arguments=(given, *arguments))
         sent = [job._replace(then=self._next(job, jobs, context)) for job in jobs]
         last = PastVisit(shared.copy(), common, {job.units: job for job in sent})
         before = on_workers(own)
-        left = OwnOnWorkers(self, context, (*(before.visits if before else ()), last))
+        left = OwnOnWorkers.after(self, context, before, last)
         self._left = [some for some in self._left if some.futures] + [left]
         stored = before is not None or any((jobs[0].own or {}).values())
-        keeps = stored and arguments[0].changes_own
+        keeps = stored and visit.changes_own
+        groups = [self._group_of(job.units) for job in jobs]
+        places = len({self._homes.of.get(group) for group in groups})
+        solved = None if solution is None else solution.number
+        size = sum(tasks.empty(asked, shared).nbytes for asked in visit.asked)
+        shards = shards_of(visit.asked, size, places, solved)
 
-        def prepare(held: list[Future[Any]]) -> Submit[range]:
+        def prepare(held: list[Future[Any]]) -> Submit[Shard]:
             there = {} if before is None else before.submitted()
             held.append(self._hold_round(common))
             q = self._hold_q(last.shared)
+            prior = None if solution is None else self._hold_prior(solution.prior)
+            visited = [
+                self._submit_job("visit", context, q, held[0], job, there.get(job.units))
+                for job in sent
+            ]
+            held += visited
+            for job, future in zip(sent if keeps else (), visited, strict=False):
+                left.add(job.units, future)
 
-            def submit(node: range) -> Submitted:
-                visited = {}
-                for number in node:
-                    job = sent[number]
-                    mine = there.get(job.units)
-                    visited[number] = self._submit_job("visit", context, q, held[0], job, mine)
-                    if keeps:
-                        left.add(job.units, visited[number])
-                return Submitted(self._add_up(node, homes, sent, visited), (*visited.values(),))
+            nodes = nodes_by_home([self._homes.of.get(group) for group in groups])
+
+            def submit(shard: Shard) -> Submitted:
+                pieces = [
+                    self._submit_to(
+                        groups[node.start],
+                        "add",
+                        remote.add_lines,
+                        Sent(shard),
+                        *visited[node.start : node.stop],
+                    )
+                    for node in nodes
+                ]
+                held.extend(pieces)
+                at = groups[nodes[shard.number * len(nodes) // shard.among].start]
+                job = Sent((shard, nodes, visit.asked, solved))
+                result = self._submit_to(
+                    at, "solve", remote.solve_lines, q, held[0], prior, job, *pieces
+                )
+                return Submitted(result, tuple(visited))
 
             return submit
 
@@ -174,30 +187,10 @@ class Workers(Cluster, Executor):
             self._forget(before)
             left.release()
 
-        homes = [
-            self._homes.of.get(self._group_of(job.units), number) for number, job in enumerate(sent)
-        ]
-        whole = range(len(sent))
-        nodes = [whole] if len(set(homes)) == 1 else list(halves(whole))
-        total = added_up(self._retried(nodes, prepare, forget), nodes, tasks.plus_visited)
+        total = join_shards(list(self._retried(shards, prepare, forget)))
         if solution is not None and total.target is not None:
             solution.target |= total.target
         return total._replace(left=left if keeps else None)
-
-    def _add_up(
-        self,
-        node: range,
-        homes: Sequence[str | int],
-        jobs: Sequence[Job],
-        visited: Mapping[int, Future[Any]],
-    ) -> Future[Any]:
-        """Submit the tasks that add up the groups of a node: on a worker, then among workers."""
-        if len({homes[number] for number in node}) == 1:
-            every = [visited[number] for number in node]
-        else:
-            every = [self._add_up(half, homes, jobs, visited) for half in halves(node)]
-        group = self._group_of(jobs[node.start].units)
-        return self._submit_to(group, "add", remote.add_visited, *every)
 
     def fetch_own(self, left: OwnOnWorkers) -> Iterator[dict[Unit, Own]]:
         """Yield the q of own variables that a visit has left, job by job."""
@@ -206,7 +199,7 @@ class Workers(Cluster, Executor):
             there = left.submitted()
             return lambda units: Submitted(there[units], kept=True)
 
-        return self._retried(list(left.visits[-1].jobs), prepare, partial(self._forget, left))
+        return self._retried(left.units, prepare, partial(self._forget, left))
 
     def submit_again(
         self,
@@ -244,6 +237,11 @@ class Workers(Cluster, Executor):
     def _group_of(self, units: tuple[Unit, ...]) -> Group:
         return self._groups[units[0][0]]
 
+    def submit_fetched(self, units: tuple[Unit, ...], own: dict[Unit, Own]) -> Future[Any]:
+        """Submit the task that has the q of own variables as it is here."""
+        self.transfer.bytes_sent += size_of(own)
+        return self._submit_to(self._group_of(units), "own", remote.opened, Sent(own))
+
     def submit_own(self, units: tuple[Unit, ...], visited: Future[Any]) -> Future[Any]:
         """Submit the task that has the q of own variables after a visit."""
         return self._submit_to(self._group_of(units), "own", remote.own_of, visited)
@@ -265,6 +263,21 @@ class Workers(Cluster, Executor):
             self.transfer.bytes_sent += size_of(copied)
             self._q = copied, self._submit("q", remote.hold, copied)
         return self._q[1]
+
+    def _hold_prior(self, prior: Own) -> Future[Any]:
+        """Return the task that holds the prior of shared variables, the same in many rounds."""
+        known = self._prior
+        if (
+            known is None
+            or known[0].keys() != prior.keys()
+            or not all(np.array_equal(array, prior[name]) for name, array in known[0].items())
+        ):
+            if known is not None:
+                known[1].release()
+            copied = {name: np.array(array) for name, array in prior.items()}
+            self.transfer.bytes_sent += size_of(copied)
+            known = self._prior = copied, self._submit("prior", remote.opened, Sent(copied))
+        return known[1]
 
     def _context(self, context: Context) -> Future[Any]:
         """Return the task that holds a context."""
@@ -307,11 +320,10 @@ class Workers(Cluster, Executor):
     def _release_held(self) -> None:
         """Release what was submitted for the whole fit; it is submitted again under new keys."""
         held = [*self._contexts.values(), *self._rows.values()]
-        if self._q is not None:
-            held.append(self._q[1])
+        held += [one[1] for one in (self._q, self._prior) if one is not None]
         self._contexts.clear()
         self._rows.clear()
-        self._q = None
+        self._q = self._prior = None
         self.drop(held)
 
     def _forget(self, left: OwnOnWorkers | None) -> None:
@@ -328,56 +340,6 @@ class Workers(Cluster, Executor):
             left.release()
         with suppress(*LOST):
             within(PATIENCE, partial(self.client.run, remote.forget_all, tokens, on_error="ignore"))
-
-
-@dataclass(eq=False)
-class OwnOnWorkers(OwnElsewhere):
-    """q of own variables as results of tasks, each after some visits in a row.
-
-    Attributes
-    ----------
-    visits
-        The visits since the q of own variables was last sent.
-    futures
-        By job, the task that has its q.
-    """
-
-    workers: Workers
-    context: Context
-    visits: tuple[PastVisit, ...]
-    futures: dict[tuple[Unit, ...], Future[Any]] = field(default_factory=dict)
-
-    @property
-    def depth(self) -> int:  # type: ignore[override]
-        return len(self.visits)
-
-    def add(self, units: tuple[Unit, ...], visited: Future[Any]) -> None:
-        """Keep the q that a task has computed in the last visit."""
-        self.futures[units] = self.workers.submit_own(units, visited)
-
-    def submitted(self) -> dict[tuple[Unit, ...], Future[Any]]:
-        """Return the tasks that have the q of each job; if one was lost, visits are run again."""
-        if len(self.futures) < len(self.visits[-1].jobs):
-            self.release()
-            found: dict[tuple[Unit, ...], Future[Any]] = {}
-            for visit in self.visits:
-                found = self.workers.submit_again(self.context, visit, found)
-            self.futures |= found
-        return self.futures
-
-    def fetch(self) -> Iterator[dict[Unit, Own]]:
-        return self.workers.fetch_own(self)
-
-    def release(self) -> None:
-        futures = list(self.futures.values())
-        self.futures.clear()
-        self.workers.drop(futures)
-
-
-def on_workers(own: OwnElsewhere | None) -> OwnOnWorkers | None:
-    """Return q of own variables that is on workers."""
-    assert own is None or isinstance(own, OwnOnWorkers)
-    return own
 
 
 def in_tasks(source: Source) -> bool:

@@ -35,7 +35,7 @@ from svmp.parts.sources import Source
 from svmp.parts.tree import added_up, single_nodes
 
 Result = TypeVar("Result")
-MOST_LEFT = 4
+MOST_LEFT = 8
 """Visits in a row that leave the q of own variables elsewhere. What is lost is computed again, from
 the first of them on."""
 
@@ -283,9 +283,12 @@ class Workspace:
         """Visit parts; return the totals of what they were asked for, and keep their new q."""
         whole = len(np.unique(parts)) == len(self.sizes)
         own = self.place.of(q)
-        if own is not None and not (whole and (own.depth < MOST_LEFT or not visit.changes_own)):
+        if own is not None and not whole:
             self.collect(q)
             own = None
+        elif own is not None and own.depth >= MOST_LEFT and visit.changes_own:
+            self._fetch(q, own)
+            own.begin_from(self.jobs(q, parts))
         jobs = self.jobs(q if own is None else None, parts)
         found = self.executor.visit(
             self.context, self.shared_q(q), jobs, visit, before, count, solution=solution, own=own
@@ -303,9 +306,13 @@ class Workspace:
         """Bring the q of own variables here, if it is elsewhere."""
         own = self.place.of(q)
         if own is not None:
-            for found in own.fetch():
-                self.keep(q, found)
+            self._fetch(q, own)
             self.place.set(q, None)  # what was lost later could not be computed from the new q
+
+    def _fetch(self, q: Beliefs, own: OwnElsewhere) -> None:
+        """Write the q of own variables that is elsewhere to the q of all parts."""
+        for found in own.fetch():
+            self.keep(q, found)
 
     def keep(self, q: Beliefs, own: Mapping[Unit, Own]) -> None:
         """Write the q of own variables to the q of all parts."""

@@ -143,21 +143,39 @@ def test_bytes_and_groups_are_counted(client: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["factorization with biases", "topics"])
-def test_own_q_is_sent_again_only_now_and_then(name: str, client: Any) -> None:
+def test_own_q_is_sent_once_and_fetched_now_and_then(name: str, client: Any) -> None:
     case, options = CASES[name](), {"init": CASES[name]().init, "max_sweeps": 11, "tol": 0}
-    sent: list[int] = []
+    moved: list[tuple[int, int]] = []
     workers = Workers.of(client)
 
     def note(row: dict[str, float]) -> None:
-        sent.append(workers.transfer.bytes_sent)
+        moved.append((workers.transfer.bytes_sent, workers.transfer.bytes_received))
 
     parts = case.divided(groups=len(case.parts))
     here = svmp.fit(parts, svmp.FullVB(), **options)
     there = svmp.fit(parts, svmp.FullVB(), client=workers, watch=note, bound_every=1, **options)
     assert same_bits(here, there)
     own = sum(here[n].natural.nbytes for n in case.own if n != "z")
-    each = np.diff(sent)
-    assert (each >= each.min() + own).sum() == 2  # two of eleven visits, after four each
+    sent, received = np.diff(moved, axis=0).T
+    assert (sent[1:] < sent[1:].min() + own).all()
+    assert (received[1:] >= received[1:].min() + own).sum() == 1  # after eight visits
+
+
+def test_own_q_that_was_fetched_is_sent_again_when_it_is_lost(client: Any) -> None:
+    case, workers = CASES["factorization with biases"](), Workers.of(client)
+    options = {"init": case.init, "max_sweeps": 11, "tol": 0, "bound_every": 1}
+    depths: list[int] = []
+
+    def lose(row: dict[str, float]) -> None:
+        if row["iteration"] in (3, 8, 10):  # before, at and after fetching
+            (left,) = [some for some in workers._left if some.futures]
+            depths.append(left.depth)
+            left.release()
+
+    parts = case.divided(groups=len(case.parts))
+    here = svmp.fit(parts, svmp.FullVB(), **options)
+    assert same_bits(here, svmp.fit(parts, svmp.FullVB(), client=workers, watch=lose, **options))
+    assert depths == [3, 8, 2]
 
 
 def test_all_parts_in_one_group_give_the_same_bits_on_a_worker(client: Any) -> None:

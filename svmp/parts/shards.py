@@ -1,0 +1,168 @@
+"""Sums of all groups on workers, in shards: each worker adds and solves some of the lines.
+
+    total[lines] = ((g0 + g1) + (g2 + g3))[lines],   lambda_temp[lines] = solve(total[lines])
+
+Lines of sums are added and solved independently of each other, so that bits do not depend on the
+number of shards. What comes back for a solution is lambda_temp, and no sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from svmp.families.family import Array
+from svmp.inference.updaters.solver import LineSolver
+from svmp.parts.context import Own, SharedQ, Visited
+from svmp.parts.schedule import Asked
+from svmp.parts.solution import Solution
+from svmp.parts.tree import added_up, halves
+
+MOST_SHARDS = 16
+"""Most shards: every worker has a task for each of them."""
+SHARD_BYTES = 1 << 18
+"""Fewest bytes of a shard: with fewer, tasks cost more than they save."""
+
+
+class Shard(NamedTuple):
+    """A part of the lines of every total: number `number` of `among`."""
+
+    number: int
+    among: int
+
+    def lines(self, length: int) -> slice:
+        """Return the lines of a total of some length.
+
+        >>> [Shard(i, 3).lines(10) for i in range(3)]
+        [slice(0, 3, None), slice(3, 6, None), slice(6, 10, None)]
+        """
+        return slice(self.number * length // self.among, (self.number + 1) * length // self.among)
+
+
+def shards_of(asked: Sequence[Asked], sizes: int, places: int, solved: int | None) -> list[Shard]:
+    """Return the shards of a visit.
+
+    Parameters
+    ----------
+    asked
+        The sums that parts are asked for.
+    sizes
+        Bytes of all of them.
+    places
+        Number of workers.
+    solved
+        Which of the sums a solution is computed from, if any.
+    """
+    count = max(1, min(places, MOST_SHARDS, sizes // SHARD_BYTES))
+    if solved is not None and not isinstance(asked[solved].solver, LineSolver):
+        count = 1  # it needs all sums
+    return [Shard(number, count) for number in range(count)]
+
+
+def nodes_by_home(homes: Sequence[str | None]) -> list[range]:
+    """Return the highest nodes of the tree whose groups have one home each.
+
+    >>> nodes_by_home("aaab")
+    [range(0, 2), range(2, 3), range(3, 4)]
+    """
+
+    def below(node: range) -> list[range]:
+        if len({homes[number] for number in node}) <= 1:
+            return [node] if node else []
+        return [found for half in halves(node) for found in below(half)]
+
+    return below(range(len(homes)))
+
+
+def add_lines(shard: Shard, every: Sequence[Visited]) -> Visited:
+    """Return the sums of the groups of a node for the lines of a shard.
+
+    The first shard has what does not belong to any lines.
+    """
+    whole = range(len(every))
+    return _added([_cut(visited, shard) for visited in every], [range(i, i + 1) for i in whole])
+
+
+def solve_lines(
+    pieces: Sequence[Visited],
+    nodes: Sequence[range],
+    shard: Shard,
+    shared: SharedQ,
+    asked: Sequence[Asked],
+    prior: Own | None,
+    solved: int | None,
+) -> Visited:
+    """Add the sums of all nodes for the lines of a shard, and solve for the elements of these.
+
+    Parameters
+    ----------
+    pieces, nodes
+        The results of `add_lines` of all nodes, in their order.
+    shard
+        The lines.
+    shared, asked
+        q of the shared variables, and the sums that parts were asked for.
+    prior, solved
+        eta_i by variable, and which of the sums the solution is computed from; None for no
+        solution. That total is then empty in what is returned.
+    """
+    found = _added(pieces, nodes)
+    if solved is None or prior is None or found.target is not None:
+        return found
+    sums, wanted = found.totals[solved], asked[solved]
+    natural = {
+        name: shared.natural[name]
+        if wanted.elements is None
+        else shared.natural[name][wanted.elements]
+        for name in wanted.names
+    }
+    if isinstance(wanted.solver, LineSolver):
+        some = elements_of(wanted.solver, shard, len(natural[wanted.solver.name]))
+        prior, natural = (
+            {name: array[some] for name, array in arrays.items()} for arrays in (prior, natural)
+        )
+    target = {name: np.empty_like(array) for name, array in natural.items()}
+    solution = Solution(solved, wanted.solver, prior, natural, target)
+    solution.take(slice(0, len(sums)), sums)
+    totals = [*found.totals[:solved], sums[:0], *found.totals[solved + 1 :]]
+    return found._replace(totals=totals, target=solution.target)
+
+
+def elements_of(solver: LineSolver, shard: Shard, elements: int) -> slice:
+    """Return the elements whose sums are on the lines of a shard."""
+    lines = shard.lines(elements // solver.width)
+    return slice(lines.start * solver.width, lines.stop * solver.width)
+
+
+def join_shards(every: Sequence[Visited]) -> Visited:
+    """Return the results of all shards together."""
+    first, *_ = every
+    totals = [np.concatenate(some) for some in zip(*(one.totals for one in every), strict=True)]
+    target: Own | None = None
+    if first.target is not None:
+        target = {
+            name: np.concatenate([one.target[name] for one in every if one.target is not None])
+            for name in first.target
+        }
+    return first._replace(totals=totals, target=target)
+
+
+def _cut(visited: Visited, shard: Shard) -> Visited:
+    """Return the lines of a shard of a result, without the q of own variables."""
+    totals = [total[shard.lines(len(total))] for total in visited.totals]
+    if shard.number:
+        return Visited(totals, {}, {}, 0, target=visited.target)
+    return visited._replace(totals=totals, own={})
+
+
+def _added(every: Sequence[Visited], nodes: Sequence[range]) -> Visited:
+    """Return the results of some nodes together, in arrays of their own if there are several."""
+    return added_up(iter(every), nodes, _sum)
+
+
+def _sum(one: Visited, other: Visited) -> Visited:
+    totals: list[Array] = [a + b for a, b in zip(one.totals, other.totals, strict=True)]
+    children = {name: count + other.children[name] for name, count in one.children.items()}
+    return Visited(totals, children, {}, one.accesses + other.accesses)

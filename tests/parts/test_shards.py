@@ -1,0 +1,63 @@
+"""Sums in shards: the same bits for any number of shards, homes and groups."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from svmp.inference.updaters.solver import LineSolver, MultilinearSolver, PlainSolver
+from svmp.parts.context import SharedQ, Visited
+from svmp.parts.schedule import Asked
+from svmp.parts.shards import Shard, add_lines, join_shards, nodes_by_home, solve_lines
+from svmp.parts.tree import added_up, single_nodes
+
+LINES, GROUPS = 7, 5
+
+
+def visits(solver: LineSolver, rng: np.random.Generator) -> list[Visited]:
+    """Sums of random rows in groups, and those of another variable."""
+    found = []
+    for group in range(GROUPS):
+        sums = rng.standard_normal((LINES, solver.numbers))
+        if isinstance(solver, MultilinearSolver):
+            u = rng.standard_normal((LINES, 9, solver.width))
+            gram = np.einsum("lri,lrj->lij", u, u)
+            rows, columns = np.tril_indices(solver.width)
+            sums = np.zeros_like(sums)
+            sums[:, : len(rows)] = gram[:, rows, columns]
+        other = rng.standard_normal((3, 2))
+        counts = {"v": rng.integers(0, 9, LINES * solver.width)}
+        found.append(Visited([other, sums], counts, {((group,),): {}}, group))
+    return found
+
+
+@pytest.mark.parametrize("solver", [PlainSolver.of("v", 2), MultilinearSolver.of("v", 3, True)])
+@pytest.mark.parametrize("solved", [None, 1])
+def test_shards_and_homes_change_no_bit(solver: LineSolver, solved: int | None) -> None:
+    rng = np.random.default_rng(0)
+    every, size = visits(solver, rng), LINES * solver.width
+    prior = {"v": np.tile([0.5, -0.5], (size, 1))}
+    shared = SharedQ({"v": np.tile([0.1, -1.0], (size, 1))}, {})
+    asked = [Asked(("w",), PlainSolver.of("w", 2)), Asked(("v",), solver)]
+    nodes = single_nodes(GROUPS)
+    total = added_up(iter([v.totals[1] for v in every]), nodes, np.add)
+    other = added_up(iter([v.totals[0] for v in every]), nodes, np.add)
+    target = solver.solve(total, prior, shared.natural)["v"]
+    for homes in ("aaaaa", "aaaab", "aabbb", "abcab"):
+        for among in (1, 2, 3, LINES + 1):
+            found = []
+            for shard in (Shard(number, among) for number in range(among)):
+                places = nodes_by_home(list(homes))
+                pieces = [add_lines(shard, every[node.start : node.stop]) for node in places]
+                found.append(solve_lines(pieces, places, shard, shared, asked, prior, solved))
+            joined = join_shards(found)
+            assert np.array_equal(joined.totals[0], other)
+            assert joined.accesses == sum(range(GROUPS))
+            assert np.array_equal(joined.children["v"], sum(v.children["v"] for v in every))
+            assert not joined.own
+            if solved is None:
+                assert np.array_equal(joined.totals[1], total)
+            else:
+                assert joined.target is not None
+                assert np.array_equal(joined.target["v"], target)
+                assert not len(joined.totals[1])
