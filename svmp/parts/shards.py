@@ -20,7 +20,7 @@ from svmp.parts.schedule import Asked
 from svmp.parts.solution import Solution
 from svmp.parts.tree import added_up, halves
 
-MOST_SHARDS = 16
+MOST_SHARDS = 32
 """Most shards: every worker has a task for each of them."""
 SHARD_BYTES = 1 << 18
 """Fewest bytes of a shard: with fewer, tasks cost more than they save."""
