@@ -7,8 +7,9 @@ same means. The Normals of the corrected fit are one joint block,
 
 with m the means of q and C the covariance matrix by linear response, so that predictions, draws and
 intervals have them. A Gamma has the shape and the rate with its mean and the new variance. Other
-variables stay as they are, and so do elements that no data depend on. In a fit with joint blocks
-these stay too, and the precisions of their rows are corrected (joint_response.py).
+variables stay as they are, and so do elements that no data depend on and Gammas that rows multiply
+by each other. In a fit with joint blocks these stay too, and the precisions of their rows are
+corrected (joint_response.py).
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ from svmp.inference.uncertainty.linear_response import (
 from svmp.network.arrow import Arrow, Split
 from svmp.network.joint_normal import Layout
 from svmp.network.model import Model
+from svmp.network.network import Network
+from svmp.network.slot import Product
 
 Posteriors = Mapping[str, Posterior]
 
@@ -43,7 +46,8 @@ Posteriors = Mapping[str, Posterior]
 def correctable(posteriors: Posteriors) -> list[str]:
     """Return the variables that can be corrected: Normals, MvNormals and Gammas."""
     kinds = Normal | MvNormal | Gamma
-    return [n for n, q in posteriors.items() if isinstance(q.family, kinds) and len(q.natural)]
+    plain = {n: q for n, q in posteriors.items() if type(q) is Posterior and len(q.natural)}
+    return [n for n, q in plain.items() if isinstance(q.family, kinds)]
 
 
 def response_of(fit: RunRecord, model: Model | None, names: Any = None) -> Covariance:
@@ -51,13 +55,15 @@ def response_of(fit: RunRecord, model: Model | None, names: Any = None) -> Covar
     if fit.joint and names is None:
         return joint_response(fit, model)
     possible = correctable(fit.posteriors)
-    names = possible if names is None else asked_names(names, fit.posteriors)
+    phi = message_map(fit, model)
+    apart = factors_of_rates(phi.network)
+    default = [name for name in possible if name not in apart]
+    names = default if names is None else asked_names(names, fit.posteriors)
     if not names or not set(names) <= set(possible):
         raise ModelError(
             f"only Normals, MvNormals and Gammas are corrected, of which the fit has {possible}; "
             "fit.covariance(names, model=model) has the variances of others"
         )
-    phi = message_map(fit, model)
     with np.errstate(all="ignore"):
         found = linear_response(phi, names, whole=False)
     try:
@@ -65,6 +71,18 @@ def response_of(fit: RunRecord, model: Model | None, names: Any = None) -> Covar
     except np.linalg.LinAlgError:
         raise ModelError(not_a_maximum(names[0])) from None
     return found
+
+
+def factors_of_rates(network: Network) -> set[str]:
+    """Return the Gammas that rows multiply by another one.
+
+    Such a product is known better than its factors are. Wider Gammas that are independent of each
+    other would make it less certain, so they keep their q.
+    """
+    conditionals = [v.conditional for v in (*network.hidden.values(), *network.observed.values())]
+    slots = [s for given in conditionals for s in given.slots.values() if isinstance(s, Product)]
+    each = [{r.variable.name for r in slot.readers if r.variable.hidden} for slot in slots]
+    return {name for names in each if len(names) > 1 for name in names}
 
 
 def corrected_fields(fit: RunRecord, found: Covariance) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from svmp.errors import ModelError
 from svmp.inference.arguments import check_model
 from svmp.inference.run_record import RunRecord
 from svmp.inference.starts.start import start
+from svmp.inference.uncertainty.message_map import solve_chains
 from svmp.inference.updaters.joint_block import joint_normals
 from svmp.network.beliefs import Beliefs
 from svmp.network.model import Model
@@ -19,7 +20,7 @@ APART = 1e-6
 
 
 def network_and_q(
-    fit: RunRecord, model: Model, partly_known: bool = False
+    fit: RunRecord, model: Model, partly_known: bool = False, chains: bool = False
 ) -> tuple[Network, Beliefs]:
     """Return the network of a model and the q of a fit to it, with all variables stored.
 
@@ -29,15 +30,17 @@ def network_and_q(
         The model must be the one that was fitted: q has the same bound under it.
     partly_known
         Whether variables that are observed in part are allowed.
+    chains
+        Whether chains are allowed, whose q is then the optimum given the other variables.
     """
     check_model(model)
     network, posteriors = Network(model), fit.posteriors
     if not partly_known:
         check_no_partly_known(network, "PSIS is not available")
-    if network.chains:
+    if network.chains and not chains:
         raise ModelError(
-            f"'{next(iter(network.chains))}' is a chain, for which linear response and PSIS are "
-            "not available; check the fit by svmp.calibrate or by held-out scores"
+            f"'{next(iter(network.chains))}' is a chain, for which PSIS is not available; "
+            "check the fit by fit.covariance, by svmp.calibrate or by held-out scores"
         )
     if sorted(network.hidden) != sorted(posteriors):
         raise ModelError(
@@ -47,6 +50,7 @@ def network_and_q(
     try:
         q = start(network, 0, dict(posteriors))
         q.blocks = joint_normals(network, q, fit.joint)
+        solve_chains(network, q)
     except ModelError as error:
         raise ModelError(
             f"the model is not the one that was fitted: {error}; give the model that was fitted"

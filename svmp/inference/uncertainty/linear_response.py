@@ -91,7 +91,7 @@ def message_map(fit: RunRecord, model: Model | None) -> MessageMap:
         )
     if model is None:
         raise ModelError("linear response needs model=, the model of this fit")
-    return MessageMap(*network_and_q(fit, model, partly_known=True))
+    return MessageMap(*network_and_q(fit, model, partly_known=True, chains=True))
 
 
 def covariances_of_q(fit: RunRecord, names: Sequence[str]) -> Covariance:
@@ -188,6 +188,11 @@ def entries_of(phi: MessageMap, name: str, whole: bool = True) -> Entries:
     if name not in hidden:
         raise ModelError(f"there is no hidden variable {shown(name)}; there are {list(hidden)}")
     variable, natural = hidden[name], phi.q.natural[name]
+    if name not in phi.variables:
+        raise ModelError(
+            f"'{name}' is a chain, whose q is joint along each sequence already; leave it out: it "
+            "counts for the others"
+        )
     if isinstance(variable.family, PartlyKnown):
         raise ModelError(
             f"'{name}' is observed in part, and linear response is for variables that are hidden "

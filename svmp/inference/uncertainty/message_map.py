@@ -9,26 +9,51 @@ the Hessian, a symmetric matrix that is never formed. Messages are polynomials i
 H v is their derivative along v by central differences of fourth order: exact, up to rounding, for
 polynomials up to degree 4. That is every density here but products of three variables and convex
 bounds, where the error is about the fourth power of the step.
+
+A chain is not one of these variables. Its q is the optimum given all others, so that it is solved
+anew for the moments at which Phi is evaluated; H then has its response in it (the Schur complement
+of the chain).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference.methods.draw import AllRows
+from svmp.inference.updaters.chains import ChainUpdater
 from svmp.inference.updaters.plain import PlainUpdater
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.network import Network
 from svmp.network.partly_known import PartlyKnown, base_of
+from svmp.network.variable import Variable
 
 STEP = 0.02
 """Step of the differences, in standard deviations of the statistic that moves most."""
+PASSES, SAME = 200, 1e-12
+"""Most passes over chains that depend on each other, and the relative change that ends them."""
+
+
+def solve_chains(network: Network, q: Beliefs) -> None:
+    """Set q of all chains to the optimum given the other variables."""
+    plain = [PlainUpdater.of(network, name) for name in network.chains]
+    updaters = [ChainUpdater.of(network, each, kernels=False) for each in plain]
+    for _ in range(PASSES):
+        before = {name: q.moments[name].copy() for name in network.chains}
+        for updater in updaters:
+            updater.optimise(q, None)
+        moved = [
+            np.abs(q.moments[name] - old).max(initial=0.0)
+            <= SAME * np.abs(q.moments[name]).max(initial=1.0)
+            for name, old in before.items()
+        ]
+        if len(updaters) == 1 or all(moved):
+            return
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +72,16 @@ class MessageMap:
     q: Beliefs
 
     @cached_property
+    def variables(self) -> dict[str, Variable]:
+        """The hidden variables that are no chains."""
+        chains = self.network.chains
+        return {name: v for name, v in self.network.hidden.items() if name not in chains}
+
+    @cached_property
     def places(self) -> dict[str, slice]:
         """By variable, its place in a flat vector."""
         found, start = {}, 0
-        for name, variable in self.network.hidden.items():
+        for name, variable in self.variables.items():
             stop = start + variable.size * variable.family.size
             found[name], start = slice(start, stop), stop
         return found
@@ -62,7 +93,7 @@ class MessageMap:
 
     def split(self, vector: Array) -> dict[str, Array]:
         """Return a flat vector as arrays of (elements, size), by variable."""
-        hidden = self.network.hidden
+        hidden = self.variables
         return {
             name: vector[place].reshape(-1, hidden[name].family.size)
             for name, place in self.places.items()
@@ -86,7 +117,7 @@ class MessageMap:
     def counted(self) -> Array:
         """1 for elements that the evidence depends on; 0 for others, and for observed elements."""
         ones = {}
-        for name, variable in self.network.hidden.items():
+        for name, variable in self.variables.items():
             ones[name] = np.zeros((variable.size, variable.family.size))
             ones[name][self.network.rows(variable)] = 1.0
             if isinstance(variable.family, PartlyKnown):
@@ -95,7 +126,7 @@ class MessageMap:
 
     @cached_property
     def _updaters(self) -> dict[str, tuple[PlainUpdater, Ints]]:
-        hidden = self.network.hidden
+        hidden = self.variables
         return {
             name: (PlainUpdater.of(self.network, name), np.arange(hidden[name].size))
             for name in hidden
@@ -105,6 +136,9 @@ class MessageMap:
         """Phi(m): the message of the parents plus the sum of those of all children."""
         # The moments of observed parents stay as they are.
         q = Beliefs(self.q.natural, {**self.q.moments, **self.split(moments)})
+        if self.network.chains:
+            q = replace(self.q, moments=q.moments, means={}).copy()
+            solve_chains(self.network, q)
         rows = AllRows(self.network)
         targets = {
             name: self.network.priors(q, name) + updater.message_sum(q, rows, elements)[0]
@@ -136,7 +170,7 @@ class MessageMap:
         return np.where(some, 1 / np.where(some, self.deviations, 1.0), 0.0)
 
     def _variances(self) -> Iterator[tuple[str, Array]]:
-        for name, variable in self.network.hidden.items():
+        for name, variable in self.variables.items():
             natural, size = self.q.natural[name], variable.family.size
             found = np.empty_like(natural)
             for place in range(size):
@@ -151,6 +185,6 @@ class MessageMap:
         return self.counted * self.join(
             {
                 name: base_of(variable.family).fisher_times(self.q.natural[name], blocks[name])
-                for name, variable in self.network.hidden.items()
+                for name, variable in self.variables.items()
             }
         )

@@ -56,7 +56,7 @@ def hessian_of(phi: MessageMap) -> Array:
 def root_of(phi: MessageMap) -> Array:
     """Return L, with one block for each element."""
     found = np.zeros((phi.size, phi.size))
-    for name, variable in phi.network.hidden.items():
+    for name, variable in phi.variables.items():
         size, start = variable.family.size, phi.places[name].start
         natural = phi.q.natural[name]
         blocks = np.empty((len(natural), size, size))

@@ -88,3 +88,16 @@ def test_elements_that_no_data_depend_on_keep_their_variance() -> None:
     np.testing.assert_allclose(found["mu"].var, exact[0, 0], rtol=1e-6)
     np.testing.assert_allclose(found["u"].var[:2], np.diag(exact)[1:], rtol=1e-6)
     assert found["u"].var[2] == pytest.approx(fit["u"].var[2])
+
+
+def test_gammas_that_are_multiplied_by_each_other_keep_their_q() -> None:
+    with svmp.Model() as model:
+        g = svmp.Gamma("g", alpha=2, beta=svmp.Gamma("top", alpha=2, beta=2))
+        h = svmp.Gamma("h", alpha=3, beta=2)
+        svmp.Poisson("y", mu=g * h, observed=[3, 5, 2])
+    fit = svmp.fit(model, svmp.FullVB(), tol=1e-12)
+    found = fit.corrected()
+    assert found["top"].var > fit["top"].var
+    for name in ("g", "h"):
+        assert np.array_equal(found[name].natural, fit[name].natural)
+    assert fit.corrected(model, ["g"])["g"].var > fit["g"].var

@@ -198,12 +198,8 @@ def test_bad_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         fit.khat(logistic())
     chain = hidden_markov()
     states = svmp.fit(chain, kernels=False)
-    for refused in (
-        lambda: states.khat(chain),
-        lambda: states.covariance("rate", model=chain),
-    ):
-        with pytest.raises(svmp.ModelError, match=r"'z' is a chain.*svmp.calibrate"):
-            refused()
+    with pytest.raises(svmp.ModelError, match=r"'z' is a chain.*svmp.calibrate"):
+        states.khat(chain)
     with svmp.Model(coords={"row": 3}) as partly:
         w = svmp.Normal("w", mu=0, tau=1)
         x = svmp.Normal("x", mu=0, tau=1, dims="row", observed=[1, np.nan, 2], missing=True)
