@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from svmp.errors import ModelError
+from svmp.errors import EmptyTableError, ModelError
 from svmp.network.dims.coords import Coords
 from svmp.network.dims.data_columns import Columns
 from svmp.network.dims.frames import columns_of
@@ -26,7 +26,10 @@ class Declaration:
         coords: Mapping[str, int | str | Sequence[Any]] | None = None,
         data: Any = None,
     ) -> None:
-        self.coords = Coords(coords, None if data is None else columns_of(data))
+        columns = None if data is None else columns_of(data)
+        if columns is not None and columns.columns and not len(columns):
+            raise EmptyTableError("the data have no rows")
+        self.coords = Coords(coords, columns)
         self.variables: dict[str, Variable] = {}
 
     @property

@@ -137,14 +137,13 @@ def label(
     if levels is not None:
         return object_array(levels), LabelIndex(levels).find(values).astype(np.int32)
     if values.dtype.kind == "f":
-        whole = (values == np.floor(values)) & (np.abs(values) < LARGEST_WHOLE)
-        if not whole.all():
-            row = int(np.argmin(whole))
+        if np.isinf(values).any():
+            row = int(np.argmax(np.isinf(values)))
             raise ModelError(
-                f"{name}, row {row + 1}: '{column}' is {values[row]:g}; keys must be whole numbers "
-                "or strings"
+                f"{name}, row {row + 1}: '{column}' is {values[row]:g}; keys must be finite"
             )
-        values = values.astype(np.int64)
+        if ((values == np.floor(values)) & (np.abs(values) < LARGEST_WHOLE)).all():
+            values = values.astype(np.int64)
     if values.dtype.kind in "OUT":
         return _label_objects(values, column, name)
     if values.dtype.kind in "iu":

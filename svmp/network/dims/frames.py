@@ -4,6 +4,7 @@ column of the frame       array                      its labels
 numbers                   numbers, NaN if missing    distinct values, ascending
 strings                   objects, None if missing   distinct values, ascending
 dates, times              datetime64, NaT            distinct values, ascending
+times with a time zone    objects, None if missing   distinct values, ascending
 categories                objects, None if missing   all categories, in their order
 """
 
@@ -14,7 +15,7 @@ from typing import Any
 
 from svmp.errors import ModelError, SvmpError
 from svmp.network.dims.data_columns import Columns
-from svmp.network.dims.labels import plain_labels
+from svmp.network.dims.labels import object_array, plain_labels
 from svmp.network.validation import shown
 
 
@@ -59,4 +60,15 @@ def columns_of(data: Any, name: str = "the data") -> Columns:
         for column, kind in frame.schema.items()
         if isinstance(kind, nw.Categorical | nw.Enum)
     }
-    return Columns({column: frame[column].to_numpy() for column in frame.columns}, name, levels)
+    zoned = {
+        column
+        for column, kind in frame.schema.items()
+        if isinstance(kind, nw.Datetime) and kind.time_zone is not None
+    }
+    arrays = {
+        column: object_array(plain_labels(frame[column].to_list()))
+        if column in zoned
+        else frame[column].to_numpy()
+        for column in frame.columns
+    }
+    return Columns(arrays, name, levels)

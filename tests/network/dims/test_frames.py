@@ -74,7 +74,6 @@ WRONG: list[tuple[str, Callable[[svmp.Model], Any], str]] = [
     ("column for a label", lambda m: svmp.Normal("u", 0, 1, dims="store")["store"],
      r"the name of a column and no label; its values are model.data\['store'\]"),
     ("dim misspelled", lambda m: svmp.Normal("u", 0, 1, dims="stor"), "did you mean 'store'?"),
-    ("dim not whole", lambda m: svmp.Normal("u", 0, 1, dims="price"), "row 3: 'price' is 0.5"),
     ("dim with gaps", lambda m: svmp.Normal("u", 0, 1, dims="gaps"), "row 2: there is no 'gaps'"),
     ("text in a mean", lambda m: svmp.Normal("b", 0, 1) * m.data.store, "labels are keys"),
 ]  # fmt: skip
@@ -130,3 +129,34 @@ def test_series_of_every_library_are_observed_values(values: Any) -> None:
         mu = svmp.Normal("mu", mu=0, tau=1)
         svmp.Normal("y", mu=mu, tau=1, observed=values, missing=True)
     assert svmp.fit(model).mean("mu") == pytest.approx(4 / 3)
+
+
+@pytest.mark.parametrize("form", ["pandas", "polars", "pyarrow"])
+def test_times_keep_their_time_zone(form: str) -> None:
+    """Midnight in Berlin is not the day before, on either side of the change of clocks."""
+    times = pd.date_range("2024-03-30", periods=3, tz="Europe/Berlin").to_pydatetime().tolist()
+    if form == "pyarrow":
+        zoned: Any = pa.array(times, type=pa.timestamp("us", tz="Europe/Berlin"))
+    else:
+        zoned = times
+    with svmp.Model(data=FRAMES[form]({"at": zoned, "y": [1.0, 2.0, 3.0]})) as model:
+        level = svmp.Normal("level", mu=0, tau=1, dims="at")
+        svmp.Normal("y", mu=level[model.data.at], tau=1, observed="y")
+    labels = model.coords["at"]
+    assert [t.isoformat() for t in labels] == [t.isoformat() for t in times]  # type: ignore[union-attr]
+    assert svmp.fit(model).mean("level").tolist() == [0.5, 1.0, 1.5]
+
+
+def test_numbers_of_any_kind_are_labels() -> None:
+    """Doses are labels as ids are; whole numbers in floats are whole."""
+    for dose, labels in (([0.1, 0.5, 0.1], [0.1, 0.5]), ([3.0, 1.0, 3.0], [1, 3])):
+        with svmp.Model(data={"dose": dose, "y": [1.0, 2.0, 2.0]}) as model:
+            level = svmp.Normal("level", mu=0, tau=1, dims="dose")
+            svmp.Normal("y", mu=level[model.data.dose], tau=1, observed="y")
+        assert model.coords["dose"] == labels
+        np.testing.assert_allclose(svmp.fit(model).mean("level"), 1.0)  # 3 / (2 + 1), 2 / (1 + 1)
+
+
+def test_a_frame_without_rows_is_refused() -> None:
+    with pytest.raises(svmp.ModelError, match="the data have no rows"):
+        svmp.Model(data=pd.DataFrame({"y": [], "g": []}))
