@@ -34,7 +34,7 @@ from svmp.kernels.chains import plain_smoother, smoother, states
 from svmp.kernels.chains.emissions import Emissions
 from svmp.kernels.chains.pair_counts import pair_counts
 from svmp.network.beliefs import Beliefs
-from svmp.network.chains import forward_backward
+from svmp.network.chains import forward_backward, scaled_recursions
 from svmp.network.chains.chain import Chain, ChainEdge
 from svmp.network.chains.discrete_chain import DiscreteChain
 from svmp.network.chains.linear_chain import LinearChain
@@ -245,8 +245,8 @@ def solve_states(chain: Chain, q: Beliefs, spans: Spans, messages: Array) -> Non
     """Solve sequences of states by forward-backward."""
     assert isinstance(chain, DiscreteChain)
     initial, transition, steps = _given(chain, q, spans)
-    found = forward_backward.solve(initial, transition, messages, steps)
-    chain.write(q, spans, found)
+    how = scaled_recursions if scaled_recursions.is_likely(transition) else forward_backward
+    chain.write(q, spans, how.solve(initial, transition, messages, steps))
 
 
 def solve_states_compiled(chain: Chain, q: Beliefs, spans: Spans, messages: Array) -> None:

@@ -27,6 +27,7 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
+from svmp.network.means.row_sums import sum_of_products, times_matrix
 from svmp.network.network import Network
 from svmp.network.partly_known import PartlyKnown
 from svmp.network.slot import Fixed, Single
@@ -43,8 +44,6 @@ SERVED = (
 )
 BLOCK = 4096
 """Rows that are read at a time."""
-TILE = 256
-"""Numbers that BLAS adds up in one pass, for the same bits on any number of threads."""
 MOST = 1 << 25
 """Most statistics that are written out."""
 
@@ -161,7 +160,7 @@ class MixtureProducts(ImplicitCategorical):
             some: Any = slice(start, min(start + BLOCK, rows))
             some = some if elements is None else elements[some]
             part = statistics[some]
-            logits = times_matrix(part, slope)
+            logits = part @ slope if sparse.issparse(part) else times_matrix(part, slope)
             if present is None:
                 logits += weight - normaliser.sum(axis=0)
             else:
@@ -173,7 +172,7 @@ class MixtureProducts(ImplicitCategorical):
             share /= scale
             evidence += float(np.log(scale).sum() + top.sum())
             total += share.sum(axis=0)
-            values += sum_of_products(part, share)
+            values += part.T @ share if sparse.issparse(part) else sum_of_products(part, share)
             if present is not None:
                 number += sum_of_products(present[some], share)
         number = np.broadcast_to(total, (cells, count)) if present is None else number
@@ -224,27 +223,3 @@ def is_served(z: Variable, edge: Edge) -> bool:
     varying |= any(own & {str(axis) for axis in array.axes} for array in arrays)
     few = x.size * table.family.size <= MOST or isinstance(table.factor, factors.Categorical)
     return direct and first and not varying and few and bool(edge.children.all())
-
-
-def times_matrix(x: Any, matrix: Array) -> Array:
-    """Return the product of lines with a matrix, whose lines are added in tiles."""
-    if sparse.issparse(x) or x.shape[1] <= TILE:
-        return np.asarray(x @ matrix)
-    total = np.zeros((x.shape[0], matrix.shape[1]))
-    for start in range(0, x.shape[1], TILE):
-        total += x[:, start : start + TILE] @ matrix[start : start + TILE]
-    return total
-
-
-def sum_of_products(x: Any, share: Array) -> Array:
-    """Return x^T s: the sum over rows of the products of their numbers, in tiles of rows.
-
-    >>> sum_of_products(np.ones((600, 1)), np.full((600, 2), 0.5))
-    array([[300., 300.]])
-    """
-    if sparse.issparse(x):
-        return np.asarray(x.T @ share)
-    whole = len(x) // TILE * TILE
-    tiles = x[:whole].reshape(-1, TILE, x.shape[1]).swapaxes(1, 2)
-    total = np.matmul(tiles, share[:whole].reshape(-1, TILE, share.shape[1])).sum(axis=0)
-    return np.asarray(total + x[whole:].T @ share[whole:])

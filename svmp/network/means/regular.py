@@ -28,7 +28,7 @@ from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints, Kinds, Labelled, Scope
-from svmp.network.means.columns import KEPT, ONE, Column, is_range
+from svmp.network.means.columns import KEPT, ONE, Column, is_range, take_rows
 from svmp.network.means.row_sums import (
     grams_by_owner,
     quadratic_forms_by_owner,
@@ -36,6 +36,7 @@ from svmp.network.means.row_sums import (
     sums_by_owner,
     times_vector,
 )
+from svmp.network.means.table_product import TableProduct
 from svmp.network.reader import Reader
 
 AT_ONCE = 1 << 20
@@ -156,8 +157,21 @@ class RegularTerm:
                 value = times(value, column.take(column.squares(q), rows))
         return value
 
+    @cached_property
+    def table_product(self) -> TableProduct | None:
+        """The term as a product of matrices, if the table is a grid of what its factors vary by."""
+        if not self.of_vectors or (self.constants and self._matrix is None):
+            return None
+        return TableProduct.of(self.scale, self._matrix, self.columns, self.scope.rows)
+
+    def _product(self, rows: Ints) -> TableProduct | None:
+        """Return `table_product` where most rows are read."""
+        return self.table_product if 2 * len(rows) > self.scope.rows.size else None
+
     def mean(self, q: Beliefs, rows: Ints) -> Array:
         """E[mu] of each row."""
+        if (product := self._product(rows)) is not None:
+            return take_rows(product.mean(q), rows)
         last = self.columns[-1]
         slopes = self.slopes(q, rows, skip=last.reader.variable)
         return products(slopes, last.take(last.means(q), rows), len(rows))
@@ -166,6 +180,8 @@ class RegularTerm:
         """Return the change of E[mu] of each row when the moments of a variable change."""
         column = self.column(variable)
         change = change[:, : self.size] if column.vector else change[:, 0]
+        if (product := self._product(rows)) is not None:
+            return take_rows(product.mean(q, {variable.name: change}), rows)
         return products(self.slopes(q, rows, variable), column.take(change, rows), len(rows))
 
     def variance(self, q: Beliefs, rows: Ints) -> Array:
@@ -184,6 +200,8 @@ class RegularTerm:
 
         That of all rows is kept, since the message to the noise and the bound need the same.
         """
+        if (product := self._product(rows)) is not None:
+            return take_rows(product.variance(q), rows)
         if len(self.columns) > 1:
             return self._variance_of_products(q, rows)
         (column,) = self.columns
@@ -258,6 +276,9 @@ class RegularTerm:
             own = slope * q.moments[variable.name][elements, 0][owner]
             pull = slope * (linear + 2 * square * (mean - own))
             return sum_by_owner(np.stack([pull, square * squares], axis=1), owner, count)
+        product = self._product(rows)
+        if product is not None and count == variable.size and is_range(elements):
+            return product.message(q, variable.name, rows, incoming, mean)
         slopes = self._full(self.slopes(q, rows, skip=variable), len(rows))
         own = products(slopes, column.take(column.means(q), rows), len(rows))
         vector = sums_by_owner(slopes, linear + 2 * square * (mean - own), owner, count)

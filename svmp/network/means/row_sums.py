@@ -45,6 +45,33 @@ def times_vector(x: Array, vector: Array) -> Array:
     return out
 
 
+def times_matrix(x: Array, matrix: Array) -> Array:
+    """Return the product of two matrices.
+
+    >>> times_matrix(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0], [-1.0]]))
+    array([[-1.],
+           [-1.]])
+    """
+    if x.shape[1] <= BLOCK:
+        return np.asarray(x @ matrix)
+    total = np.zeros((len(x), matrix.shape[1]))
+    for start in range(0, x.shape[1], BLOCK):
+        total += x[:, start : start + BLOCK] @ matrix[start : start + BLOCK]
+    return total
+
+
+def sum_of_products(x: Array, y: Array) -> Array:
+    """Return x^T y, the sum over rows of x y^T.
+
+    >>> sum_of_products(np.ones((600, 1)), np.full((600, 2), 0.5))
+    array([[300., 300.]])
+    """
+    whole = len(x) // BLOCK * BLOCK
+    blocks = x[:whole].reshape(-1, BLOCK, x.shape[1]).swapaxes(1, 2)
+    total = np.matmul(blocks, y[:whole].reshape(-1, BLOCK, y.shape[1])).sum(axis=0)
+    return np.asarray(total + x[whole:].T @ y[whole:])
+
+
 def weighted_sum(x: Array, weight: Array) -> Array:
     """Return the sum over rows of w x.
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.colouring import greedy_colours
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints, Labelled
+from svmp.network.means.row_sums import sums_by_owner
 from svmp.network.means.terms import (
     Entries,
     LinearTerm,
@@ -36,6 +38,7 @@ from svmp.network.means.terms import (
     second_moment,
     share_variable,
 )
+from svmp.network.means.vector_terms import VectorTerm, vector_terms
 from svmp.network.reader import Reader
 from svmp.network.slot import Slot
 
@@ -67,9 +70,16 @@ class VectorMean(Slot):
     def arrays(self) -> tuple[Labelled, ...]:
         return tuple(c for t in self.terms for c in (*t.constants, t.design) if c is not None)
 
+    @cached_property
+    def _vectors(self) -> dict[str, VectorTerm] | None:
+        """Its terms by variable, if they are sums of whole vectors."""
+        return vector_terms(self.terms, self.axis, self.size)
+
     @property
     def row_size(self) -> int:
         """Most numbers that are computed for one row: pairs of entries that may be correlated."""
+        if self._vectors is not None:
+            return self.size * (self.size + 1) + sum(t.width for t in self._vectors.values())
         entries = self.size * sum(term.scope.inner.size for term in self.terms)
         products = any(len(term.readers) > 1 for term in self.terms)
         widest = max([dimension(v) for v in self.variables], default=1)
@@ -84,6 +94,8 @@ class VectorMean(Slot):
 
     def mean(self, q: Beliefs, rows: Ints) -> Array:
         """E[mu] of each row, of (rows, size)."""
+        if self._vectors is not None:
+            return np.sum([t.mean(q, rows) for t in self._vectors.values()], axis=0)
         places = self._entry_rows(rows)
         total = np.zeros(len(places))
         for term in self.terms:
@@ -96,6 +108,9 @@ class VectorMean(Slot):
 
     def covariance(self, q: Beliefs, rows: Ints) -> Array:
         """Cov[mu] of each row, of (rows, size, size)."""
+        if self._vectors is not None:
+            parts = [t.covariance(q, rows) for t in self._vectors.values()]
+            return np.sum(parts, axis=0).reshape(len(rows), self.size, self.size)
         places, shape = self._entry_rows(rows), (len(rows), self.size**2)
         total = np.zeros(shape)
         for i, left in enumerate(self.terms):
@@ -133,6 +148,9 @@ class VectorMean(Slot):
     def message(
         self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, incoming: Array
     ) -> Array:
+        if self._vectors is not None:
+            slope, pull = self._pulls(q, variable, elements, rows, incoming)
+            return join(slope[:, None] * pull, (slope**2)[:, None] * incoming[:, self.size :])
         count, size, width = len(rows), self.size, dimension(variable)
         linear, square = incoming[:, :size], incoming[:, size:].reshape(count, size, size)
         places, wanted = self._entry_rows(rows), np.repeat(elements, self.size)
@@ -152,6 +170,35 @@ class VectorMean(Slot):
         else:
             matrix = self._squared_slope(q, variable, square, reading)
         return join(vector, matrix)
+
+    def message_sum(
+        self,
+        q: Beliefs,
+        variable: Symbol,
+        elements: Ints,
+        owner: Ints,
+        rows: Ints,
+        incoming: Array,
+    ) -> Array:
+        if self._vectors is None:
+            return super().message_sum(q, variable, elements, owner, rows, incoming)
+        slope, pull = self._pulls(q, variable, elements[owner], rows, incoming)
+        count, square = len(elements), incoming[:, self.size :]
+        return join(
+            sums_by_owner(pull, slope, owner, count), sums_by_owner(square, slope**2, owner, count)
+        )
+
+    def _pulls(
+        self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, incoming: Array
+    ) -> tuple[Array, Array]:
+        """Return c_k of the element of each row, and m_1 + 2 M_2 (E[mu] - c_k E[x_k])."""
+        assert self._vectors is not None
+        term, size = self._vectors[variable.name], self.size
+        slope = term.slopes(elements, rows)
+        own = slope[:, None] * q.moments[variable.name][elements, :size]
+        rest = self.mean(q, rows) - own
+        square = incoming[:, size:].reshape(-1, size, size)
+        return slope, incoming[:, :size] + 2 * np.einsum("rjk,rk->rj", square, rest)
 
     def _squared_slope(
         self, q: Beliefs, variable: Symbol, square: Array, reading: list[ReadingEntry]
