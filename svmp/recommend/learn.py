@@ -30,7 +30,17 @@ from svmp.models.factorization import Covariance
 from svmp.network.network import Network
 from svmp.ratings import Ratings
 from svmp.recommend.mean_sweeps import SortedPairs, relaxation, sweep_means
-from svmp.recommend.network import FIRM, Form, Noise, VectorPrior, bias_at, guesses, network, sides
+from svmp.recommend.network import (
+    BIAS_AND_SLOPE,
+    FIRM,
+    Form,
+    Noise,
+    VectorPrior,
+    bias_at,
+    guesses,
+    network,
+    sides,
+)
 from svmp.recommend.residuals import clipped, residuals
 from svmp.recommend.side import Side, score
 from svmp.recommend.spectral import leading_directions
@@ -45,10 +55,15 @@ LAST = 4
 """Sweeps over all ratings, after those without the held-out ratings; at most half of all."""
 RARELY = 10**9
 """Iterations between exact bounds: only the last is needed."""
-MEANS = 8
-"""Sweeps over means after each sweep, if factors have covariances."""
+FEW_MEANS, MEANS = 3, 8
+"""Sweeps over means after each sweep, if factors have covariances: FEW_MEANS, one more for every
+four factors, and at most MEANS. With K = 5 they take half of the time of a sweep, with K = 32 a
+fifth."""
 MANY = 30
 """Maximum number of sweeps from which on factors may have covariances unless told so."""
+SPARSE, NUMBERS = 4, 25_000_000
+"""Factors have covariances, unless told so, if their vectors have at most SPARSE entries for each
+rating, and their covariances at most NUMBERS entries: 0.2 GB, of which a fit has several copies."""
 SLOW = 1e-3
 """Relative decrease of the held-out error below which a run with covariances stops."""
 FEW_ROWS = 1024
@@ -149,15 +164,18 @@ def learn(
 def form_for(settings: LearnSettings, ratings: Ratings, held: bool) -> Covariance:
     """Return the form of q of the factors; `held` tells whether ratings are held out.
 
-    If it is not given, factors have covariances if solving for them takes no longer than reading
-    the ratings, that is, if users and items have at least K ratings in the mean; and if there are
-    sweeps enough for them to converge.
+    If it is not given, factors have covariances where these fit into memory and solving for them
+    does not take much longer than reading the ratings; and if there are sweeps enough for them to
+    converge. They predict better on sparse ratings too (docs/recommend.md), so that nothing is
+    gained by fitting both forms and comparing them on held-out ratings.
     """
     if settings.covariance != "auto":
         return settings.covariance
-    dense = (ratings.users + ratings.items) * settings.factors <= len(ratings)
+    width = settings.factors + BIAS_AND_SLOPE
+    entries = (ratings.users + ratings.items) * width
+    cheap = entries <= SPARSE * len(ratings) and entries * width <= NUMBERS
     enough = held and settings.max_sweeps >= MANY
-    return "full" if dense and enough and settings.factors > 1 else "diagonal"
+    return "full" if cheap and enough and settings.factors else "diagonal"
 
 
 @dataclass
@@ -262,7 +280,8 @@ class VectorSearch(TableSearch):
     def sweep_means(self, run: Online, model: Network, rows: Ratings, weight: float) -> None:
         begun = run.iteration - 2
         if begun >= 0 and run.state is not None:
-            omegas = [relaxation(begun * MEANS + i) for i in range(MEANS)]
+            count = min(FEW_MEANS + self.settings.factors // 4, MEANS)
+            omegas = [relaxation(begun * count + i) for i in range(count)]
             threads = self.settings.threads
             sweep_means(model, run.state, self.pairs, rows.rating, weight, omegas, threads)
 

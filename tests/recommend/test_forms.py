@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from svmp.recommend import RatingModel
+from svmp.recommend import RatingModel, learn
 from svmp.recommend.learn import MANY, LearnSettings, form_for
 from tests.recommend.tools import drawn, parts
 
@@ -15,15 +15,21 @@ def settings(factors: int, covariance: Any) -> LearnSettings:
     return LearnSettings(factors, covariance, "user", 150, 1e-5, 0, 1, False)
 
 
-@pytest.mark.parametrize(("factors", "dense"), [(0, False), (1, False), (12, True), (13, False)])
-def test_factors_have_covariances_where_keys_have_as_many_ratings(
-    factors: int, dense: bool
-) -> None:
-    ratings = drawn(0, 1200)  # of 60 users and 40 items: 12 each
+@pytest.mark.parametrize(("factors", "cheap"), [(0, False), (1, True), (46, True), (47, False)])
+def test_factors_have_covariances_where_these_are_cheap(factors: int, cheap: bool) -> None:
+    ratings = drawn(0, 1200)  # of 60 users and 40 items, so that vectors may have 48 entries
     auto = settings(factors, "auto")
-    assert form_for(auto, ratings, held=True) == ("full" if dense else "diagonal")
+    assert form_for(auto, ratings, held=True) == ("full" if cheap else "diagonal")
     assert form_for(auto, ratings, held=False) == "diagonal"
     assert form_for(auto._replace(max_sweeps=MANY - 1), ratings, held=True) == "diagonal"
+
+
+def test_covariances_that_need_too_much_memory_are_not_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for most, form in ((100 * 5**2, "full"), (100 * 5**2 - 1, "diagonal")):
+        monkeypatch.setattr(learn, "NUMBERS", most)
+        assert form_for(settings(3, "auto"), drawn(0, 1200), held=True) == form
 
 
 @pytest.mark.parametrize("form", ["diagonal", "full"])
