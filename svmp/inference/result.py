@@ -138,7 +138,8 @@ class Fit(FitOutput):
         q = self[name]
         if not isinstance(q, ChainPosterior):
             raise ModelError(
-                f"'{name}' is not a chain of states, and so has no path; use fit.mean('{name}')"
+                f"'{name}' is not a chain of states, or has rows of an earlier fit too, and so has "
+                f"no path; use fit.mean('{name}')"
             )
         return q.path()
 
@@ -168,6 +169,10 @@ class Fit(FitOutput):
     def var(self, name: str) -> Array:
         """Return the posterior variance, with the variable's dims."""
         return self[name].var
+
+    def std(self, name: str) -> Array:
+        """Return the posterior standard deviation, with the variable's dims."""
+        return self[name].std
 
     def held_out(self, model: Model, values: Mapping[str, Any]) -> float:
         """Return the score of values that were left out of training, as in the trace.

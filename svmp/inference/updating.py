@@ -47,6 +47,7 @@ from svmp.network.dims.matching import (
     match_dims,
     match_variable,
 )
+from svmp.network.forms import check_form
 from svmp.network.keywords import check_keywords
 from svmp.network.model import Model
 from svmp.network.network import Network
@@ -180,6 +181,8 @@ def prepare(
     network = Network(model)
     network.check()
     check_same(earlier, network)
+    for name, variable in network.observed.items():
+        check_form(variable, earlier.forms.get(name))
     coords = earlier.coords or coords_of(earlier)
     dims = match_dims(network, coords, new)
     matches = {

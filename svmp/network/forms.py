@@ -42,6 +42,11 @@ def in_words(slot: Slot) -> str:
 def check_form(variable: Variable, then: Mapping[str, str] | None) -> None:
     """Refuse a variable whose density has another form than in a fit; None if it is not known."""
     now = form_of(variable)
+    if now and then and now.keys() != then.keys():
+        raise ModelError(
+            f"'{variable.name}' had {' and '.join(then)} in the fit and has {' and '.join(now)} in "
+            "the model, so that its density is another one; declare the network that was fitted"
+        )
     for parameter in now if then else ():
         was = (then or {}).get(parameter)
         if was is not None and was != now[parameter]:

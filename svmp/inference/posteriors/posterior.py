@@ -181,7 +181,11 @@ class Posterior:
 
     def __getattr__(self, name: str) -> Array:
         if name.startswith("_") or name not in self.family.parameters:
-            raise AttributeError(f"a posterior has no attribute '{name}'")
+            other = {"sd": "std", "variance": "var", "covariance": "cov", "samples": "draw"}.get(
+                name
+            )
+            hint = f"; use .{other}" if other else ""
+            raise AttributeError(f"a posterior has no attribute '{name}'{hint}")
         return self.parameters[name]
 
     def __repr__(self) -> str:

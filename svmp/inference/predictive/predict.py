@@ -44,7 +44,8 @@ def predict(
         )
     if found.values(name) is not None:
         raise ModelError(
-            f"'{name}' is observed in part in the model to predict: leave out its values"
+            f"'{name}' is observed in part in the model to predict: leave out its values; those "
+            f"that are missing in the fit have their q in fit['{name}']"
         )
     labels = {dim: list(model.labels[dim]) for dim in variable.dims if dim in model.labels}
     numbers = int(draws), whole_seed(seed)

@@ -51,6 +51,15 @@ def without_u() -> svmp.Model:
     return model
 
 
+def logits() -> svmp.Model:
+    with svmp.Model(coords={"group": ("a", "b"), "row": 1}) as model:
+        mu = svmp.Normal("mu", mu=0, tau=1)
+        spread = svmp.Gamma("spread", alpha=2, beta=1)
+        u = svmp.Normal("u", mu=mu, tau=spread, dims="group")
+        svmp.Bernoulli("y", logit=u[[0]], dims="row", observed=[1])
+    return model
+
+
 def plus_mu() -> svmp.Model:
     with svmp.Model(coords={"group": ("a", "b"), "row": 1}) as model:
         mu = svmp.Normal("mu", mu=0, tau=1)
@@ -66,6 +75,11 @@ def plus_mu() -> svmp.Model:
         (lambda f: f.predict(declare(), "x"), r"no variable 'x'; it has \['mu', 'spread'"),
         (lambda f: f.predict(declare(), 3), "no variable 3"),
         (lambda f: f.predict(declare(), "u", noise=False), "'u' is hidden, and has elements with"),
+        (
+            lambda f: f.predict(logits(), "y"),
+            "had mu and tau in the fit and has logit in the model",
+        ),
+        (lambda f: f.update(logits()), "had mu and tau in the fit and has logit in the model"),
         (lambda f: f.predict(plus_mu(), "y"), r"had mu = u in the fit and has mu = mu \+ u in"),
         (lambda f: f.predict(without_u(), "y"), "the fit has q of 'u', which the model"),
         (lambda f: f.predict(declare(kind="gamma"), "y"), "'u' was a Normal in the fit and is a G"),
@@ -108,3 +122,9 @@ def test_either_of_two_dims_may_number_the_rows() -> None:
     found = fit.predict(table(4, 3), "y")  # only the number of rows has changed
     np.testing.assert_allclose(found.mean, np.tile(fit["v"].mean, (4, 1)))
     np.testing.assert_allclose(fit.predict(table(2, 3), "y", new=["row"]).mean, found.mean[:2])
+
+
+def test_the_standard_deviation_is_std(fit: svmp.Fit) -> None:
+    np.testing.assert_array_equal(fit.std("u"), fit["u"].std)
+    with pytest.raises(AttributeError, match=r"no attribute 'sd'; use \.std"):
+        _ = fit["u"].sd
