@@ -15,7 +15,8 @@ near k = 1 and one at a smaller k: `updating.py` climbs both and takes the highe
 
 The paper replaces A(eta + k S) by k A(eta + S) + (1 - k) A(eta), which makes q(k) a truncated
 exponential. It then forgets much of a stationary stream, and all or nothing of one that drifts.
-Here g is computed at some k, and taken to be linear in between.
+Here g is computed at some k, and taken to be linear in between. Slow changes are left to
+`drifting.py`.
 """
 
 from __future__ import annotations

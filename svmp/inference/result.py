@@ -74,7 +74,9 @@ class Fit(FitOutput):
         By hidden variable, the hidden variables that it depends on.
     forgetting, changed
         After `update(..., forget="learn")`, by variable the share of what was learned that was
-        forgotten, 1 - E[k], and the probability that the variable has changed.
+        forgotten, and the probability that the variable has jumped.
+    drifts
+        What is carried on by variable about the rate of forgetting, for the next update.
     joint
         The joint q of each block of `joint=`.
     ends
@@ -481,6 +483,7 @@ class Fit(FitOutput):
             ends=found.ends,
             forgetting=found.forgetting,
             changed=found.changed,
+            drifts=found.drifts,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:

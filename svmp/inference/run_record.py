@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from svmp.inference.drifting import Drift
 from svmp.inference.posteriors.joint_posterior import JointPosterior
 from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.restart_record import Restarts
@@ -32,6 +33,7 @@ class RunRecord:
     parents: dict[str, list[str]] = field(default_factory=dict)
     forgetting: dict[str, float] = field(default_factory=dict)
     changed: dict[str, float] = field(default_factory=dict)
+    drifts: dict[str, Drift] = field(default_factory=dict)
     joint: tuple[JointPosterior, ...] = ()
     ends: dict[str, SequenceEnds] = field(default_factory=dict)
     forms: dict[str, dict[str, str]] = field(default_factory=dict)

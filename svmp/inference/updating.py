@@ -32,6 +32,7 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families import Dirichlet
 from svmp.families.family import Array
+from svmp.inference.drifting import RATES, Drift, Paths
 from svmp.inference.execute import Outcome, execute
 from svmp.inference.forgetting import Share, bound_of_shares, shares_of
 from svmp.inference.posteriors.posterior import Posterior
@@ -90,10 +91,10 @@ class Update:
     taught: Mapping[str, Array]
     others: Beliefs
 
-    def keep(self, shares: Mapping[str, float]) -> None:
-        """Let the network keep a share of what was taught, and find its bound without new rows."""
+    def keep(self, learned: Mapping[str, Array]) -> None:
+        """Let the network keep some of what was taught, and find its bound without new rows."""
         network, q = self.network, self.others.copy()
-        network.learned = {name: shares[name] * array for name, array in self.taught.items()}
+        network.learned = dict(learned)
         network.baseline = {}
         for name in self.start:
             q.natural[name] = q.natural[name] + network.learned.get(name, 0.0)
@@ -116,7 +117,10 @@ class Updated:
     ends
         By chain, q of the last row of each sequence, earlier or new.
     forgetting, changed
-        1 - E[k] by variable, and the probability that it has changed, if they were learned.
+        The share that was forgotten by variable, and the probability that it has changed at once,
+        if they were learned.
+    drifts
+        By variable, what is carried on about the rate of forgetting.
     """
 
     outcome: Outcome
@@ -125,6 +129,7 @@ class Updated:
     ends: dict[str, SequenceEnds]
     forgetting: dict[str, float] = field(default_factory=dict)
     changed: dict[str, float] = field(default_factory=dict)
+    drifts: dict[str, Drift] = field(default_factory=dict)
 
 
 def update(
@@ -144,12 +149,30 @@ def update(
         return execute(OneTable(prepared.network), init=init, **given)
 
     if not isinstance(forget, str):
-        prepared.keep(dict.fromkeys(prepared.taught, 1 - float(forget)))
+        kept = 1 - float(forget)
+        prepared.keep({name: kept * taught for name, taught in prepared.taught.items()})
         return collect(earlier, prepared, run(start))
-    outcome, shares = learn_shares(prepared, start, run)
-    forgetting = {name: 1 - share.mean for name, share in shares.items()}
-    changed = {name: share.changed for name, share in shares.items()}
-    return replace(collect(earlier, prepared, outcome), forgetting=forgetting, changed=changed)
+    matches, drifts = prepared.variables, earlier.drifts
+    paths = {
+        name: Paths.of(taught, drifts.get(name), matches[name])
+        for name, taught in prepared.taught.items()
+    }
+    found = learn_shares(prepared, paths, start, run)
+    return replace(
+        collect(earlier, prepared, found.outcome),
+        forgetting={name: 1 - found.kept(name) for name in paths},
+        changed={name: share.changed for name, share in found.shares.items()},
+        drifts={
+            name: path.after(
+                found.used[name],
+                found.weights[name],
+                found.k[name],
+                drifts.get(name),
+                matches[name],
+            )
+            for name, path in paths.items()
+        },
+    )
 
 
 def check_arguments(model: Any, forget: Any, new: Any, options: Mapping[str, Any]) -> None:
@@ -352,38 +375,76 @@ def taught_by_earlier_rows(
     return found, others
 
 
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What was learned about forgetting, by variable.
+
+    Attributes
+    ----------
+    bound, outcome
+        The bound, and the run.
+    shares
+        q(k).
+    k, used
+        The share and the weights of rates that the run had in its prior.
+    weights
+        The weights of rates given the new rows.
+    """
+
+    bound: float
+    outcome: Outcome
+    shares: Mapping[str, Share]
+    k: Mapping[str, float]
+    used: Mapping[str, Array]
+    weights: Mapping[str, Array]
+
+    def kept(self, name: str) -> float:
+        """Return the share of what was learned that is kept, by a jump and by the rates."""
+        return self.shares[name].mean * float(self.weights[name] @ RATES)
+
+
 def learn_shares(
     prepared: Update,
+    paths: Mapping[str, Paths],
     start: Mapping[str, Any],
     run: Callable[[Mapping[str, Any]], Outcome],
-) -> tuple[Outcome, dict[str, Share]]:
-    """Fit q and what is kept in turn, from all and from nothing; return the better of the two.
-
-    Returns the run with the higher bound, and q(k) of each variable.
-    """
-    best: tuple[float, Outcome, dict[str, Share]] | None = None
-    network, taught = prepared.network, prepared.taught
+) -> Learned:
+    """Fit q and what is kept in turn, from all and from nothing; return the better of the two."""
+    best: Learned | None = None
+    network = prepared.network
     for first in (1.0, 0.0):
-        kept, init = dict.fromkeys(taught, first), dict(start)
+        kept, init = dict.fromkeys(paths, first), dict(start)
+        weights = {name: path.weights for name, path in paths.items()}
         for _ in range(ROUNDS):
-            prepared.keep(kept)
+            k, used = kept, weights
+            taught = {name: path.mean(used[name]) for name, path in paths.items()}
+            prepared.keep({name: k[name] * evidence for name, evidence in taught.items()})
             outcome = run(init)
             q = outcome.run.state.q
             shares = shares_of(network, q, taught)
-            before, kept = kept, {name: share.mean for name, share in shares.items()}
+            kept = {name: share.mean for name, share in shares.items()}
+            weights = {
+                name: path.posterior(network, q, name, kept[name], network.learned[name])
+                for name, path in paths.items()
+            }
             stored = {name: network.hidden[name] for name in q.natural}
             init = {n: posterior(v, v.plate.shape, q.natural[n]) for n, v in stored.items()}
-            near = all(abs(kept[name] - before[name]) <= CLOSE for name in kept)
+            near = all(
+                abs(kept[name] - k[name]) + float(np.abs(weights[name] - used[name]) @ (1 - RATES))
+                <= CLOSE
+                for name in kept
+            )
             if near or outcome.status == "interrupted":
                 break
         bound = outcome.run.state.measured.bound + sum(network.baseline.values())
         bound += bound_of_shares(shares)
-        if best is None or bound > best[0]:
-            best = bound, outcome, shares
+        bound -= sum(path.price(used[name]) for name, path in paths.items())
+        if best is None or bound > best.bound:
+            best = Learned(bound, outcome, shares, k, used, weights)
         if outcome.status == "interrupted":
             break
     assert best is not None
-    return best[1], best[2]
+    return best
 
 
 def collect(earlier: RunRecord, prepared: Update, outcome: Outcome) -> Updated:

@@ -24,7 +24,13 @@ from svmp.families.family import Family
 from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.restart_record import Restart, Restarts
 from svmp.inference.run_record import RunRecord, Status
-from svmp.inference.saving import chain_files, joint_files, label_files, response_files
+from svmp.inference.saving import (
+    chain_files,
+    drift_files,
+    joint_files,
+    label_files,
+    response_files,
+)
 from svmp.inference.saving.schema import (
     LARGEST,
     Tensor,
@@ -77,6 +83,7 @@ ABOUT = record(
         "parents": dict_of(list_of(text)),
         "forgetting": dict_of(number(0, 1)),
         "changed": dict_of(number(0, 1)),
+        "drifts": list_of(text),
         "blocks": joint_files.BLOCKS,
         "chains": chain_files.CHAINS,
         "ends": label_files.COORDS,
@@ -138,6 +145,9 @@ def write(fit: RunRecord, path: str | os.PathLike[str]) -> None:
     if fit.ends:
         about["ends"], ends = chain_files.pack_ends(fit.ends)
         tensors |= ends
+    if fit.drifts:
+        about["drifts"] = list(fit.drifts)
+        tensors |= drift_files.pack(fit.drifts)
     if fit.forms:
         about["forms"] = fit.forms
     if fit.restarts is not None:
@@ -175,6 +185,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         none: dict[str, Any] = {"blocks": [], "chains": {}, "ends": {}, "forms": {}}
         about = {
             **none,
+            "drifts": [],
             "restarts": [],
             "response": [],
             **about,
@@ -194,6 +205,7 @@ def _fields(about: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
     found |= response_files.declared(about["response"], about["variables"])
     found |= chain_files.declared(about["chains"], about["variables"], tensors)
     found |= chain_files.declared_ends(about["ends"], kinds, tensors)
+    found |= drift_files.declared(about["drifts"], about["variables"], kinds)
     check_tensors(tensors, found)
     label_files.check_sizes(about["variables"], about["coords"])
     trace = {column: tensors[f"trace/{column}"].tolist() for column in about["columns"]}
@@ -212,6 +224,7 @@ def _fields(about: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
     fields: dict[str, Any] = {"trace": Trace(trace), "posteriors": posteriors, "coords": coords}
     fields |= {"joint": joint, "ends": ends}
     fields["response"] = response_files.unpack(about["response"], tensors, posteriors)
+    fields |= {"drifts": drift_files.unpack(about["drifts"], tensors)}
     starts = Restarts(Restart(**start) for start in about["restarts"])
     fields |= {"forms": about["forms"], "restarts": starts or None}
     return {**{k: about[k] for k in kept}, **fields}
