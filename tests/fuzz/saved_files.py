@@ -201,9 +201,13 @@ def far_q(rng: Rng, name: str, whole: bytes) -> bytes:
             arrays[str(key)] = np.full(
                 len(arrays[key]), rng.choice([0.0, 1.0, 1e6, 2.0**53, 1e300])
             )
+            continue
+        scale = rng.choice([1, -1, 1e-300, 1e3, 1e15, 1e150, 1e300])
+        if kind == "response":
+            arrays[str(key)] = arrays[key] * scale
         else:
             natural = natural_of(network(name).hidden[variable].family, rng, len(arrays[key]))
-            arrays[str(key)] = natural * rng.choice([1, -1, 1e-300, 1e3, 1e15, 1e150, 1e300])
+            arrays[str(key)] = natural * scale
     return put_together(about, arrays)
 
 

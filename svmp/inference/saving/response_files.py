@@ -17,7 +17,7 @@ from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.saving.schema import Tensor, Tensors, need
 from svmp.inference.uncertainty.covariance import Covariance
 
-KEY = "response"
+KEY = "response/matrix"
 SYMMETRIC = 1e-9
 """Largest difference of the matrix from its transpose, relative to its size."""
 
