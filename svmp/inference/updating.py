@@ -225,7 +225,14 @@ def prepare(
                 f"them new labels, or say new=['{rows}'] if all of them are new"
             )
     going_on = continued(earlier, network, new)
-    if not going_on and not any((match.known >= 0).any() for match in matches.values()):
+    labelled = [
+        dim
+        for variable in network.hidden.values()
+        for dim in variable.plate.labels
+        if dim in model.labels and dim in coords and not isinstance(coords[dim], int)
+    ]  # whose elements may all be new
+    known = any((match.known >= 0).any() for match in matches.values())
+    if not (going_on or known or set(labelled) - set(new)):
         name = next(iter(matches))
         raise ModelError(
             "nothing in the new model was there earlier: each of its hidden elements belongs to a "

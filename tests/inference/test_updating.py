@@ -276,3 +276,18 @@ def test_posterior_is_the_prior_though_the_declared_one_is_narrower() -> None:
     after = fit.update(declare(4.0, [9.0]))
     assert after["mu"].tau == pytest.approx(3.5)
     assert after["mu"].mu == pytest.approx((5 + 9) / 3.5)
+
+
+def test_all_labels_of_an_update_may_be_new() -> None:
+    """A stream in which every day has shops of its own is the fit to all rows too."""
+
+    def shops(names: list[str], counts: list[int]) -> svmp.Model:
+        with svmp.Model(coords={"shop": names}) as model:
+            rate = svmp.Gamma("rate", alpha=2, beta=1, dims="shop")
+            svmp.Poisson("count", mu=rate[names], observed=counts)
+        return model
+
+    fit = svmp.fit(shops(["a"], [3])).update(shops(["b", "c"], [5, 1])).update(shops(["a"], [4]))
+    assert fit.coords["shop"] == ["a", "b", "c"]
+    np.testing.assert_allclose(fit["rate"].alpha, [9, 7, 3])
+    np.testing.assert_allclose(fit["rate"].beta, [3, 2, 2])
