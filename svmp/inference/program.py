@@ -21,6 +21,11 @@ from svmp.inference.acceleration.extrapolation import (
     restore,
     steps_beyond,
 )
+from svmp.inference.acceleration.factor_rotating import (
+    FactorPair,
+    factor_pairs,
+    rotate_factors,
+)
 from svmp.inference.acceleration.relaxation import (
     Relaxation,
     change_of,
@@ -230,6 +235,8 @@ class Program:
         if self.may_relax and iteration > 1 and self.method.reads_all(iteration):
             for name, loadings in self._rotatable.items():
                 rotate_chain(self.network, q, name, loadings)
+            for pair in self._factor_pairs:
+                rotate_factors(self.network, q, pair, last.before)
         if self.extrapolated:
             return self.extrapolate(state)
         if not self.relaxed:
@@ -253,6 +260,11 @@ class Program:
     def _rotatable(self) -> dict[str, list[Loadings]]:
         """Chains of vectors whose states are changed before every sweep, with their loadings."""
         return rotatable(self.network, self.setup.joined)
+
+    @cached_property
+    def _factor_pairs(self) -> list[FactorPair]:
+        """Products of factors that are changed before every sweep."""
+        return factor_pairs(self.network, self.setup.joined)
 
     @cached_property
     def extrapolated(self) -> tuple[str, ...]:
