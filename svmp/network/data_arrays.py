@@ -13,6 +13,7 @@ from svmp.errors import ModelError
 from svmp.network.dims.labels import object_array
 from svmp.network.expressions import Expression, Sum, Term, constant, sparse_rows
 from svmp.network.grid import Labelled
+from svmp.network.keywords import known_keywords
 from svmp.network.refusals import Symbolic
 from svmp.network.validation import array, dim_names, numeric, text
 
@@ -30,6 +31,7 @@ class LabelArray(Symbolic):
         return "the array of labels of svmp.data"
 
 
+@known_keywords
 def data(
     values: ArrayLike, dims: str | tuple[str, ...] | None = None, *, name: str | None = None
 ) -> Expression | LabelArray:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from svmp.errors import FileError, ModelError, SvmpError
 from svmp.network.dims.data_columns import Columns
 from svmp.network.dims.labels import missing_rows
+from svmp.network.keywords import known_keywords
 from svmp.network.validation import shown
 from svmp.parts.sources import Source
 
@@ -123,6 +124,7 @@ class ParquetSource(Source):
         return hashlib.blake2b(repr(about).encode(), digest_size=8).hexdigest()
 
 
+@known_keywords
 def parquet(
     paths: Paths,
     *,

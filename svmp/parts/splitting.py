@@ -16,10 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from svmp.errors import ModelError
 from svmp.network.dims.data_columns import Columns
 from svmp.network.dims.frames import columns_of
+from svmp.network.keywords import known_keywords
 from svmp.network.validation import shown
 from svmp.parts.sources import InMemory
 
 
+@known_keywords
 def split(columns: Mapping[str, ArrayLike] | Columns, *, by: str, parts: int) -> InMemory:
     """Divide arrays into parts by one of them.
 
@@ -53,6 +55,7 @@ def split(columns: Mapping[str, ArrayLike] | Columns, *, by: str, parts: int) ->
     return InMemory(tuple(table.take(rows, f"part {p}") for p, rows in enumerate(pieces)))
 
 
+@known_keywords
 def frames(frame: Any, *, by: str, parts: int) -> InMemory:
     """Divide one data frame (pandas, Polars, PyArrow) into parts by a column; see `split`.
 

@@ -34,6 +34,8 @@ def declare(y: Any = (1.0, 2.0, 4.0)) -> svmp.Model:
         (lambda f, m: f.draw(["mu"], sizes=3), "draw has no option 'sizes'; .*'size'"),
         (lambda f, m: svmp.Model(coord={}), "Model has no option 'coord'; .*'coords'"),
         (lambda f, m: svmp.Parts(declare, [], memmory=1), "Parts has no option.*'memory'"),
+        (lambda f, m: svmp.data([1.0], dim="row"), "data has no option 'dim'; .*'dims'"),
+        (lambda f, m: svmp.parquet("x", row_group=True), "parquet has no option.*'row_groups'"),
         (lambda f, m: svmp.calibrate(declare, N=20), "fit has no option 'N'; there are"),
         (lambda f, m: svmp.prior_predictive(m, sized=2), "prior_predictive.*'size'"),
     ],

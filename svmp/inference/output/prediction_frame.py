@@ -22,16 +22,16 @@ def prediction_frame(
     Parameters
     ----------
     name, dims, labels
-        The variable, its dims, and the labels along those that have them.
+        The variable, its dims, and the labels along those that have them; the dims of a Categorical
+        end with that of its categories.
     numbers
         By name, a statistic of each entry; that of a Categorical has its categories as last axis.
     backend
         "pandas", "polars" or "pyarrow".
     """
     shape = numbers["mean"].shape
-    names = [*dims, "category"][: len(shape)]
     found: list[Dim] = []
-    for dim, size in zip(names, shape, strict=True):
+    for dim, size in zip(dims, shape, strict=True):
         known = labels.get(dim)
         twice = any(other.name == dim for other in found)
         found.append(Dim(f"{dim}_2" if twice else dim, size, None if known is None else [*known]))

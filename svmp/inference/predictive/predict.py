@@ -47,6 +47,7 @@ def predict(
             f"'{name}' is observed in part in the model to predict: leave out its values; those "
             f"that are missing in the fit have their q in fit['{name}']"
         )
-    labels = {dim: list(model.labels[dim]) for dim in variable.dims if dim in model.labels}
+    dims = [*variable.dims, *(variable.category_axis or ())[:1]]
+    labels = {dim: list(model.labels[dim]) for dim in dims if dim in model.labels}
     numbers = int(draws), whole_seed(seed)
     return Prediction(name, variable.dims, labels, noise, *numbers, covariances, found)

@@ -248,7 +248,15 @@ class Prediction:
         numbers = {"mean": self.mean, "sd": self.std}
         if len(self.dims) == len(self.shape):
             numbers["lower"], numbers["upper"] = self.interval(prob)
-        return prediction_frame(self.name, self.dims, self.labels, numbers, backend)
+        dims = [*self.dims, self._category][: len(self.shape)]
+        return prediction_frame(self.name, dims, self.labels, numbers, backend)
+
+    @property
+    def _category(self) -> str:
+        """The dim of the categories of a Categorical, or a name for it."""
+        axis = self._variable.category_axis
+        dim = None if axis is None else axis[0]
+        return f"{self.name}_category" if dim is None or dim in self.dims else dim
 
     @property
     def _entries(self) -> tuple[int, ...]:

@@ -54,8 +54,13 @@ class Coords(Mapping[str, Extent]):
 
     def __getitem__(self, dim: str) -> Extent:
         if dim not in self.sizes:
+            if self.data is not None and dim in self.data:
+                return plain_labels(self.data.labels(dim))  # which no variable has used yet
             raise KeyError(f"no dimension {shown(dim)}; there are {list(self.sizes)}")
         return list(self.labels[dim]) if dim in self.labels else self.sizes[dim]
+
+    def __contains__(self, dim: object) -> bool:
+        return dim in self.sizes
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.sizes)

@@ -92,7 +92,7 @@ def test_predictions_have_the_labels_of_their_rows() -> None:
     assert by_label["who"].to_list() == WHO
     np.testing.assert_allclose(by_label["upper"], exact.ppf(0.95))
     words = second.predict(other, "word").to_frame()
-    assert words.columns.tolist() == ["who", "category", "mean", "sd"]
+    assert words.columns.tolist() == ["who", "word", "mean", "sd"]
     np.testing.assert_allclose(words["mean"], [2 / 7, 5 / 7] * 3)
     for who, mean in zip(key, frame["mean"], strict=True):
         assert mean == pytest.approx(fit.mean("u")[WHO.index(who)])

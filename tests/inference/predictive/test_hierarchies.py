@@ -86,7 +86,8 @@ def test_a_frame_has_labels_and_intervals() -> None:
     assert list(frame.day) == ["mon", "tue"]
     np.testing.assert_array_equal(frame.upper, found.interval(0.8)[1])
     frame = fit.predict(model, "c", corrected=False).to_frame()
-    assert list(frame.columns) == ["day", "category", "mean", "sd"]
+    assert list(frame.columns) == ["day", "word", "mean", "sd"]
+    assert list(frame.word) == ["a", "b"] * 2  # as fit.to_frame has a hidden Categorical
 
 
 def test_a_childless_element_is_wider_than_its_prior_given_expected_parents() -> None:

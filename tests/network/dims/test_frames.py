@@ -160,3 +160,13 @@ def test_numbers_of_any_kind_are_labels() -> None:
 def test_a_frame_without_rows_is_refused() -> None:
     with pytest.raises(svmp.ModelError, match="the data have no rows"):
         svmp.Model(data=pd.DataFrame({"y": [], "g": []}))
+
+
+def test_coords_of_a_column_are_known_before_a_variable_has_them() -> None:
+    """So that an array by group can be put into the order of the groups."""
+    with svmp.Model(data=pd.DataFrame(TABLE)) as model:
+        assert model.coords["store"] == ["x", "y", "z"]
+        assert list(model.coords) == []
+        assert "store" not in model.coords
+        with pytest.raises(KeyError, match="no dimension 'shop'"):
+            model.coords["shop"]
