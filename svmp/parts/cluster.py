@@ -30,6 +30,8 @@ DEADLINE = 600.0
 """Seconds without any task finished after which a round is run again, by default."""
 MOST_RETRIES = 5
 """How often a round is run again."""
+MOST_HANGS = 1
+"""How often a round is run again if every worker has missed the deadline."""
 WITHOUT_WORKERS = 60.0
 """Seconds without any worker after which a fit fails, by default."""
 PATIENCE = 10.0
@@ -116,14 +118,21 @@ class Cluster:
         forget
             Forgets what was submitted for more than one round, before a round is run again.
         """
-        done, tries = 0, 0
+        done, tries, hangs = 0, 0, 0
         while done < len(items):
             try:
                 for result in self._once(items[done:], prepare):
-                    done, tries = done + 1, 0
+                    done, tries, hangs = done + 1, 0, 0
                     yield result
             except LostRound as lost:
                 tries += 1
+                hangs += self._checked <= self._homes.suspects
+                if hangs > MOST_HANGS:
+                    raise ClusterError(
+                        f"no task has finished within {self.deadline:g} seconds on any Dask "
+                        f"worker, {hangs} times in a row; if they are not hanging, give more "
+                        "groups=, smaller parts or a longer deadline="
+                    ) from lost.__cause__
                 if tries > self.retries:
                     raise ClusterError(
                         f"a round failed {tries} times on the Dask workers, the last time because "

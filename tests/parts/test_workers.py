@@ -381,6 +381,19 @@ def test_a_worker_that_hangs_is_left_out(faulty: Any) -> None:
 
 
 @pytest.mark.slow
+def test_workers_that_all_hang_end_the_fit_after_two_deadlines(faulty: Any) -> None:
+    client, folder = faulty
+    case = CASES["factorization"]()
+    fit(case, client=client)  # compiles
+    workers = Workers(client, deadline=4)
+    (folder / "hang-own").touch()
+    (folder / "hang-sums").touch()  # of the other worker
+    with pytest.raises(svmp.SvmpError, match=r"within 4 seconds on any .* 2 times .* groups="):
+        fit(case, client=workers)
+    assert workers.transfer.retries <= 2
+
+
+@pytest.mark.slow
 def test_a_cluster_without_workers_fails_once_with_the_checkpoint_to_resume(
     tmp_path: Path,
 ) -> None:
