@@ -16,6 +16,7 @@ from svmp.families.family import Array
 from svmp.inference.joint_blocks import found_blocks
 from svmp.inference.run_record import RunRecord
 from svmp.inference.seeds import Seed
+from svmp.inference.uncertainty.corrected import correctable, factors_of_rates
 from svmp.inference.uncertainty.linear_response import linear_response
 from svmp.inference.uncertainty.message_map import MessageMap
 from svmp.inference.uncertainty.psis import DRAWS, GOOD, USABLE, Importance, importance
@@ -129,11 +130,14 @@ def about_variances(fit: RunRecord, found: Importance) -> str:
             f"{ratio.ratio:.2f} times those of q ('{ratio.name}')."
         )
     blocks = found_blocks(found.density.network)
+    possible = {*correctable(fit.posteriors)} - factors_of_rates(found.density.network)
+    one = f'fit.covariance(["{ratio.name}"], model=model)'
+    remedy = "fit.corrected(model)" if ratio.name in possible else one
     joint = ', or fit with joint="auto"' * any(ratio.name in block.names for block in blocks)
     return (
         f"Do not trust its variances: that of '{ratio.name}' is too small, with an sd of "
         f"{ratio.q:.3g} where linear response has {ratio.response:.3g}, {ratio.ratio:.1f} times as "
-        f'much; take those of fit.covariance(["{ratio.name}"], model=model){joint}.'
+        f"much; take those of {remedy}{joint}."
     )
 
 
