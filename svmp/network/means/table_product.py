@@ -26,13 +26,16 @@ NONE: Mapping[str, Array] = {}
 FEW = 5
 """Fewest vectors for which products of all pairs of known numbers are formed. A logistic regression
 has one: weighted products of the matrix of known numbers with itself are 20 times faster there."""
+MOST = 1 << 21
+"""Most products of known numbers that are kept."""
 
 
 class Vectors(NamedTuple):
-    """The factor of one plate: a variable, or known numbers."""
+    """The factor of one plate: a variable, or known numbers with their products."""
 
     column: Column | None
-    numbers: Array | None
+    numbers: Array | None = None
+    products: Array | None = None
 
     def means(self, q: Beliefs) -> Array:
         """E[x] of each element."""
@@ -44,7 +47,8 @@ class Vectors(NamedTuple):
     def squares(self, q: Beliefs) -> Array:
         """E[x x^T] of each element, flattened."""
         if self.column is None:
-            return outer(self.means(q))
+            assert self.products is not None
+            return self.products
         return self.column.matrices(q).reshape(len(self.means(q)), -1)
 
     def covariances(self, q: Beliefs) -> Array | None:
@@ -79,15 +83,16 @@ class TableProduct:
 
         `matrix` has known numbers by kind of rows, if they are the term's only constant.
         """
-        factors = {tuple(c.reader.variable.plate.labels): Vectors(c, None) for c in columns}
+        factors = {tuple(c.reader.variable.plate.labels): Vectors(c) for c in columns}
         if not all(c.reader.index[:-1] == c.reader.variable.plate.labels for c in columns):
             return None
         if matrix is not None:
             numbers, kinds = matrix
-            factors[tuple(kinds.grid.labels)] = Vectors(None, numbers)
+            few = columns[0].reader.variable.size < FEW
+            if few or numbers.size * numbers.shape[1] > MOST:
+                return None
+            factors[tuple(kinds.grid.labels)] = Vectors(None, numbers, outer(numbers))
         if len(factors) != 2 or len(columns) + (matrix is not None) != 2:
-            return None
-        if matrix is not None and columns[0].reader.variable.size < FEW:
             return None
         for one, other in (tuple(factors), tuple(factors)[::-1]):
             if one and other and one + other == rows.labels:
@@ -110,7 +115,9 @@ class TableProduct:
             total += times_matrix(spread, self.second.squares(q).T).ravel()
         spread = self.second.covariances(q)
         if spread is not None:
-            total += times_matrix(outer(self.first.means(q)), spread.T).ravel()
+            first = self.first.products
+            first = outer(self.first.means(q)) if first is None else first
+            total += times_matrix(first, spread.T).ravel()
         return self.scale**2 * total
 
     def message(self, q: Beliefs, name: str, rows: Ints, incoming: Array, mean: Array) -> Array:
