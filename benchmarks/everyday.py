@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from common import Clock, Row, Unavailable, ask, in_turn, main
 from everyday_networks import NETWORKS, Network
+from more_networks import MORE
 
 import svmp
 
@@ -44,7 +45,7 @@ def sweep_seconds(model: svmp.Model) -> float:
     return clock.least
 
 
-def compare(network: Network, rows: int, folder: Path) -> Row:
+def compare(network: Network, rows: int, folder: Path, script: str) -> Row:
     name, what = network.draw.__name__, f"{network.what}, {rows:,} rows"
     data, model = network.draw(np.random.default_rng(0), rows)
     path = folder / f"{name}.npz"
@@ -53,7 +54,7 @@ def compare(network: Network, rows: int, folder: Path) -> Row:
 
     def theirs() -> float:
         request = {"data": str(path), "network": name, "sweeps": SWEEPS, "threads": 1}
-        found = ask("bayespy", request, "bayespy_everyday")
+        found = ask("bayespy", request, script)
         apart = abs(fit.bound / found["bound"] - 1)
         assert apart < AGREE or not network.settles, f"{what}: the bounds are {apart:.1e} apart"
         return found["seconds"]
@@ -70,8 +71,10 @@ def compare(network: Network, rows: int, folder: Path) -> Row:
 
 def measure(quick: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
-        for network in NETWORKS:
-            yield compare(network, network.rows // (10 if quick else 1), Path(folder))
+        for networks, script in ((NETWORKS, "bayespy_everyday"), (MORE, "bayespy_more")):
+            for network in networks:
+                rows = network.rows // (10 if quick else 1)
+                yield compare(network, rows, Path(folder), script)
 
 
 if __name__ == "__main__":

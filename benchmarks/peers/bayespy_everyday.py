@@ -3,8 +3,6 @@
 The networks are those of everyday_networks.py, by name. q factorises in the same way.
 """
 
-import time
-
 import numpy as np
 from bayespy.nodes import (
     Add,
@@ -21,7 +19,7 @@ from bayespy.nodes import (
     Take,
     Wishart,
 )
-from exchange import answer
+from exchange import answer, sweeps
 
 # Each function returns the hidden nodes, in the order of their updates, and the observed node.
 
@@ -183,20 +181,4 @@ def products(d):
 matrix_factorization = tensor = products
 
 
-def measure(request):
-    with np.load(request["data"]) as table:
-        data = {name: table[name] for name in table.files}
-    data["y"] = data.pop("word", data.get("y"))
-    hidden, observed = globals()[request["network"]](data)
-    observed.observe(data["y"])
-    seconds = []
-    for _ in range(request["sweeps"]):
-        began = time.process_time()
-        for node in hidden:
-            node.update()
-        seconds.append(time.process_time() - began)
-    bound = sum(float(node.lower_bound_contribution()) for node in (*hidden, observed))
-    return {"seconds": min(seconds), "bound": bound}
-
-
-answer(measure)
+answer(lambda request: sweeps(request, globals()[request["network"]]))

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
 from svmp.families.family import Array, Family, dot
 from svmp.families.matrix import flat, join
@@ -218,6 +217,8 @@ class Basis:
 
     def best_change(self) -> tuple[Array, Dynamics] | None:
         """Return R and q of A and tau that raise the bound; None if hardly anything is gained."""
+        from scipy.optimize import minimize  # takes longer to import than a small fit
+
         size = self.size
 
         def loss(vector: Array) -> tuple[float, Array]:

@@ -1,0 +1,98 @@
+"""Ordinary networks that were once slower than BayesPy's: several outcomes, counts, short chains.
+
+As in everyday_networks.py; peers/bayespy_more.py has them by the same names.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from everyday_networks import RNG, Drawn, Network, noise
+
+import svmp
+
+
+def outcomes_alike(rng: RNG, rows: int) -> Drawn:
+    times, x = rows // 20, rng.normal(size=(rows // 20, 5))
+    y = x @ rng.normal(size=(5, 20)) + rng.normal(size=(times, 20))
+    with svmp.Model(coords={"time": times, "feature": 5, "outcome": 20}) as model:
+        w = svmp.MvNormal("w", mu=0, tau=0.01 * np.eye(5), dims=("outcome", "feature"))
+        tau = svmp.Gamma("tau", alpha=1, beta=1, dims="outcome")
+        mu = svmp.dot(svmp.data(x, dims=("time", "feature")), w, dim="feature")
+        svmp.Normal("y", mu=mu, tau=tau, dims=("time", "outcome"), observed=y)
+    return {"x": x, "y": y}, model
+
+
+def outcomes_correlated(rng: RNG, rows: int) -> Drawn:
+    x = rng.normal(size=(rows, 6))
+    y = x @ rng.normal(size=(6, 4)) + rng.multivariate_normal(np.zeros(4), np.eye(4) + 0.5, rows)
+    with svmp.Model(coords={"feature": 6, "outcome": 4}) as model:
+        w = svmp.MvNormal("w", mu=0, tau=0.01 * np.eye(4), dims=("feature", "outcome"))
+        tau = svmp.Wishart("tau", nu=5, V=np.eye(4) / 4, dims=("outcome", "outcome"))
+        mu = svmp.dot(x, w, dim="feature")
+        svmp.MvNormal("y", mu=mu, tau=tau, dims=("row", "outcome"), observed=y)
+    return {"x": x, "y": y}, model
+
+
+def mixture_of(component: Any, y: Any, components: int, coords: dict[str, int]) -> svmp.Model:
+    dims = ("row", *coords)
+    with svmp.Model(coords={"row": len(y), "component": components, **coords}) as model:
+        share = svmp.Dirichlet("share", a=1, dims="component")
+        z = svmp.Categorical("z", p=share, dims="row")
+        svmp.Mixture("y", z, component(("component", *coords)), dims=dims, observed=y)
+    return model
+
+
+def mixture_of_counts(rng: RNG, rows: int) -> Drawn:
+    y = rng.poisson(np.array([1, 5, 12, 30.0])[rng.integers(0, 4, rows)])
+
+    def component(dims: tuple[str, ...]) -> Any:
+        return svmp.Poisson.dist(mu=svmp.Gamma("rate", alpha=1, beta=0.1, dims=dims))
+
+    return {"y": y, "components": 4}, mixture_of(component, y, 4, {})
+
+
+def mixture_of_answers(rng: RNG, rows: int) -> Drawn:
+    y = rng.random((rows // 50, 50)) < rng.beta(0.5, 0.5, (10, 50))[rng.integers(0, 10, rows // 50)]
+
+    def component(dims: tuple[str, ...]) -> Any:
+        return svmp.Bernoulli.dist(p=svmp.Beta("p", alpha=1, beta=1, dims=dims))
+
+    return {"y": y, "components": 10}, mixture_of(component, y, 10, {"item": 50})
+
+
+def principal_components(rng: RNG, rows: int) -> Drawn:
+    times, sensors, factors = rows // 50, 50, 10
+    y = rng.normal(size=(times, 3)) @ rng.normal(size=(3, sensors))
+    y += 0.1 * rng.normal(size=y.shape)
+    with svmp.Model(coords={"time": times, "sensor": sensors, "factor": factors}) as model:
+        alpha = svmp.Gamma("alpha", alpha=0.01, beta=0.01, dims="factor")
+        w = svmp.MvNormal("w", mu=0, tau=svmp.diag(alpha), dims=("sensor", "factor"))
+        x = svmp.MvNormal("x", mu=0, tau=np.eye(factors), dims=("time", "factor"))
+        mu = svmp.dot(x, w)
+        svmp.Normal("y", mu=mu, tau=noise(), dims=("time", "sensor"), observed=y)
+    return {"y": y, "factors": factors}, model
+
+
+def short_chain(rng: RNG, rows: int) -> Drawn:
+    state = np.cumsum(rng.random(rows) < 0.1) % 4
+    emission = rng.dirichlet(np.full(12, 0.3), 4)
+    y = np.array([rng.choice(12, p=emission[k]) for k in state])
+    with svmp.Model(coords={"row": rows, "state": 4, "to": 4, "word": 12}) as model:
+        first = svmp.Dirichlet("first", a=1, dims="state")
+        move = svmp.Dirichlet("move", a=1, dims=("state", "to"))
+        z = svmp.DiscreteMarkovChain("z", first, move, dims="row")
+        p = svmp.Dirichlet("p", a=1, dims=("state", "word"))
+        svmp.Mixture("y", z, svmp.Categorical.dist(p=p), dims="row", observed=y)
+    return {"y": y, "states": 4}, model
+
+
+MORE = (
+    Network("20 outcomes of the same 5 numbers", outcomes_alike, 20_000),
+    Network("4 outcomes with correlated noise", outcomes_correlated, 20_000),
+    Network("mixture of Poissons", mixture_of_counts, 20_000, settles=False),
+    Network("mixture of 50 binary answers", mixture_of_answers, 20_000, settles=False),
+    Network("principal components with ARD", principal_components, 1_000, settles=False),
+    Network("one chain of states, categories", short_chain, 1_000, settles=False),
+)
