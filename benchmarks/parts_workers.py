@@ -4,8 +4,8 @@ Ratings are generated in Parquet parts of a million, each with users of its own,
 that all parts share. A sweep visits all parts once, and solves the factors of all items from the
 sums. Workers are processes with one thread on this machine, and parts stay in their memory.
 Coordination is the time of a sweep during which the busiest worker did not compute: sending q,
-fetching and adding sums, and solving for the items. The users' q is fetched and sent again in every
-fourth sweep, so times are means over four sweeps in a row, of which the least is taken.
+exchanging sums, and fetching the items' new parameters. The users' q is fetched in every eighth
+sweep, so times are means over eight sweeps in a row, of which the least is taken.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from parts_data import write_ratings
 
 import svmp
 
-ITEMS, FACTORS, GROUPS, SWEEPS, ROUND = 5_000, 32, 4, 11, 4
-FEW_SWEEPS = 7
+ITEMS, FACTORS, GROUPS, SWEEPS, ROUND = 5_000, 32, 4, 19, 8
+FEW_SWEEPS = 11
 
 
 def declare(part: Any) -> svmp.Model:
