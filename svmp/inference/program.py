@@ -277,7 +277,7 @@ class Program:
         """Move means to where the last sweeps lead, unless the exact bound is lower there."""
         q, last, t = state.q, state.relaxation, state.iteration
         now, history = means_of(q, self.network, self.extrapolated), {}
-        if last.before and self.method.reads_all(t):
+        if last.before.keys() == now.keys() and self.method.reads_all(t):
             history = remember(last.history, last.before, now)
         known = state.measured.iteration == t
         if known and history and len(history[self.extrapolated[0]]) > 1:

@@ -197,15 +197,16 @@ def declared_tensors(
     for name in globals_ if count else ():
         size, family = families[name]
         found[f"total/{name}"] = Tensor((size, family.size), proper(family, count))
+    lengths = [len(array) for key, array in arrays.items() if key.startswith("history/")]
     for name, (size, family) in families.items():
         for kind in ("gradient", "square"):  # NaN where there is no gradient yet
             if f"{kind}/{name}" in arrays:
                 found[f"{kind}/{name}"] = Tensor((size, family.size), anything)
         if is_gaussian(family) and f"before/{name}" in arrays:
             found[f"before/{name}"] = Tensor((size, entries_of(family)), finite)
-        if is_gaussian(family) and f"history/{name}" in arrays:
-            sweeps = min(len(arrays[f"history/{name}"]), DEPTH)
-            found[f"history/{name}"] = Tensor((sweeps, 2, size * entries_of(family)), finite)
+            if lengths:  # all means have the same number of sweeps
+                shape = (min(*lengths, DEPTH), 2, size * entries_of(family))
+                found[f"history/{name}"] = Tensor(shape, finite)
     for key, array in arrays.items():
         if keeps_sums and re.match(SUMS + r"[0-9]*/", key):
             found[key] = Tensor(array.shape, finite)
