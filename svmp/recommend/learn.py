@@ -166,8 +166,8 @@ def form_for(settings: LearnSettings, ratings: Ratings, held: bool) -> Covarianc
 
     If it is not given, factors have covariances where these fit into memory and solving for them
     does not take much longer than reading the ratings; and if there are sweeps enough for them to
-    converge. They predict better on sparse ratings too (docs/recommend.md), so that nothing is
-    gained by fitting both forms and comparing them on held-out ratings.
+    converge. They predict better on sparse ratings too, so that little would be gained by fitting
+    both forms and comparing them on held-out ratings.
     """
     if settings.covariance != "auto":
         return settings.covariance
