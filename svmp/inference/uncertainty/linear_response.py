@@ -117,8 +117,8 @@ def linear_response(phi: MessageMap, names: Sequence[str], whole: bool = True) -
     names
         The variables.
     whole
-        Whether all of their elements must depend on the data. Others are independent of everything,
-        with their variance under q.
+        Whether all of their elements must depend on the data, and the bound must not be flat in any
+        direction. Others are independent of everything, with their variance under q.
     """
     check_fixed_point(phi)
     asked = [entries_of(phi, name, whole) for name in names]
@@ -126,7 +126,9 @@ def linear_response(phi: MessageMap, names: Sequence[str], whole: bool = True) -
     owners = [entries.name for entries in asked for _ in entries.cross]
     matrix = block_diagonal([entries.within for entries in asked])
     matrix += (
-        by_matrices(phi, cross, owners) if phi.size <= LARGEST else by_products(phi, cross, owners)
+        by_matrices(phi, cross, owners, whole)
+        if phi.size <= LARGEST
+        else by_products(phi, cross, owners)
     )
     matrix = 0.5 * (matrix + matrix.T)
     if not (np.diagonal(matrix) > 0).all():
@@ -135,13 +137,15 @@ def linear_response(phi: MessageMap, names: Sequence[str], whole: bool = True) -
     return gather(asked, matrix)
 
 
-def by_matrices(phi: MessageMap, cross: Sequence[Tilt], owners: Sequence[str]) -> Array:
+def by_matrices(
+    phi: MessageMap, cross: Sequence[Tilt], owners: Sequence[str], whole: bool
+) -> Array:
     """Return c_g . u for all pairs of entries of a small network."""
     tilts = np.zeros((phi.size, len(cross)))
     for j, (place, values) in enumerate(cross):
         tilts[place, j] = values
     try:
-        return np.asarray(tilts.T @ responses(phi, tilts))
+        return np.asarray(tilts.T @ responses(phi, tilts, ridges=not whole))
     except (np.linalg.LinAlgError, ValueError):
         raise ModelError(not_a_maximum(owners[0])) from None
 

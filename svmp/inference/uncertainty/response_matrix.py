@@ -1,4 +1,4 @@
-"""Linear response of a small network: H and V as matrices, and one Cholesky factor for all tilts.
+"""Linear response of a small network: H and V as matrices, and one eigensystem for all tilts.
 
 With V = L L^T, the solution of (I - H V) u = b for b = H c is
 
@@ -7,25 +7,42 @@ With V = L L^T, the solution of (I - H V) u = b for b = H c is
 where M is symmetric, and positive definite at a maximum of the bound. A column of H is a difference
 of Phi along one statistic, in which messages are linear (all but convex bounds). Where there are
 fewer statistics than iterations of conjugate gradients, that is much less work.
+
+An eigenvalue of 0 is a ridge, along which the bound is flat: a rotation of the factors of a
+factorization, which no row sees. Where ridges are allowed, they do not respond: the covariance
+along them is that of q.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy import linalg
 
 from svmp.families.family import Array
 from svmp.inference.uncertainty.message_map import MessageMap
+from svmp.network.means.linear import Linear
+from svmp.network.means.vector_mean import VectorMean
+from svmp.network.network import Network
 from svmp.network.partly_known import base_of
 
 LARGEST = 300
 """Most statistics of a network whose H is formed."""
 STEP = 1e-3
 """Step of the differences, in standard deviations of a statistic."""
+SADDLE = -0.01
+"""Eigenvalues below it are those of a saddle point, and not of a q that has nearly converged."""
+FLAT, FLAT_PRODUCTS = 1e-6, 1e-3
+"""Eigenvalues below it are those of ridges; the second where means multiply hidden variables."""
 
 
-def responses(phi: MessageMap, tilts: Array) -> Array:
+def responses(phi: MessageMap, tilts: Array, ridges: bool = False) -> Array:
     """Return the solutions u of (I - H V) u = H c, one column for each column c.
+
+    Parameters
+    ----------
+    phi, tilts
+        The message map, and c.
+    ridges
+        Whether the bound may be flat in some directions.
 
     Raises
     ------
@@ -34,9 +51,25 @@ def responses(phi: MessageMap, tilts: Array) -> Array:
     """
     hessian, root = hessian_of(phi), root_of(phi)
     right = hessian @ tilts
-    inner = np.eye(phi.size) - root.T @ hessian @ root
-    factor = linalg.cho_factor(inner, check_finite=True)
-    return np.asarray(right + hessian @ root @ linalg.cho_solve(factor, root.T @ right))
+    values, vectors = np.linalg.eigh(np.eye(phi.size) - root.T @ hessian @ root)
+    flat = values < (FLAT_PRODUCTS if multiplies(phi.network) else FLAT)
+    if not np.isfinite(values).all() or values.min(initial=1.0) < SADDLE or flat.any() > ridges:
+        raise np.linalg.LinAlgError("not at a maximum")
+    inverse = np.where(flat, -1 / (1 - values), 1 / np.where(flat, 1.0, values))
+    towards = root @ vectors
+    return np.asarray(right + hessian @ towards @ (inverse[:, None] * (towards.T @ right)))
+
+
+def multiplies(network: Network) -> bool:
+    """Return whether some mean multiplies hidden variables by each other."""
+    tables = (*network.hidden.values(), *network.observed.values())
+    slots = [slot for table in tables for slot in table.conditional.slots.values()]
+    return any(
+        sum(reader.variable.hidden for reader in term.readers) > 1
+        for slot in slots
+        if isinstance(slot, Linear | VectorMean)
+        for term in slot.terms
+    )
 
 
 def hessian_of(phi: MessageMap) -> Array:
