@@ -61,9 +61,9 @@ four factors, and at most MEANS. With K = 5 they take half of the time of a swee
 fifth."""
 MANY = 30
 """Maximum number of sweeps from which on factors may have covariances unless told so."""
-SPARSE, NUMBERS = 4, 25_000_000
+SPARSE, NUMBERS = 4, 15_000_000
 """Factors have covariances, unless told so, if their vectors have at most SPARSE entries for each
-rating, and their covariances at most NUMBERS entries: 0.2 GB, of which a fit has several copies."""
+rating, and their covariances at most NUMBERS entries: with more, reading them is slow."""
 SLOW = 1e-3
 """Relative decrease of the held-out error below which a run with covariances stops."""
 FEW_ROWS = 1024
