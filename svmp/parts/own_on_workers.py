@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from distributed import Future
 
 from svmp.parts.context import Context, Job, Own, OwnElsewhere, SharedQ, Unit
 from svmp.parts.remote import Round
-
-if TYPE_CHECKING:
-    from svmp.parts.workers import Workers
 
 
 class PastVisit(NamedTuple):
@@ -35,6 +32,27 @@ class PastVisit(NamedTuple):
     jobs: dict[tuple[Unit, ...], Job]
 
 
+class OwnTasks(Protocol):
+    """The tasks of `Workers` for the q of own variables (workers.py)."""
+
+    def submit_own(self, units: tuple[Unit, ...], visited: Future[Any]) -> Future[Any]:
+        """Submit the task that has the q after a visit."""
+
+    def submit_fetched(self, units: tuple[Unit, ...], own: dict[Unit, Own]) -> Future[Any]:
+        """Submit the task that has the q as it is here."""
+
+    def submit_again(
+        self, context: Context, visit: PastVisit, own: dict[tuple[Unit, ...], Future[Any]]
+    ) -> dict[tuple[Unit, ...], Future[Any]]:
+        """Submit an earlier visit again."""
+
+    def fetch_own(self, left: OwnOnWorkers) -> Iterator[dict[Unit, Own]]:
+        """Yield the q that a visit has left, job by job."""
+
+    def drop(self, futures: list[Future[Any]]) -> None:
+        """Release tasks."""
+
+
 @dataclass(eq=False)
 class OwnOnWorkers(OwnElsewhere):
     """q of own variables as results of tasks, each after some visits in a row.
@@ -50,7 +68,7 @@ class OwnOnWorkers(OwnElsewhere):
         By job, the task that has its q.
     """
 
-    workers: Workers
+    workers: OwnTasks
     context: Context
     visits: tuple[PastVisit, ...]
     fetched: dict[tuple[Unit, ...], dict[Unit, Own]] = field(default_factory=dict)
@@ -58,7 +76,7 @@ class OwnOnWorkers(OwnElsewhere):
 
     @classmethod
     def after(
-        cls, workers: Workers, context: Context, before: OwnOnWorkers | None, visit: PastVisit
+        cls, workers: OwnTasks, context: Context, before: OwnOnWorkers | None, visit: PastVisit
     ) -> OwnOnWorkers:
         """Return what a visit leaves, to which the tasks are added when they are submitted."""
         if before is None:
