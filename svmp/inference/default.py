@@ -6,7 +6,8 @@ leaves most elements without any, and reading all rows from the start is best. T
 topic models: the topics of a document hardly change once they were fitted to a few of its words.
 Where there are many documents, their topics are found faster and better part by part (`Memoized`).
 docs/steps_measured.md and docs/performance.md have the measurements. Chains are read in sequence,
-so all of their rows are read from the start.
+so all of their rows are read from the start, and so are those of classes that are chosen for
+several rows at once: their sums need no stored q where rows are read together.
 
 Compiled loops pay where there is much to compute: the first fit on a machine waits until they are
 compiled. Whether they are used depends on the size of the network only, so that a fit has the same
@@ -64,10 +65,16 @@ def first_sample(network: Network) -> float:
     """Return the share of the observations in the first sample, from the child counts."""
     rows = sum(v.count for v in network.observed.values())
     typical = typical_count(network, network.observed)
-    if rows <= ROWS or typical <= CHILDREN or network.chains:
+    if rows <= ROWS or typical <= CHILDREN or network.chains or chooses_for_several(network):
         return 1.0
     share, choices = max(CHILDREN / typical, ROWS / rows), typical_count(network, network.locals)
     return max(share, CHOICES / choices) if choices else share
+
+
+def chooses_for_several(network: Network) -> bool:
+    """Return whether a Categorical chooses the components of several rows at once."""
+    several = (edges for name, edges in network.edges.items() if name not in network.locals)
+    return any(edge.choosing for edges in several for edge in edges)
 
 
 def documents(network: Network) -> str | None:

@@ -32,6 +32,16 @@ def mixture(rows: int) -> svmp.Model:
     return model
 
 
+def classes(people: int, items: int) -> svmp.Model:
+    with svmp.Model(coords={"person": people, "class": 3, "item": items}) as model:
+        weight = svmp.Dirichlet("weight", a=1.0, dims="class")
+        z = svmp.Categorical("z", p=weight, dims="person")
+        p = svmp.Beta("p", alpha=1, beta=1, dims=("class", "item"))
+        answers = np.zeros((people, items), int)
+        svmp.Mixture("x", z, svmp.Bernoulli.dist(p=p), dims=("person", "item"), observed=answers)
+    return model
+
+
 def topics(documents: int, length: int) -> svmp.Model:
     document = np.repeat(np.arange(documents), length)
     coords = {"document": documents, "topic": 2, "word": 3, "token": len(document)}
@@ -53,6 +63,7 @@ def topics(documents: int, length: int) -> svmp.Model:
         (regression(1_000, 100_000), 0.1),
         (regression(20_000, 100_000), 1.0),  # five children each: two are more than a quarter
         (mixture(50_000), 0.2),
+        (classes(5_000, 20), 1.0),  # a class is chosen for twenty rows
         (topics(100, 600), 1 / 6),  # a hundred tokens of each document
         (topics(800, 60), 1.0),  # fewer than a hundred
     ],
