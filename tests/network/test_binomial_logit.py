@@ -43,8 +43,9 @@ def test_trials_are_bernoullis_with_the_same_logit() -> None:
 def test_predictions_match_integrals_over_the_logit() -> None:
     fit = fitted(lines(TRIALS, DOSE, DEAD))
     trials, dose = np.array([1, 20, 3000, 0]), np.array([0.5, 0.2, -1.0, 2.0])
-    found = fit.predict(lines(trials, dose, None), "dead")
-    part = fit.predict(lines(trials, dose, None), "dead", noise=False)
+    rows = lines(trials, dose, None)
+    found = fit.predict(rows, "dead", corrected=False)
+    part = fit.predict(rows, "dead", corrected=False, noise=False)
     assert found.exact
     for i, (n, x) in enumerate(zip(trials, dose, strict=True)):
         mean = fit.mean("level") + x * fit.mean("slope")
