@@ -95,7 +95,9 @@ def make(folder: Path = FOLDER) -> None:
     """Write the demo into a folder."""
     rng = np.random.default_rng(SEED)
     titles, share = films(rng)
-    model = RatingModel(FACTORS, max_sweeps=100, progress=False).fit(ratings(rng, share))
+    # Without covariances the files are a third as large.
+    model = RatingModel(FACTORS, covariance="diagonal", max_sweeps=100, progress=False)
+    model.fit(ratings(rng, share))
     folder.mkdir(parents=True, exist_ok=True)
     model.save(folder / MODEL.name)
     with (folder / TITLES.name).open("w", encoding="utf-8", newline="") as file:
