@@ -15,8 +15,8 @@ from svmp.inference.output.posterior_plot import plot_posterior
 from svmp.inference.output.summary import summarise
 from svmp.inference.posteriors.posterior import draw_count, tails
 from svmp.inference.predictive.joint import draw_together
-from svmp.inference.run_record import RunRecord
 from svmp.inference.seeds import Seed
+from svmp.inference.uncertainty.fit_uncertainty import FitUncertainty
 from svmp.network.keywords import known_keywords
 from svmp.network.validation import shown
 
@@ -29,7 +29,7 @@ CORRECTED = "sds by linear response; fit.summary(corrected=False) has those of q
 OF_Q = "sds of q, too small where variables depend on each other: fit.diagnose(model) checks them"
 
 
-class FitOutput(RunRecord):
+class FitOutput(FitUncertainty):
     """The part of `Fit` that shows it."""
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
@@ -94,10 +94,6 @@ class FitOutput(RunRecord):
         notes = [CORRECTED] if source is not self else [] if self.joint else [OF_Q]
         notes += [] if self.restarts is None else ["", repr(self.restarts)]
         return summarise(source, names, prob, "\n".join(notes))
-
-    def _with_covariances(self, corrected: bool | None) -> RunRecord:
-        """Return this fit, with the covariances of linear response if it is to have them."""
-        raise NotImplementedError
 
     @known_keywords
     def to_frame(

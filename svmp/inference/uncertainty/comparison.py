@@ -121,7 +121,7 @@ def compare(
     fits
         Fits by name.
     models
-        The model of each fit, by the same names, or one for all; a fit does not store its model.
+        The model of each fit, by the same names, or one for all.
         Without them only bounds are compared.
     held_out
         By observed variable, values that were left out of training, as for `Fit.held_out`.
@@ -150,7 +150,7 @@ def compare(
     given = check_fits(fits)
     if models is None:
         if held_out is not None:
-            raise ModelError("held_out needs models=, as a fit does not store its model")
+            raise ModelError("held_out needs models=, as not every fit keeps its model")
         found = {n: Compared(f.status, f.bound) for n, f in given.items()}
         return Comparison(sorted(found.items(), key=lambda pair: -pair[1].bound))
     known = check_models(given, models)
