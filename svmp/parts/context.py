@@ -165,6 +165,10 @@ class Visited(NamedTuple):
         The new q of own variables, if it was left elsewhere.
     target
         By shared variable, lambda_temp, where it was computed without sums.
+    terms
+        By unit, its terms of the bound at the q of its sums, if the visit measures them.
+    gains
+        By line of the sums that a solution was computed from, how much it adds to the bound.
     """
 
     totals: list[Array]
@@ -173,6 +177,8 @@ class Visited(NamedTuple):
     accesses: int
     left: OwnElsewhere | None = None
     target: Own | None = None
+    terms: dict[Unit, dict[str, float]] = {}  # noqa: RUF012
+    gains: Array | None = None
 
 
 def declared(declare: Declare, source: Source, number: int) -> Declaration | None:

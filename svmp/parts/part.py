@@ -226,14 +226,27 @@ class Part:
             return None
         return updater.line_adder(q, self.rows, self.places)
 
-    def solve(self, q: Beliefs, asked: Asked, prior: Mapping[str, Array]) -> Array | None:
-        """Return lambda_temp of a shared variable, if this part has all rows and elements of it."""
+    def solve(
+        self, q: Beliefs, asked: Asked, prior: Mapping[str, Array], measures: bool
+    ) -> Array | None:
+        """Return lambda_temp of a shared variable, if this part has all rows and elements of it.
+
+        If the bound is measured, q then has the new parameters.
+        """
         updater, name = self.updater(asked.names[0]), asked.names[0]
         if asked.elements is not None or not isinstance(updater, SummingUpdater):
             return None
         if updater.names != (name,) or self.places[name] is not None:
             return None
-        return updater.solve_rows(q, self.rows, prior[name])
+        solved = updater.solve_rows(q, self.rows, prior[name], measures)
+        if solved is None:
+            return None
+        if measures:
+            family = self.network.hidden[name].family
+            q.natural[name], q.moments[name] = solved.natural, family.moments(solved.natural)
+            q.means.clear()
+            self.program.apply(q, solved)
+        return solved.natural
 
     def add_sums(self, q: Beliefs, asked: Asked, total: Array) -> None:
         """Add the sums of this part for a shared variable, or for some elements of it."""
@@ -253,9 +266,8 @@ class Part:
             at = np.searchsorted(asked.elements, whole[mine])
             total[at] += plain.sums(q, self.rows, mine)
 
-    def bound(self, shared: SharedQ, own: Own) -> dict[str, float]:
+    def terms(self, q: Beliefs) -> dict[str, float]:
         """Return the terms of the own and of the observed variables in the bound."""
-        q = self.beliefs(shared, own)
         terms: dict[str, float] = {}
         for updater in self.program.updaters:
             if set(updater.names) <= set(self.own):

@@ -162,6 +162,14 @@ class PartsProgram(Program):
         everything = np.arange(len(self.space.sizes))
         return self.space.visit(q, everything, Visit(own=own)).accesses
 
+    def measured(self, bound: bool) -> frozenset[str]:
+        """Return the variables after whose updates the bound needs no visit of its own."""
+        if not (bound and self.space.context.keeps):
+            return frozenset()
+        every = [u.visit for u in self.updaters if isinstance(u, VisitUpdater) and u.visit.last]
+        shared = (name for visit in every for names, _ in visit.shared for name in names)
+        return frozenset([*shared, *(name for visit in every for name in visit.own)])
+
     def bound(self, q: Beliefs) -> dict[str, float]:
         terms = self.space.bound(q)
         for updater in self.updaters:

@@ -136,11 +136,11 @@ def solve_lines(
     shared: SharedQ, common: Round, prior: Own | None, job: Sent, *pieces: Visited
 ) -> Visited:
     """Add the sums of all groups for the lines of a shard, and solve for their elements."""
-    shard, nodes, asked, solved = job.value
+    shard, nodes, visit, solved = job.value
     _check(common.versions)
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     with _one_at_a_time, quiet, use_threads(_threads(), tell=False):
-        return shards.solve_lines(pieces, nodes, shard, shared, asked, prior, solved)
+        return shards.solve_lines(pieces, nodes, shard, shared, visit, prior, solved)
 
 
 def own_of(visited: Visited) -> dict[Unit, Own]:

@@ -10,18 +10,18 @@ visit. Shared variables without children in parts need no visit at all.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
 
 from svmp.errors import ModelError
-from svmp.families.family import Array
+from svmp.families.family import Array, Family
 from svmp.inference.methods import FullVB, Growing, Method
 from svmp.inference.methods.method import check_order
 from svmp.inference.program import Program
 from svmp.inference.updaters.plain import PlainUpdater
-from svmp.inference.updaters.solver import MultilinearSolver, PlainSolver, Solver
+from svmp.inference.updaters.solver import LineSolver, MultilinearSolver, PlainSolver, Solver
 from svmp.inference.updaters.updater import SummingUpdater, Updater
 from svmp.network.grid import Ints
 from svmp.network.network import Network, by_value
@@ -42,11 +42,16 @@ class Asked:
         The shared variables that are updated from them, and how.
     elements
         The elements that are updated, ascending; None for all.
+    family, table
+        The family of the variable, and the one table that depends on it, if the change of that
+        table's term in the bound follows from the sums; else None.
     """
 
     names: tuple[str, ...]
     solver: Solver
     elements: Ints | None = None
+    family: Family | None = None
+    table: str = ""
 
 
 @dataclass
@@ -71,6 +76,11 @@ class Visit:
         Whether own variables start near their prior.
     omega, relaxed
         Factor of over-relaxation, and the blocks of variables to which it is applied.
+    last
+        Whether it is the last of a sweep, and the bound after it follows from the terms of parts at
+        the q that they have then, and from the sums.
+    measures
+        Whether parts return these terms.
     """
 
     own: list[str] = field(default_factory=list)
@@ -81,6 +91,8 @@ class Visit:
     restart: bool = False
     omega: float = 1.0
     relaxed: tuple[tuple[str, ...], ...] = ()
+    last: bool = False
+    measures: bool = False
 
     @property
     def changes_own(self) -> bool:
@@ -155,13 +167,27 @@ def schedule(program: Program, whole: Network, method: Method, own: Collection[s
         if not tables:
             place(set(), above, False).shared.append((names, None))
             continue
-        for asked in _asked(program, updater, whole):
-            visit = place(tables, above, False)
+        for wanted in _asked(program, updater, whole):
+            visit, asked = place(tables, above, False), _measured(wanted, network, tables)
             visit.shared.append((asked.names, len(visit.asked)))
             visit.asked.append(asked)
     for earlier, visit in pairwise(visits):
         visit.late = earlier.late or any(name in program.implicit for name in earlier.own)
+    last = [visit for visit in visits if visit.own or visit.asked][-1]
+    solved_anew = program.implicit or network.chains  # whenever the bound is computed
+    last.last = not solved_anew and all(asked.family is not None for asked in last.asked)
     return visits
+
+
+def _measured(asked: Asked, network: Network, tables: set[str]) -> Asked:
+    """Note the table whose term in the bound changes with an update, where sums say by how much."""
+    (name, *others), (table, *more) = asked.names, tables
+    family = network.hidden[name].family
+    edges = [edge for edge in network.edges[name] if edge.conditional.factor.convex]
+    alike = family.at(slice(0, 1)) is family  # the same for all elements
+    if others or more or edges or not alike or not isinstance(asked.solver, LineSolver):
+        return asked
+    return replace(asked, family=family, table=table)
 
 
 def common_solver(updater: SummingUpdater) -> Solver:

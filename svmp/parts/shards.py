@@ -16,7 +16,7 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.inference.updaters.solver import LineSolver
 from svmp.parts.context import Own, SharedQ, Visited
-from svmp.parts.schedule import Asked
+from svmp.parts.schedule import Asked, Visit
 from svmp.parts.solution import Solution
 from svmp.parts.tree import added_up, halves
 
@@ -90,7 +90,7 @@ def solve_lines(
     nodes: Sequence[range],
     shard: Shard,
     shared: SharedQ,
-    asked: Sequence[Asked],
+    visit: Visit,
     prior: Own | None,
     solved: int | None,
 ) -> Visited:
@@ -102,8 +102,8 @@ def solve_lines(
         The results of `add_lines` of all nodes, in their order.
     shard
         The lines.
-    shared, asked
-        q of the shared variables, and the sums that parts were asked for.
+    shared, visit
+        q of the shared variables, and what parts were asked for.
     prior, solved
         eta_i by variable, and which of the sums the solution is computed from; None for no
         solution. That total is then empty in what is returned.
@@ -111,7 +111,7 @@ def solve_lines(
     found = _added(pieces, nodes)
     if solved is None or prior is None or found.target is not None:
         return found
-    sums, wanted = found.totals[solved], asked[solved]
+    sums, wanted = found.totals[solved], visit.asked[solved]
     natural = {
         name: shared.natural[name]
         if wanted.elements is None
@@ -123,11 +123,10 @@ def solve_lines(
         prior, natural = (
             {name: array[some] for name, array in arrays.items()} for arrays in (prior, natural)
         )
-    target = {name: np.empty_like(array) for name, array in natural.items()}
-    solution = Solution(solved, wanted.solver, prior, natural, target)
+    solution = Solution.of(solved, wanted, prior, natural, visit.measures)
     solution.take(slice(0, len(sums)), sums)
     totals = [*found.totals[:solved], sums[:0], *found.totals[solved + 1 :]]
-    return found._replace(totals=totals, target=solution.target)
+    return found._replace(totals=totals, target=solution.target, gains=solution.gains)
 
 
 def elements_of(solver: LineSolver, shard: Shard, elements: int) -> slice:
@@ -146,14 +145,17 @@ def join_shards(every: Sequence[Visited]) -> Visited:
             name: np.concatenate([one.target[name] for one in every if one.target is not None])
             for name in first.target
         }
-    return first._replace(totals=totals, target=target)
+    gains = [one.gains for one in every if one.gains is not None]
+    return first._replace(
+        totals=totals, target=target, gains=np.concatenate(gains) if gains else None
+    )
 
 
 def _cut(visited: Visited, shard: Shard) -> Visited:
     """Return the lines of a shard of a result, without the q of own variables."""
     totals = [total[shard.lines(len(total))] for total in visited.totals]
     if shard.number:
-        return Visited(totals, {}, {}, 0, target=visited.target)
+        return Visited(totals, {}, {}, 0, target=visited.target, gains=visited.gains)
     return visited._replace(totals=totals, own={})
 
 
@@ -165,4 +167,5 @@ def _added(every: Sequence[Visited], nodes: Sequence[range]) -> Visited:
 def _sum(one: Visited, other: Visited) -> Visited:
     totals: list[Array] = [a + b for a, b in zip(one.totals, other.totals, strict=True)]
     children = {name: count + other.children[name] for name, count in one.children.items()}
-    return Visited(totals, children, {}, one.accesses + other.accesses)
+    terms, accesses = one.terms | other.terms, one.accesses + other.accesses
+    return Visited(totals, children, {}, accesses, terms=terms)

@@ -101,11 +101,13 @@ def visit_parts(
         Whether to count the children of the shared variables that are asked for.
     """
     totals = [empty(asked, shared) for asked in visit.asked]
-    found = Visited(totals, no_children(visit, shared) if count else {}, {}, 0)
+    found = Visited(totals, no_children(visit, shared) if count else {}, {}, 0, terms={})
     for unit, part in loaded(context, job):
         q, read = part.update(shared, part.own_q(shared, job, unit), visit, before)
         for asked, total in zip(visit.asked, totals, strict=True):
             part.add_sums(q, asked, total)
+        if visit.measures:
+            found.terms[unit] = part.terms(q)
         found = noted(found, part, unit, q, read, job.own is not None and visit.changes_own)
     return found
 
@@ -128,18 +130,21 @@ def visit_resident(
     needs no sums for a solution.
     """
     totals = [empty(asked, shared) for asked in visit.asked]
-    found = Visited(totals, no_children(visit, shared) if count else {}, {}, 0)
+    found = Visited(totals, no_children(visit, shared) if count else {}, {}, 0, terms={})
+    units: list[Unit] = []
     groups: list[list[tuple[Part, Beliefs]]] = []
     for job in jobs:
         groups.append([])
         for unit, part in loaded(context, job):
             q, read = part.update(shared, part.own_q(shared, job, unit), visit, before)
             groups[-1].append((part, q))
+            units.append(unit)
             found = noted(found, part, unit, q, read, job.own is not None and visit.changes_own)
     for number, asked in enumerate(visit.asked if groups else ()):
         if solution is not None and solution.number == number and is_single(jobs):
             part, q = groups[0][0]
-            if (target := part.solve(q, asked, solution.prior)) is not None:
+            target = part.solve(q, asked, solution.prior, visit.measures)
+            if target is not None:
                 solution.target[asked.names[0]] = target
                 totals[number] = totals[number][:0]
                 continue
@@ -156,6 +161,10 @@ def visit_resident(
         totals[number] = added_up(
             (summed(group, asked, shared) for group in groups), single_nodes(len(groups)), plus
         )
+    if visit.measures:
+        every = (each for group in groups for each in group)
+        for unit, (part, q) in zip(units, every, strict=True):
+            found.terms[unit] = part.terms(q)
     return found
 
 
@@ -177,7 +186,9 @@ def visit_single(
     target = {name: np.empty_like(natural) for name, natural in solution.natural.items()}
     mine = replace(solution, target=target)
     found = visit_resident(context, shared, [job], visit, before, count, solution=mine)
-    return found if len(found.totals[mine.number]) else found._replace(target=mine.target)
+    if len(found.totals[mine.number]):
+        return found
+    return found._replace(target=mine.target, gains=mine.gains)
 
 
 def summed(group: Sequence[tuple[Part, Beliefs]], asked: Asked, shared: SharedQ) -> Array:
@@ -200,7 +211,8 @@ def plus_visited(one: Visited, other: Visited) -> Visited:
         mine += sums
     for name, children in other.children.items():
         one.children[name][:] += children
-    return one._replace(own=one.own | other.own, accesses=one.accesses + other.accesses)
+    own, terms, accesses = one.own | other.own, one.terms | other.terms, one.accesses
+    return one._replace(own=own, terms=terms, accesses=accesses + other.accesses)
 
 
 def sums_by_lines(
@@ -259,7 +271,7 @@ def noted(found: Visited, part: Part, unit: Unit, q: Beliefs, read: int, kept: b
 def bound_parts(context: Context, shared: SharedQ, job: Job) -> dict[Unit, dict[str, float]]:
     """Return the terms of each part in the bound."""
     return {
-        unit: part.bound(shared, part.own_q(shared, job, unit))
+        unit: part.terms(part.beliefs(shared, part.own_q(shared, job, unit)))
         for unit, part in loaded(context, job)
     }
 

@@ -3,6 +3,10 @@
 sums_i        = sum over parts, in their order, of the part's sums for x_i
 lambda_i_temp = solve(sums_i, eta_i)
 lambda_i     <- (1 - rho_i) lambda_i + rho_i lambda_i_temp
+
+After the last visit of a sweep, the bound needs no other one: parts return their terms at the q
+with which they made the sums, and the sums say how much the terms of their tables rise from there
+to lambda_temp (`LineSolver.gains`).
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ from svmp.network.grid import Ints
 from svmp.parts.context import Visited
 from svmp.parts.schedule import Visit
 from svmp.parts.solution import Solution
-from svmp.parts.workspace import Workspace
+from svmp.parts.workspace import Workspace, terms_of_all
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +98,13 @@ class VisitUpdater(Updater):
             if not self.space.ends_sweep(rho.iteration):
                 return
             rows = replace(rows, parts=np.array(self.space.numbers), begins=True)
-        first = None
+        first, exact = None, rows.whole and not (rows.scaled or rho.memo.sums)
+        exact = exact and self.visit.last and bool(rho.measured)
+        gains: list[dict[str, float]] = []
         if self.visit.own or self.visit.asked:
             if not (rows.scaled or rho.memo.sums):
-                first = self._first(q)
-            found = self._visited(q, rows, rho, first)
+                first = self._first(q, exact)
+            found = self._visited(q, rows, rho, first, exact)
             yield Change.of_rows_read(self.space.any_name, found.accesses)
         for names, number in self.visit.shared:
             if number is None:
@@ -106,7 +112,7 @@ class VisitUpdater(Updater):
                 continue
             children = {n: found.children[n] for n in names} if rows.scaled else {}
             known = first is not None and first.number == number
-            solution = first if first is not None and known else self._solution(q, number)
+            solution = first if first is not None and known else self._solution(q, number, exact)
             if len(found.totals[number]):
                 sums = self._scaled(number, found.totals[number], children)
                 solution.take(slice(0, len(sums)), sums)
@@ -114,13 +120,23 @@ class VisitUpdater(Updater):
             before = means_of(q, network, names) if rho.relaxes(names) else {}
             yield from self._changes(number, solution.target, children, q, rho, rows.first or 1.0)
             relax(q, network, before, rho.omega)
+            gains.append({self.visit.asked[number].table: float(solution.gains.sum())})
+            exact = exact and self._is_solved(q, number, solution)
+        if exact:
+            self.space.known.set(q, terms_of_all([*found.terms.values(), *gains]))
 
-    def _first(self, q: Beliefs) -> Solution | None:
+    def _is_solved(self, q: Beliefs, number: int, solution: Solution) -> bool:
+        """Return whether q is the solution: it has taken a unit step, and was not moved on."""
+        elements = self.visit.asked[number].elements
+        some = slice(None) if elements is None else elements
+        return all(np.array_equal(q.natural[n][some], new) for n, new in solution.target.items())
+
+    def _first(self, q: Beliefs, measures: bool) -> Solution | None:
         """Return the solution that is needed first, and depends on no other of this visit."""
         number = self.visit.shared[0][1] if self.visit.shared else None
-        return None if number is None else self._solution(q, number)
+        return None if number is None else self._solution(q, number, measures)
 
-    def _solution(self, q: Beliefs, number: int) -> Solution:
+    def _solution(self, q: Beliefs, number: int, measures: bool) -> Solution:
         """Return the solution of shared variables given the current q, before it has any sums."""
         asked = self.visit.asked[number]
         natural = {
@@ -128,8 +144,7 @@ class VisitUpdater(Updater):
             for name in asked.names
         }
         prior = {name: self._prior(q, name, asked.elements) for name in asked.names}
-        target = {name: np.empty_like(array) for name, array in natural.items()}
-        return Solution(number, asked.solver, prior, natural, target)
+        return Solution.of(number, asked, prior, natural, measures)
 
     def _scaled(self, number: int, sums: Array, children: Mapping[str, Ints]) -> Array:
         """Return sums times N_i / |rows_i|, where parts are drawn."""
@@ -141,12 +156,12 @@ class VisitUpdater(Updater):
         return asked.solver.scaled(sums, scale)
 
     def _visited(
-        self, q: Beliefs, rows: DrawnParts, rho: StepRule, first: Solution | None
+        self, q: Beliefs, rows: DrawnParts, rho: StepRule, first: Solution | None, measures: bool
     ) -> Visited:
         """Visit parts; with sums that are kept, return totals with those of the other parts."""
         memo, before = rho.memo, rows.memory["before"] if self.visit.late else None
         if not memo.sums:
-            visit = replace(self.visit, omega=rho.omega, relaxed=rho.relaxed)
+            visit = replace(self.visit, omega=rho.omega, relaxed=rho.relaxed, measures=measures)
             return self.space.visit(q, rows.parts, visit, before, rows.scaled, first)
         visit = replace(self.visit, passes=PASSES, restart=rows.restart and bool(self.visit.own))
         kept = [memo.sums[key] for key in self.visit.labels()]

@@ -175,7 +175,7 @@ class Workers(Cluster, Executor):
                 ]
                 held.extend(pieces)
                 at = groups[nodes[shard.number * len(nodes) // shard.among].start]
-                job = Sent((shard, nodes, visit.asked, solved))
+                job = Sent((shard, nodes, visit, solved))
                 result = self._submit_to(
                     at, "solve", remote.solve_lines, q, held[0], prior, job, *pieces
                 )
@@ -190,6 +190,8 @@ class Workers(Cluster, Executor):
         total = join_shards(list(self._retried(shards, prepare, forget)))
         if solution is not None and total.target is not None:
             solution.target |= total.target
+            if total.gains is not None:
+                solution.gains = total.gains
         return total._replace(left=left if keeps else None)
 
     def fetch_own(self, left: OwnOnWorkers) -> Iterator[dict[Unit, Own]]:

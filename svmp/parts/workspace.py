@@ -7,7 +7,7 @@ bits do not depend on where or when a group is computed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -153,6 +153,31 @@ class OwnPlace:
         return self.there if q is self.q else None
 
 
+@dataclass(eq=False)
+class KnownTerms:
+    """Terms of own and observed variables in the bound, as the last visit of a sweep found them.
+
+    Attributes
+    ----------
+    q, version
+        The q of which they are, and its version.
+    terms
+        The terms by variable.
+    """
+
+    q: Beliefs | None = None
+    version: int = -1
+    terms: dict[str, float] = field(default_factory=dict)
+
+    def set(self, q: Beliefs, terms: dict[str, float]) -> None:
+        """Note the terms of the present q."""
+        self.q, self.version, self.terms = q, q.version, terms
+
+    def of(self, q: Beliefs) -> dict[str, float] | None:
+        """Return the terms of some q; None if they are not known."""
+        return dict(self.terms) if q is self.q and q.version == self.version else None
+
+
 @dataclass(frozen=True, eq=False)
 class Workspace:
     """The parts of a fit, and the executor that processes them.
@@ -176,8 +201,8 @@ class Workspace:
         then set to their prior at the end.
     leaves
         Whether the q of own variables may stay where it was computed: no copies of q are kept here.
-    place
-        Where the q of own variables is.
+    place, known
+        Where the q of own variables is, and the terms of the bound that the last visit has found.
     axes
         By own variable whose elements follow each other along another axis than the first, that
         axis.
@@ -193,6 +218,7 @@ class Workspace:
     follow: bool = True
     leaves: bool = False
     place: OwnPlace = field(default_factory=OwnPlace)
+    known: KnownTerms = field(default_factory=KnownTerms)
     axes: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -324,13 +350,14 @@ class Workspace:
         q.version += 1
 
     def bound(self, q: Beliefs) -> dict[str, float]:
-        """Return the terms of own and observed variables in the bound, added in part order."""
-        terms: dict[str, float] = {}
-        for found in self.run_all(tasks.bound_parts, q):
-            for part in found.values():
-                for name, term in part.items():
-                    terms[name] = terms.get(name, 0.0) + term
-        return terms
+        """Return the terms of own and observed variables in the bound, added in part order.
+
+        Parts are visited for it, unless the last visit of the sweep has found these terms.
+        """
+        known = self.known.of(q)
+        if known is not None:
+            return known
+        return terms_of_all(p for f in self.run_all(tasks.bound_parts, q) for p in f.values())
 
     def held_out_totals(self, q: Beliefs) -> Iterator[float]:
         """Yield what held-out rows would add to the bound, in part order."""
@@ -364,3 +391,12 @@ class Workspace:
         if name in self.axes:
             natural[np.concatenate([np.asarray(at(unit)) for unit in every])] = natural.copy()
         return natural
+
+
+def terms_of_all(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return the terms of all parts together, added in their order."""
+    terms: dict[str, float] = {}
+    for part in parts:
+        for name, term in part.items():
+            terms[name] = terms.get(name, 0.0) + term
+    return terms

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from svmp.families.normal import Normal
 from svmp.inference.updaters.solver import LineSolver, MultilinearSolver, PlainSolver
 from svmp.parts.context import SharedQ, Visited
-from svmp.parts.schedule import Asked
+from svmp.parts.schedule import Asked, Visit
 from svmp.parts.shards import Shard, add_lines, join_shards, nodes_by_home, solve_lines
 from svmp.parts.tree import added_up, single_nodes
 
@@ -38,18 +39,24 @@ def test_shards_and_homes_change_no_bit(solver: LineSolver, solved: int | None) 
     every, size = visits(solver, rng), LINES * solver.width
     prior = {"v": np.tile([0.5, -0.5], (size, 1))}
     shared = SharedQ({"v": np.tile([0.1, -1.0], (size, 1))}, {})
-    asked = [Asked(("w",), PlainSolver.of("w", 2)), Asked(("v",), solver)]
+    asked = [
+        Asked(("w",), PlainSolver.of("w", 2)),
+        Asked(("v",), solver, family=Normal(), table="y"),
+    ]
+    visit = Visit(asked=asked, measures=True)
     nodes = single_nodes(GROUPS)
     total = added_up(iter([v.totals[1] for v in every]), nodes, np.add)
     other = added_up(iter([v.totals[0] for v in every]), nodes, np.add)
     target = solver.solve(total, prior, shared.natural)["v"]
+    moments = [Normal().moments(natural) for natural in (shared.natural["v"], target)]
+    gains = solver.gains(total, *moments)
     for homes in ("aaaaa", "aaaab", "aabbb", "abcab"):
         for among in (1, 2, 3, LINES + 1):
             found = []
             for shard in (Shard(number, among) for number in range(among)):
                 places = nodes_by_home(list(homes))
                 pieces = [add_lines(shard, every[node.start : node.stop]) for node in places]
-                found.append(solve_lines(pieces, places, shard, shared, asked, prior, solved))
+                found.append(solve_lines(pieces, places, shard, shared, visit, prior, solved))
             joined = join_shards(found)
             assert np.array_equal(joined.totals[0], other)
             assert joined.accesses == sum(range(GROUPS))
@@ -60,4 +67,5 @@ def test_shards_and_homes_change_no_bit(solver: LineSolver, solved: int | None) 
             else:
                 assert joined.target is not None
                 assert np.array_equal(joined.target["v"], target)
+                assert np.array_equal(joined.gains, gains)
                 assert not len(joined.totals[1])

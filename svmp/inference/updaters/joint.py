@@ -222,18 +222,31 @@ class JointSolver(LineSolver):
             raise split_key(self.name)
         return found
 
-    def solve(
-        self, sums: Array, prior: Mapping[str, Array], natural: Mapping[str, Array]
-    ) -> dict[str, Array]:
-        width, elements = self.width, self.elements(len(sums))
+    def split(self, sums: Array) -> tuple[Array, Array, Array]:
+        """Return the products of slopes, with zeros on the diagonal, linear sums, and squares."""
+        width = self.width
         cuts = np.cumsum([width * (width - 1) // 2, width])
         lower, linear, precision = np.split(np.asarray(sums), cuts, axis=1)
         between, (row, column) = np.zeros((len(sums), width, width)), np.tril_indices(width, -1)
         between[:, row, column] = between[:, column, row] = lower
+        return between, linear, precision
+
+    def solve(
+        self, sums: Array, prior: Mapping[str, Array], natural: Mapping[str, Array]
+    ) -> dict[str, Array]:
+        elements, (between, linear, precision) = self.elements(len(sums)), self.split(sums)
         eta = np.asarray(prior[self.name])[elements]
         found = np.empty((elements.size, 2))
         found[elements] = solve_joint(between, eta[..., 0] + linear, precision - 2 * eta[..., 1])
         return {self.name: found}
+
+    def gains(self, sums: Array, before: Array, after: Array) -> Array:
+        between, linear, precision = self.split(sums)
+        old, new = (moments[self.elements(len(sums))] for moments in (before, after))
+        products = [np.einsum("mj,mk->mjk", q[..., 0], q[..., 0]) for q in (old, new)]
+        crossed = np.einsum("mjk,mjk->m", between, products[1] - products[0])
+        change = linear * (new - old)[..., 0] - precision * (new - old)[..., 1] / 2
+        return np.asarray(change.sum(axis=1) - crossed / 2)
 
 
 def solve_joint(between: Array, linear: Array, precision: Array) -> Array:

@@ -15,7 +15,13 @@ from svmp.families.mvnormal import MvNormal
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.plain import ONE, MessageSum, Tangents
-from svmp.inference.updaters.solver import LineSolver, MultilinearSolver, Places, VectorSolver
+from svmp.inference.updaters.solver import (
+    LineSolver,
+    MultilinearSolver,
+    Places,
+    VectorSolver,
+    message_of_lines,
+)
 from svmp.inference.updaters.updater import Change, LineAdder, SummingUpdater, Term
 from svmp.kernels.multilinear.updater import Multilinear
 from svmp.kernels.vectors.updater import Vectors
@@ -112,7 +118,9 @@ class MultilinearUpdater(SummingUpdater):
             return None
         return self.loops.adder(q, self.name, work, work.keys)
 
-    def solve_rows(self, q: Beliefs, rows: Draw, prior: Array) -> Array | None:
+    def solve_rows(
+        self, q: Beliefs, rows: Draw, prior: Array, measured: bool = False
+    ) -> Change | None:
         work = rows.work(self.loops, self.name)
         if len(work.keys) < len(work.keyed.keys):
             return None
@@ -122,7 +130,12 @@ class MultilinearUpdater(SummingUpdater):
             q.natural | {self.name: np.zeros(q.natural[self.name].shape)},  # a unit step reads none
             q.moments | {self.name: q.moments[self.name].copy()},
         )
-        return self.loops.update(mine, self.name, work, prior, ONE, True, self.joint).natural
+        measured = measured and self.loops.measures(self.name)
+        found = self.loops.update(mine, self.name, work, prior, ONE, True, self.joint, measured)
+        column = self.loops.operand(self.name).column
+        losses = self.loops.row_losses(column, found.losses) if measured else None
+        every = np.arange(len(found.natural))
+        return Change(self.name, every, found.natural, 0, applied=True, losses=losses)
 
     def prior_of(self, q: Beliefs, first: Ints, width: int) -> Array:
         """Return eta_i of each element of each key, or of one key if all keys have the same."""
@@ -190,18 +203,3 @@ class VectorMessages:
             lines = lines[elements]
         accesses = int(self.edge.children[elements].sum())
         return MessageSum(message_of_lines(lines, self.loops.place(name)[2]), ONE, accesses)
-
-
-def message_of_lines(lines: Array, width: int) -> Array:
-    """Return messages to (x, x x') from sums of w a r, and diagonal and triangle of w a a'.
-
-    >>> message_of_lines(np.array([[1.0, 2.0, 4.0, 6.0, 8.0]]), 2)
-    array([[ 1.,  2., -2., -4., -4., -3.]])
-    """
-    place = np.zeros((width, width), dtype=np.int64)
-    place[np.diag_indices(width)] = width + np.arange(width)
-    upper = np.triu_indices(width, 1)
-    place[upper] = place[upper[::-1]] = 2 * width + np.arange(len(upper[0]))
-    found = lines[:, np.concatenate([np.arange(width), place.ravel()])]
-    found[:, width:] *= -0.5
-    return found

@@ -137,9 +137,12 @@ class SummingUpdater(Updater):
         """
         return None
 
-    def solve_rows(self, q: Beliefs, rows: Draw, prior: Array) -> Array | None:
+    def solve_rows(
+        self, q: Beliefs, rows: Draw, prior: Array, measured: bool = False
+    ) -> Change | None:
         """Return lambda_temp of all elements at once from all rows, without sums that are stored.
 
-        `prior` is eta_i of every element. q is not changed. None if only sums can be solved.
+        `prior` is eta_i of every element. q is not changed. None if only sums can be solved. If
+        they are `measured`, the losses of all rows come with it, where loops compute them.
         """
         return None

@@ -8,6 +8,10 @@ The sums of a key are one line in double precision, with slopes a and weights w
 Rows may be split in any way, on several machines for example: the sums of the parts are added, and
 `solve_keys` then does what `update_whole` does with all rows, up to rounding. The rows of a logit
 have the tangents at the q of which the sums are made.
+
+E[log p] of the rows of a key is, up to what does not depend on its elements x,
+
+    sum_k (linear_k E[x_k] - square_k E[x_k^2] / 2) - sum_(j < k) gram_kj E[x_j] E[x_k].
 """
 
 from __future__ import annotations
@@ -81,6 +85,13 @@ def solve_sums(sums: Array, prior: Array, natural: Array, width: int, joint: boo
     keys, found = np.arange(len(sums)), np.array(natural, dtype=np.float64, order="C")
     to = Receiver(0, 0, width, keys, ONE, ONE, plain(prior), True, joint)
     solve_keys(to, plain(sums), found, np.empty_like(found))
+    return found
+
+
+def gains_of_sums(sums: Array, before: Array, after: Array, width: int) -> Array:
+    """Return by how much E[log p] of the rows of each key rises from some moments to others."""
+    found = np.empty(len(sums))
+    share(add_gains, plain(sums), plain(before), plain(after), width, found)
     return found
 
 
@@ -161,4 +172,32 @@ def solve_claimed(
             update_from_sums(to, m, 1.0, sums, natural, moments)
             if not are_normals(natural, to.keys[m] * to.width, to.width):
                 sound[m] = False
+        first = claim(taken, CHUNK)
+
+
+@shared
+def add_gains(
+    taken: Ints, lines: Array, before: Array, after: Array, width: int, out: Array
+) -> None:
+    """Write the gain of the keys that this thread claims.
+
+    It is computed from the changes d of means m, which may be small: no two large numbers are
+    subtracted in m'_k m'_j - m_k m_j = d_k m'_j + m_k d_j.
+    """
+    first = claim(taken, CHUNK)
+    while first < len(lines):
+        for m in range(first, min(first + CHUNK, len(lines))):
+            line, at, gain = lines[m], m * width, 0.0
+            linear, square, start = width * (width + 1) // 2, width * (width + 3) // 2, 0
+            for k in range(width):
+                old, new = before[at + k, 0], after[at + k, 0]
+                step, others, moved = new - old, 0.0, 0.0
+                for j in range(k):
+                    others += line[start + j] * after[at + j, 0]
+                    moved += line[start + j] * (after[at + j, 0] - before[at + j, 0])
+                spread = (after[at + k, 1] - new * new) - (before[at + k, 1] - old * old)
+                gain += step * (line[linear + k] - others) - old * moved
+                gain -= 0.5 * line[square + k] * (step * (new + old) + spread)
+                start += k + 1
+            out[m] = gain
         first = claim(taken, CHUNK)
