@@ -320,10 +320,10 @@ class LoopTable:
         return tau[:, 0].astype(dtype), weigher
 
     @cached_property
-    def _weight(self) -> Numbers:
+    def _weight(self) -> Array:
         """The precision of all rows, where it is a known constant."""
         tau = self.conditional.slots["tau"].moments(Beliefs(), np.zeros(1, dtype=np.int64))
-        return tau[:, 0].astype(self.precision)
+        return np.ascontiguousarray(tau[:, 0])
 
     @staticmethod
     def line(column: int, own: int | None) -> int:

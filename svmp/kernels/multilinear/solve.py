@@ -20,7 +20,7 @@ import numpy as np
 
 from svmp.families.family import Array, Bools
 from svmp.kernels.machine.compiling import CHUNK, bare, claim, shared
-from svmp.kernels.machine.simd import EIGHT, broadcast8, load8, mul8, store8
+from svmp.kernels.machine.simd import EIGHT, broadcast8, fma8, load8, mul8, store8, sum8
 from svmp.kernels.machine.threads import share
 from svmp.kernels.multilinear.slopes import scratch_for, sums_for
 from svmp.kernels.multilinear.sums import add_sums
@@ -175,29 +175,48 @@ def solve_claimed(
         first = claim(taken, CHUNK)
 
 
+@bare
+def gain_of_line(
+    line: Array, before: Array, after: Array, first: int, width: int, new: Array, step: Array
+) -> float:
+    """Return the gain of a key, with its sums in an array that has space for eight more.
+
+    It is computed from the changes d of means m, which may be small: no two large numbers are
+    subtracted in m'_k m'_j - m_k m_j = d_k m'_j + m_k d_j. `new` and `step` have the m'_j and d_j
+    of elements before k, and zeros behind them.
+    """
+    end, eight_on, start = np.uintp(width), np.uintp(EIGHT), np.uintp(0)
+    linear = np.uintp(width * (width + 1) // 2)
+    gain = 0.0
+    new[:] = 0
+    step[:] = 0
+    for k in range(end):
+        others = moved = broadcast8(0.0)
+        for j in range(np.uintp(0), k, eight_on):
+            found = load8(line, start + j)
+            others = fma8(found, load8(new, j), others)
+            moved = fma8(found, load8(step, j), moved)
+        at = np.uintp(first) + k
+        old, now = before[at, 0], after[at, 0]
+        new[k], step[k] = now, now - old
+        spread = (after[at, 1] - now * now) - (before[at, 1] - old * old)
+        gain += step[k] * (line[linear + k] - sum8(others)) - old * sum8(moved)
+        gain -= 0.5 * line[linear + end + k] * (step[k] * (now + old) + spread)
+        start += k + np.uintp(1)
+    return gain
+
+
 @shared
 def add_gains(
     taken: Ints, lines: Array, before: Array, after: Array, width: int, out: Array
 ) -> None:
-    """Write the gain of the keys that this thread claims.
-
-    It is computed from the changes d of means m, which may be small: no two large numbers are
-    subtracted in m'_k m'_j - m_k m_j = d_k m'_j + m_k d_j.
-    """
+    """Write the gain of the keys that this thread claims."""
+    size = lines.shape[1]
+    line, new, step = np.zeros(size + EIGHT), np.zeros(width + EIGHT), np.zeros(width + EIGHT)
     first = claim(taken, CHUNK)
     while first < len(lines):
         for m in range(first, min(first + CHUNK, len(lines))):
-            line, at, gain = lines[m], m * width, 0.0
-            linear, square, start = width * (width + 1) // 2, width * (width + 3) // 2, 0
-            for k in range(width):
-                old, new = before[at + k, 0], after[at + k, 0]
-                step, others, moved = new - old, 0.0, 0.0
-                for j in range(k):
-                    others += line[start + j] * after[at + j, 0]
-                    moved += line[start + j] * (after[at + j, 0] - before[at + j, 0])
-                spread = (after[at + k, 1] - new * new) - (before[at + k, 1] - old * old)
-                gain += step * (line[linear + k] - others) - old * moved
-                gain -= 0.5 * line[square + k] * (step * (new + old) + spread)
-                start += k + 1
-            out[m] = gain
+            for j in range(size):
+                line[j] = lines[m, j]
+            out[m] = gain_of_line(line, before, after, m * width, width, new, step)
         first = claim(taken, CHUNK)

@@ -21,7 +21,7 @@ from svmp.kernels.multilinear.drawn import update_drawn
 from svmp.kernels.multilinear.loop_table import LoopOperand, LoopTable
 from svmp.kernels.multilinear.losses import Losses
 from svmp.kernels.multilinear.table import Keyed, plain
-from svmp.kernels.multilinear.terms import LoopRows, Mean, Receiver
+from svmp.kernels.multilinear.terms import ALL, OWN, LoopRows, Mean, Receiver
 from svmp.kernels.multilinear.update import LONG
 from svmp.kernels.multilinear.work import Work
 from svmp.network.beliefs import Beliefs, RowLosses
@@ -189,10 +189,14 @@ class Multilinear(LoopTable):
 
         Where many parts add to one total, keys are taken in blocks, so that the lines of a block
         stay in the cache while one part after the other adds to them. The first line of a block is
-        that of the place `offset`.
+        that of the place `offset`. A common weight of rows is that of q to all digits, since the
+        bound is computed from these sums.
         """
         to = self.receiver(name, work.keys)
         rows, mean = self.reading(q, name, work)
+        if rows.weigher in (ALL, OWN):
+            weights = self.weights(q, work.keyed, self.operand(name).column, np.float64)
+            rows = rows._replace(weight=plain(weights[0]))
         cost = self.sum_cost(name, work) / max(len(work.keys), 1)
 
         def add(total: Array, some: slice, offset: int) -> None:
