@@ -68,7 +68,7 @@ class FileError(SvmpError, ValueError):
 
 
 class ClusterError(SvmpError):
-    """A cluster without workers, or on which tasks fail again and again.
+    """A cluster without a scheduler or workers, or on which tasks fail again and again.
 
     Attributes
     ----------

@@ -33,7 +33,7 @@ MOST_RETRIES = 5
 MOST_HANGS = 1
 """How often a round is run again if every worker has missed the deadline."""
 WITHOUT_WORKERS = 60.0
-"""Seconds without any worker after which a fit fails, by default."""
+"""Seconds without any worker, or without the scheduler, after which a fit fails, by default."""
 PATIENCE = 10.0
 """Seconds to wait for workers to forget the parts of a fit that has ended, or for a probe."""
 LARGE = {"distributed.admin.large-graph-warning-threshold": "1TB"}
@@ -87,7 +87,8 @@ class Cluster:
     retries
         How often a round is run again before the fit fails.
     without_workers
-        Seconds without any worker after which the fit fails.
+        Seconds without any worker, or without an answer of the scheduler, after which the fit
+        fails.
     """
 
     client: Client
@@ -218,8 +219,23 @@ class Cluster:
             raise LostRound("all workers were lost")
 
     def _workers(self) -> set[str]:
-        """Return the addresses of all workers that are there."""
-        return set(within(self.deadline, self.client.scheduler_info)["workers"])
+        """Return the addresses of all workers that are there.
+
+        A scheduler that is gone for too long ends the fit, as no workers do: Dask would wait for
+        its answers, or return old ones.
+        """
+        end = time.monotonic() + self.without_workers
+        while (left := end - time.monotonic()) > 0 and self.client.status != "closed":
+            with suppress(*LOST):
+                found = within(left, self.client.scheduler_info)["workers"]
+                if self.client.status == "running":
+                    return set(found)
+            time.sleep(min(0.1, left))
+        raise ClusterError(
+            f"the Dask scheduler has not answered for {self.without_workers:g} seconds"
+            if self.client.status != "closed"
+            else "the Dask scheduler is gone, and the client has given it up"
+        )
 
     def _outcome(self, future: Future[Any]) -> tuple[Any, BaseException | None]:
         """Return the result of a finished task, or the exception that it raised."""
@@ -246,7 +262,7 @@ class Cluster:
     def _suspect(self, waiting: list[Future[Any]]) -> None:
         """Note the workers on which tasks hang."""
         keys = {future.key for future in waiting}
-        running = within(self.deadline, self.client.processing)
+        running = within(self.without_workers, self.client.processing)
         self._homes.suspects |= {name for name, some in running.items() if keys & set(some)}
 
     def _check_workers(self) -> None:
@@ -279,10 +295,10 @@ class Cluster:
                 raise SvmpError(remote.refusal(worker, apart))
 
     def drop(self, futures: list[Future[Any]]) -> None:
-        """Release tasks, and cancel those that are not finished."""
-        unfinished = [future for future in futures if future.status == "pending"]
-        if unfinished:
-            with suppress(*LOST):
-                within(self.deadline, partial(self.client.cancel, unfinished, force=True))
+        """Release tasks; the scheduler forgets those that are not finished.
+
+        They are not cancelled: a scheduler fails if it is to cancel a task that others depend on
+        which were released before.
+        """
         for future in futures:
             future.release()

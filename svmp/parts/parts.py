@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import uuid
+import warnings
 from collections.abc import Collection
 from typing import Any
 
@@ -100,7 +101,7 @@ class Parts(Divided):
             raise ModelError(
                 f"declare must be a function from a part's rows to its model, not {shown(declare)}"
             )
-        self.declare, self.source = declare, as_source(parts)
+        self.declare, self.source, self._chosen = declare, as_source(parts), groups is not None
         self.own, self.shared = own, shared
         count = default_groups(self.source) if groups is None else groups
         check_count("groups", count)
@@ -126,6 +127,8 @@ class Parts(Divided):
         groups = group_numbers(part_sizes(self.source), self.groups)
         numbers = [tuple(np.flatnonzero(groups == g).tolist()) for g in range(self.groups)]
         found: list[PartDims | None] = executor.describe(self.declare, self.source, numbers)
+        if self.groups < executor.places and not self._chosen:
+            warnings.warn(few_groups(self.groups, executor.places), UserWarning, stacklevel=2)
         dims = {number: part for number, part in enumerate(found) if part is not None}
         if not dims:
             raise ModelError("no part has any rows, so there is nothing to learn from")
@@ -167,6 +170,18 @@ class Parts(Divided):
         for executor in self._executors:
             executor.close()
         self._executors.clear()
+
+
+def few_groups(groups: int, workers: int) -> str:
+    """Return the warning that some workers will have nothing to do.
+
+    The default does not depend on workers, since groups decide rounding.
+    """
+    return (
+        f"the parts make up {groups} {'group' if groups == 1 else 'groups'}, and one worker "
+        f"processes a group: {workers - groups} of {workers} workers will have nothing to do; "
+        f"give groups={2 * workers} to svmp.Parts, and as many parts or more"
+    )
 
 
 def executor_of(client: Any) -> Executor:

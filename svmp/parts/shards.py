@@ -56,7 +56,8 @@ def shards_of(asked: Sequence[Asked], sizes: int, places: int, solved: int | Non
         Which of the sums a solution is computed from, if any.
     """
     count = max(1, min(places, MOST_SHARDS, sizes // SHARD_BYTES))
-    if solved is not None and not isinstance(asked[solved].solver, LineSolver):
+    solver = None if solved is None else asked[solved].solver
+    if solver is not None and not (isinstance(solver, LineSolver) and solver.divides):
         count = 1  # it needs all sums
     return [Shard(number, count) for number in range(count)]
 

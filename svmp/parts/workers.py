@@ -66,6 +66,11 @@ class Workers(Cluster, Executor):
         """What the current round waits for, and what was moved so far."""
         return str(self.transfer)
 
+    @property
+    def places(self) -> int:
+        """Number of workers at the beginning of the last round."""
+        return len(self._checked)
+
     def describe(
         self, declare: Declare, source: Source, groups: Sequence[Group]
     ) -> list[PartDims | None]:
@@ -340,8 +345,10 @@ class Workers(Cluster, Executor):
         self._release_held()
         for left in self._left:
             left.release()
-        with suppress(*LOST):
-            within(PATIENCE, partial(self.client.run, remote.forget_all, tokens, on_error="ignore"))
+        if self.client.status == "running":
+            forget = partial(self.client.run, remote.forget_all, tokens, on_error="ignore")
+            with suppress(*LOST):
+                within(PATIENCE, forget)
 
 
 def in_tasks(source: Source) -> bool:

@@ -88,6 +88,11 @@ class Executor(ABC):
         """How far the tasks are, for the progress line; "" if there is nothing to say."""
         return ""
 
+    @property
+    def places(self) -> int:
+        """Number of processes that run tasks at the same time, as far as it is known."""
+        return 1
+
     def close(self) -> None:  # noqa: B027
         """Release what tasks left behind; here `Parts.close` releases the parts."""
 

@@ -36,7 +36,7 @@ class Faults(WorkerPlugin):
             (cache, "_load", "load", False),
             (Part, "update", "own", False),
             (Part, "add_sums", "sums", True),
-            (Part, "bound", "bound", False),
+            (Part, "terms", "bound", False),
             (tasks, "visit_parts", "return", True),
         ):
             setattr(owner, attribute, faulty(getattr(owner, attribute), folder, phase, late))

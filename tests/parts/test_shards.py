@@ -6,10 +6,20 @@ import numpy as np
 import pytest
 
 from svmp.families.normal import Normal
+from svmp.inference.updaters.joint import JointSolver
 from svmp.inference.updaters.solver import LineSolver, MultilinearSolver, PlainSolver
 from svmp.parts.context import SharedQ, Visited
 from svmp.parts.schedule import Asked, Visit
-from svmp.parts.shards import Shard, add_lines, join_shards, nodes_by_home, solve_lines
+from svmp.parts.shards import (
+    MOST_SHARDS,
+    SHARD_BYTES,
+    Shard,
+    add_lines,
+    join_shards,
+    nodes_by_home,
+    shards_of,
+    solve_lines,
+)
 from svmp.parts.tree import added_up, single_nodes
 
 LINES, GROUPS = 7, 5
@@ -69,3 +79,22 @@ def test_shards_and_homes_change_no_bit(solver: LineSolver, solved: int | None) 
                 assert np.array_equal(joined.target["v"], target)
                 assert np.array_equal(joined.gains, gains)
                 assert not len(joined.totals[1])
+
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_shards_of_sums_whose_elements_lie_apart_give_the_same_solution(after: int) -> None:
+    rng, solver = np.random.default_rng(0), JointSolver.of("v", 3, after)
+    sums = rng.uniform(0, 1, (8, solver.numbers))
+    sums[:, -solver.width :] += 9
+    prior = {"v": np.stack([rng.standard_normal(24), np.full(24, -0.5)], axis=1)}
+    shared, visit = SharedQ({"v": np.tile([0.1, -1.0], (24, 1))}, {}), Visit()
+    visit.asked = [Asked(("v",), solver)]
+    shards = shards_of(visit.asked, MOST_SHARDS * SHARD_BYTES, 4, 0)
+    nodes, found = [range(1)], []
+    for shard in shards:
+        pieces = [add_lines(shard, [Visited([sums], {}, {}, 0)])]
+        found.append(solve_lines(pieces, nodes, shard, shared, visit, prior, 0))
+    target = join_shards(found).target
+    assert target is not None
+    np.testing.assert_array_equal(target["v"], solver.solve(sums, prior, shared.natural)["v"])
+    assert len(shards) == (4 if after == 1 else 1)

@@ -416,3 +416,9 @@ def test_a_cluster_without_workers_fails_once_with_the_checkpoint_to_resume(
         assert workers.transfer.retries <= 1
     expected = svmp.fit(case.divided(groups=4), svmp.FullVB(), **options)
     assert same_bits(expected, svmp.fit(case.divided(groups=4), resume=path, **options))
+
+
+def test_workers_without_a_group_are_told_about(client: Any) -> None:
+    case = CASES["factorization"]()
+    with pytest.warns(UserWarning, match=r"1 group, .* 1 of 2 workers .* give groups=4 to svmp"):
+        svmp.fit(case.divided(), client=client, max_sweeps=1)

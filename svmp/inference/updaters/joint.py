@@ -206,6 +206,10 @@ class JointSolver(LineSolver):
         """Return the solver of a variable with `width` elements in a sum."""
         return cls(name, width, width * (width - 1) // 2 + 2 * width, after)
 
+    @property
+    def divides(self) -> bool:
+        return self.after == 1
+
     def elements(self, keys: int) -> Ints:
         after = self.after or max(keys, 1)
         every = np.arange(keys * self.width).reshape(-1, self.width, after)

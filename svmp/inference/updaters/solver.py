@@ -82,7 +82,7 @@ class LineSolver(Solver):
     name
         The variable.
     width
-        Number of elements of a key; the elements of a key follow each other.
+        Number of elements of a key.
     numbers
         Length of a line.
     """
@@ -94,6 +94,11 @@ class LineSolver(Solver):
     @property
     def names(self) -> tuple[str, ...]:
         return (self.name,)
+
+    @property
+    def divides(self) -> bool:
+        """Whether the elements of a key follow each other, so that lines can be solved alone."""
+        return True
 
     @abstractmethod
     def gains(self, sums: Array, before: Array, after: Array) -> Array:

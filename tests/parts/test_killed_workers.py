@@ -1,0 +1,114 @@
+"""Workers that are killed at random moments of a fit, and a scheduler that is gone for good."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+import numpy as np
+import pytest
+
+import svmp
+from tests.parts import test_chains
+from tests.parts.networks import CASES
+
+distributed = pytest.importorskip("distributed", reason="Dask distributed is not installed")
+
+from svmp.parts.workers import Workers  # noqa: E402
+from tests.parts.test_workers import cluster, have_two_workers  # noqa: E402
+
+SWEEPS, LATEST = 6, 0.4
+"""Number of sweeps, and of seconds after the beginning of each until a worker is killed."""
+SCHEDULER = """
+import time
+from distributed import LocalCluster
+if __name__ == "__main__":
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster:
+        print(cluster.scheduler_address, flush=True)
+        time.sleep(600)
+"""
+
+
+def chain() -> svmp.Parts:
+    rows = svmp.split(test_chains.TABLE, by="night", parts=6)
+    return svmp.Parts(test_chains.declare, rows, own=["z"], groups=6)
+
+
+def divided(name: str) -> Callable[[], svmp.Parts]:
+    return lambda: CASES[name]().divided(groups=len(CASES[name]().parts))
+
+
+FITS: dict[str, tuple[Callable[[], svmp.Parts], dict[str, Any]]] = {
+    "mixture": (divided("mixture"), {}),
+    "mixture, plain": (divided("mixture"), {"kernels": False}),
+    "hierarchy": (divided("schools"), {}),
+    "regression": (divided("regression"), {}),
+    "chain": (chain, {"init": {"mu": [0.0, 5.0]}}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FITS)
+def test_workers_killed_at_random_moments_change_no_bit(name: str) -> None:
+    parts, given = FITS[name]
+    options = {"max_sweeps": SWEEPS, "tol": 0, "bound_every": 1} | given
+    expected = svmp.fit(parts(), svmp.FullVB(), **options)
+    chance, killed = random.Random(name), list[int]()
+    with cluster(2) as client:
+
+        def kill(pid: int) -> None:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+
+        def watch(row: dict[str, float]) -> None:
+            have_two_workers(client)
+            pids = sorted(client.run(os.getpid, on_error="ignore").values())
+            timer = Timer(chance.uniform(0, LATEST), kill, [chance.choice(pids)])
+            timer.daemon = True
+            timer.start()
+
+        found = svmp.fit(parts(), svmp.FullVB(), client=client, watch=watch, **options)
+    assert len(killed) >= SWEEPS // 2
+    assert found.trace["bound"].tolist() == expected.trace["bound"].tolist()
+    assert found.bound_terms == expected.bound_terms
+    for variable in expected.posteriors:
+        np.testing.assert_array_equal(found.mean(variable), expected.mean(variable))
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_gone_ends_the_fit_soon(tmp_path: Path) -> None:
+    script, path = tmp_path / "scheduler.py", tmp_path / "run.svmp"
+    script.write_text(SCHEDULER)
+    case, killed = CASES["factorization"](), list[float]()
+    options: dict[str, Any] = {"max_sweeps": 6, "tol": 0, "bound_every": 1}
+    process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    client = distributed.Client(process.stdout.readline().strip())
+
+    def kill(row: dict[str, float]) -> None:
+        if row["iteration"] == 3:
+            process.kill()
+            process.communicate()  # closes its output
+            killed.append(time.monotonic())
+
+    workers = Workers(client, without_workers=3)
+    with pytest.raises(svmp.SvmpError, match=r"scheduler .* for 3 seconds.*resume=.*run\.svmp"):
+        svmp.fit(
+            case.divided(groups=4), svmp.FullVB(), client=workers, watch=kill, checkpoint=path,
+            every=1, **options,
+        )  # fmt: skip
+    assert time.monotonic() - killed[0] < workers.deadline / 2
+    client.close(timeout=1)
+    expected = svmp.fit(case.divided(groups=4), svmp.FullVB(), **options)
+    resumed = svmp.fit(case.divided(groups=4), resume=path, **options)
+    assert resumed.bound_terms == expected.bound_terms
