@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv, betaln, polygamma, psi
 
-from svmp.families.family import Array, Bools, Family, stack
+from svmp.families.family import Array, Bools, Family, every, stack
 from svmp.families.gamma import TINY
 
 BELOW_ONE = float(np.nextafter(1.0, 0.0))
@@ -49,7 +49,7 @@ class Beta(Family):
         return stack(np.log(x), np.log1p(-x))
 
     def in_domain(self, natural: Array) -> Bools:
-        return np.asarray((np.isfinite(natural) & (natural > -1)).all(axis=-1))
+        return every(np.isfinite(natural) & (natural > -1))
 
     def in_support(self, x: ArrayLike) -> Bools:
         x = np.asarray(x, dtype=np.float64)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_softmax, logsumexp, softmax
 
-from svmp.families.family import Array, Bools, Family, dot
+from svmp.families.family import Array, Bools, Family, dot, every
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Categorical(Family):
         )
 
     def in_domain(self, natural: Array) -> Bools:
-        return np.asarray(np.isfinite(natural).all(axis=-1))
+        return every(np.isfinite(natural))
 
     def in_support(self, x: ArrayLike) -> Bools:
         x = np.asarray(x, dtype=np.float64)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv, gammaln, polygamma, psi, softmax
 
 from svmp.families.categorical import one_hot_cov
-from svmp.families.family import Array, Bools, Family
+from svmp.families.family import Array, Bools, Family, every
 from svmp.families.gamma import TINY
 
 
@@ -54,7 +54,7 @@ class Dirichlet(Family):
         return np.log(np.asarray(x, dtype=np.float64))
 
     def in_domain(self, natural: Array) -> Bools:
-        return np.asarray((np.isfinite(natural) & (natural > -1)).all(axis=-1))
+        return every(np.isfinite(natural) & (natural > -1))
 
     def in_support(self, x: ArrayLike) -> Bools:
         x = np.asarray(x, dtype=np.float64)

@@ -151,6 +151,19 @@ class Family(Protocol):
         return self.log_partition(natural) - dot(natural, self.moments(natural))
 
 
+def every(found: Bools) -> Bools:
+    """Return where all on the last axis are true.
+
+    Most often all are true anywhere, which is seen many times faster than for each row.
+
+    >>> every(np.array([[True, False], [True, True]]))
+    array([False,  True])
+    """
+    if found.all():
+        return np.ones(found.shape[:-1], dtype=bool)
+    return np.asarray(found.all(axis=-1))
+
+
 def dot(a: Array, b: Array) -> Array:
     """Inner product over the last axis.
 

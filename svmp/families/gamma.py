@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincinv, gammaln, polygamma, psi
 
-from svmp.families.family import Array, Bools, Family, stack
+from svmp.families.family import Array, Bools, Family, every, stack
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -49,7 +49,7 @@ class Gamma(Family):
         return stack(x, np.log(x))
 
     def in_domain(self, natural: Array) -> Bools:
-        return np.isfinite(natural).all(axis=-1) & (natural[..., 0] < 0) & (natural[..., 1] > -1)
+        return every(np.isfinite(natural)) & (natural[..., 0] < 0) & (natural[..., 1] > -1)
 
     def in_support(self, x: ArrayLike) -> Bools:
         x = np.asarray(x, dtype=np.float64)

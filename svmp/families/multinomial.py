@@ -22,7 +22,7 @@ from svmp.families.counts import (
     stirling_rest,
     trials_at,
 )
-from svmp.families.family import Array, Bools, Family, dot
+from svmp.families.family import Array, Bools, Family, dot, every
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ class Multinomial(Family):
         return np.asarray(gammaln(self._n + 1) - gammaln(x + 1).sum(axis=-1))
 
     def in_domain(self, natural: Array) -> Bools:
-        return np.asarray(np.isfinite(natural).all(axis=-1))
+        return every(np.isfinite(natural))
 
     def in_support(self, x: ArrayLike) -> Bools:
         x = np.asarray(x, dtype=np.float64)

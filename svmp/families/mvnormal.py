@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from svmp.families.family import Array, Bools, Family, dot
+from svmp.families.family import Array, Bools, Family, dot, every
 from svmp.families.matrix import (
     apply,
     cholesky,
@@ -75,7 +75,7 @@ class MvNormal(Family):
         return join(x, flat(x[..., :, None] * x[..., None, :]))
 
     def in_domain(self, natural: Array) -> Bools:
-        return np.isfinite(natural).all(axis=-1) & is_positive_definite(self._tau(natural))
+        return every(np.isfinite(natural)) & is_positive_definite(self._tau(natural))
 
     def in_support(self, x: ArrayLike) -> Bools:
         return np.asarray(np.isfinite(np.asarray(x, dtype=np.float64)).all(axis=-1))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincinv, gammaln, polygamma, psi
 
-from svmp.families.family import Array, Bools, Family
+from svmp.families.family import Array, Bools, Family, every
 from svmp.families.gamma import TINY
 from svmp.families.matrix import (
     cholesky,
@@ -76,7 +76,7 @@ class Wishart(Family):
         return join(flat(x), log_det(x)[..., None])
 
     def in_domain(self, natural: Array) -> Bools:
-        proper = np.isfinite(natural).all(axis=-1) & (natural[..., -1] > -1)
+        proper = every(np.isfinite(natural)) & (natural[..., -1] > -1)
         return proper & is_positive_definite(self._half(natural))
 
     def in_support(self, x: ArrayLike) -> Bools:

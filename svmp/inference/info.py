@@ -17,25 +17,29 @@ class Info:
 
     Attributes
     ----------
-    accesses, most
-        Rows accessed, and the largest number of rows that one element read.
+    accesses
+        Rows accessed.
     steps
-        By change, the step of each element or one number for all, and the number of elements.
+        By change, the step of each element or one number for all, and the number of rows that each
+        element read.
     fresh
         The rows of the groups that were drawn, if groups were.
     """
 
     accesses: int = 0
-    most: int = 0
-    steps: list[tuple[Array, int]] = field(default_factory=list)
+    steps: list[tuple[Array, Ints]] = field(default_factory=list)
     fresh: dict[str, Ints] = field(default_factory=dict)
 
     def add(self, change: Change) -> None:
         """Add a change to the record."""
         self.accesses += change.accesses
         if change.rho is not None and change.read is not None and len(change.read):
-            self.steps.append((change.rho, len(change.read)))
-            self.most = max(self.most, int(change.read.max()))
+            self.steps.append((change.rho, change.read))
+
+    @property
+    def most(self) -> int:
+        """The largest number of rows that one element read."""
+        return max((int(read.max()) for _, read in self.steps), default=0)
 
     @property
     def largest_step(self) -> float:
@@ -54,4 +58,4 @@ class Info:
         alike = {float(rho[0]) if len(rho) == 1 else None for rho, _ in self.steps}
         if len(alike) <= 1 and None not in alike:
             return np.array([*alike] or [1.0])
-        return np.concatenate([np.broadcast_to(rho, count) for rho, count in self.steps])
+        return np.concatenate([np.broadcast_to(rho, len(read)) for rho, read in self.steps])

@@ -185,8 +185,9 @@ class Conditional:
     def to_children(self, q: Beliefs) -> Array:
         """Return the messages to all children; they are cached if no parameter is random."""
         if self.pools:
-            one = self.kinds.one_of_each(np.arange(self.kinds.grid.size))
-            return self.kinds.everywhere(self.to_child(q, one))
+            known = self._fixed
+            each = self._to_child(q, self.kinds.samples) if known is None else known
+            return self.kinds.everywhere(each)
         return self.to_first(q, self.variable.size)
 
     def to_first(self, q: Beliefs, count: int) -> Array:
@@ -213,12 +214,11 @@ class Conditional:
         count = self.kinds.grid.size
         if self.parents() or not 0 < count * self.family.size <= FIXED:
             return None
-        return np.array(self._to_child(Beliefs(), self.kinds.one_of_each(np.arange(count))))
+        return np.array(self._to_child(Beliefs(), self.kinds.samples))
 
     def _to_child(self, q: Beliefs, rows: Ints) -> Array:
         if self.pools and len(rows) > self.kinds.grid.size:
-            one = self.kinds.one_of_each(np.arange(self.kinds.grid.size))
-            return self._to_child(q, one)[self.kinds.of(rows)]
+            return self._to_child(q, self.kinds.samples)[self.kinds.of(rows)]
         natural = self.factor.to_child(self.given(q, self.subrows(rows)))
         natural = np.broadcast_to(natural, (len(rows) * self.components, natural.shape[-1]))
         if self.selector is None:
@@ -237,7 +237,7 @@ class Conditional:
 
     def pooled_density(self, q: Beliefs, absent: Ints | None) -> float:
         """Sum of E[log p(x_r | pa_r)] over all rows but some, from mean moments by kind."""
-        one = self.kinds.one_of_each(np.arange(self.kinds.grid.size))
+        one = self.kinds.samples
         count, child = self.pooled(q, absent)
         density = self.factor.log_density(child, self.given(q, one))
         return float(count @ np.broadcast_to(density, one.shape))

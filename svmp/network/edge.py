@@ -192,8 +192,9 @@ class Edge:
     def rows_of(self, elements: Ints) -> tuple[Ints, Ints]:
         """Return the rows of these elements, and the position of the element that owns each."""
         elements = self._base(elements)
-        if "all" in self._kept and np.array_equal(self._kept["all"][0], elements):
-            return self._kept["all"][1:]
+        kept = self._kept.get("all")
+        if kept is not None and (kept[0] is elements or np.array_equal(kept[0], elements)):
+            return kept[1:]
         starts = self._key.indptr[elements].astype(np.int64)
         owner, place = ragged(starts, self._key.indptr[elements + 1] - starts)
         rows = self._key.indices[place].astype(np.int64)
@@ -241,5 +242,5 @@ class Edge:
     def _kind_pairs(self) -> tuple[Ints, Ints, Ints]:
         """The (element, row) pairs of one row of each kind, by element, and the kind of each."""
         kinds = self.conditional.kinds
-        owner, rows = self.pairs_in(kinds.one_of_each(np.arange(kinds.grid.size)))
+        owner, rows = self.pairs_in(kinds.samples)
         return owner, rows, kinds.of(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -41,7 +42,7 @@ class Grid:
     labels: tuple[str, ...]
     shape: tuple[int, ...]
 
-    @property
+    @cached_property
     def size(self) -> int:
         return prod(self.shape)
 
@@ -75,7 +76,7 @@ class Kinds:
         labels = tuple(label for label in plate.labels if label in axes)
         return cls(plate, Grid(labels, tuple(plate.length(label) for label in labels)))
 
-    @property
+    @cached_property
     def each(self) -> int:
         """Number of cells of each kind."""
         return self.plate.size // max(self.grid.size, 1)
@@ -94,8 +95,15 @@ class Kinds:
             cells += self.grid.coordinate(label, kinds) * self.plate.stride(label)
         return cells
 
+    @cached_property
+    def samples(self) -> Ints:
+        """A cell of each kind, in the order of the kinds."""
+        return self.one_of_each(np.arange(self.grid.size))
+
     def everywhere(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return for every cell the row of values of its kind."""
+        if self.grid.size == 1:
+            return np.broadcast_to(values, (self.plate.size, values.shape[-1]))
         known = [
             n if a in self.grid.labels else 1
             for a, n in zip(self.plate.labels, self.plate.shape, strict=True)

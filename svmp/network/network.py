@@ -235,6 +235,15 @@ class Network:
         """For each variable, the sets of elements that can be updated together."""
         return LazyDict(lambda name: self.by_colour(name, np.arange(self.hidden[name].size)))
 
+    def place(self, name: str, elements: Ints) -> Ints | slice:
+        """Return elements as an index: a slice for the set of all of them, so that none are copied.
+
+        Only the set of `groups` itself is recognised, so that nothing is compared.
+        """
+        groups = self.groups.get(name)  # None where they are not used
+        whole = groups and elements is groups[0] and len(elements) == self.hidden[name].size
+        return slice(None) if whole else elements
+
     def by_colour(self, name: str, elements: Ints) -> list[Ints]:
         """Split elements into sets that can be updated together; known ones are left out."""
         family = self.hidden[name].family
@@ -348,6 +357,8 @@ class Network:
 
     def prior(self, q: Beliefs, name: str, elements: Ints) -> Array:
         """Return the message of an element's parents, and of earlier rows: eta_i in the paper."""
+        if isinstance(self.place(name, elements), slice):
+            return self.priors(q, name)
         prior = self.hidden[name].conditional.to_child(q, elements)
         return prior + self.learned[name][elements] if name in self.learned else prior
 
@@ -365,6 +376,8 @@ class Network:
             given, name = variable.conditional, variable.name
             barren = variable.hidden and self.present[name] is not None
             if given.linear is None or barren or given.pools or name in {*but, *q.row_moments}:
+                continue
+            if given.linear.single is not None or given.summarised:  # nothing to compute, or little
                 continue
             self._remember_means_of(q, variable, given.linear)
 
@@ -387,22 +400,22 @@ class Network:
 
     def move(self, q: Beliefs, name: str, elements: Ints, natural: Array) -> None:
         """Set the natural parameters of elements; update their moments and the means of rows."""
-        variable = self.hidden[name]
-        before = q.moments[name][elements]
+        variable, place = self.hidden[name], self.place(name, elements)
         after = variable.family.at(elements).moments(natural)
         for edge in self.edges[name]:
             child, slot = edge.conditional.variable.name, edge.slot
             if child not in q.means or not isinstance(slot, Linear):
                 continue
-            term, change = slot.regular(variable), after - before
+            term, change = slot.regular(variable), after - q.moments[name][place]
             if term is not None and len(elements) == variable.size:
-                edge.shift_means(q, term, change[np.argsort(elements)])
+                in_order = isinstance(place, slice)
+                edge.shift_means(q, term, change if in_order else change[np.argsort(elements)])
             else:
                 owner, rows = edge.rows_of(elements)
                 shift = slot.shift(q, variable, elements, owner, rows, change)
                 np.add.at(q.means[child], rows, shift)
-        q.natural[name][elements] = natural
-        q.moments[name][elements] = after
+        q.natural[name][place] = natural
+        q.moments[name][place] = after
         q.changed(name)
 
     def bound(self, q: Beliefs) -> dict[str, float]:

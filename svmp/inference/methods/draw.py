@@ -32,7 +32,7 @@ class Reading(NamedTuple):
     owner, rows
         For each row read, the position of the element that reads it, and the number of the row.
     scale
-        N_i / |rows_i| of each element, the factor of its messages.
+        N_i / |rows_i| of each element, the factor of its messages, or one number for all.
     """
 
     owner: Ints
@@ -103,7 +103,7 @@ class Draw(ABC):
 
     def children(self, name: str, elements: Ints) -> Ints:
         """Return N_i of each element, the number of children that it draws from."""
-        return self.network.child_counts[name][elements]
+        return self.network.child_counts[name][self.network.place(name, elements)]
 
     @abstractmethod
     def groups(self, name: str) -> list[Ints]:
@@ -172,10 +172,10 @@ class AllRows(Draw):
         return self.network.groups[name]
 
     def rows(self, edge: Edge, elements: Ints) -> Reading:
-        return Reading(*edge.rows_of(elements), np.ones(len(elements)))
+        return Reading(*edge.rows_of(elements), ONE)
 
     def read(self, name: str, elements: Ints) -> Ints:
-        return self.network.child_counts[name][elements]
+        return self.children(name, elements)
 
 
 def by_colour(network: Network, name: str, elements: Ints) -> list[Ints]:

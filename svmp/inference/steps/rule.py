@@ -9,7 +9,7 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
-from svmp.inference.methods.draw import Draw
+from svmp.inference.methods.draw import ONE, Draw
 from svmp.inference.methods.method import Option
 from svmp.inference.steps.constant import Constant
 from svmp.inference.steps.policy import Policy, StepContext
@@ -101,7 +101,7 @@ class StepRule:
             lambda_temp of each element, for policies that use statistics of the gradient.
         """
         if name in self.rows.locals:
-            return np.ones(1)
+            return ONE
         gradient = square = None
         if self.policy.statistics and target is not None:
             gradient, square = self.statistics.add(q, name, elements, target)

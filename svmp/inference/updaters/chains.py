@@ -17,12 +17,11 @@ from functools import cached_property, partial
 import numpy as np
 
 from svmp.families.family import Array, dot
-from svmp.inference.methods.draw import AllRows, Draw
+from svmp.inference.methods.draw import ONE, AllRows, Draw
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.linear_chain import solve_vectors
 from svmp.inference.updaters.plain import (
     NONE,
-    ONE,
     MessageSum,
     PlainUpdater,
     RowMessages,

@@ -12,9 +12,9 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.families.mvnormal import MvNormal
-from svmp.inference.methods.draw import Draw
+from svmp.inference.methods.draw import ONE, Draw
 from svmp.inference.steps.rule import StepRule
-from svmp.inference.updaters.plain import ONE, MessageSum, Tangents
+from svmp.inference.updaters.plain import MessageSum, Tangents
 from svmp.inference.updaters.solver import (
     LineSolver,
     MultilinearSolver,

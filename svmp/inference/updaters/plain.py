@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.inference.methods.draw import Draw
+from svmp.inference.methods.draw import ONE, Draw
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.solver import PlainSolver, Solver
 from svmp.inference.updaters.updater import Change, SummingUpdater, Term, blend
@@ -29,7 +29,6 @@ from svmp.network.network import Network
 Tangents = Mapping[str, Array]
 """By table of a convex bound, the moments of its parameter at the points of contact."""
 NONE: Tangents = MappingProxyType({})
-ONE = np.ones(1)
 
 
 class MessageSum(NamedTuple):
@@ -52,7 +51,7 @@ class MessageSum(NamedTuple):
     @property
     def scaled(self) -> Array:
         """The sum as if all rows had been read."""
-        return self.scale[:, None] * self.total
+        return self.total if self.scale is ONE else self.scale[:, None] * self.total
 
 
 class Messages(Protocol):
@@ -73,7 +72,8 @@ class RowMessages(Messages):
         edge, table = self.edge, self.edge.conditional.variable.name
         given = edge.conditional
         if rows.reads_all(table) and (given.pools_under(q) or given.summarised):
-            read = int(edge.children[elements].sum())
+            place = rows.network.place(edge.parent.name, elements)
+            read = int(edge.children[place].sum())
             return MessageSum(edge.pooled_message(q, elements), ONE, read)
         owner, which, scale = rows.rows(edge, elements)
         message = edge.message(q, elements, owner, which, tangents.get(table))
@@ -126,7 +126,8 @@ class PlainUpdater(SummingUpdater):
             target = self.network.prior(q, self.name, elements) + sums
             read = rows.read(self.name, elements)
             step = rho(q, self.name, elements, read, target)
-            natural = blend(q.natural[self.name][elements], target, step)
+            old = q.natural[self.name][self.network.place(self.name, elements)]
+            natural = blend(old, target, step)
             noted = (None, None) if local else (step, read)
             yield Change(self.name, elements, natural, accesses, *noted)
 

@@ -61,6 +61,8 @@ class Change(NamedTuple):
 
 def blend(old: Array, target: Array, rho: Array) -> Array:
     """Return (1 - rho) lambda + rho lambda_temp, with a step for each row or one for all."""
+    if len(rho) == 1 and rho[0] == 1:
+        return target + 0.0
     step = rho.reshape(-1, *[1] * (target.ndim - 1))
     return np.asarray((1 - step) * old + step * target)
 

@@ -36,7 +36,7 @@ from svmp.network.means.terms import (
 )
 from svmp.network.means.terms import dimension as dimension
 from svmp.network.means.terms import scatter as scatter
-from svmp.network.slot import Slot
+from svmp.network.slot import Single, Slot
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +59,27 @@ class Linear(Slot):
     def arrays(self) -> tuple[Labelled, ...]:
         return tuple(c for t in self.terms for c in (*t.constants, t.design) if c is not None)
 
+    @cached_property
+    def single(self) -> Single | None:
+        """The mean as one element of a Normal, if it is that and nothing else.
+
+        Moments and messages then pass unchanged.
+        """
+        (first, *others) = self.terms or (None,)
+        if first is None or others or first.constants or first.design is not None:
+            return None
+        (reader, *more) = first.readers
+        plain = first.scale == 1 and not first.scope.inner.labels and not more
+        return Single(reader) if plain and not reader.variable.event_dims else None
+
     def mean(self, q: Beliefs, rows: Ints) -> Array:
         """E[mu] of each row: stored in q, or computed."""
         if self.name in q.means:
             return q.means[self.name][rows]
         if self.name in q.row_moments:
             return q.row_moments[self.name](q, rows)[:, 0]
+        if self.single is not None:
+            return self.single.moments(q, rows)[:, 0]
         total = np.zeros(len(rows))
         for term in self.terms:
             if term.regular is not None:
@@ -100,6 +115,8 @@ class Linear(Slot):
     def moments(self, q: Beliefs, rows: Ints) -> Array:
         if self.name in q.row_moments:
             return q.row_moments[self.name](q, rows)
+        if self.single is not None:
+            return self.single.moments(q, rows)
         mean = self.mean(q, rows)
         return stack(mean, mean**2 + self.variance(q, rows))
 
@@ -123,6 +140,8 @@ class Linear(Slot):
     def message(
         self, q: Beliefs, variable: Symbol, elements: Ints, rows: Ints, incoming: Array
     ) -> Array:
+        if self.single is not None:
+            return incoming
         size, count = dimension(variable), len(rows)
         linear, square = incoming[:, 0], incoming[:, 1]
         reading = list(reading_entries(self.terms, q, variable, elements, rows))
@@ -147,7 +166,7 @@ class Linear(Slot):
         incoming: Array,
     ) -> Array:
         term = self.regular(variable)
-        if term is None:
+        if term is None or self.single is not None:
             return super().message_sum(q, variable, elements, owner, rows, incoming)
         mean = self.mean(q, rows)
         return term.message_sum(q, variable, elements, owner, rows, incoming, mean)
