@@ -6,13 +6,17 @@ lam has one redundant entry: adding a constant to it changes only the log-partit
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_softmax, logsumexp, softmax
+from scipy.special import log_softmax, logsumexp
 
 from svmp.families.family import Array, Bools, Family, dot, every
+
+FEW = 8
+"""Categories from which NumPy adds up an axis in parts."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class Categorical(Family):
         return np.asarray((x >= 0) & (x < self.categories) & (x == np.floor(x)))
 
     def mean(self, natural: Array) -> Array:
-        return np.asarray(softmax(natural, axis=-1))
+        return softmax(natural)
 
     def var(self, natural: Array) -> Array:
         p = self.mean(natural)
@@ -88,6 +92,23 @@ class Categorical(Family):
 
     def start(self, natural: Array, rng: np.random.Generator) -> Array:
         return natural + 0.3 * rng.standard_normal(natural.shape)
+
+
+def softmax(natural: Array) -> Array:
+    """Return exp(lam) divided by its sum over the last axis.
+
+    Few categories are taken one by one, since NumPy reduces a short axis many times slower.
+
+    >>> softmax(np.log([1.0, 3.0]))
+    array([0.25, 0.75])
+    """
+    if not 0 < natural.shape[-1] < FEW:
+        found = np.exp(natural - natural.max(axis=-1, keepdims=True, initial=-np.inf))
+        return np.asarray(found / found.sum(axis=-1, keepdims=True))
+    columns = [natural[..., k] for k in range(natural.shape[-1])]
+    weights = np.exp(natural - reduce(np.maximum, columns)[..., None])
+    total = reduce(np.add, [weights[..., k] for k in range(natural.shape[-1])])
+    return np.asarray(weights / total[..., None])
 
 
 def one_hot_cov(p: Array) -> Array:

@@ -26,10 +26,11 @@ from svmp.network.binding import Binder
 from svmp.network.components import check_components, check_constants, component_axis
 from svmp.network.expressions import DiagonalMatrix, Expression, Symbol
 from svmp.network.grid import Grid, Ints, Kinds
-from svmp.network.means.columns import is_kept, take_rows
+from svmp.network.means.columns import is_kept, is_range, take_rows
 from svmp.network.means.linear import Linear
 from svmp.network.means.pooling import Summary
 from svmp.network.means.row_sums import sum_by_owner
+from svmp.network.mixture_table import MixtureTable
 from svmp.network.parameter_forms import category_axis
 from svmp.network.slot import Single, Slot
 
@@ -160,6 +161,14 @@ class Conditional:
             return take_rows(self._statistics, rows)
         return variable.family.at(rows).statistics(variable.observed[rows])
 
+    def children(self, q: Beliefs) -> Array:
+        """Return the moments of the child at all rows."""
+        variable = self.variable
+        if variable.observed is None and variable.name in q.moments:
+            return q.moments[variable.name]
+        kept = is_kept(variable.size, variable.size, variable.family.size)
+        return self._statistics if kept else self.child(q, np.arange(variable.size))
+
     @cached_property
     def _statistics(self) -> Array:
         """The statistics of all observed rows; those of missing rows mean nothing."""
@@ -228,12 +237,30 @@ class Conditional:
 
     def densities(self, q: Beliefs, rows: Ints) -> Array:
         """E[log p(x_r | pa_rk)] for every row and component, without the base measure."""
-        subrows = self.subrows(rows)
         child = self.child(q, rows)
+        table = self.table_under(q) if len(rows) == self.variable.size else None
+        if table is not None and is_range(rows):
+            return table.densities(q, child)
+        subrows = self.subrows(rows)
         if self.components > 1:
             child = np.repeat(child, self.components, axis=0)
         log_density = self.factor.log_density(child, self.given(q, subrows))
         return np.broadcast_to(log_density, subrows.shape).reshape(len(rows), self.components)
+
+    @cached_property
+    def _mixture(self) -> MixtureTable | None:
+        """All sub-rows of a mixture as a grid; None if they are none, or too many for one array."""
+        if self.selector is None or self.variable.size > self.chunk(1):
+            return None
+        parts = self.selector, self.slots, self.constants
+        return MixtureTable.of(self.factor, self.variable.plate, self.scope, *parts)
+
+    def table_under(self, q: Beliefs) -> MixtureTable | None:
+        """Return all sub-rows of a mixture as a grid, if they are and q of the choice is stored."""
+        table = None if q.blocks else self._mixture
+        if table is None or table.selector.reader.variable.name not in q.moments:
+            return None
+        return table
 
     def pooled_density(self, q: Beliefs, absent: Ints | None) -> float:
         """Sum of E[log p(x_r | pa_r)] over all rows but some, from mean moments by kind."""

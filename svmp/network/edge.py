@@ -6,7 +6,7 @@ Its key gives the rows of the table that are children of each element, whose mes
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy import sparse
@@ -15,6 +15,7 @@ from svmp.families.family import Array, Bools
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.grid import Ints, Kinds, complement, ragged
+from svmp.network.means.columns import take_rows
 from svmp.network.means.regular import RegularTerm
 from svmp.network.means.row_sums import sum_by_owner
 from svmp.network.slot import Product, Single, Slot
@@ -237,6 +238,26 @@ class Edge:
         message = self.conditional.message(q, self.parent, owner, rows, child[kind])
         message = count[kind][:, None] * message
         return sum_by_owner(message, owner, self.parent.size)[elements]
+
+    def table_message(self, q: Beliefs, elements: Ints) -> Array | None:
+        """Return `message` for elements of a mixture that read all of their rows, all rows at once.
+
+        None if the rows are no mixture that is a grid.
+        """
+        given = self.conditional
+        table = given.table_under(q) if self.present is None else None
+        if table is None:
+            return None
+        name, _ = given.slot_of(self.parent)
+        place = table.places.get(name)
+        if place is None:
+            return None
+        sums = table.choice_sums if self.choosing else partial(table.message_sums, name)
+        total = sums(q, given.children(q))
+        if not isinstance(place, slice):
+            found, total = total, np.zeros((self.parent.size, total.shape[1]))
+            total[place] = found
+        return take_rows(total, elements)
 
     @cached_property
     def _kind_pairs(self) -> tuple[Ints, Ints, Ints]:

@@ -131,14 +131,18 @@ class Kinds:
 
     def mean(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the mean row of each kind, of values with one row per cell."""
+        return self.total(values) / self.each
+
+    def total(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the sum of the rows of each kind, of values with one row per cell."""
         labels, count = self.plate.labels, len(self.grid.labels)
+        if self.each == 1:
+            return values
         if self.grid.labels == labels[len(labels) - count :]:
-            return (
-                column_sums(values.reshape(self.each, -1)).reshape(self.grid.size, -1) / self.each
-            )
+            return column_sums(values.reshape(self.each, -1)).reshape(self.grid.size, -1)
         other = tuple(i for i, a in enumerate(labels) if a not in self.grid.labels)
         cells = values.reshape(*self.plate.shape, -1)
-        return np.asarray(cells.mean(axis=other)).reshape(self.grid.size, -1)
+        return np.asarray(cells.sum(axis=other)).reshape(self.grid.size, -1)
 
 
 def column_sums(rows: NDArray[Any]) -> NDArray[Any]:

@@ -71,10 +71,12 @@ class RowMessages(Messages):
     def __call__(self, q: Beliefs, rows: Draw, elements: Ints, tangents: Tangents) -> MessageSum:
         edge, table = self.edge, self.edge.conditional.variable.name
         given = edge.conditional
-        if rows.reads_all(table) and (given.pools_under(q) or given.summarised):
-            place = rows.network.place(edge.parent.name, elements)
-            read = int(edge.children[place].sum())
-            return MessageSum(edge.pooled_message(q, elements), ONE, read)
+        if rows.reads_all(table):
+            pooled = given.pools_under(q) or given.summarised
+            found = edge.pooled_message(q, elements) if pooled else edge.table_message(q, elements)
+            if found is not None:
+                place = rows.network.place(edge.parent.name, elements)
+                return MessageSum(found, ONE, int(edge.children[place].sum()))
         owner, which, scale = rows.rows(edge, elements)
         message = edge.message(q, elements, owner, which, tangents.get(table))
         return MessageSum(message, scale, len(which) // edge.fan)
