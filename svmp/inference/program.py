@@ -157,7 +157,7 @@ class Program:
         """The step policy."""
         return self.setup.policy
 
-    @property
+    @cached_property
     def safe(self) -> bool:
         """Whether no run can diverge."""
         return self.policy.is_safe(self.method)

@@ -423,6 +423,10 @@ class Conditional:
 
     def slot_of(self, parent: Symbol) -> tuple[str, Slot]:
         """Return the slot that a variable is in, and its name."""
-        if self.selector is not None and any(v is parent for v in self.selector.variables):
-            return "z", self.selector
-        return next((n, s) for n, s in self.slots.items() if any(v is parent for v in s.variables))
+        return self._slot_of[parent.name]
+
+    @cached_property
+    def _slot_of(self) -> dict[str, tuple[str, Slot]]:
+        chosen = {} if self.selector is None else {"z": self.selector}
+        slots = [*chosen.items(), *self.slots.items()]
+        return {v.name: (name, slot) for name, slot in reversed(slots) for v in slot.variables}

@@ -123,6 +123,7 @@ class StepRule:
         except (TypeError, ValueError) as error:
             raise ModelError(f"the steps for '{name}' are not a number each: {error}") from None
         rho = rho if self.damping == 1 else self.damping * rho
-        if not (np.isfinite(rho) & (rho > 0)).all():
+        sound = 0 < rho[0] < np.inf if len(rho) == 1 else (np.isfinite(rho) & (rho > 0)).all()
+        if not sound:
             raise ModelError(f"the steps for '{name}' must be positive and finite, not {rho.min()}")
         return rho
