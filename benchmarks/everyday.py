@@ -1,4 +1,4 @@
-"""Ordinary networks of 1,000 to 100,000 rows against BayesPy: processor seconds a sweep of full VB.
+"""Ordinary networks of 300 to 100,000 rows against BayesPy: processor seconds a sweep of full VB.
 
 Both use one thread, and processor seconds are little affected by other load on the machine. Where a
 few sweeps lead every start to the same optimum, both must have the same bound. A network that

@@ -1,4 +1,4 @@
-"""Ordinary networks that were once slower than BayesPy's: several outcomes, counts, short chains.
+"""Ordinary networks that were once slower than BayesPy's: several outcomes, counts, small ones.
 
 As in everyday_networks.py; peers/bayespy_more.py has them by the same names.
 """
@@ -88,6 +88,50 @@ def short_chain(rng: RNG, rows: int) -> Drawn:
     return {"y": y, "states": 4}, model
 
 
+def few_robust(rng: RNG, rows: int) -> Drawn:
+    y = 2 + rng.standard_t(4, rows)
+    with svmp.Model(coords={"row": rows}) as model:
+        mu = svmp.Normal("mu", mu=0, tau=0.01)
+        u = svmp.Gamma("u", alpha=2, beta=2, dims="row")
+        svmp.Normal("y", mu=mu, tau=u, dims="row", observed=y)
+    return {"y": y}, model
+
+
+def few_groups(rng: RNG, rows: int) -> Drawn:
+    g = rng.integers(0, 30, rows)
+    y = rng.normal(size=30)[g] + rng.normal(size=rows)
+    with svmp.Model(coords={"group": 30}) as model:
+        b = svmp.Normal("b", mu=0, tau=1, dims="group")
+        svmp.Normal("y", mu=b[g], tau=1, observed=y)
+    return {"g": g, "y": y, "groups": 30}, model
+
+
+def few_counts(rng: RNG, rows: int) -> Drawn:
+    weights = rng.dirichlet(np.ones(6), 3)[rng.integers(0, 3, rows)]
+    y = np.stack([rng.multinomial(20, p) for p in weights])
+
+    def component(dims: tuple[str, ...]) -> Any:
+        return svmp.Multinomial.dist(n=20, p=svmp.Dirichlet("p", a=1, dims=dims))
+
+    return {"y": y, "components": 3}, mixture_of(component, y, 3, {"word": 6})
+
+
+def short_states(rng: RNG, rows: int) -> Drawn:
+    times, sensors, size = rows // 4, 4, 2
+    y = 0.3 * np.cumsum(rng.normal(size=(times, sensors)), axis=0)
+    y += 0.5 * rng.normal(size=y.shape)
+    coords = {"time": times, "sensor": sensors, "latent": size, "from": size}
+    with svmp.Model(coords=coords) as model:
+        alpha = svmp.Gamma("alpha", alpha=0.01, beta=0.01, dims="from")
+        a = svmp.MvNormal("A", mu=0, tau=svmp.diag(alpha), dims=("latent", "from"))
+        first = svmp.Normal.dist(mu=0, tau=0.1)
+        x = svmp.LinearGaussianChain("x", init=first, A=a, tau=1.0, dims=("time", "latent"))
+        c = svmp.MvNormal("C", mu=0, tau=np.eye(size), dims=("sensor", "latent"))
+        mu = svmp.dot(x, c)
+        svmp.Normal("y", mu=mu, tau=noise(), dims=("time", "sensor"), observed=y)
+    return {"y": y.T, "size": size}, model
+
+
 MORE = (
     Network("20 outcomes of the same 5 numbers", outcomes_alike, 20_000),
     Network("4 outcomes with correlated noise", outcomes_correlated, 20_000),
@@ -95,4 +139,9 @@ MORE = (
     Network("mixture of 50 binary answers", mixture_of_answers, 20_000, settles=False),
     Network("principal components with ARD", principal_components, 1_000, settles=False),
     Network("one chain of states, categories", short_chain, 1_000, settles=False),
+    Network("mixture of Poissons", mixture_of_counts, 1_000, settles=False),
+    Network("mixture of Multinomials", few_counts, 300, settles=False),
+    Network("robust mean, Student t by Gammas", few_robust, 5_000),
+    Network("means of 30 groups, known noise", few_groups, 1_000),
+    Network("linear state space", short_states, 1_000, settles=False),
 )

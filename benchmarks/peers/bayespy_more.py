@@ -11,9 +11,12 @@ from bayespy.nodes import (
     Gamma,
     Gaussian,
     GaussianARD,
+    GaussianMarkovChain,
     Mixture,
+    Multinomial,
     Poisson,
     SumMultiply,
+    Take,
     Wishart,
 )
 from exchange import answer, sweeps
@@ -66,6 +69,35 @@ def short_chain(d):
     p = Dirichlet(np.ones(12), plates=(count,))
     p.initialize_from_random()
     return [z, p, first, move], Mixture(z, Categorical, p)
+
+
+def few_robust(d):
+    mu, u = GaussianARD(0, 0.01), Gamma(2, 2, plates=d["y"].shape)
+    return [u, mu], GaussianARD(mu, u)
+
+
+def few_groups(d):
+    b = GaussianARD(0, 1, plates=(int(d["groups"]),))
+    return [b], GaussianARD(Take(b, d["g"]), 1)
+
+
+def few_counts(d):
+    count, (rows, words) = int(d["components"]), d["y"].shape
+    share, p = Dirichlet(np.ones(count)), Dirichlet(np.ones(words), plates=(count,))
+    z = Categorical(share, plates=(rows,))
+    z.initialize_from_random()
+    return [p, share, z], Mixture(z, Multinomial, 20, p)
+
+
+def short_states(d):
+    (sensors, times), size = d["y"].shape, int(d["size"])
+    alpha, tau = Gamma(0.01, 0.01, plates=(size,)), Gamma(1, 1)
+    a = GaussianARD(0, alpha, shape=(size,), plates=(size,))
+    a.initialize_from_value(0.9 * np.eye(size))
+    x = GaussianMarkovChain(np.zeros(size), 0.1 * np.eye(size), a, np.ones(size), n=times)
+    c = GaussianARD(0, 1, shape=(size,), plates=(sensors, 1))
+    c.initialize_from_random()
+    return [x, c, a, alpha, tau], GaussianARD(SumMultiply("i,i", c, x), tau)
 
 
 answer(lambda request: sweeps(request, globals()[request["network"]]))

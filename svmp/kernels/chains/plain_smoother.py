@@ -15,31 +15,43 @@ from svmp.families.matrix import apply, cholesky, flat, inverse, join, log_det_r
 from svmp.kernels.chains.dynamics import Dynamics, OrderedRows, Output
 from svmp.kernels.chains.filtering import FAR
 from svmp.network.chains.transition import lag_gain
-from svmp.network.grid import Ints
+from svmp.network.grid import Ints, ragged
 
 
 def smooth(rows: OrderedRows, dynamics: Dynamics, evidence: Array, out: Output) -> Bools:
-    """Write q of all rows of some sequences; return which sequences are proper and finite."""
+    """Write q of all rows of some sequences; return which sequences are proper and finite.
+
+    Only what depends on the next state is computed step by step, and all else for all rows at once.
+    """
     size, count, moments = dynamics.mean.shape[1], len(rows.begin), out.moments
     out.cross[rows.order[rows.begin[rows.end > rows.begin]]] = 0.0
+    owner, place = ragged(rows.begin, rows.end - rows.begin)
+    every, followed = rows.order[place], place[place + 1 < rows.end[owner]]
+    number = np.zeros(len(moments), dtype=np.int64)
+    number[rows.order[followed]] = np.arange(len(followed))
     with np.errstate(all="ignore"):
         sound = _filter(rows, dynamics, evidence, moments, out.log_det)
-        mean, cov = np.zeros((count, size)), np.zeros((count, size, size))
+        means, roots = _split(moments, size)
+        covs = _square(roots)
+        first, second = rows.order[followed], rows.order[followed + 1]
+        _, spreads, gains, middles, aheads = _gain(dynamics, second, means[first], roots[first])
+        means, mean, cov = means.copy(), np.zeros((count, size)), np.zeros((count, size, size))
         for who, now, after in _backward(rows):
-            filtered, root = _split(moments[now], size)
-            middle, spread = filtered, _square(root)
             if after is not None:
-                _, spread, gain, middle, ahead = _gain(dynamics, after, filtered, root)
+                at = number[now]
+                gain = gains[at]
                 pair = gain @ cov[who]
-                middle = middle + apply(gain, mean[who] - ahead)
-                spread = _even(spread + pair @ _turned(gain))
+                means[now] = middles[at] + apply(gain, mean[who] - aheads[at])
+                covs[now] = _even(spreads[at] + pair @ _turned(gain))
                 out.cross[after] = _turned(pair)
-            mean[who], cov[who] = middle, spread
-            precision = inverse(spread)
-            out.natural[now] = join(apply(precision, middle), -0.5 * flat(precision))
-            moments[now] = join(middle, flat(spread + middle[:, :, None] * middle[:, None, :]))
-            sound[who] &= np.isfinite(moments[now]).all(axis=1)
-            sound[who] &= np.isfinite(out.natural[now]).all(axis=1)
+            mean[who], cov[who] = means[now], covs[now]
+        middle, spread = means[every], covs[every]
+        precision = inverse(spread)
+        natural = join(apply(precision, middle), -0.5 * flat(precision))
+        squares = spread + middle[:, :, None] * middle[:, None, :]
+        out.natural[every], moments[every] = natural, join(middle, flat(squares))
+        finite = np.isfinite(natural).all(axis=1) & np.isfinite(moments[every]).all(axis=1)
+        sound[owner[~finite]] = False
     return sound
 
 
@@ -81,6 +93,11 @@ def _filter(
     size, (log_start, log_noise) = dynamics.mean.shape[1], dynamics.log_det
     sound = np.ones(len(rows.begin), dtype=bool)
     lengths = rows.end - rows.begin
+    owner, place = ragged(rows.begin, lengths)
+    every = rows.order[place]
+    moving = size if len(dynamics.back) else 1
+    log_det[every] = -log_noise[dynamics.kind[every]] - moving * np.log(dynamics.step[every])
+    inners, sees = np.empty((len(evidence), size, size)), _evidence(rows, dynamics, evidence)
     for t in range(int(lengths.max(initial=0))):
         who = np.flatnonzero(lengths > t)
         now = rows.order[rows.begin[who] + t]
@@ -92,18 +109,10 @@ def _filter(
             kind, step = dynamics.kind[now], dynamics.step[now]
             cov = step[:, None, None] * dynamics.noise[kind] + _square(root @ dynamics.matrix[kind])
             mean = _ahead(dynamics, now, before)
-            moving = size if len(dynamics.back) else 1
-            log_det[now] = -log_noise[kind] - moving * np.log(step)
         if predicted is not None and spread is not None:
             predicted[now], spread[now] = mean, cov
-        lower = cholesky(cov)
-        seen = -2 * symmetric(evidence[now, size:], size)
-        if len(dynamics.spread):
-            more = np.flatnonzero(rows.begin[who] + t + 1 < rows.live[who])
-            coming = rows.order[rows.begin[who[more]] + t + 1]
-            spread_of = dynamics.spread[dynamics.kind[coming]]
-            seen[more] += spread_of / dynamics.step[coming][:, None, None]
-        inner = cholesky(np.eye(size) + _turned(lower) @ seen @ lower)
+        lower, seen = cholesky(cov), sees[now]
+        inner = inners[now] = cholesky(np.eye(size) + _turned(lower) @ seen @ lower)
         root = _solve(inner, _turned(lower))
         slope, base = evidence[now, :size] - apply(seen, mean), mean
         far = _far(mean, _square(root))
@@ -114,9 +123,22 @@ def _filter(
             base[far] = (lower[far] @ white)[:, :, 0]
         out[now, :size] = base + apply(_turned(root), apply(root, slope))
         out[now, size:] = flat(root)
-        log_det[now] += log_det_root(inner)
-        sound[who] &= np.isfinite(log_det[now])
+    log_det[every] += log_det_root(inners[every])
+    sound[owner[~np.isfinite(log_det[every])]] = False
     return sound
+
+
+def _evidence(rows: OrderedRows, dynamics: Dynamics, evidence: Array) -> Array:
+    """Return the precision that each row adds: its own, and what the next state is uncertain of."""
+    size = dynamics.mean.shape[1]
+    seen = -2 * symmetric(evidence[:, size:], size)
+    if len(dynamics.spread):
+        owner, place = ragged(rows.begin, rows.end - rows.begin)
+        more = place[place + 1 < rows.live[owner]]
+        coming = rows.order[more + 1]
+        spread_of = dynamics.spread[dynamics.kind[coming]]
+        seen[rows.order[more]] += spread_of / dynamics.step[coming][:, None, None]
+    return np.asarray(seen)
 
 
 def _gain(
