@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincinv, gammaln, polygamma, psi
 
-from svmp.families.family import Array, Bools, Family, every, stack
+from svmp.families.family import Array, Bools, Family, stack
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -49,7 +49,8 @@ class Gamma(Family):
         return stack(x, np.log(x))
 
     def in_domain(self, natural: Array) -> Bools:
-        return every(np.isfinite(natural)) & (natural[..., 0] < 0) & (natural[..., 1] > -1)
+        rate, shape = natural[..., 0], natural[..., 1]
+        return (rate > -np.inf) & (rate < 0) & (shape > -1) & (shape < np.inf)
 
     def in_support(self, x: ArrayLike) -> Bools:
         x = np.asarray(x, dtype=np.float64)

@@ -95,11 +95,16 @@ class Beliefs:
         joint = {name: {k: a.copy() for k, a in own.items()} for name, own in self.joint.items()}
         return Beliefs(natural, moments, means, self.implicit, self.row_moments, joint, self.blocks)
 
-    def changed(self, name: str) -> None:
-        """Note that the q of a variable has changed; forget the losses that depend on it."""
+    def changed(self, name: str, barren: bool = False) -> None:
+        """Note that the q of a variable has changed; forget the losses that depend on it.
+
+        None do if only `barren` elements have changed.
+        """
         if self.losses_version == self.version:
             self.losses_version += 1
-            self.losses = {t: found for t, found in self.losses.items() if name not in found.names}
+            if not barren:
+                kept = ((t, found) for t, found in self.losses.items() if name not in found.names)
+                self.losses = dict(kept)
         self.version += 1
 
     def keep_losses(self, found: RowLosses) -> None:

@@ -166,7 +166,11 @@ class Edge:
 
     def _times(self, rows: Ints | None) -> Ints:
         """Return the number of these rows, or of all, of each kind."""
-        return self._kinds.count(self.present if rows is None else rows)
+        if rows is not None:
+            return self._kinds.count(rows)
+        if self._absent is None:
+            return self._kinds.count(None)
+        return self._kinds.each - self._kinds.count(self._absent)  # few are absent
 
     @cached_property
     def _kinds(self) -> Kinds:

@@ -158,7 +158,7 @@ class Network:
         for name in (n for n in self.hidden if n in names and n not in skipped):
             elements = self.barren(name)
             if len(elements):
-                self.move(q, name, elements, np.array(self.prior(q, name, elements)))
+                self.move(q, name, elements, np.array(self.prior(q, name, elements)), barren=True)
 
     @cached_property
     def chains(self) -> dict[str, Chain]:
@@ -398,8 +398,13 @@ class Network:
             means[part] = linear.mean(q, part)
         q.means[name] = means
 
-    def move(self, q: Beliefs, name: str, elements: Ints, natural: Array) -> None:
-        """Set the natural parameters of elements; update their moments and the means of rows."""
+    def move(
+        self, q: Beliefs, name: str, elements: Ints, natural: Array, barren: bool = False
+    ) -> None:
+        """Set the natural parameters of elements; update their moments and the means of rows.
+
+        If they are `barren`, no row depends on them.
+        """
         variable, place = self.hidden[name], self.place(name, elements)
         after = variable.family.at(elements).moments(natural)
         for edge in self.edges[name]:
@@ -416,7 +421,7 @@ class Network:
                 np.add.at(q.means[child], rows, shift)
         q.natural[name][place] = natural
         q.moments[name][place] = after
-        q.changed(name)
+        q.changed(name, barren)
 
     def bound(self, q: Beliefs) -> dict[str, float]:
         """Return the exact bound as one term for each variable; their sum is the bound."""

@@ -78,7 +78,9 @@ def start(
         if name in network.chains:
             q.joint[name] = network.unlinked(name, natural)
         if name in init:
-            sound = variable.family.in_domain(natural) & np.isfinite(moments).all(axis=-1)
+            sound = variable.family.in_domain(natural)
+            if not np.isfinite(moments).all():  # by element only if needed: that is slow
+                sound = sound & np.isfinite(moments).all(axis=-1)
             if not sound.all():
                 where = variable.plate.locate(int(np.argmin(sound)))
                 raise ModelError(f"init of '{name}' is not a proper distribution at {where}")
@@ -131,7 +133,8 @@ def from_values(variable: Variable, natural: Array, value: Any) -> Array:
                 f"init of '{name}' must give its parameters, as dict({family.parameters[0]}=...)"
             )
         value = {main: value}
-    standard = family.standard(natural)
+    whole = set(value) == set(family.parameters)  # then only the shapes of the others are needed
+    standard = family.standard(natural[:1] if whole else natural)
     standard.pop("n", None)  # a part of the model
     unknown = [parameter for parameter in value if parameter not in standard]
     if unknown:
