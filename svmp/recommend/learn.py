@@ -30,22 +30,12 @@ from svmp.models.factorization import Covariance
 from svmp.network.network import Network
 from svmp.ratings import Ratings
 from svmp.recommend.mean_sweeps import SortedPairs, relaxation, sweep_means
-from svmp.recommend.network import (
-    BIAS_AND_SLOPE,
-    FIRM,
-    Form,
-    Noise,
-    VectorPrior,
-    bias_at,
-    guesses,
-    network,
-    sides,
-)
+from svmp.recommend.network import BIAS_AND_SLOPE, FIRM, Form, Noise, network, sides
 from svmp.recommend.residuals import clipped, residuals
 from svmp.recommend.side import Side, score
-from svmp.recommend.spectral import leading_directions
 from svmp.recommend.spread import Spread
 from svmp.recommend.stages import Search, Stage, StageRecord, search_best
+from svmp.recommend.starts import bias_start, spectral_start, start, vector_start
 
 BIASES = 40
 """Minimum number of sweeps without factors, which are cheap."""
@@ -61,17 +51,14 @@ four factors, and at most MEANS. With K = 5 they take half of the time of a swee
 fifth."""
 MANY = 30
 """Maximum number of sweeps from which on factors may have covariances unless told so."""
-SPARSE, NUMBERS = 4, 15_000_000
+SPARSE, NUMBERS, WORK = 4, 15_000_000, 500_000_000
 """Factors have covariances, unless told so, if their vectors have at most SPARSE entries for each
-rating, and their covariances at most NUMBERS entries: with more, reading them is slow."""
+rating, their covariances at most NUMBERS entries, and those that all ratings read are at most WORK:
+with more, reading them is slow."""
 SLOW = 1e-3
 """Relative decrease of the held-out error below which a run with covariances stops."""
 FEW_ROWS = 1024
 """Rows whose covariances are read at a time."""
-SHRUNK = 5.0
-"""Ratings at the mean that are added to those of each user and item where biases start."""
-NEAR, SURE = 0.5, 0.1
-"""Standard deviation of the starting means, and starting variance, relative to the prior's."""
 
 
 class Learned(NamedTuple):
@@ -130,15 +117,16 @@ def learn(
     scale = float(ratings.rating.std(dtype=np.float64)) or 1.0
     unit = (ratings.rating - offset) / scale
     table = Ratings(ratings.user, ratings.item, unit, ratings.user_ids, ratings.item_ids)
-    differ = bool(np.ptp(unit))
-    init: Any = start(table.users, table.items, differ, factors, form, seed)
+    differ, searched = bool(np.ptp(unit)), bool(held.any())
     most = math.ceil(max_sweeps)
     last, weight, sweeps, best, rows = most, FIRM, 0, None, table
     records: list[StageRecord] = []
-    if most == 1 and held.any():
-        factors, init = 0, bias_start(table)  # a single sweep hardly moves factors
-
-    if held.any() and most > 1:
+    if most == 1 and searched:
+        factors = 0  # a single sweep hardly moves them
+    init: Any = start(table.users, table.items, differ, factors, form, seed, spectral=searched)
+    if most == 1 and searched:
+        init = bias_start(table)
+    elif searched:
         last = min(LAST, most // 2)
         parts = table.take(np.flatnonzero(~held)), table.take(np.flatnonzero(held))
         search = SEARCHES[form](form, *parts, settings)
@@ -167,13 +155,15 @@ def form_for(settings: LearnSettings, ratings: Ratings, held: bool) -> Covarianc
     If it is not given, factors have covariances where these fit into memory and solving for them
     does not take much longer than reading the ratings; and if there are sweeps enough for them to
     converge. They predict better on sparse ratings too, so that little would be gained by fitting
-    both forms and comparing them on held-out ratings.
+    both forms and comparing them on held-out ratings. With as many ratings as exceed WORK, the
+    posteriors are so narrow that the forms hardly differ.
     """
     if settings.covariance != "auto":
         return settings.covariance
     width = settings.factors + BIAS_AND_SLOPE
     entries = (ratings.users + ratings.items) * width
     cheap = entries <= SPARSE * len(ratings) and entries * width <= NUMBERS
+    cheap = cheap and len(ratings) * width**2 <= WORK
     enough = held and settings.max_sweeps >= MANY
     return "full" if cheap and enough and settings.factors else "diagonal"
 
@@ -287,72 +277,6 @@ class VectorSearch(TableSearch):
 
 
 SEARCHES: dict[Covariance, type[TableSearch]] = {"diagonal": TableSearch, "full": VectorSearch}
-
-
-def start(
-    users: int, items: int, differ: bool, factors: int, covariance: Covariance, seed: int
-) -> dict[str, Any]:
-    """Return a start of the factors near 0 with small variances: large ones would act as noise.
-
-    If ratings do not differ, factors start, and stay, at 0.
-    """
-    if not factors:
-        return {}
-    rng = np.random.default_rng([seed, 2])
-    found: dict[str, Any] = {}
-    for name, size in (("u", users), ("v", items)):
-        prior = VectorPrior.of(name, size, factors, FIRM)
-        precision = prior.alpha / prior.beta
-        mean, some = np.tile(prior.mean, (size, 1)), slice(factors)
-        width = NEAR / np.sqrt(precision[some]) if differ else 0.0
-        mean[:, some] = width * rng.standard_normal((size, factors))
-        tau = precision / SURE
-        found[name] = {"mu": mean, "tau": np.diag(tau) if covariance == "full" else tau}
-        found[f"of_{name}"] = {"alpha": precision, "beta": 1.0}
-    return found
-
-
-def vector_start(init: Mapping[str, Any], factors: int) -> dict[str, Any]:
-    """Return a start of vectors from one of factors, and from biases that were fitted alone."""
-    found = {name: q for name, q in init.items() if name not in ("a", "b", "of_a", "of_b")}
-    for name, bias in (("u", "a"), ("v", "b")):
-        place, alone = bias_at(name, factors), init[bias]
-        mean, tau = np.array(init[name]["mu"]), np.array(init[name]["tau"])
-        precision = np.array(init[f"of_{name}"]["alpha"])
-        mean[:, place] = alone.mean
-        tau[(place, place) if tau.ndim > 1 else place] = 1 / alone.var.mean()
-        precision[place] = init[f"of_{bias}"].mean
-        found[name] = {"mu": mean, "tau": tau}
-        found[f"of_{name}"] = {"alpha": precision, "beta": 1.0}
-    return found
-
-
-def bias_start(rows: Ratings) -> dict[str, Any]:
-    """Return a start of the items' biases: means of what users' means leave, shrunk towards 0.
-
-    Otherwise the first sweep would give the users what belongs to their items.
-    """
-    items = np.bincount(rows.item, minlength=rows.items) + SHRUNK
-    users = np.bincount(rows.user, minlength=rows.users) + SHRUNK
-    b = np.bincount(rows.item, rows.rating, rows.items) / items
-    a = np.bincount(rows.user, rows.rating - b[rows.item], rows.users) / users
-    b = np.bincount(rows.item, rows.rating - a[rows.user], rows.items) / items
-    return {"b": {"mu": b, "tau": items}}
-
-
-def spectral_start(
-    rows: Ratings, init: Mapping[str, Any], factors: int, seed: int
-) -> dict[str, Any]:
-    """Return the start of factors, the first of them along the leading singular vectors."""
-    found = {}
-    q = {name: init[name] for name in ("a", "b")}
-    directions = leading_directions(rows, q, factors, seed)
-    for name, lines in zip("uv", directions, strict=True):
-        mean, count = np.array(init[name]["mu"]), lines.shape[1]
-        width = NEAR / np.sqrt(guesses(factors)[:count])
-        mean[:, :count] = width * lines
-        found[name] = {**init[name], "mu": mean}
-    return found
 
 
 def std_of(q: Mapping[str, Posterior], held: Ratings) -> NDArray[Any]:

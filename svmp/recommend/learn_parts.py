@@ -37,15 +37,14 @@ from svmp.recommend.learn import (
     LearnSettings,
     learned,
     spread_of,
-    start,
     std_of,
-    vector_start,
 )
 from svmp.recommend.network import FIRM, Noise, network
 from svmp.recommend.part_ratings import PartsSummary, RatingParts, Report, held_table
 from svmp.recommend.residuals import residuals
 from svmp.recommend.spread import Spread
 from svmp.recommend.stages import Search, Stage, StageRecord, search_best
+from svmp.recommend.starts import start, vector_start
 
 BIASES = 8
 """Minimum number of sweeps without factors: each reads all parts, so they are not cheap."""

@@ -47,7 +47,7 @@ def leading_directions(
     seed
         Of the random start of the iteration.
     """
-    count = min(factors, LEADING, rows.users, rows.items)
+    count = leading(rows.users, rows.items, factors)
     size = min(count + MORE, rows.users, rows.items)
     of_user, of_item = weights(rows.user, rows.users), weights(rows.item, rows.items)
     values = residuals(rows, q) * of_user[rows.user] * of_item[rows.item]
@@ -63,6 +63,11 @@ def leading_directions(
     return unit(multiply(users, turn)), unit(multiply(items, turn))
 
 
+def leading(users: int, items: int, factors: int) -> int:
+    """Return the number of factors that get a direction."""
+    return min(factors, LEADING, users, items)
+
+
 def weights(keys: NDArray[np.int32], size: int) -> Array:
     """Return 1 / sqrt(n + DAMPING) of each key, for its n ratings."""
     return (np.bincount(keys, minlength=size) + DAMPING).astype(np.float32) ** -0.5
@@ -70,13 +75,17 @@ def weights(keys: NDArray[np.int32], size: int) -> Array:
 
 def gram(columns: Array) -> Array:
     """Return X' X in double precision; not by BLAS, whose sums depend on its threads."""
-    wide = columns.astype(np.float64)
-    return np.einsum("nk,nl->kl", wide, wide)
+    lines = np.ascontiguousarray(columns.T, np.float64)  # long sums run along memory
+    found = np.empty((len(lines), len(lines)))
+    for k, line in enumerate(lines):
+        found[k, k:] = found[k:, k] = np.einsum("n,ln->l", line, lines[k:])
+    return found
 
 
 def multiply(columns: Array, matrix: Array) -> Array:
     """Return X times a small matrix."""
-    return np.einsum("nk,kl->nl", columns, matrix.astype(np.float32))
+    lines = np.ascontiguousarray(columns.T)
+    return np.einsum("kn,kl->ln", lines, matrix.astype(np.float32)).T
 
 
 def orthonormal(columns: Array) -> Array:

@@ -9,7 +9,8 @@ fitted further beside the factors. Factors start from there, and are kept if the
 predictions of the held-out ratings; otherwise the run without factors is resumed.
 
 How informative the prior of the factors' precisions should be depends on the data: if there are
-more factors than the data support, the others should vanish. One stage is run with both weights.
+more factors than the data support, the others should vanish. One stage is run with both weights. If
+the firm one is kept, and factors that have helped overfit later, the run goes on with the other.
 """
 
 from __future__ import annotations
@@ -232,10 +233,14 @@ def stages(
         early = factors and until < min(patient, most)
         if best is None or (now.error < before and not early):
             best = search.kept(now)
-        patience, least = patient if now.error > CLEARLY * before else 2 * patient, search.tol
-        patience, least = alone or (patience, least)
-        if (now.error >= (1 - least) * before and spent >= patience) or interrupt.pressed:
+        worse = now.error > CLEARLY * before
+        patience, least = alone or (patient if worse else 2 * patient, search.tol)
+        if interrupt.pressed:
             break
+        if now.error >= (1 - least) * before and spent >= patience:
+            if not (worse and best.factors and weight == FIRM):
+                break
+            weight = LOOSE  # factors that have helped overfit
     assert best is not None
     return best, run.iteration - begun + tried
 

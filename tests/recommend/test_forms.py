@@ -32,6 +32,14 @@ def test_covariances_that_need_too_much_memory_are_not_chosen(
         assert form_for(settings(3, "auto"), drawn(0, 1200), held=True) == form
 
 
+def test_covariances_that_too_many_ratings_read_are_not_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for most, form in ((1200 * 5**2, "full"), (1200 * 5**2 - 1, "diagonal")):
+        monkeypatch.setattr(learn, "WORK", most)
+        assert form_for(settings(3, "auto"), drawn(0, 1200), held=True) == form
+
+
 @pytest.mark.parametrize("form", ["diagonal", "full"])
 def test_a_form_that_is_given_is_taken(form: Any) -> None:
     assert form_for(settings(3, form), drawn(0), held=False) == form

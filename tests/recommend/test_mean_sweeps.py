@@ -13,9 +13,9 @@ from svmp.kernels.machine.threads import use_threads
 from svmp.kernels.vectors.means import mean_and_covariance
 from svmp.network.network import Network
 from svmp.ratings import Ratings
-from svmp.recommend.learn import start
 from svmp.recommend.mean_sweeps import MeanSweeps, SortedPairs, sweep_means
 from svmp.recommend.network import FIRM, network
+from svmp.recommend.starts import start
 from tests.recommend.tools import drawn
 
 

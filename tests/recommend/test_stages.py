@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 
 from svmp.inference.stopping import Interrupt
 from svmp.recommend.learn import VectorSearch
@@ -100,6 +101,37 @@ def test_factors_that_have_not_moved_in_the_first_sweep_are_kept() -> None:
     assert sweeps == search.sweeps
     weights = [r.weight for r in search.records if r.factors]
     assert weights[:3] == [FIRM, FIRM, LOOSE]
+
+
+class Overfitting(Vectors):
+    """Errors that fall at first, and rise from the third sweep on under the firm prior."""
+
+    def __init__(self, loose: float) -> None:
+        super().__init__(lambda t: 1.0, lambda t: 0.0)
+        self.loose = loose
+
+    def sweep(
+        self, run: Counter, factors: int, weight: float, sweeps: int, interrupt: Interrupt
+    ) -> Stage:
+        stage = super().sweep(run, factors, weight, sweeps, interrupt)
+        t = run.iteration
+        error = 1.0 if not factors else 0.9**t if t <= 3 else 1.0 if weight == FIRM else self.loose
+        return stage._replace(errors=np.full(100, error))
+
+
+def test_factors_that_overfit_go_on_with_a_loose_prior() -> None:
+    search = Overfitting(0.5)
+    best, sweeps = searched(search, 5, 100)
+    assert (best.factors, best.weight, best.error) == (5, LOOSE, 0.25)
+    assert sweeps == search.sweeps
+
+
+def test_factors_that_overfit_with_both_priors_end_at_their_best() -> None:
+    search = Overfitting(1.0)
+    best, _ = searched(search, 5, 100)
+    assert best.weight == FIRM
+    assert best.error == pytest.approx(min(r.rmse for r in search.records) ** 2)
+    assert max(r.sweeps for r in search.records) < VectorSearch.limit
 
 
 def test_sweeps_with_covariances_are_limited() -> None:

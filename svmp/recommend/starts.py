@@ -1,0 +1,96 @@
+"""Where the network of ratings starts: biases at shrunken means, factors near 0.
+
+Biases are fitted first (stages.py). Factors start near 0, the first of them along the leading
+singular vectors of what the biases leave (spectral.py), and the biases where they are by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from svmp.models.factorization import Covariance
+from svmp.ratings import Ratings
+from svmp.recommend.network import FIRM, VectorPrior, bias_at, guesses
+from svmp.recommend.spectral import leading, leading_directions
+
+SHRUNK = 5.0
+"""Ratings at the mean that are added to those of each user and item where biases start."""
+NEAR, SURE = 0.5, 0.1
+"""Standard deviation of the starting means, and starting variance, relative to the prior's."""
+
+
+def start(
+    users: int,
+    items: int,
+    differ: bool,
+    factors: int,
+    covariance: Covariance,
+    seed: int,
+    spectral: bool = False,
+) -> dict[str, Any]:
+    """Return a start of the factors near 0 with small variances: large ones would act as noise.
+
+    If ratings do not differ, factors start, and stay, at 0; so do those for which `spectral_start`
+    will find a start, if it is used.
+    """
+    if not factors:
+        return {}
+    rng = np.random.default_rng([seed, 2])
+    known = leading(users, items, factors) if spectral else 0
+    found: dict[str, Any] = {}
+    for name, size in (("u", users), ("v", items)):
+        prior = VectorPrior.of(name, size, factors, FIRM)
+        precision = prior.alpha / prior.beta
+        mean, some = np.tile(prior.mean, (size, 1)), slice(known, factors)
+        width = NEAR / np.sqrt(precision[some]) if differ else 0.0
+        mean[:, some] = width * rng.standard_normal((size, factors - known))
+        tau = precision / SURE
+        found[name] = {"mu": mean, "tau": np.diag(tau) if covariance == "full" else tau}
+        found[f"of_{name}"] = {"alpha": precision, "beta": 1.0}
+    return found
+
+
+def vector_start(init: Mapping[str, Any], factors: int) -> dict[str, Any]:
+    """Return a start of vectors from one of factors, and from biases that were fitted alone."""
+    found = {name: q for name, q in init.items() if name not in ("a", "b", "of_a", "of_b")}
+    for name, bias in (("u", "a"), ("v", "b")):
+        place, alone = bias_at(name, factors), init[bias]
+        mean, tau = np.array(init[name]["mu"]), np.array(init[name]["tau"])
+        precision = np.array(init[f"of_{name}"]["alpha"])
+        mean[:, place] = alone.mean
+        tau[(place, place) if tau.ndim > 1 else place] = 1 / alone.var.mean()
+        precision[place] = init[f"of_{bias}"].mean
+        found[name] = {"mu": mean, "tau": tau}
+        found[f"of_{name}"] = {"alpha": precision, "beta": 1.0}
+    return found
+
+
+def bias_start(rows: Ratings) -> dict[str, Any]:
+    """Return a start of the items' biases: means of what users' means leave, shrunk towards 0.
+
+    Otherwise the first sweep would give the users what belongs to their items.
+    """
+    items = np.bincount(rows.item, minlength=rows.items) + SHRUNK
+    users = np.bincount(rows.user, minlength=rows.users) + SHRUNK
+    b = np.bincount(rows.item, rows.rating, rows.items) / items
+    a = np.bincount(rows.user, rows.rating - b[rows.item], rows.users) / users
+    b = np.bincount(rows.item, rows.rating - a[rows.user], rows.items) / items
+    return {"b": {"mu": b, "tau": items}}
+
+
+def spectral_start(
+    rows: Ratings, init: Mapping[str, Any], factors: int, seed: int
+) -> dict[str, Any]:
+    """Return the start of factors, the first of them along the leading singular vectors."""
+    found = {}
+    q = {name: init[name] for name in ("a", "b")}
+    directions = leading_directions(rows, q, factors, seed)
+    for name, lines in zip("uv", directions, strict=True):
+        mean, count = np.array(init[name]["mu"]), lines.shape[1]
+        width = NEAR / np.sqrt(guesses(factors)[:count])
+        mean[:, :count] = width * lines
+        found[name] = {**init[name], "mu": mean}
+    return found
