@@ -59,8 +59,8 @@ class RatingModel(StreamingModel):
         "diagonal": q factorises over all scalars; "full": the factors, bias and slope of a user,
         and those of an item, have a covariance matrix, which predicts better. "auto" is "full"
         unless that takes much more memory or time: with few ratings per user and item for the
-        number of factors, if nothing is held out, if `max_sweeps` is below 30, or if ratings are
-        in parts.
+        number of factors, with very many ratings, if nothing is held out, if `max_sweeps` is below
+        30, or if ratings are in parts.
     noise
         "user": each user has a noise precision; "shared": there is one for all.
     range
