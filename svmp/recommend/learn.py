@@ -35,7 +35,7 @@ from svmp.recommend.residuals import clipped, residuals
 from svmp.recommend.side import Side, score
 from svmp.recommend.spread import Spread
 from svmp.recommend.stages import Search, Stage, StageRecord, search_best
-from svmp.recommend.starts import bias_start, spectral_start, start, vector_start
+from svmp.recommend.starts import MANY, bias_start, spectral_start, start, vector_start
 
 BIASES = 40
 """Minimum number of sweeps without factors, which are cheap."""
@@ -49,8 +49,6 @@ FEW_MEANS, MEANS = 3, 8
 """Sweeps over means after each sweep, if factors have covariances: FEW_MEANS, one more for every
 four factors, and at most MEANS. With K = 5 they take half of the time of a sweep, with K = 32 a
 fifth."""
-MANY = 30
-"""Maximum number of sweeps from which on factors may have covariances unless told so."""
 SPARSE, NUMBERS, WORK = 4, 15_000_000, 500_000_000
 """Factors have covariances, unless told so, if their vectors have at most SPARSE entries for each
 rating, their covariances at most NUMBERS entries, and those that all ratings read are at most WORK:
@@ -125,7 +123,7 @@ def learn(
         factors = 0  # a single sweep hardly moves them
     init: Any = start(table.users, table.items, differ, factors, form, seed, spectral=searched)
     if most == 1 and searched:
-        init = bias_start(table)
+        init = bias_start(table, most)
     elif searched:
         last = min(LAST, most // 2)
         parts = table.take(np.flatnonzero(~held)), table.take(np.flatnonzero(held))
@@ -196,7 +194,7 @@ class TableSearch(Search[Online]):
     def begin(self, factors: int, init: Mapping[str, Any]) -> Online:
         tell, seed, threads = self.progress is not False, self.settings.seed, self.settings.threads
         if not factors:
-            init = bias_start(self.rows)
+            init = bias_start(self.rows, self.settings.max_sweeps)
         else:
             with use_threads(threads, tell):
                 init = {**init, **spectral_start(self.rows, init, factors, seed)}

@@ -19,6 +19,9 @@ from svmp.recommend.spectral import leading, leading_directions
 SHRUNK, ROUNDS, LEAST = 3.0, 2, 0.01
 """Ratings at the mean that are added to those of each user and item where biases start, how often
 both are computed, and least variance of what they leave."""
+MANY = 30
+"""Maximum number of sweeps from which on precisions start near their prior, and factors may have
+covariances unless told so."""
 NEAR, SURE = 0.5, 0.1
 """Standard deviation of the starting means, and starting variance, relative to the prior's."""
 
@@ -69,12 +72,13 @@ def vector_start(init: Mapping[str, Any], factors: int) -> dict[str, Any]:
     return found
 
 
-def bias_start(rows: Ratings) -> dict[str, Any]:
-    """Return a start of the biases and of the precisions.
+def bias_start(rows: Ratings, sweeps: float) -> dict[str, Any]:
+    """Return a start of the biases and, if there are few sweeps, of the precisions.
 
     The biases of items are means of what users' means leave, shrunk towards 0: otherwise the first
     sweep would give the users what belongs to their items. The precisions are those of the biases
     and of the residuals, with which the first sweep is almost as good as the third from others.
+    With many sweeps factors predict better where the precision of the noise starts low.
     """
     users, items = rows.user, rows.item
     of_user = np.bincount(users, minlength=rows.users)
@@ -86,6 +90,8 @@ def bias_start(rows: Ratings) -> dict[str, Any]:
         a = np.bincount(users, left, rows.users) / (of_user + SHRUNK)
         left = rows.rating - a[users]
     b = np.bincount(items, left, rows.items) / (of_item + SHRUNK)
+    if sweeps >= MANY:
+        return {"b": {"mu": b, "tau": of_item + SHRUNK}}
     noise = 1 / max(float(np.mean((left - b[items]) ** 2)), LEAST)
 
     def precision(means: Any, count: Any) -> dict[str, float]:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from svmp.recommend import RatingModel, learn
-from svmp.recommend.learn import MANY, LearnSettings, form_for
+from svmp.recommend.learn import LearnSettings, form_for
+from svmp.recommend.starts import MANY
 from tests.recommend.tools import drawn, parts
 
 

@@ -19,7 +19,7 @@ def test_biases_start_at_ridge_regression(monkeypatch: pytest.MonkeyPatch) -> No
     columns[line, rows.user] = columns[line, rows.users + rows.item] = 1
     system = columns.T @ columns + SHRUNK * np.eye(columns.shape[1])
     ridge = np.linalg.solve(system, columns.T @ rows.rating)
-    found = bias_start(rows)
+    found = bias_start(rows, sweeps=1)
     np.testing.assert_allclose(found["b"]["mu"], ridge[rows.users :], atol=1e-6)
     squares = np.mean((rows.rating - columns @ ridge) ** 2)
     assert found["noise"]["alpha"] == pytest.approx(1 / squares, rel=1e-6)
@@ -32,7 +32,7 @@ def test_biases_start_at_ridge_regression(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_ratings_that_do_not_differ_have_a_proper_start() -> None:
     rows = Ratings.of_keys([0, 1, 1], [0, 0, 1], [0, 0, 0], 3, 2)
-    found = bias_start(rows)
+    found = bias_start(rows, sweeps=1)
     assert found["noise"]["alpha"] == 1 / LEAST
     assert np.all(found["b"]["mu"] == 0)
     for name in ("of_a", "of_b"):
