@@ -101,8 +101,8 @@ def test_a_scheduler_that_is_gone_ends_the_fit_soon(tmp_path: Path) -> None:
             process.communicate()  # closes its output
             killed.append(time.monotonic())
 
-    workers = Workers(client, without_workers=3)
-    with pytest.raises(svmp.SvmpError, match=r"scheduler .* for 3 seconds.*resume=.*run\.svmp"):
+    workers = Workers(client, without_workers=15)
+    with pytest.raises(svmp.SvmpError, match=r"scheduler .*resume=.*run\.svmp"):
         svmp.fit(
             case.divided(groups=4), svmp.FullVB(), client=workers, watch=kill, checkpoint=path,
             every=1, **options,
