@@ -371,9 +371,12 @@ class Program:
         return division is not None and iteration < division.count
 
     def restarts_locals(self, iteration: int) -> bool:
-        """Return whether the next visits of parts start their variables near the prior again."""
-        division = self.setup.division
-        return division is not None and division.restarts(iteration + 1)
+        """Return whether the next visits of parts start their variables near the prior again.
+
+        Or read means, as in the first sweeps of an update.
+        """
+        division, after = self.setup.division, iteration + 1
+        return division is not None and (division.restarts(after) or division.reads_means(after))
 
     def memo(self) -> Memo:
         """Return the sums that are kept by part, before any part was read."""

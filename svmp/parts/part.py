@@ -18,6 +18,7 @@ from svmp.inference.methods.draw import AllRows
 from svmp.inference.program import Program
 from svmp.inference.starts.start import start
 from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.categorical import at_means
 from svmp.inference.updaters.chains import ChainUpdater
 from svmp.inference.updaters.updater import LineAdder, SummingUpdater, Updater
 from svmp.network.beliefs import Beliefs
@@ -195,6 +196,8 @@ class Part:
             own = self.start(shared)
         alone = visit.own if set(self.own) <= set(self.network.chains) else ()
         q, rows = self.beliefs(shared, own, later=alone), self.rows
+        if visit.means and not self.network.chains:
+            q = at_means(self.network, q, self.own)
         rho = replace(StepRule.unit(rows), omega=visit.omega, relaxed=visit.relaxed)
         self.program.begin(q, rows)
         if before is not None:

@@ -74,6 +74,8 @@ class Visit:
         Most updates of the own variables, until they have converged.
     restart
         Whether own variables start near their prior.
+    means
+        Whether own variables read log E[p] of shared Dirichlets, in place of E[log p].
     omega, relaxed
         Factor of over-relaxation, and the blocks of variables to which it is applied.
     last
@@ -89,6 +91,7 @@ class Visit:
     late: bool = False
     passes: int = 1
     restart: bool = False
+    means: bool = False
     omega: float = 1.0
     relaxed: tuple[tuple[str, ...], ...] = ()
     last: bool = False

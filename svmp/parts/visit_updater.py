@@ -163,7 +163,9 @@ class VisitUpdater(Updater):
         if not memo.sums:
             visit = replace(self.visit, omega=rho.omega, relaxed=rho.relaxed, measures=measures)
             return self.space.visit(q, rows.parts, visit, before, rows.scaled, first)
-        visit = replace(self.visit, passes=PASSES, restart=rows.restart and bool(self.visit.own))
+        own = bool(self.visit.own)
+        means = rows.first is not None and own
+        visit = replace(self.visit, passes=PASSES, restart=rows.restart and own, means=means)
         kept = [memo.sums[key] for key in self.visit.labels()]
         accesses = 0
         for sums in kept if rows.begins else ():

@@ -101,6 +101,10 @@ class Draw(ABC):
         """Return whether the variables of drawn groups start near their prior, whatever q was."""
         return True
 
+    def reads_means(self, iteration: int) -> bool:
+        """Return whether drawn groups read the means of global Dirichlets: log E[p]."""
+        return False
+
     def children(self, name: str, elements: Ints) -> Ints:
         """Return N_i of each element, the number of children that it draws from."""
         return self.network.child_counts[name][self.network.place(name, elements)]

@@ -6,12 +6,13 @@ the others read the sums that were computed when it was updated, as they would r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from svmp.families import Dirichlet
 from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
@@ -68,6 +69,8 @@ class ImplicitUpdater(Updater):
 
     def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
         self.refresh(q)
+        if rows.reads_means(rho.iteration):
+            self.read_means(q, rows)
         read = sum(int(rows.children_drawn(e).sum()) for e in self.network.edges[self.name])
         yield Change.of_rows_read(self.name, read)
 
@@ -81,18 +84,39 @@ class ImplicitUpdater(Updater):
         draw = None if rows is None or rows.whole else rows
         known = self._cached
         if known is None or known.q is not q or known.draw is not draw:
-            elements = None if draw is None else draw.drawn_rows(self.name)
-            self.keep(q, draw, self.loops.sums(q, elements))
+            self.keep(q, draw, self.loops.sums(q, self._elements(draw)))
         assert self._cached is not None
         return self._cached.sums
+
+    def _elements(self, draw: Draw | None) -> Ints | None:
+        return None if draw is None else draw.drawn_rows(self.name)
 
     def keep(self, q: Beliefs, draw: Draw | None, sums: Any) -> None:
         """Keep sums of the current q."""
         self._cached = Cached(q, q.version, draw, sums)
 
+    def read_means(self, q: Beliefs, rows: Draw) -> None:
+        """Compute the sums over the rows drawn with the means of global Dirichlets."""
+        draw = None if rows.whole else rows
+        sums = self.loops.sums(at_means(self.network, q, rows.locals), self._elements(draw))
+        self.keep(q, draw, sums)
+
     def bound_term(self, q: Beliefs) -> dict[str, float]:
         self.refresh(q)
         return self.loops.bound_terms(q, self.sums(q))
+
+
+def at_means(network: Network, q: Beliefs, own: Collection[str]) -> Beliefs:
+    """Return q with log E[p] in place of E[log p] of the Dirichlets that are not in `own`.
+
+    All other arrays are those of q.
+    """
+    means = {
+        name: variable.family.statistics(variable.family.mean(q.natural[name]))
+        for name, variable in network.hidden.items()
+        if name not in own and isinstance(variable.family, Dirichlet)
+    }
+    return replace(q, moments=q.moments | means)
 
 
 @dataclass(frozen=True, eq=False)

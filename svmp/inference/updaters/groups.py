@@ -16,7 +16,7 @@ from svmp.families.family import Array, dot
 from svmp.inference.domain import check_domain
 from svmp.inference.methods.draw import Draw, by_colour
 from svmp.inference.steps.rule import StepRule
-from svmp.inference.updaters.categorical import ImplicitUpdater
+from svmp.inference.updaters.categorical import ImplicitUpdater, at_means
 from svmp.inference.updaters.chains import ChainUpdater
 from svmp.inference.updaters.plain import PlainUpdater
 from svmp.inference.updaters.updater import Change, Updater
@@ -63,6 +63,8 @@ class GroupsUpdater(Updater):
         active, grouping, accesses = rows.groups_drawn, self.grouping, 0
         if rows.restarts(rho.iteration):
             restart(self.network, q, grouping, self.names, active)
+        if rows.reads_means(rho.iteration):
+            q = at_means(self.network, q, rows.locals)
         for _ in range(rows.most_passes or MOST_PASSES):
             moved = np.zeros(grouping.count)
             for name, updater in self.variables.items():
@@ -122,6 +124,8 @@ class DocumentsUpdater(Updater):
     def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
         self.words.refresh(q)
         if self.shares is None:
+            if rows.reads_means(rho.iteration):
+                self.words.read_means(q, rows)
             words = self.grouping.rows(self.words.name, rows.groups_drawn)
             yield Change.of_rows_read(self.words.name, len(words))
             return
@@ -134,7 +138,9 @@ class DocumentsUpdater(Updater):
         if self.loops not in rows.memory:  # parts that are visited again keep their pairs
             rows.memory[self.loops] = self.loops.pairs_of(documents)
         bag = rows.memory[self.loops]
-        natural, sums, read = self.loops.optimise(q, documents, bag, prior, TOLERANCE, most)
+        means = rows.reads_means(rho.iteration)
+        reading = at_means(self.network, q, rows.locals) if means else q
+        natural, sums, read = self.loops.optimise(reading, documents, bag, prior, TOLERANCE, most)
         self.network.move(q, name, documents, natural)
         self.words.keep(q, rows, sums)
         yield Change.of_rows_read(name, read)

@@ -74,6 +74,40 @@ def test_first_visit_is_a_step_of_stochastic_inference():
     assert fit["rate"].beta == pytest.approx(beta)
 
 
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("kernels", [True, False], ids=["kernels", "plain"])
+@pytest.mark.parametrize("in_parts", [False, True], ids=["in memory", "in parts"])
+def test_first_visit_reads_the_means_of_dirichlets(kernels, parts, in_parts):
+    """A token has topic k with a probability proportional to p_k E[phi_kw]."""
+    words = np.random.default_rng(2).integers(0, 5, 30)
+    weights, a = np.array([0.3, 0.7]), np.random.default_rng(3).uniform(0.1, 3, (2, 5))
+
+    def model(words):
+        with svmp.Model(coords={"topic": 2, "word": 5, "token": len(words)}) as model:
+            phi = svmp.Dirichlet("phi", a=0.1, dims=("topic", "word"))
+            z = svmp.Categorical("z", p=svmp.data(weights, dims="topic"), dims="token")
+            svmp.Mixture("w", z, svmp.Categorical.dist(p=phi), dims="token", observed=words)
+        return model
+
+    one = {"init": {"phi": {"a": a}}, "seed": 0, "max_accesses": 1, "kernels": kernels}
+    if in_parts:
+        tables = [{"word": some} for some in np.split(words, parts)]
+        table, method = svmp.Parts(lambda part: model(part["word"]), tables), svmp.Memoized()
+        fit = svmp.fit(table, method, **one)
+        number = int(method.visited_parts(np.full(parts, 30 // parts), 0, 1)[0])
+        read = np.split(words, parts)[number]
+    else:
+        network, method = Network(model(words)), svmp.Memoized(over="token", parts=parts)
+        read = words[method.division(network, seed=0).visited(1).drawn]
+        fit = svmp.fit(network, method, **one)
+    mean = a / a.sum(axis=1, keepdims=True)
+    q = weights[:, None] * mean[:, read]
+    sums = (q / q.sum(axis=0)) @ np.eye(5)[read]
+    rho = 11**-0.7
+    expected = (1 - rho) * a + rho * (0.1 + sums * len(words) / len(read))
+    assert fit["phi"].a == pytest.approx(expected, rel=1e-6)
+
+
 @pytest.mark.parametrize("parts", [1, 3, 7, 99])
 def test_division_has_every_group_once_in_parts_of_about_the_same_size(parts):
     network = Network(ratings())
