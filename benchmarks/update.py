@@ -5,8 +5,10 @@ Rows are in random order, by the seed; the first nine tenths are fitted, and the
 factorization is the network of parts_spark.py in one table, the hierarchy has generated pupils in
 schools, the regression and the mixture have generated rows, and topics are those of lda.py, divided
 by documents. Held-out scores are the RMSE, the perplexity for topics, and for the mixture minus the
-mean log density of a row at the posterior means. Figures are means over the seeds. Times are
-processor seconds, which other programs on the machine hardly affect; the notes have wall seconds.
+mean log density of a row at the posterior means. Figures are means over the seeds; of the log of
+the ratio of scores, which topics need, as refits end at different maxima, the notes have the mean
+over the seeds with its standard error. Times are processor seconds, which other programs on the
+machine hardly affect; the notes have wall seconds.
 """
 
 from __future__ import annotations
@@ -286,8 +288,11 @@ def compare(case: Case, seeds: int) -> Iterator[Row]:
     cpu, other, wall, other_wall, score, best, alone = np.mean(found, axis=0)
     note = f"wall seconds {wall:.3g} and {other_wall:.3g}: {wall / other_wall:.3g}; {seeds} seeds"
     yield Row(f"update, {case.what}", cpu, other, "a refit", "s", 0.1, note)
-    ratios = ", ".join(f"{100 * (row[4] / row[5] - 1):+.2f}%" for row in found)
-    note = f"{ratios}; without the last tenth {alone:,.4f}"
+    ratios = np.array([100 * np.log(row[4] / row[5]) for row in found])
+    each = ", ".join(f"{ratio:+.2f}%" for ratio in ratios)
+    error = np.std(ratios, ddof=1) / np.sqrt(seeds) if seeds > 1 else np.nan
+    note = f"log of the ratio {ratios.mean():+.2f} +- {error:.2f}% ({each})"
+    note += f"; without the last tenth {alone:,.4f}"
     yield Row(f"score after update, {case.what}", score, best, "a refit", case.unit, 1.005, note)
 
 
