@@ -49,7 +49,7 @@ FEW_MEANS, MEANS = 3, 8
 """Sweeps over means after each sweep, if factors have covariances: FEW_MEANS, one more for every
 four factors, and at most MEANS. With K = 5 they take half of the time of a sweep, with K = 32 a
 fifth."""
-SPARSE, NUMBERS, WORK = 4, 15_000_000, 500_000_000
+SPARSE, NUMBERS, WORK = 4, 15_000_000, 1_500_000_000
 """Factors have covariances, unless told so, if their vectors have at most SPARSE entries for each
 rating, their covariances at most NUMBERS entries, and those that all ratings read are at most WORK:
 with more, reading them is slow."""
@@ -153,8 +153,7 @@ def form_for(settings: LearnSettings, ratings: Ratings, held: bool) -> Covarianc
     If it is not given, factors have covariances where these fit into memory and solving for them
     does not take much longer than reading the ratings; and if there are sweeps enough for them to
     converge. They predict better on sparse ratings too, so that little would be gained by fitting
-    both forms and comparing them on held-out ratings. With as many ratings as exceed WORK, the
-    posteriors are so narrow that the forms hardly differ.
+    both forms and comparing them on held-out ratings.
     """
     if settings.covariance != "auto":
         return settings.covariance
