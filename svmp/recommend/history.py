@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from svmp.kernels.machine.pairs import find_pairs
 from svmp.kernels.machine.sorting import by_key, take
 from svmp.ratings import Ratings
 from svmp.recommend.side import Keys
@@ -69,13 +70,58 @@ class History:
         begin, rows = self.rows_of(users)
         return begin, self.item[rows].astype(np.int64)
 
+    def find(self, user: Keys, item: Keys) -> Keys:
+        """Return the row of each pair, -1 for pairs without a rating."""
+        return find_pairs(self.begin, self.item, user, item)
+
     def ratings_of(self, user: Keys, item: Keys) -> NDArray[np.float32]:
         """Return the ratings of pairs, NaN for pairs without a rating."""
-        items = int(max(self.item.max(initial=0), item.max(initial=0))) + 1
-        pairs = self.user.astype(np.int64) * items + self.item
-        order = np.argsort(pairs, kind="stable")
-        wanted = user.astype(np.int64) * items + item
-        if not len(pairs):
-            return np.full(len(wanted), np.nan, np.float32)
-        at = order[np.minimum(np.searchsorted(pairs, wanted, sorter=order), len(pairs) - 1)]
-        return np.where(pairs[at] == wanted, self.rating[at], np.float32(np.nan))
+        rows = self.find(user, item)
+        found = np.full(len(rows), np.nan, np.float32)
+        found[rows >= 0] = self.rating[rows[rows >= 0]]
+        return found
+
+    def then(
+        self,
+        users: int,
+        user: Keys,
+        item: Keys,
+        rating: NDArray[np.float32],
+        time: NDArray[np.float64] | None,
+    ) -> History:
+        """Add rows of users behind their earlier ones; a pair that exists is replaced.
+
+        The rows are in any order, and there are `users` in all. New rows without times get the
+        latest time of this history; if it has no times, those of new rows are dropped.
+        """
+        order = _last_of_pairs(user, item)
+        user, item, rating = user[order], item[order], rating[order]
+        gone = self.find(user, item)
+        gone = gone[gone >= 0]
+        left = np.zeros(users, np.int64)
+        left[: len(self.begin) - 1] = np.diff(self.begin)
+        left -= np.bincount(np.searchsorted(self.begin, gone, "right") - 1, minlength=users)
+        place = np.cumsum(left)[user]
+
+        def column(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+            return np.insert(np.delete(old, gone) if len(gone) else old, place, new)
+
+        begin = np.zeros(users + 1, np.int64)
+        np.cumsum(left + np.bincount(user, minlength=users), out=begin[1:])
+        times = None
+        if self.time is not None:
+            late = np.full(len(user), self.time.max(initial=0.0)) if time is None else time[order]
+            times = column(self.time, late)
+        return History(begin, column(self.item, item), column(self.rating, rating), times)
+
+
+def _last_of_pairs(user: Keys, item: Keys) -> Keys:
+    """Return the rows in the order of users, of equal pairs the last one only."""
+    by_user = np.argsort(user, kind="stable")
+    pair = user.astype(np.int64) * (int(item.max(initial=0)) + 1) + item
+    _, last = np.unique(pair[::-1], return_index=True)
+    if len(last) < len(pair):
+        kept = np.zeros(len(pair), bool)
+        kept[len(pair) - 1 - last] = True
+        by_user = by_user[kept[by_user]]
+    return by_user

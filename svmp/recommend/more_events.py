@@ -19,7 +19,6 @@ from svmp.kernels.machine.threads import use_threads
 from svmp.models import UserItemPairs, matrix_factorization
 from svmp.network.model import Model
 from svmp.ratings import Ratings
-from svmp.ratings.table import keys_of
 from svmp.recommend.event_state import EventSettings, EventState
 from svmp.recommend.graph import popularity, side_of
 from svmp.recommend.negatives import NegativeSampler
@@ -36,10 +35,9 @@ STILL = 1e-12
 
 def update_events(state: EventState, settings: EventSettings, ratings: Ratings) -> EventState:
     """Return the state of a model after more events."""
-    users = enlarged(state.users, ratings.user_ids)
-    items = enlarged(state.items, ratings.item_ids)
-    user = keys_of(users.ids, ratings.user_ids)[ratings.user]
-    item = keys_of(items.ids, ratings.item_ids)[ratings.item]
+    users, of_user = enlarged(state.users, ratings.user_ids)
+    items, of_item = enlarged(state.items, ratings.item_ids)
+    user, item = of_user[ratings.user], of_item[ratings.item]
     new = settings.times(ratings.rating)
     history = joined(state.history, user, item, ratings, len(users), add=settings.counts)
     events = np.repeat(history.item, settings.times(history.rating))

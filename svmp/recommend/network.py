@@ -155,21 +155,6 @@ def _prior(vectors: VectorPrior, covariance: Covariance) -> NormalPrior:
     return NormalPrior(around, GammaPrior(alpha, beta))
 
 
-def continued(ratings: Ratings, users: Side, items: Side, precision: Any) -> Model:
-    """Declare the network of more ratings, with a prior for each user and each item.
-
-    The precision of the noise is given, for all ratings or for each.
-    """
-    return matrix_factorization(
-        pairs_of(ratings),
-        ratings.rating,
-        users.width,
-        priors=priors_of(users, items),
-        covariance="full" if users.full else "diagonal",
-        noise=precision,
-    )
-
-
 def priors_of(users: Side, items: Side) -> dict[str, NormalPrior]:
     """Return q of users and items as priors."""
     priors = {} if users.joined else {"a": users.bias_prior(), "b": items.bias_prior()}

@@ -1,7 +1,7 @@
 """Update a fitted model with more ratings: its posterior is the prior of the new rows.
 
-Only the new rows are read, and only their users and items change: `Fit.update` with the noise
-given.
+Only the new rows are read, and only their users and items change. They are updated in turn, as in a
+fit to the new rows whose noise is given (kernels/vectors/more_rows.py).
 
 If a pair is rated again, q already contains its first rating. Both ratings have the same precision
 tau, so replacing one message by the other leaves tau E[x] (new - old). A row with a fraction of tau
@@ -12,19 +12,24 @@ A rating further than CUT standard deviations from its prediction is clipped to 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.inference import updating
-from svmp.inference.methods import FullVB
+from svmp.errors import ModelError
+from svmp.kernels.machine.sorting import by_key, read_only, take
+from svmp.kernels.machine.threads import STREAM, share, threads_for, use_threads
+from svmp.kernels.vectors import more_rows
+from svmp.kernels.vectors.means import Singles, SortedRows, padded
 from svmp.ratings import Ratings
 from svmp.ratings.table import Ids, keys_of
+from svmp.recommend.fold import TOO_FAR
 from svmp.recommend.history import History
 from svmp.recommend.learn import CUT
-from svmp.recommend.network import continued, earlier_run, sides
-from svmp.recommend.side import EntityTable, Keys, Side, score
+from svmp.recommend.network import BIAS_AND_SLOPE, bias_at
+from svmp.recommend.side import EntityTable, Keys, Side
 
 SWEEPS = 3
 """Sweeps over the new rows: more change held-out errors by less than 0.05%, also those of new users
@@ -34,6 +39,8 @@ AGAIN = 0.25
 APART = 0.1
 """Standard deviation of the starting means of new elements, relative to the prior's: it breaks the
 symmetry between factors."""
+KNOWN = np.float32(1e-30)
+"""Variance of a slope that is known to be 1."""
 
 
 class RatingState(NamedTuple):
@@ -66,61 +73,179 @@ def update_ratings(
     progress: bool | None,
 ) -> RatingState:
     """Return the state of a model after more ratings; `prior_noise` is that of new users."""
-    known = state.users, state.items
-    users, items = enlarged(known[0], ratings.user_ids), enlarged(known[1], ratings.item_ids)
-    user = keys_of(users.ids, ratings.user_ids)[ratings.user]
-    item = keys_of(items.ids, ratings.item_ids)[ratings.item]
-    history = joined(state.history, user, item, ratings, len(users))
-    new = len(users) - len(known[0])
-    noise = np.concatenate([state.noise, np.full(new, prior_noise, np.float32)])
-    some_users, u = np.unique(user, return_inverse=True)
-    some_items, i = np.unique(item, return_inverse=True)
-    centred = ratings.rating - np.float32(offset)
-    precision = 1 / noise[user].astype(np.float64)
-    change = ratings.rating - state.history.ratings_of(user, item)
-    again = ~np.isnan(change)
-    now, var = score(users.side.at(user), items.side.at(item))
-    reach = CUT * np.sqrt(var + noise[user])
-    centred = np.where(again, now + change / AGAIN, np.clip(centred, now - reach, now + reach))
-    precision[again] *= AGAIN
-    rows = Ratings(u.astype(np.int32), i.astype(np.int32), centred, some_users, some_items)
-    before = users.side.at(some_users), items.side.at(some_items)
-    anyone = known[0].prior.at(np.zeros(len(some_users), np.int64))
-    anything = known[1].prior.at(np.zeros(len(some_items), np.int64))
-    network = continued(rows, anyone, anything, precision)
-    rng = np.random.default_rng([seed, len(history.item)])
-    start = {
-        **_start("a", "u", before[0], some_users >= len(known[0]), rng),
-        **_start("b", "v", before[1], some_items >= len(known[1]), rng),
-    }
-    options = {
-        "method": FullVB(),
-        "init": start,
-        "seed": seed,
-        "max_sweeps": SWEEPS,
-        "bound_every": SWEEPS,
-        "tol": 0,
-        "threads": threads,
-        "progress": progress,
-    }
-    found = updating.update(earlier_run(*before), network, 0.0, (), options)
-    if found.outcome.status == "interrupted":
-        raise KeyboardInterrupt
-    after = sides(found.posteriors)
-    return RatingState(
-        replaced(users, some_users, after[0]), replaced(items, some_items, after[1]), history, noise
+    (users, of_user), (items, of_item) = (
+        enlarged(known, ids)
+        for known, ids in ((state.users, ratings.user_ids), (state.items, ratings.item_ids))
     )
+    user, item = of_user[ratings.user], of_item[ratings.item]
+    new = len(users) - len(state.users)
+    noise = np.concatenate([state.noise, np.full(new, prior_noise, np.float32)])
+    with np.errstate(all="ignore"), use_threads(threads, progress is not False):
+        history = joined(state.history, user, item, ratings, len(users))
+        who, what = RatedVectors.of(users, user), RatedVectors.of(items, item)
+        change = ratings.rating - state.history.ratings_of(user, item)
+        again = ~np.isnan(change)
+        now, var = _scores(who, what)
+        reach = CUT * np.sqrt(var + noise[user])
+        target = np.clip(ratings.rating - np.float32(offset), now - reach, now + reach)
+        target[again] = now[again] + change[again] / AGAIN
+        precision = np.where(again, np.float32(AGAIN), np.float32(1)) / noise[user]
+        rng = np.random.default_rng([seed, len(history.item)])
+        what.displace(what.keys >= len(state.items), rng)
+        rows = who.rows(what, target, precision), what.rows(who, target, precision)
+        for _ in range(SWEEPS):
+            sweep(who, what, rows)
+        return RatingState(who.written(users), what.written(items), history, noise)
 
 
-def enlarged(known: EntityTable, ids: Ids) -> EntityTable:
-    """Add the ids that are not known yet, with the prior as their q."""
-    new = ids[keys_of(known.ids, ids) < 0]
-    if not len(new):
-        return known
-    prior = (np.repeat(array, len(new), axis=0) for array in known.prior.arrays())
+@dataclass(frozen=True, eq=False)
+class RatedVectors:
+    """q of the users, or of the items, that have new rows.
+
+    Attributes
+    ----------
+    keys, place
+        Their keys, and the place of each row in them.
+    lines, spreads
+        Means, and variances or lower triangles of covariances, as in kernels/vectors/more_rows.py.
+    precision, pull
+        Prior precision, laid out as `spreads`, and its product with the prior mean.
+    full
+        Whether there are covariances.
+    """
+
+    keys: Keys
+    place: NDArray[np.int32]
+    lines: Singles
+    spreads: Singles
+    precision: NDArray[np.float64]
+    pull: NDArray[np.float64]
+    full: bool
+
+    @classmethod
+    def of(cls, known: EntityTable, keys: Keys) -> RatedVectors:
+        """Return the vectors of the keys of some rows."""
+        place = np.zeros(len(known), np.int32)
+        place[keys] = 1
+        some = np.flatnonzero(place)
+        place[some] = np.arange(len(some), dtype=np.int32)
+        side, own = known.side, some
+        if not side.joined:
+            side, own = with_slopes(side.at(some), known.what), np.arange(len(some))
+        width, count = side.width, len(some)
+        size = width * (width + 1) // 2 if side.full else width
+        lines = np.zeros((count, padded(width)), np.float32)
+        spreads = np.zeros((count, padded(size)), np.float32)
+        precision, pull = np.empty((count, size)), np.empty((count, width))
+        sound = np.ones(count, bool)
+        of_side = read_only(side.mean), read_only(side.cov.reshape(len(side), -1))
+        with threads_for(precision.size * width // STREAM):
+            found = lines, spreads, precision, pull, sound
+            share(more_rows.read_vectors, read_only(own), *of_side, *found)
+        if not sound.all():
+            raise ModelError(TOO_FAR)
+        return cls(some, place[keys], lines, spreads, precision, pull, side.full)
+
+    @property
+    def width(self) -> int:
+        """Number of entries of a vector."""
+        return self.pull.shape[1]
+
+    def displace(self, new: NDArray[np.bool_], rng: np.random.Generator) -> None:
+        """Move the means of some vectors at random."""
+        each = np.arange(1, self.width + 1).cumsum() - 1 if self.full else slice(self.width)
+        variances = self.spreads[new][:, each]
+        self.lines[new, : self.width] += (
+            APART * np.sqrt(variances) * rng.standard_normal(variances.shape, np.float32)
+        )
+
+    def rows(self, other: RatedVectors, target: Any, precision: Any) -> SortedRows:
+        """Return the rows sorted by these vectors."""
+        begin, order = by_key(self.place, len(self.keys))
+        columns = ((other.place, np.int32), (target, np.float32), (precision, np.float32))
+        return SortedRows(begin, *(np.array(take(x, order, dtype)) for x, dtype in columns))
+
+    def update(self, other: RatedVectors, rows: SortedRows) -> None:
+        """Update q given q of the other side, in place."""
+        sound = np.ones(len(self.keys), bool)
+        cost = len(rows.other) * self.spreads.shape[1] + self.precision.size * self.width
+        with threads_for(cost // STREAM):
+            loop = more_rows.update_vectors if self.full else more_rows.update_entries
+            own = self.precision, self.pull, self.lines, self.spreads, sound
+            share(loop, rows, other.lines, other.spreads, *own)
+        if not (sound.all() and np.isfinite(self.lines).all()):
+            raise ModelError(TOO_FAR)
+
+    def written(self, known: EntityTable) -> EntityTable:
+        """Return a table with this q."""
+        if known.side.joined:
+            side = Side(*(np.array(array) for array in known.side.arrays()))
+            self._write(self.keys, side)
+            return EntityTable(known.what, known.ids, side, known.prior)
+        count, width = self.pull.shape
+        cov = np.empty((count, width, width) if self.full else (count, width), np.float32)
+        none = np.zeros(count, np.float32)
+        side = Side(none, none, np.empty((count, width), np.float32), cov)
+        self._write(np.arange(count), side)
+        return replaced(known, self.keys, without_slopes(side, known.what))
+
+    def _write(self, keys: Keys, side: Side) -> None:
+        """Write q to some keys, in place."""
+        q = self.lines, self.spreads, side.mean, side.cov.reshape(len(side), -1)
+        with threads_for(self.spreads.size // STREAM):
+            share(more_rows.write_vectors, read_only(keys), *q)
+
+
+def sweep(users: RatedVectors, items: RatedVectors, rows: tuple[SortedRows, SortedRows]) -> None:
+    """Update the users given the items, and the items given the users."""
+    users.update(items, rows[0])
+    items.update(users, rows[1])
+
+
+def _scores(users: RatedVectors, items: RatedVectors) -> tuple[Any, Any]:
+    """Return mean and variance of u . v of each row."""
+    out = np.empty((len(users.place), 2))
+    q = users.lines, users.spreads, items.lines, items.spreads
+    with threads_for(len(out) * users.spreads.shape[1] // STREAM):
+        share(more_rows.score_rows, users.place, items.place, *q, users.width, users.full, out)
+    return out[:, 0], out[:, 1]
+
+
+def with_slopes(side: Side, what: str) -> Side:
+    """Return q with biases among the factors, each next to a slope of the other side that is 1."""
+    count, width = side.mean.shape
+    bias, shape = bias_at("u" if what == "user" else "v", width), (count, width + BIAS_AND_SLOPE)
+    mean, var = np.ones(shape, np.float32), np.full(shape, KNOWN)
+    mean[:, :width], mean[:, bias], var[:, bias] = side.mean, side.bias, side.bias_var
+    if side.full:
+        cov = var[:, :, None] * np.eye(shape[1], dtype=np.float32)
+        cov[:, :width, :width] = side.cov
+    else:
+        cov = var
+        cov[:, :width] = side.cov
+    none = np.zeros(count, np.float32)
+    return Side(none, none, mean, cov)
+
+
+def without_slopes(side: Side, what: str) -> Side:
+    """Undo `with_slopes`."""
+    bias = bias_at("u" if what == "user" else "v", side.width - BIAS_AND_SLOPE)
+    var = side.cov[:, bias, bias] if side.full else side.cov[:, bias]
+    return Side(side.mean[:, bias], var, *side.tastes())
+
+
+def enlarged(known: EntityTable, ids: Ids) -> tuple[EntityTable, Keys]:
+    """Add the ids that are not known yet, with the prior as their q; return the keys of all."""
+    keys = keys_of(known.ids, ids)
+    new = keys < 0
+    count = int(new.sum())
+    if not count:
+        return known, keys
+    keys[new] = len(known) + np.arange(count)
+    prior = (np.repeat(array, count, axis=0) for array in known.prior.arrays())
     both = zip(known.side.arrays(), prior, strict=True)
     side = Side(*(np.concatenate(arrays) for arrays in both))
-    return EntityTable(known.what, np.concatenate([known.ids, new]), side, known.prior)
+    return EntityTable(known.what, np.concatenate([known.ids, ids[new]]), side, known.prior), keys
 
 
 def replaced(known: EntityTable, keys: Keys, some: Side) -> EntityTable:
@@ -134,34 +259,8 @@ def replaced(known: EntityTable, keys: Keys, some: Side) -> EntityTable:
 def joined(
     history: History, user: Keys, item: Keys, ratings: Ratings, users: int, add: bool = False
 ) -> History:
-    """Add rows to a history; a pair that exists gets the new rating, or with `add` the sum.
-
-    New rows without times get the latest time of the history; if the history has no times, those of
-    new rows are dropped.
-    """
-    all_users = np.concatenate([history.user, user.astype(np.int32)])
-    all_items = np.concatenate([history.item, item.astype(np.int32)])
-    more = ratings.rating
+    """Add rows to a history; a pair that exists gets the new rating, or with `add` the sum."""
+    rating = ratings.rating
     if add:
-        more = more + np.nan_to_num(history.ratings_of(user, item))
-    rating = np.concatenate([history.rating, more])
-    time = None
-    if history.time is not None:
-        late = np.full(len(user), history.time.max(initial=0.0))
-        time = np.concatenate([history.time, late if ratings.time is None else ratings.time])
-    items = int(all_items.max()) + 1
-    pair = all_users.astype(np.int64) * items + all_items
-    _, last = np.unique(pair[::-1], return_index=True)
-    whole = Ratings(all_users, all_items, rating, np.arange(users), np.arange(items), time)
-    return History.of(whole.take(np.sort(len(pair) - 1 - last)))
-
-
-def _start(
-    bias: str, factors: str, side: Side, new: NDArray[np.bool_], rng: np.random.Generator
-) -> dict[str, Any]:
-    """Return a start at q, with random displacements of new elements."""
-    mean = side.mean.astype(np.float64)
-    variances = np.diagonal(side.cov, axis1=1, axis2=2) if side.full else side.cov
-    mean[new] += APART * np.sqrt(variances[new]) * rng.standard_normal(mean[new].shape)
-    of_bias = {} if side.joined else {bias: side.bias}
-    return {**of_bias, factors: mean} if side.width else of_bias
+        rating = rating + np.nan_to_num(history.ratings_of(user, item))
+    return history.then(users, user, item, rating, ratings.time)

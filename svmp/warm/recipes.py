@@ -137,13 +137,14 @@ def states() -> None:
 
 
 def ratings() -> None:
-    """The recommender of ratings, and its lists."""
+    """The recommender of ratings, its lists, and its updates."""
     from svmp.datasets import netflix_shaped
     from svmp.recommend import RatingModel
 
     for covariance in ("diagonal", "full"):
         model = RatingModel(2, covariance=covariance, max_sweeps=6, progress=False)
         model.fit(netflix_shaped(0.01)).recommend(3, n=5)
+        model.update(([3, 3], [1, 2], [4.0, 5.0]))
 
 
 def events() -> None:

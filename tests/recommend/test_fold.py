@@ -14,8 +14,7 @@ from svmp.inference.starts.start import start
 from svmp.network.network import Network
 from svmp.ratings import Ratings
 from svmp.recommend import RatingModel
-from svmp.recommend.network import continued
-from tests.recommend.tools import drawn, fitted
+from tests.recommend.tools import continued, drawn, fitted
 
 
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])

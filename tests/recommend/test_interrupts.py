@@ -11,7 +11,7 @@ import pytest
 from svmp.inference import run
 from svmp.inference.online import Online
 from svmp.inference.stopping import catch_interrupt
-from svmp.recommend import EventModel, RatingModel
+from svmp.recommend import EventModel, RatingModel, update
 from tests.recommend.tools import drawn, parts
 
 KINDS: list[Any] = [RatingModel, EventModel]
@@ -82,7 +82,10 @@ def test_interrupt_before_the_first_sweep_raises(monkeypatch: pytest.MonkeyPatch
 def test_interrupted_update_changes_nothing(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = small(kind).fit(drawn(0))
     before = dict(model.__dict__)
-    press(monkeypatch, run.Run if kind is RatingModel else Online, 1)
+    if kind is RatingModel:
+        monkeypatch.setattr(update, "sweep", lambda *_: signal.raise_signal(signal.SIGINT))
+    else:
+        press(monkeypatch, Online, 1)
     with pytest.raises(KeyboardInterrupt):
         model.update(([9999, 9999], [14, 21], [5.0, 1.0]))
     assert model.__dict__ == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ import pytest
 import svmp
 from svmp.datasets import netflix_shaped
 from svmp.ratings import Ratings
-from svmp.recommend import RatingModel, split
-from tests.recommend.tools import drawn
+from svmp.recommend import RatingModel, split, update
+from svmp.recommend.network import sides
+from tests.recommend.tools import continued, drawn
 
 QUIET: Any = {"progress": False, "threads": 1}
 
@@ -136,3 +138,54 @@ def test_partial_fit_fits_first_and_updates_later() -> None:
     )
     assert np.array_equal(one.users_.side.mean, other.users_.side.mean)
     assert np.array_equal(one.history_.rating, other.history_.rating)
+
+
+@pytest.mark.parametrize(("factors", "covariance"), [(0, "diagonal"), (2, "full")])
+def test_update_is_a_fit_whose_prior_is_the_posterior(factors: int, covariance: Any) -> None:
+    """The engine, to convergence, on the network of the new rows; no rating is far off."""
+    model = RatingModel(factors, covariance=covariance, **QUIET).fit(drawn(5))
+    users, items = model.users_.side, model.items_.side
+    every = [(u, i) for u in range(0, 60, 7) for i in range(0, 40, 9)]
+    rated = {(u, i) for u, i in zip(model.history_.user, model.history_.item, strict=True)}
+    user, item = np.array([pair for pair in every if pair not in rated]).T
+    some_users, u = np.unique(user, return_inverse=True)
+    some_items, i = np.unique(item, return_inverse=True)
+    rating = model.predict_keys(user, item)[0] + 0.3 * np.sin(np.arange(len(user)))
+    rows = Ratings.of_keys(u, i, rating - model.offset_, len(some_users), len(some_items))
+    before = users.at(some_users), items.at(some_items)
+    network = continued(rows, *before, 1 / model.noise_[user].astype(np.float64))
+    start = {"u": before[0].mean, "v": before[1].mean} if factors else None
+    engine = svmp.fit(network, svmp.FullVB(), init=start, max_sweeps=500, tol=1e-12, progress=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(update, "SWEEPS", 500)
+        model.update((model.users_.ids[user], model.items_.ids[item], rating))
+    after = model.users_.side.at(some_users), model.items_.side.at(some_items)
+    for found, wanted in zip(after, sides(engine.posteriors), strict=True):
+        for one, other in zip(found.arrays(), wanted.arrays(), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+
+
+def test_models_that_are_saved_between_updates_learn_the_same(tmp_path: Path) -> None:
+    whole = drawn(5)
+    parts = [np.flatnonzero(np.arange(len(whole)) % 10 == k) for k in range(3)]
+    rest = np.flatnonzero(np.arange(len(whole)) % 10 > 2)
+    one = RatingModel(2, covariance="full", **QUIET).fit(whole.take(rest))
+    other = one.save(tmp_path / "first") or RatingModel.load(tmp_path / "first")
+    for n, rows in enumerate(parts):
+        one.update(whole.take(rows))
+        other.update(whole.take(rows))
+        other.save(tmp_path / f"{n}")
+        other = RatingModel.load(tmp_path / f"{n}")
+    assert len(other.history_.item) == len(whole)
+    for a, b in ((one.users_.side, other.users_.side), (one.items_.side, other.items_.side)):
+        assert all(np.array_equal(x, y) for x, y in zip(a.arrays(), b.arrays(), strict=True))
+
+
+def test_bits_of_an_update_do_not_depend_on_threads() -> None:
+    train, late = split.random(netflix_shaped(0.03), 0.1)
+    found = []
+    for threads in (1, 2):
+        model = RatingModel(2, covariance="full", max_sweeps=3, **QUIET).fit(train)
+        model.threads = threads
+        found.append(model.update(late).items_.side)
+    assert all(np.array_equal(x, y) for x, y in zip(*(s.arrays() for s in found), strict=True))

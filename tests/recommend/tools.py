@@ -7,8 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from svmp.models import matrix_factorization
+from svmp.network.model import Model
 from svmp.ratings import Ratings
 from svmp.recommend import RatingModel, split
+from svmp.recommend.network import pairs_of, priors_of
+from svmp.recommend.side import Side
 from svmp.recommend.split import Split
 
 
@@ -38,3 +42,18 @@ def fitted(covariance: Any = "diagonal", noise: Any = "shared", words: bool = Fa
     train = split.random(drawn(0, words=words), 0.1).train
     model = RatingModel(3, covariance=covariance, noise=noise, progress=False, threads=1)
     return model.fit(train)
+
+
+def continued(ratings: Ratings, users: Side, items: Side, precision: Any) -> Model:
+    """Declare the network of more ratings, with a prior for each user and each item.
+
+    The precision of the noise is given, for all ratings or for each.
+    """
+    return matrix_factorization(
+        pairs_of(ratings),
+        ratings.rating,
+        users.width,
+        priors=priors_of(users, items),
+        covariance="full" if users.full else "diagonal",
+        noise=precision,
+    )

@@ -67,11 +67,11 @@ def padded(size: int) -> int:
 
 
 @bare
-def add_four(lines: Singles, at: Any, first: int, weights: Singles, size: int, sums: Any) -> None:
+def add_four(
+    flat: Singles, wide: Any, at: Any, first: int, weights: Singles, size: int, sums: Any
+) -> None:
     """Add w v v^T of four rows to the blocks of eight on and above the diagonal of a matrix."""
-    wide = np.uintp(lines.shape[1])
     a, b, c, d = at[first], at[first + 1], at[first + 2], at[first + 3]
-    flat = lines.ravel()
     for k in range(size):
         one = np.uintp(k)
         e = broadcast8(weights[first] * flat[a + one])
@@ -91,7 +91,7 @@ def add_four(lines: Singles, at: Any, first: int, weights: Singles, size: int, s
 @bare
 def add_tile(
     rows: SortedRows,
-    lines: Singles,
+    flat: Singles,
     width: int,
     first: int,
     last: int,
@@ -100,8 +100,8 @@ def add_tile(
     sums: Singles,
     pulls: Singles,
 ) -> None:
-    """Write sum w v v^T and sum w r v of the rows of a tile."""
-    wide, flat, count = np.uintp(lines.shape[1]), lines.ravel(), last - first
+    """Write sum w v v^T and sum w r v of the rows of a tile; `flat` are the lines of v."""
+    wide, count = np.uintp(len(pulls)), last - first
     sums[:] = 0
     pulls[:] = 0
     for i in range(-(-count // FOUR) * FOUR):  # the rows that fill up the last four have no weight
@@ -115,7 +115,7 @@ def add_tile(
             store8(pulls, j, found)
             j += np.uintp(EIGHT)
     for i in range(0, count, FOUR):
-        add_four(lines, at, i, weights, width, sums)
+        add_four(flat, wide, at, i, weights, width, sums)
 
 
 @shared
@@ -147,7 +147,7 @@ def move_means(
     sound
         Set to False where a system is not positive definite; such a key stays where it is.
     """
-    width, wide = len(precision), lines.shape[1]
+    width, wide, flat = len(precision), lines.shape[1], lines.ravel()
     at, weights = np.empty(TILE, np.uintp), np.empty(TILE, np.float32)
     tile, pulls = np.empty(wide * wide, np.float32), np.empty(wide, np.float32)
     total, right = np.empty(wide * wide), np.empty(wide)
@@ -159,7 +159,7 @@ def move_means(
             right[:] = 0
             for start in range(rows.begin[m], rows.begin[m + 1], TILE):
                 end = min(start + TILE, rows.begin[m + 1])
-                add_tile(rows, lines, width, start, end, at, weights, tile, pulls)
+                add_tile(rows, flat, width, start, end, at, weights, tile, pulls)
                 for j in range(0, wide * wide, EIGHT):
                     accumulate8(total, np.uintp(j), load8(tile, np.uintp(j)))
                 for j in range(wide):
