@@ -29,6 +29,7 @@ from svmp.kernels.machine.threads import use_threads
 from svmp.models.factorization import Covariance
 from svmp.network.network import Network
 from svmp.ratings import Ratings
+from svmp.recommend.bias_sweeps import BiasSweeps
 from svmp.recommend.mean_sweeps import SortedPairs, relaxation, sweep_means
 from svmp.recommend.network import BIAS_AND_SLOPE, FIRM, Form, Noise, network, sides
 from svmp.recommend.residuals import clipped, residuals
@@ -189,16 +190,17 @@ class TableSearch(Search[Online]):
     def __post_init__(self) -> None:
         super().__init__()
         self.tol, self.progress = self.settings.tol, self.settings.progress
+        with use_threads(self.settings.threads, self.progress is not False):
+            self.pairs = SortedPairs.of(self.rows)
 
     def begin(self, factors: int, init: Mapping[str, Any]) -> Online:
         tell, seed, threads = self.progress is not False, self.settings.seed, self.settings.threads
         if not factors:
             init = bias_start(self.rows, self.settings.max_sweeps)
-        else:
-            with use_threads(threads, tell):
-                init = {**init, **spectral_start(self.rows, init, factors, seed)}
-            init = vector_start(init, factors)
-        return Online(Constant(1.0), seed, init, threads, tell=tell)
+            return BiasSweeps(Constant(1.0), seed, init, threads, tell=tell, pairs=self.pairs)
+        with use_threads(threads, tell):
+            init = {**init, **spectral_start(self.rows, init, factors, seed)}
+        return Online(Constant(1.0), seed, vector_start(init, factors), threads, tell=tell)
 
     def sweep(
         self, run: Online, factors: int, weight: float, sweeps: int, interrupt: Interrupt
@@ -262,7 +264,6 @@ class VectorSearch(TableSearch):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.tol = max(self.tol, SLOW)
-        self.pairs = SortedPairs.of(self.rows)
 
     def sweep_means(self, run: Online, model: Network, rows: Ratings, weight: float) -> None:
         begun = run.iteration - 2

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.inference.state import State
-from svmp.kernels.machine.sorting import by_key, take
+from svmp.kernels.machine.sorting import by_key, read_only, take
 from svmp.kernels.machine.threads import share, use_threads
 from svmp.kernels.vectors import means
 from svmp.kernels.vectors.means import Singles, SortedRows, padded
@@ -67,16 +67,16 @@ class SortedPairs:
         user, item = (np.asarray(keys, np.int32) for keys in (ratings.user, ratings.item))
         found = {"u": by_key(user, ratings.users), "v": by_key(item, ratings.items)}
         order = {name: rows for name, (_, rows) in found.items()}
-        owner = {name: take(user, rows) for name, rows in order.items()}
-        other = {"u": take(item, order["u"]), "v": owner["v"]}
+        owner = {name: read_only(take(user, rows)) for name, rows in order.items()}
+        other = {"u": read_only(take(item, order["u"])), "v": owner["v"]}
         return cls({name: begin for name, (begin, _) in found.items()}, order, other, owner)
 
     def rows(self, name: str, target: Any, noise: NDArray[Any]) -> SortedRows:
         """Return the rows sorted by one key, with their ratings and the precision of the noise."""
         weight = np.asarray(noise, np.float32)
         weight = weight[self.owner[name]] if len(weight) > 1 else weight.repeat(len(target))
-        values = take(np.asarray(target), self.order[name], np.float32)
-        return SortedRows(self.begin[name], self.other[name], np.ascontiguousarray(values), weight)
+        values = read_only(take(np.asarray(target), self.order[name], np.float32))
+        return SortedRows(self.begin[name], self.other[name], values, read_only(weight))
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from svmp.errors import ModelError, RatingsError, UnknownError
 from svmp.kernels.machine.compiling import jit
+from svmp.kernels.machine.sorting import read_only
 from svmp.models import NormalPrior
 from svmp.ratings.table import Ids, keys_of
 
@@ -219,7 +220,7 @@ def dot(rows, one):  # type: ignore[no-untyped-def] # pragma: no cover
 def score_all(users: Side, items: Side) -> Floats:
     """Return the mean of a + b + u . v of every user with every item."""
     if len(users) == 1:  # too little work for the threads of BLAS
-        products = dot(items.mean, users.mean[0])[None]
+        products = dot(read_only(items.mean), read_only(users.mean[0]))[None]
     else:
         products = users.mean @ items.mean.T
     products += users.bias[:, None]  # in place: memory bandwidth takes most of the time

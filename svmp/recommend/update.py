@@ -163,7 +163,7 @@ class RatedVectors:
         """Return the rows sorted by these vectors."""
         begin, order = by_key(self.place, len(self.keys))
         columns = ((other.place, np.int32), (target, np.float32), (precision, np.float32))
-        return SortedRows(begin, *(np.array(take(x, order, dtype)) for x, dtype in columns))
+        return SortedRows(begin, *(read_only(take(x, order, dtype)) for x, dtype in columns))
 
     def update(self, other: RatedVectors, rows: SortedRows) -> None:
         """Update q given q of the other side, in place."""

@@ -39,7 +39,7 @@ Singles = NDArray[np.float32]
 
 
 class SortedRows(NamedTuple):
-    """Rows sorted by the key of one side.
+    """Rows sorted by the key of one side; all but `begin` are read-only.
 
     Attributes
     ----------
