@@ -49,6 +49,8 @@ class Online:
     earlier
         A run whose posterior is the prior of the networks, see `Fit.update`; elements that it does
         not know have their declared prior.
+    kernels
+        Whether compiled loops are used.
     state
         State of the run; None before the first network.
     """
@@ -59,6 +61,7 @@ class Online:
     threads: int | None = None
     tell: bool = True
     earlier: RunRecord | None = None
+    kernels: bool = True
     state: State | None = None
     _hidden: dict[str, Variable] = field(default_factory=dict)
     _taught: dict[str, Array] = field(default_factory=dict)
@@ -90,7 +93,12 @@ class Online:
             network.check()
             policy = as_policy(self.steps)
             self._program = Program.of(
-                network, FullVB(), policy=policy, seed=self.seed, stored=network.hidden
+                network,
+                FullVB(),
+                policy=policy,
+                kernels=self.kernels,
+                seed=self.seed,
+                stored=network.hidden,
             )
         return self._program
 

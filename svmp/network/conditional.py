@@ -104,9 +104,13 @@ class Conditional:
         """Return a copy for a variable with other observed values."""
         other = copy.copy(self)
         other.variable = variable
-        for kept in ("_statistics", "summary", "summarised"):  # they depend on the values
-            vars(other).pop(kept, None)
+        other.reread()
         return other
+
+    def reread(self) -> None:
+        """Forget what was computed from the observed values, which have changed."""
+        for kept in ("_statistics", "summary", "summarised"):
+            vars(self).pop(kept, None)
 
     def all_slots(self) -> list[Slot]:
         """Return every slot, the selector's first."""

@@ -26,6 +26,7 @@ from svmp.inference.steps import Constant
 from svmp.inference.stopping import Interrupt, catch_interrupt
 from svmp.inference.updaters.setup import replace_observed, share_sorted_rows
 from svmp.kernels.machine.threads import use_threads
+from svmp.kernels.vectors.ahead import begin_to_compile_vectors
 from svmp.models.factorization import Covariance
 from svmp.network.network import Network
 from svmp.ratings import Ratings
@@ -58,6 +59,9 @@ SLOW = 1e-3
 """Relative decrease of the held-out error below which a run with covariances stops."""
 FEW_ROWS = 1024
 """Rows whose covariances are read at a time."""
+FEW = 5_000
+"""Ratings from which on a fit uses the loops of the engine. With 2,000 ratings it takes 0.13 s
+without them if K = 5, and 0.5 s if K = 32; with them 0.1 s, after 15 s of compiling."""
 
 
 class Learned(NamedTuple):
@@ -139,6 +143,7 @@ def learn(
         with use_threads(threads, progress is not False):
             rows = clipped(table, init, CUT)
     options: Any = {"bound_every": RARELY, "tol": tol, "seed": seed, "threads": threads}
+    options["kernels"] = len(ratings) >= FEW
     model = Network(network(rows, factors, form, noise, weight))
     found = fit(model, FullVB(), init=init, max_sweeps=last, progress=progress, **options)
     spread = Spread.normal()
@@ -200,7 +205,9 @@ class TableSearch(Search[Online]):
             return BiasSweeps(Constant(1.0), seed, init, threads, tell=tell, pairs=self.pairs)
         with use_threads(threads, tell):
             init = {**init, **spectral_start(self.rows, init, factors, seed)}
-        return Online(Constant(1.0), seed, vector_start(init, factors), threads, tell=tell)
+        loops = len(self.rows) >= FEW
+        init = vector_start(init, factors)
+        return Online(Constant(1.0), seed, init, threads, tell=tell, kernels=loops)
 
     def sweep(
         self, run: Online, factors: int, weight: float, sweeps: int, interrupt: Interrupt
@@ -264,6 +271,9 @@ class VectorSearch(TableSearch):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.tol = max(self.tol, SLOW)
+        if len(self.rows) >= FEW:
+            with use_threads(self.settings.threads, self.progress is not False):
+                begin_to_compile_vectors()
 
     def sweep_means(self, run: Online, model: Network, rows: Ratings, weight: float) -> None:
         begun = run.iteration - 2

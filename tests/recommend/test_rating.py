@@ -12,7 +12,7 @@ from sklearn.base import clone
 import svmp
 from svmp.inference.online import Online
 from svmp.ratings import Ratings
-from svmp.recommend import RatingModel
+from svmp.recommend import RatingModel, learn
 from svmp.recommend.learn import LAST
 from svmp.recommend.network import FIRM, VectorPrior, guesses
 from svmp.recommend.similar import metric
@@ -263,3 +263,16 @@ def test_number_of_sweeps_is_limited(most: int, factors: int) -> None:
     model.fit(drawn(1))
     assert model.sweeps_ is not None
     assert 1 <= model.sweeps_ <= most
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "full"])
+def test_small_tables_are_fitted_alike_with_and_without_loops(
+    covariance: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, test = parts()
+    found = []
+    for few in (len(train) + 1, 0):
+        monkeypatch.setattr(learn, "FEW", few)
+        model = RatingModel(2, covariance=covariance, progress=False, threads=1).fit(train)
+        found.append(model.predict_keys(test.user, test.item)[0])
+    np.testing.assert_allclose(*found, atol=2e-3)

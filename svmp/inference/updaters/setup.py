@@ -72,6 +72,7 @@ def replace_observed(network: Network, name: str, values: NDArray[Any]) -> None:
     if values.shape != variable.shape or not np.isfinite(values).all():
         raise ModelError(f"the new values of '{name}' are not finite, or not as many as before")
     variable.observed = np.array(values, variable.observed.dtype)  # loops need writable arrays
+    variable.conditional.reread()
     loops = find_loops(network)
     network.derived.clear()
     network.derived["loops"] = loops

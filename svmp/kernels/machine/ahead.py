@@ -1,9 +1,9 @@
-"""Compiling a loop in another process, while this one compiles others.
+"""Compiling loops in another process, while this one compiles others.
 
 Numba compiles one function at a time in a process. A first fit needs one large loop and several
 small ones, which take about as long together: on two cores it begins in half of the time. The other
-process writes the loop to the cache on disk (cache.py), from which this one loads it. If that fails
-in any way, this process compiles the loop itself; the bits are the same.
+process writes its loops to the cache on disk (cache.py), from which this one loads them. If that
+fails in any way, this process compiles the loops itself; the bits are the same.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 PATIENCE = 300
 """Longest time to wait for a loop, in seconds."""
+OFTEN = 0.02
+"""Time between looks for a file, in seconds."""
 
 _running: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -41,31 +43,39 @@ def start_python(
     )
 
 
-def compile_ahead(path: str | None, code: str, *arguments: str) -> None:
-    """Begin to compile the loop of a file of the cache, unless it is there or has begun.
+def compile_ahead(paths: Sequence[str | None], code: str, *arguments: str) -> None:
+    """Begin to compile the loops of files of the cache, unless they are there or have begun.
 
     Parameters
     ----------
-    path
-        The file; None if nothing can be cached.
+    paths
+        The files, each of which is written at once; None if nothing can be cached.
     code, arguments
-        Python code that compiles the loop, and its arguments.
+        Python code that compiles the loops, and its arguments.
     """
-    if path is None or path in _running or os.path.exists(path) or not sys.executable:
+    known = (path is None or path in _running or os.path.exists(path) for path in paths)
+    if all(known) or not sys.executable:
         return
     with suppress(OSError):
-        _running[path] = start_python(
+        process = start_python(
             code, *arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
+        _running.update({path: process for path in paths if path is not None})
 
 
 def wait_for(path: str) -> None:
-    """Wait for the process that compiles the loop of a file, if there is one."""
+    """Wait for the loop of a file, if a process compiles it, and after the last one for its end."""
     process = _running.pop(path, None)
     if process is None:
         return
+    others = process in _running.values()
     try:
-        process.wait(PATIENCE)
+        for _ in range(int(PATIENCE / OFTEN)):
+            if process.poll() is not None or (others and os.path.exists(path)):
+                return
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(OFTEN)
+        raise subprocess.TimeoutExpired(process.args, PATIENCE)
     except BaseException as error:
         process.kill()
         process.wait()

@@ -42,4 +42,4 @@ def begin_to_compile(loop: Any, dtype: Precision) -> None:
     """Compile an update of all rows in another process, where there are two cores."""
     if threads_in_use() > 1:
         path = loop._cache.path_of(signature(dtype), loop.targetctx.codegen())
-        compile_ahead(path, CODE, loop.__module__, loop.__name__, np.dtype(dtype).name)
+        compile_ahead([path], CODE, loop.__module__, loop.__name__, np.dtype(dtype).name)
