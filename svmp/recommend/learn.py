@@ -195,6 +195,7 @@ class TableSearch(Search[Online]):
     def __post_init__(self) -> None:
         super().__init__()
         self.tol, self.progress = self.settings.tol, self.settings.progress
+        self.loops = len(self.rows) + len(self.rest) >= FEW
         with use_threads(self.settings.threads, self.progress is not False):
             self.pairs = SortedPairs.of(self.rows)
 
@@ -205,9 +206,8 @@ class TableSearch(Search[Online]):
             return BiasSweeps(Constant(1.0), seed, init, threads, tell=tell, pairs=self.pairs)
         with use_threads(threads, tell):
             init = {**init, **spectral_start(self.rows, init, factors, seed)}
-        loops = len(self.rows) >= FEW
         init = vector_start(init, factors)
-        return Online(Constant(1.0), seed, init, threads, tell=tell, kernels=loops)
+        return Online(Constant(1.0), seed, init, threads, tell=tell, kernels=self.loops)
 
     def sweep(
         self, run: Online, factors: int, weight: float, sweeps: int, interrupt: Interrupt
@@ -271,7 +271,7 @@ class VectorSearch(TableSearch):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.tol = max(self.tol, SLOW)
-        if len(self.rows) >= FEW:
+        if self.loops:
             with use_threads(self.settings.threads, self.progress is not False):
                 begin_to_compile_vectors()
 
