@@ -74,6 +74,10 @@ class Online:
 
     def advance(self, model: Model | Network) -> None:
         """Run one iteration on a network with the same hidden variables as the last."""
+        self._iterate(model)
+
+    def _iterate(self, model: Model | Network) -> None:
+        """Update every hidden variable once, by the engine."""
         network, init = self._continued(model)
         program = self._program_of(network)
         with np.errstate(all="ignore"), use_threads(self.threads, self.tell):

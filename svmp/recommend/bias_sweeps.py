@@ -70,8 +70,8 @@ class BiasSweeps(Online):
     _target: dict[str, Singles] = field(default_factory=dict, repr=False)
     _of_users: Array | None = field(default=None, repr=False)
 
-    def advance(self, model: Model | Network) -> None:
-        """Run one iteration on a network with the same rows as the last."""
+    def _iterate(self, model: Model | Network) -> None:
+        """Update every hidden variable of a network with the same rows as the last."""
         network = model if isinstance(model, Network) else Network(model)
         with np.errstate(all="ignore"), use_threads(self.threads, self.tell):
             if self.state is None:
