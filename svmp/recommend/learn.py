@@ -59,9 +59,9 @@ SLOW = 1e-3
 """Relative decrease of the held-out error below which a run with covariances stops."""
 FEW_ROWS = 1024
 """Rows whose covariances are read at a time."""
-FEW = 5_000
-"""Ratings from which on a fit uses the loops of the engine. With 2,000 ratings it takes 0.13 s
-without them if K = 5, and 0.5 s if K = 32; with them 0.1 s, after 15 s of compiling."""
+FEW = 35_000
+"""Ratings, times the entries of a vector, from which on a fit uses the loops of the engine. With
+2,000 ratings and K = 5 it takes 0.13 s without them; with them 0.1 s, after 15 s of compiling."""
 
 
 class Learned(NamedTuple):
@@ -143,7 +143,7 @@ def learn(
         with use_threads(threads, progress is not False):
             rows = clipped(table, init, CUT)
     options: Any = {"bound_every": RARELY, "tol": tol, "seed": seed, "threads": threads}
-    options["kernels"] = len(ratings) >= FEW
+    options["kernels"] = uses_loops(settings, len(ratings))
     model = Network(network(rows, factors, form, noise, weight))
     found = fit(model, FullVB(), init=init, max_sweeps=last, progress=progress, **options)
     spread = Spread.normal()
@@ -171,6 +171,11 @@ def form_for(settings: LearnSettings, ratings: Ratings, held: bool) -> Covarianc
     return "full" if cheap and enough and settings.factors else "diagonal"
 
 
+def uses_loops(settings: LearnSettings, ratings: int) -> bool:
+    """Return whether a fit to this many ratings uses compiled loops."""
+    return ratings * (settings.factors + BIAS_AND_SLOPE) >= FEW
+
+
 @dataclass
 class TableSearch(Search[Online]):
     """Early stopping with all rows in memory.
@@ -195,7 +200,7 @@ class TableSearch(Search[Online]):
     def __post_init__(self) -> None:
         super().__init__()
         self.tol, self.progress = self.settings.tol, self.settings.progress
-        self.loops = len(self.rows) + len(self.rest) >= FEW
+        self.loops = uses_loops(self.settings, len(self.rows) + len(self.rest))
         with use_threads(self.settings.threads, self.progress is not False):
             self.pairs = SortedPairs.of(self.rows)
 

@@ -271,7 +271,7 @@ def test_small_tables_are_fitted_alike_with_and_without_loops(
 ) -> None:
     train, test = parts()
     found = []
-    for few in (len(train) + 1, 0):
+    for few in (4 * len(train) + 1, 0):  # vectors have 4 entries
         monkeypatch.setattr(learn, "FEW", few)
         model = RatingModel(2, covariance=covariance, progress=False, threads=1).fit(train)
         found.append(model.predict_keys(test.user, test.item)[0])
