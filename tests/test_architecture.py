@@ -148,7 +148,7 @@ def recommender() -> Any:
     from svmp.ratings import Ratings
     from svmp.recommend import RatingModel
 
-    user, item, stars = ratings(6000)
+    user, item, stars = ratings(10_000)
     table = Ratings(
         user.astype(np.int32),
         item.astype(np.int32),

@@ -12,7 +12,7 @@ from svmp.inference.steps import Constant
 from svmp.inference.updaters.setup import replace_observed
 from svmp.network.network import Network
 from svmp.recommend.bias_sweeps import BiasSweeps
-from svmp.recommend.learn import bias_start
+from svmp.recommend.starts import bias_start
 from svmp.recommend.mean_sweeps import SortedPairs
 from svmp.recommend.network import network
 from tests.recommend.tools import drawn
@@ -25,7 +25,7 @@ def test_sweeps_are_those_of_the_engine(noise: Any, kernels: bool) -> None:
     rows = drawn(3, 600)
     rows = rows.take(np.flatnonzero((rows.user != 4) & (rows.item != 7)))
     model = Network(network(rows, 0, "full", noise))
-    options: Any = {"init": bias_start(rows), "threads": 1, "tell": False}
+    options: Any = {"init": bias_start(rows, sweeps=100), "threads": 1, "tell": False}
     engine = Online(Constant(1.0), 0, **options, kernels=kernels)
     run = BiasSweeps(Constant(1.0), 0, **options, pairs=SortedPairs.of(rows))
     for sweep in range(4):
@@ -44,7 +44,7 @@ def test_a_copy_goes_on_by_itself() -> None:
     rows = drawn(3, 600)
     model = Network(network(rows, 0, "full", "user"))
     pairs = SortedPairs.of(rows)
-    run = BiasSweeps(Constant(1.0), 0, bias_start(rows), 1, tell=False, pairs=pairs)
+    run = BiasSweeps(Constant(1.0), 0, bias_start(rows, sweeps=100), 1, tell=False, pairs=pairs)
     run.advance(model)
     other, before = run.copy(), run.posteriors["a"].mean.copy()
     other.advance(model)
