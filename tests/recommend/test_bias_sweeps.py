@@ -12,9 +12,9 @@ from svmp.inference.steps import Constant
 from svmp.inference.updaters.setup import replace_observed
 from svmp.network.network import Network
 from svmp.recommend.bias_sweeps import BiasSweeps
-from svmp.recommend.starts import bias_start
 from svmp.recommend.mean_sweeps import SortedPairs
 from svmp.recommend.network import network
+from svmp.recommend.starts import bias_start
 from tests.recommend.tools import drawn
 
 
