@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from svmp.errors import RatingsError
+from svmp.ratings.table import LARGEST_RATING
 
 WHOLE = r"^(0|-?[1-9][0-9]*)$"
 """A whole number in canonical form: '007' and '7' are different ids."""
@@ -110,7 +111,8 @@ def numbers(found: SourceColumns, span: tuple[float, float] | None) -> pl.Series
         raise RatingsError(f"{found.name}: the ratings are of type {values.dtype}, not numbers")
     _all(found, values.cast(pl.Float64).is_finite(), lambda r: f"the rating is {values[r]}")
     ratings = values.cast(pl.Float32)
-    _all(found, ratings.is_finite(), lambda r: f"the rating is {values[r]}, which is too big")
+    sized = ratings.abs() <= LARGEST_RATING
+    _all(found, sized, lambda r: f"the rating is {values[r]}, beyond {LARGEST_RATING:g}")
     if span is not None:
         low, high = span
         inside = (ratings >= low) & (ratings <= high)

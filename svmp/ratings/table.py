@@ -14,6 +14,8 @@ from svmp.errors import RatingsError
 Ids = NDArray[np.int64] | NDArray[np.str_]
 Duplicates = Literal["error", "last", "mean", "sum"]
 """How to treat repeated ratings of an item by the same user."""
+LARGEST_RATING = 1e13
+"""Largest absolute value of a rating: a model of larger ones could overflow in single precision."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

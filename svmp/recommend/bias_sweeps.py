@@ -1,8 +1,8 @@
 """Sweeps over the network of ratings without factors: r = a_user + b_item + noise.
 
-The loops of the engine serve any mean, and take long to compile and longer to run than sums over
-rows of which each reads one line of the other side. With x_e = r_e - E[b] of its item, the update
-of a user's bias needs sum w_e and sum w_e x_e, and that of the noise E[(r_e - a - b)^2], that is
+The loops of the engine serve any mean: they take long to compile, and are slower than the sums
+here, for which a row reads one line of the other side. With x_e = r_e - E[b] of its item, the
+update of a user's bias needs sum w_e and sum w_e x_e, and that of the noise E[(r_e - a - b)^2]:
 
     sum x_e^2 - 2 E[a] sum x_e + n (E[a]^2 + Var[a]) + sum Var[b],
 
@@ -88,8 +88,10 @@ class BiasSweeps(Online):
         assert pairs is not None
         if self._values is not values:
             self._values, self._of_users = values, None
-            for side, order in pairs.order.items():
-                self._target[side] = read_only(take(values, order, np.float32))
+            self._target = {
+                side: read_only(take(values, order, np.float32))
+                for side, order in pairs.order.items()
+            }
 
     def _sweep(self, network: Network, q: Beliefs) -> None:
         if "level" in network.hidden:

@@ -52,9 +52,9 @@ FEW_MEANS, MEANS = 3, 8
 four factors, and at most MEANS. With K = 5 they take half of the time of a sweep, with K = 32 a
 fifth."""
 SPARSE, NUMBERS, WORK = 4, 15_000_000, 1_500_000_000
-"""Factors have covariances, unless told so, if their vectors have at most SPARSE entries for each
-rating, their covariances at most NUMBERS entries, and those that all ratings read are at most WORK:
-with more, reading them is slow."""
+"""With covariance="auto" factors have covariances if vectors have at most SPARSE entries for each
+rating, covariances at most NUMBERS entries, and all ratings together read at most WORK of these:
+more would be slow."""
 SLOW = 1e-3
 """Relative decrease of the held-out error below which a run with covariances stops."""
 FEW_ROWS = 1024
@@ -124,12 +124,12 @@ def learn(
     most = math.ceil(max_sweeps)
     last, weight, sweeps, best, rows = most, FIRM, 0, None, table
     records: list[StageRecord] = []
+    init: Any
     if most == 1 and searched:
-        factors = 0  # a single sweep hardly moves them
-    init: Any = start(table.users, table.items, differ, factors, form, seed, spectral=searched)
-    if most == 1 and searched:
-        init = bias_start(table, most)
-    elif searched:
+        factors, init = 0, bias_start(table, most)  # a single sweep hardly moves factors
+    else:
+        init = start(table.users, table.items, differ, factors, form, seed, spectral=searched)
+    if most > 1 and searched:
         last = min(LAST, most // 2)
         parts = table.take(np.flatnonzero(~held)), table.take(np.flatnonzero(held))
         search = SEARCHES[form](form, *parts, settings)
@@ -161,6 +161,8 @@ def form_for(settings: LearnSettings, ratings: Ratings, held: bool) -> Covarianc
     converge. They predict better on sparse ratings too, so that little would be gained by fitting
     both forms and comparing them on held-out ratings.
     """
+    if not settings.factors:
+        return "diagonal"
     if settings.covariance != "auto":
         return settings.covariance
     width = settings.factors + BIAS_AND_SLOPE
@@ -168,7 +170,7 @@ def form_for(settings: LearnSettings, ratings: Ratings, held: bool) -> Covarianc
     cheap = entries <= SPARSE * len(ratings) and entries * width <= NUMBERS
     cheap = cheap and len(ratings) * width**2 <= WORK
     enough = held and settings.max_sweeps >= MANY
-    return "full" if cheap and enough and settings.factors else "diagonal"
+    return "full" if cheap and enough else "diagonal"
 
 
 def uses_loops(settings: LearnSettings, ratings: int) -> bool:

@@ -24,7 +24,7 @@ from svmp.recommend.graph import popularity, side_of
 from svmp.recommend.negatives import NegativeSampler
 from svmp.recommend.network import earlier_run, priors_of
 from svmp.recommend.side import EntityTable, Keys, Side
-from svmp.recommend.update import APART, enlarged, joined, replaced
+from svmp.recommend.update import APART, enlarged, replaced, with_rows
 
 GROWN = 1.25
 """An item is learned afresh, from all of its events, when their number has grown by this factor
@@ -39,7 +39,7 @@ def update_events(state: EventState, settings: EventSettings, ratings: Ratings) 
     items, of_item = enlarged(state.items, ratings.item_ids)
     user, item = of_user[ratings.user], of_item[ratings.item]
     new = settings.times(ratings.rating)
-    history = joined(state.history, user, item, ratings, len(users), add=settings.counts)
+    history = with_rows(state.history, user, item, ratings, len(users), add=settings.counts)
     events = np.repeat(history.item, settings.times(history.rating))
     odds = popularity(events, len(items), settings.power)
     counts = np.bincount(events, minlength=len(items))

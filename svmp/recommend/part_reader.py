@@ -14,10 +14,7 @@ from svmp.ratings import Ratings, read_ratings
 from svmp.ratings.build import deduplicated, repeated_error
 from svmp.ratings.columns import Columns as Names
 from svmp.ratings.columns import ColumnSelection
-from svmp.ratings.table import Duplicates
-
-LARGEST = 1e15
-"""Largest absolute value of a rating."""
+from svmp.ratings.table import LARGEST_RATING, Duplicates
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +61,7 @@ def _table(rows: Columns, name: str, reader: PartReader) -> Ratings | None:
         return None
     if kinds.get("time", "f") not in "iuf":
         return None
-    low, high = (-LARGEST, LARGEST) if reader.span is None else reader.span
+    low, high = (-LARGEST_RATING, LARGEST_RATING) if reader.span is None else reader.span
     rating = arrays["rating"]
     wrong = ~((rating >= low) & (rating <= high))  # so that NaN is wrong too
     timeless = "time" in arrays and not np.isfinite(arrays["time"]).all()

@@ -221,7 +221,8 @@ def stages(
         if until == spent:
             break
         other = None
-        if factors and not tried and spent >= search.trial and spent + 2 <= most:
+        undecided = factors and not tried and weight == FIRM
+        if undecided and spent >= search.trial and spent + 2 <= most:
             other, until = run.copy(), min(until, spent + (most - spent) // 2)
         now = search.recorded(run, factors, weight, until - spent, interrupt)
         if other is not None:

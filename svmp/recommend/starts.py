@@ -20,8 +20,8 @@ SHRUNK, ROUNDS, LEAST = 3.0, 2, 0.01
 """Ratings at the mean that are added to those of each user and item where biases start, how often
 both are computed, and least variance of what they leave."""
 MANY = 30
-"""Maximum number of sweeps from which on precisions start near their prior, and factors may have
-covariances unless told so."""
+"""If `max_sweeps` is at least MANY, precisions start near their prior, and covariance="auto" may
+choose covariances."""
 NEAR, SURE = 0.5, 0.1
 """Standard deviation of the starting means, and starting variance, relative to the prior's."""
 
@@ -37,8 +37,8 @@ def start(
 ) -> dict[str, Any]:
     """Return a start of the factors near 0 with small variances: large ones would act as noise.
 
-    If ratings do not differ, factors start, and stay, at 0; so do those for which `spectral_start`
-    will find a start, if it is used.
+    If all ratings are equal, factors start, and stay, at 0. With `spectral`, the first factors
+    start at 0 too: `spectral_start` sets them later.
     """
     if not factors:
         return {}

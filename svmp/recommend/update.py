@@ -29,6 +29,7 @@ from svmp.recommend.fold import TOO_FAR
 from svmp.recommend.history import History
 from svmp.recommend.learn import CUT
 from svmp.recommend.network import BIAS_AND_SLOPE, bias_at
+from svmp.recommend.schema import LARGE
 from svmp.recommend.side import EntityTable, Keys, Side
 
 SWEEPS = 3
@@ -37,8 +38,9 @@ and items."""
 AGAIN = 0.25
 """Fraction of the noise precision that is given to a pair that is rated again."""
 APART = 0.1
-"""Standard deviation of the starting means of new elements, relative to the prior's: it breaks the
-symmetry between factors."""
+"""Standard deviation of the random shift of the starting means of new elements, relative to that of
+their prior: it breaks the symmetry between factors."""
+DAMAGED = "the covariances of this model are not positive definite: fit it again"
 KNOWN = np.float32(1e-30)
 """Variance of a slope that is known to be 1."""
 
@@ -81,7 +83,7 @@ def update_ratings(
     new = len(users) - len(state.users)
     noise = np.concatenate([state.noise, np.full(new, prior_noise, np.float32)])
     with np.errstate(all="ignore"), use_threads(threads, progress is not False):
-        history = joined(state.history, user, item, ratings, len(users))
+        history = with_rows(state.history, user, item, ratings, len(users))
         who, what = RatedVectors.of(users, user), RatedVectors.of(items, item)
         change = ratings.rating - state.history.ratings_of(user, item)
         again = ~np.isnan(change)
@@ -138,12 +140,12 @@ class RatedVectors:
         spreads = np.zeros((count, padded(size)), np.float32)
         precision, pull = np.empty((count, size)), np.empty((count, width))
         sound = np.ones(count, bool)
-        of_side = read_only(side.mean), read_only(side.cov.reshape(len(side), -1))
+        of_side = read_only(side.mean), read_only(side.spread())
         with threads_for(precision.size * width // STREAM):
             found = lines, spreads, precision, pull, sound
             share(more_rows.read_vectors, read_only(own), *of_side, *found)
         if not sound.all():
-            raise ModelError(TOO_FAR)
+            raise ModelError(DAMAGED)
         return cls(some, place[keys], lines, spreads, precision, pull, side.full)
 
     @property
@@ -152,10 +154,11 @@ class RatedVectors:
         return self.pull.shape[1]
 
     def displace(self, new: NDArray[np.bool_], rng: np.random.Generator) -> None:
-        """Move the means of some vectors at random."""
-        each = np.arange(1, self.width + 1).cumsum() - 1 if self.full else slice(self.width)
+        """Move the means of the factors of some vectors at random."""
+        factors = self.width - BIAS_AND_SLOPE
+        each = np.arange(1, factors + 1).cumsum() - 1 if self.full else slice(factors)
         variances = self.spreads[new][:, each]
-        self.lines[new, : self.width] += (
+        self.lines[new, :factors] += (
             APART * np.sqrt(variances) * rng.standard_normal(variances.shape, np.float32)
         )
 
@@ -177,7 +180,9 @@ class RatedVectors:
             raise ModelError(TOO_FAR)
 
     def written(self, known: EntityTable) -> EntityTable:
-        """Return a table with this q."""
+        """Return a table with this q, if it could be loaded after being saved."""
+        if not np.abs(self.lines).max(initial=0) <= (LARGE**0.5 if known.side.joined else LARGE):
+            raise ModelError(TOO_FAR)
         if known.side.joined:
             side = Side(*(np.array(array) for array in known.side.arrays()))
             self._write(self.keys, side)
@@ -256,7 +261,7 @@ def replaced(known: EntityTable, keys: Keys, some: Side) -> EntityTable:
     return EntityTable(known.what, known.ids, Side(*arrays), known.prior)
 
 
-def joined(
+def with_rows(
     history: History, user: Keys, item: Keys, ratings: Ratings, users: int, add: bool = False
 ) -> History:
     """Add rows to a history; a pair that exists gets the new rating, or with `add` the sum."""

@@ -137,13 +137,17 @@ def states() -> None:
 
 
 def ratings() -> None:
-    """The recommender of ratings, its lists, and its updates."""
-    from svmp.datasets import netflix_shaped
+    """The recommender of ratings, with factors that are kept, its lists, and its updates."""
     from svmp.recommend import RatingModel
 
+    rng, users, items = np.random.default_rng(0), 200, 100
+    pair = rng.choice(users * items, 10_000, replace=False)
+    user, item = pair // items, pair % items
+    u, v = rng.normal(size=(users, 2)), rng.normal(size=(items, 2))
+    rating = np.einsum("rk,rk->r", u[user], v[item]) + 0.5 * rng.normal(size=len(pair))
     for covariance in ("diagonal", "full"):
         model = RatingModel(2, covariance=covariance, max_sweeps=6, progress=False)
-        model.fit(netflix_shaped(0.01)).recommend(3, n=5)
+        model.fit((user, item, rating)).recommend(3, n=5)
         model.update(([3, 3], [1, 2], [4.0, 5.0]))
 
 

@@ -202,6 +202,7 @@ def test_invalid_npz_files_are_refused(change: dict[str, Any], says: str, tmp_pa
         (([True, False], [3, 4], [1, 2]), "not strings or whole numbers"),
         (([1, 2], [3, 4], [1, None]), "row 1: there is no rating"),
         (([1, 2], [3, 4], [1, np.inf]), "row 1: the rating is inf"),
+        (([1, 2], [3, 4], [1, -2e13]), "row 1: the rating is -20000000000000.0, beyond 1e+13"),
         (([1, 2], [3, 4], [1]), "differ in length: user 2, item 2, rating 1"),
         (([1, 2], [3, 4]), "ratings must be a path"),
         ([], "ratings must be a path"),

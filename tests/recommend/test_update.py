@@ -123,6 +123,32 @@ def test_invalid_update_is_refused_and_changes_nothing() -> None:
     assert model.users_ is before
 
 
+def test_biases_of_new_items_do_not_depend_on_the_seed() -> None:
+    found = []
+    for seed in range(3):
+        model = RatingModel(0, **QUIET).fit(drawn(5))
+        model.seed_ = seed
+        model.update(([1000, 1000, 1001], [900, 901, 900], [5.0, 4.0, 1.0]))
+        found.append(model.predict([1000, 1001], [900, 901]).tolist())
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("factors", [0, 2])
+def test_what_is_accepted_can_be_saved_and_loaded(factors: int, tmp_path: Path) -> None:
+    model = RatingModel(factors, **QUIET).fit(drawn(5))
+    user, item = model.users_.ids[0], model.items_.ids[model.history_.item[0]]
+    before = model.predict(user, item)
+    for rating in (1e6, 1e13):
+        try:
+            model.update(([user], [item], [rating]))
+        except svmp.SvmpError as error:
+            assert "too far" in str(error)
+            assert model.predict(user, item) == before
+        model.save(tmp_path / f"{rating:g}")
+        before = model.predict(user, item)
+        assert RatingModel.load(tmp_path / f"{rating:g}").predict(user, item) == before
+
+
 def test_partial_fit_fits_first_and_updates_later() -> None:
     whole = drawn(5)
     late = np.arange(len(whole.user)) % 10 == 0

@@ -20,6 +20,12 @@ with event.install_recorder("numba:compile") as seen:
     RECIPES[sys.argv[1]]()
 print(len(seen.buffer))
 """
+FACTORS = """
+from svmp.kernels.vectors import more_rows
+from svmp.warm.recipes import RECIPES
+RECIPES["recommendations from ratings"]()
+print(len(more_rows.update_vectors.signatures), len(more_rows.update_entries.signatures))
+"""
 BOUND = """
 import svmp
 from svmp.warm.recipes import OPTIONS, factorization
@@ -43,6 +49,11 @@ def test_a_recipe_is_compiled_once(tmp_path: Path) -> None:
     assert run(tmp_path, "-c", COUNT, name).stdout.split()[-1] == "0"
     again = run(tmp_path, "-m", "svmp", "warm", "--only", name)
     assert "s last time)" in again.stderr
+
+
+def test_the_recommender_is_compiled_with_its_factors() -> None:
+    found = subprocess.run([sys.executable, "-c", FACTORS], capture_output=True, text=True)
+    assert found.stdout.split() == ["1", "1"], found.stderr
 
 
 def test_unknown_recipes_are_refused_with_those_that_there_are(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -32,7 +33,8 @@ def start_python(
     It has no part in this one's terminal: Ctrl-C is for the process that the user has started.
     """
     package = str(Path(__file__).parents[3])
-    paths = [package, *(path for path in sys.path if path and path != package)]
+    texts = (path for path in sys.path if isinstance(path, str))  # imports ignore others too
+    paths = [package, *(path for path in texts if path and path != package)]
     own = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
     return subprocess.Popen(
         [sys.executable, "-c", code, *arguments],
@@ -49,38 +51,48 @@ def compile_ahead(paths: Sequence[str | None], code: str, *arguments: str) -> No
     Parameters
     ----------
     paths
-        The files, each of which is written at once; None if nothing can be cached.
+        The files, each of which is complete as soon as it exists; None if nothing can be cached.
     code, arguments
         Python code that compiles the loops, and its arguments.
     """
     known = (path is None or path in _running or os.path.exists(path) for path in paths)
-    if all(known) or not sys.executable:
+    frozen = getattr(sys, "frozen", False)  # then the executable is the application
+    if all(known) or not sys.executable or frozen:
         return
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         process = start_python(
             code, *arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        _running.update({path: process for path in paths if path is not None})
+        for path in paths:
+            if path is not None:
+                _running.setdefault(path, process)
 
 
 def wait_for(path: str) -> None:
-    """Wait for the loop of a file, if a process compiles it, and after the last one for its end."""
+    """Wait until the loop of a file is compiled, if a process compiles it.
+
+    For the last file of a process, wait until the process ends.
+    """
     process = _running.pop(path, None)
     if process is None:
         return
     others = process in _running.values()
+    latest = time.monotonic() + PATIENCE
     try:
-        for _ in range(int(PATIENCE / OFTEN)):
+        while time.monotonic() < latest:
             if process.poll() is not None or (others and os.path.exists(path)):
                 return
             with suppress(subprocess.TimeoutExpired):
                 process.wait(OFTEN)
-        raise subprocess.TimeoutExpired(process.args, PATIENCE)
-    except BaseException as error:
-        process.kill()
-        process.wait()
-        if not isinstance(error, subprocess.TimeoutExpired):
-            raise
+    except BaseException:
+        _end(process)
+        raise
+    _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
 
 
 if sys.platform != "win32":

@@ -17,23 +17,26 @@ def find_pairs(begin: Ints, second: NDArray[np.int32], one: Any, other: Any) -> 
     """Return the last row of each wanted pair of keys, -1 if there is none.
 
     Rows of key m are `begin[m] : begin[m + 1]`; `second` is their other key. Only rows of the
-    wanted first keys are read.
+    wanted first keys are read. Wanted keys that no row can have, such as -1, are allowed.
 
     >>> find_pairs(np.array([0, 2, 3]), np.array([5, 4, 5], np.int32), [1, 0, 0, 9], [5, 4, 3, 5])
     array([ 2,  1, -1, -1])
     """
     one, other = np.asarray(one, np.int32), np.asarray(other, np.int32)
     out = np.full(len(one), -1, np.int64)
-    keys = np.unique(one[one < len(begin) - 1])
-    if not len(keys):
+    known = np.flatnonzero((one >= 0) & (one < len(begin) - 1) & (other >= 0))
+    if not len(known):
         return out
-    starts, order = by_key(one, int(one.max()) + 1)
+    one, other = one[known], other[known]
+    keys = np.unique(one)
+    starts, order = by_key(one, int(keys[-1]) + 1)
     order = np.arange(len(one), dtype=np.int32) if order is None else order
-    count = int((begin[keys + 1] - begin[keys]).sum())
-    most = 1 + int(max(other.max(), second.max(initial=0)))
-    with threads_for(count + len(one)):
-        pairs = (read_only(starts), read_only(order), read_only(other))
-        share(_find, read_only(keys), read_only(begin), read_only(second), *pairs, most, out)
+    found = np.empty(len(one), np.int64)
+    with threads_for(int((begin[keys + 1] - begin[keys]).sum()) + len(one)):
+        rows = read_only(keys), read_only(begin), read_only(second)
+        pairs = read_only(starts), read_only(order), read_only(other)
+        share(_find, *rows, *pairs, 1 + int(other.max()), found)
+    out[known] = found
     return out
 
 
@@ -55,9 +58,11 @@ def _find(
     while first < len(keys):
         for m in keys[first : first + CHUNK]:
             for e in range(begin[m], begin[m + 1]):
-                row[second[e]] = e
+                if second[e] < most:
+                    row[second[e]] = e
             for i in order[starts[m] : starts[m + 1]]:
                 out[i] = row[other[i]]
             for e in range(begin[m], begin[m + 1]):
-                row[second[e]] = -1
+                if second[e] < most:
+                    row[second[e]] = -1
         first = claim(taken, CHUNK)

@@ -43,7 +43,7 @@ def signatures() -> list[tuple[Any, tuple[Any, ...]]]:
         (means.sum_triangles, types(rows, lines, lines)),
         (terms.row_moments, (counter, double_rows, mean, typeof(pairs))),
         (means.write_standard, types(read_only(pairs), 1, lines, cubes)),
-        (prior._log_dets, types(pairs, 1, floats)),
+        (prior.log_dets, types(pairs, 1, floats)),
     ]
 
 

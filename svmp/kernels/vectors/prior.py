@@ -64,12 +64,12 @@ def entropy(natural: Array) -> float:
     width = int(np.sqrt(natural.shape[1]))
     out = np.empty(len(natural))
     with threads_for(natural.size * width // STREAM):
-        share(_log_dets, np.require(natural, requirements=("C", "W")), width, out)
+        share(log_dets, np.require(natural, requirements=("C", "W")), width, out)
     return 0.5 * (len(out) * width * (1 + LOG_2PI) - float(out.sum()))
 
 
 @shared
-def _log_dets(taken: Ints, natural: Array, width: int, out: Array) -> None:
+def log_dets(taken: Ints, natural: Array, width: int, out: Array) -> None:
     """Write the log-determinant of the precision of each element."""
     root = np.empty((width, width))
     first = claim(taken, CHUNK)

@@ -34,6 +34,16 @@ def test_loops_of_one_process_are_loaded_one_by_one(tmp_path: Path) -> None:
     assert not ahead._running
 
 
+def test_paths_that_imports_ignore_are_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, tmp_path, b"bytes"])
+    path = str(tmp_path / "loop.nbc")
+    ahead.compile_ahead([path], WRITE, path)
+    ahead.wait_for(path)
+    assert Path(path).read_text() == "loop"
+
+
 def test_nothing_is_started_for_a_loop_that_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

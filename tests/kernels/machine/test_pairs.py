@@ -17,7 +17,7 @@ def test_pairs_are_found_where_a_dict_finds_them(rows: int, wanted: int, threads
     first = np.sort(rng.integers(0, size, rows))
     second = rng.integers(0, size, rows).astype(np.int32)
     begin = np.searchsorted(first, np.arange(size + 1))
-    one, other = rng.integers(0, size + 3, (2, wanted))
+    one, other = rng.integers(-2, size + 3, (2, wanted))
     table = {
         pair: row for row, pair in enumerate(zip(first.tolist(), second.tolist(), strict=True))
     }
