@@ -33,7 +33,8 @@ def start_python(
     It has no part in this one's terminal: Ctrl-C is for the process that the user has started.
     """
     package = str(Path(__file__).parents[3])
-    texts = (path for path in sys.path if isinstance(path, str))  # imports ignore others too
+    entries: list[Any] = sys.path
+    texts = (path for path in entries if isinstance(path, str))  # imports ignore others too
     paths = [package, *(path for path in texts if path and path != package)]
     own = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
     return subprocess.Popen(
