@@ -211,11 +211,20 @@ class Cluster:
         raise TimeoutError(f"no task finished within {self.deadline:g} seconds")
 
     def _look(self) -> None:
-        """Raise if all workers of the beginning of a round are gone.
+        """Raise if tasks may be waiting for a worker that is gone."""
+        self._check_lost(self._workers())
 
-        Tasks that lost the last worker go on waiting for its address, even if others join later.
+    def _check_lost(self, workers: set[str]) -> None:
+        """Raise if tasks of the workers that were checked last may wait for one that is gone.
+
+        A task that finds no worker at all goes on waiting for the address that it was submitted
+        to, even if others join and could run it; so does a task that may not run elsewhere.
         """
-        if not self._checked & self._workers():
+        lost = self._checked - workers
+        if self._homes.suspects:
+            if gone := lost.intersection(self._homes.able(self._checked)):
+                raise LostRound(f"{min(gone)} was lost, and the other workers hang")
+        elif lost and lost == self._checked:
             raise LostRound("all workers were lost")
 
     def _workers(self) -> set[str]:
@@ -278,8 +287,11 @@ class Cluster:
             )
         if new := sorted(workers - self._checked):
             self._check_versions(new)
-        self._checked = workers
-        self._homes.assign(dict.fromkeys(self._groups.values()), workers)
+        try:
+            self._check_lost(workers)
+        finally:
+            self._checked = workers
+            self._homes.assign(dict.fromkeys(self._groups.values()), workers)
 
     def _check_versions(self, workers: list[str]) -> None:
         """Raise if a worker has other versions than this process."""

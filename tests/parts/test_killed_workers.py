@@ -23,8 +23,10 @@ from tests.parts.networks import CASES
 
 distributed = pytest.importorskip("distributed", reason="Dask distributed is not installed")
 
+from svmp.parts.cluster import Cluster  # noqa: E402
+from svmp.parts.waiting import LostRound  # noqa: E402
 from svmp.parts.workers import Workers  # noqa: E402
-from tests.parts.test_workers import cluster, have_two_workers  # noqa: E402
+from tests.parts.test_workers import cluster, have_two_workers, same_bits  # noqa: E402
 
 SWEEPS, LATEST = 6, 0.4
 """Number of sweeps, and of seconds after the beginning of each until a worker is killed."""
@@ -72,8 +74,8 @@ def test_workers_killed_at_random_moments_change_no_bit(name: str) -> None:
 
         def watch(row: dict[str, float]) -> None:
             have_two_workers(client)
-            pids = sorted(client.run(os.getpid, on_error="ignore").values())
-            timer = Timer(chance.uniform(0, LATEST), kill, [chance.choice(pids)])
+            one = chance.choice(sorted(pids(client)))
+            timer = Timer(chance.uniform(0, LATEST), kill, [one])
             timer.daemon = True
             timer.start()
 
@@ -83,6 +85,52 @@ def test_workers_killed_at_random_moments_change_no_bit(name: str) -> None:
     assert found.bound_terms == expected.bound_terms
     for variable in expected.posteriors:
         np.testing.assert_array_equal(found.mean(variable), expected.mean(variable))
+
+
+def pids(client: Any) -> set[int]:
+    return set(client.run(os.getpid, on_error="ignore").values())
+
+
+def test_workers_that_are_all_replaced_between_two_sweeps_change_no_bit() -> None:
+    case, options = CASES["mixture"](), {"max_sweeps": 4, "tol": 0, "bound_every": 1}
+    parts = case.divided(groups=len(case.parts))
+    expected = svmp.fit(parts, svmp.FullVB(), **options)
+    with cluster(2) as client:
+        workers = Workers(client)
+
+        def replace(row: dict[str, float]) -> None:
+            if row["iteration"] == 2:
+                for pid in pids(client):
+                    os.kill(pid, signal.SIGKILL)
+                client.run_on_scheduler(no_tasks_run)
+                have_two_workers(client)
+
+        begun = time.monotonic()
+        found = svmp.fit(parts, svmp.FullVB(), client=workers, watch=replace, **options)
+    assert time.monotonic() - begun < workers.deadline / 2
+    assert workers.transfer.retries >= 1
+    assert same_bits(found, expected)
+
+
+async def no_tasks_run(dask_scheduler: Any) -> None:
+    """Wait until tasks have found no worker at all, and wait for addresses that are gone."""
+    import asyncio
+
+    for _ in range(600):
+        if dask_scheduler.unrunnable:
+            return
+        await asyncio.sleep(0.01)
+
+
+def test_a_round_is_lost_if_its_tasks_may_wait_for_a_worker_that_is_gone() -> None:
+    cluster = Cluster(client=None, _checked={"a", "b"})  # type: ignore[arg-type]
+    cluster._check_lost({"a", "c"})
+    with pytest.raises(LostRound, match="all workers were lost"):
+        cluster._check_lost({"c", "d"})
+    cluster._homes.suspects = {"b"}  # tasks may then run on "a" alone
+    cluster._check_lost({"a"})
+    with pytest.raises(LostRound, match="a was lost"):
+        cluster._check_lost({"b", "c"})
 
 
 @pytest.mark.slow
