@@ -16,7 +16,7 @@ from scipy.special import log_softmax, logsumexp
 from svmp.families.family import Array, Bools, Family, dot, every
 
 FEW = 8
-"""Categories from which NumPy adds up an axis in parts."""
+"""Categories from which `softmax` reduces the last axis at once."""
 
 
 @dataclass(frozen=True)

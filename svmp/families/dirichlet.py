@@ -64,6 +64,10 @@ class Dirichlet(Family):
         a = natural + 1
         return np.asarray(a / a.sum(axis=-1, keepdims=True))
 
+    def log_mean(self, natural: Array) -> Array:
+        """Return log E[p], which is above the moments E[log p]."""
+        return np.log(self.mean(natural))
+
     def var(self, natural: Array) -> Array:
         mean = self.mean(natural)
         return np.asarray(mean * (1 - mean) / ((natural + 1).sum(axis=-1, keepdims=True) + 1))

@@ -154,7 +154,7 @@ class Family(Protocol):
 def every(found: Bools) -> Bools:
     """Return where all on the last axis are true.
 
-    Most often all are true anywhere, which is seen many times faster than for each row.
+    If all are true everywhere, as is usual, one look at the whole array is much faster.
 
     >>> every(np.array([[True, False], [True, True]]))
     array([False,  True])

@@ -6,9 +6,9 @@ have made of it. The new rows have the prior
     p(x | k) with the natural parameter eta + k S,    k in [0, 1].
 
 At k = 1 nothing is forgotten, at k = 0 everything. With probability 1 - CHANGE nothing has changed
-and k = 1; else k = v^POWER with v uniform, k ~ Beta(1 / POWER, 1): a jump of d standard errors of
-the new rows leaves a share of about n / (N d^2) where these are n and earlier rows N, which a
-uniform k would take for all but impossible. With q(x) q(k),
+and k = 1; else k = v^POWER with v uniform, which is k ~ Beta(1 / POWER, 1). With N earlier and n
+new rows, a jump of d standard errors of the new rows leaves a share k of about n / (N d^2). A
+uniform prior would make such a small k very improbable. With q(x) q(k),
 
     q(k) ~ p(k) exp(g(k)),    g(k) = k S . E[phi(x)] - A(eta + k S) + A(eta),
 
@@ -17,8 +17,8 @@ near k = 1 and one at a smaller k: `updating.py` climbs both and takes the highe
 
 The paper replaces A(eta + k S) by k A(eta + S) + (1 - k) A(eta), which makes q(k) a truncated
 exponential. It then forgets much of a stationary stream, and all or nothing of one that drifts.
-Here g is computed at some v, and taken to be linear in between. Slow changes are left to
-`drifting.py`.
+Here g is computed at POINTS + 1 values of v, and taken to be linear in between. Slow changes are
+left to `drifting.py`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from svmp.network.network import Network
 CHANGE = 0.01
 """Prior probability that a variable has changed."""
 POINTS = 32
-"""Number of v at which g is computed, and as many again around its maximum."""
+"""Number of intervals between values of v at which g is computed. Later there are as many values
+again around its maximum."""
 POWER = 5
 """Where a variable has changed, the share that is kept is a uniform number to this power."""
 

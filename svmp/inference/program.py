@@ -370,10 +370,10 @@ class Program:
         division = self.setup.division
         return division is not None and iteration < division.count
 
-    def restarts_locals(self, iteration: int) -> bool:
-        """Return whether the next visits of parts start their variables near the prior again.
+    def is_early(self, iteration: int) -> bool:
+        """Return whether the next visits of parts are early ones.
 
-        Or read means, as in the first sweeps of an update.
+        They start the variables of their groups near the prior again, or read means.
         """
         division, after = self.setup.division, iteration + 1
         return division is not None and (division.restarts(after) or division.reads_means(after))

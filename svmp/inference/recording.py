@@ -68,7 +68,7 @@ class Recorder:
         if self.bound_every is not None:
             return iteration % self.bound_every == 0
         ends = program.method.reads_all(iteration) and program.ends_sweep(iteration)
-        return ends and not program.restarts_locals(iteration)
+        return ends and not program.is_early(iteration)
 
     def measure(self, program: Program, state: State) -> None:
         """Compute the exact bound, after optimising local variables that the method has not."""

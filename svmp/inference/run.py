@@ -150,7 +150,7 @@ class Run:
         """
         state, memo, safety = self.state, self.state.memo, self.state.safety
         exact, memo.exact = memo.exact > 0, max(memo.exact - 1, 0)
-        if self.program.restarts_locals(state.iteration):
+        if self.program.is_early(state.iteration):
             return True
         self.recorder.measure(self.program, state)
         if self.is_below(state.measured.bound, memo.bound) and not exact:

@@ -56,8 +56,8 @@ class Beliefs:
     Attributes
     ----------
     natural, moments
-        By variable, arrays of (elements, size); moments always belong to the natural parameters
-        (but where first visits of parts read means: inference/methods/division.py).
+        By variable, arrays of (elements, size); moments belong to the natural parameters. The one
+        exception is a copy made by `at_means` (inference/updaters/categorical.py).
     means
         E[mu] of every row of some tables, kept up to date by `Network.move`.
     implicit

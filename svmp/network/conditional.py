@@ -199,7 +199,7 @@ class Conditional:
         """Return the messages to all children; they are cached if no parameter is random."""
         if self.pools:
             known = self._fixed
-            each = self._to_child(q, self.kinds.samples) if known is None else known
+            each = self._to_child(q, self.kinds.examples) if known is None else known
             return self.kinds.everywhere(each)
         return self.to_first(q, self.variable.size)
 
@@ -227,11 +227,11 @@ class Conditional:
         count = self.kinds.grid.size
         if self.parents() or not 0 < count * self.family.size <= FIXED:
             return None
-        return np.array(self._to_child(Beliefs(), self.kinds.samples))
+        return np.array(self._to_child(Beliefs(), self.kinds.examples))
 
     def _to_child(self, q: Beliefs, rows: Ints) -> Array:
         if self.pools and len(rows) > self.kinds.grid.size:
-            return self._to_child(q, self.kinds.samples)[self.kinds.of(rows)]
+            return self._to_child(q, self.kinds.examples)[self.kinds.of(rows)]
         natural = self.factor.to_child(self.given(q, self.subrows(rows)))
         natural = np.broadcast_to(natural, (len(rows) * self.components, natural.shape[-1]))
         if self.selector is None:
@@ -268,7 +268,7 @@ class Conditional:
 
     def pooled_density(self, q: Beliefs, absent: Ints | None) -> float:
         """Sum of E[log p(x_r | pa_r)] over all rows but some, from mean moments by kind."""
-        one = self.kinds.samples
+        one = self.kinds.examples
         count, child = self.pooled(q, absent)
         density = self.factor.log_density(child, self.given(q, one))
         return float(count @ np.broadcast_to(density, one.shape))

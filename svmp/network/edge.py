@@ -267,5 +267,5 @@ class Edge:
     def _kind_pairs(self) -> tuple[Ints, Ints, Ints]:
         """The (element, row) pairs of one row of each kind, by element, and the kind of each."""
         kinds = self.conditional.kinds
-        owner, rows = self.pairs_in(kinds.samples)
+        owner, rows = self.pairs_in(kinds.examples)
         return owner, rows, kinds.of(rows)

@@ -96,7 +96,7 @@ class Kinds:
         return cells
 
     @cached_property
-    def samples(self) -> Ints:
+    def examples(self) -> Ints:
         """A cell of each kind, in the order of the kinds."""
         return self.one_of_each(np.arange(self.grid.size))
 

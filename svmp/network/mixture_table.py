@@ -81,10 +81,10 @@ class MixtureTable:
         for name, slot in self.slots.items():
             if name != but:
                 kinds = self._kinds[name]
-                found[name] = self.spread(slot.moments(q, kinds.samples), kinds)
+                found[name] = self.spread(slot.moments(q, kinds.examples), kinds)
         for name, array in self.constants.items():
             kinds = self._kinds[name]
-            values = self.scope.look_up(array, kinds.samples, kinds.samples)
+            values = self.scope.look_up(array, kinds.examples, kinds.examples)
             found[name] = self.spread(values, kinds) if array.axes else values
         return found
 
@@ -142,6 +142,6 @@ def by_axes(reader: Reader) -> bool:
 
 def place_of(reader: Reader, kinds: Kinds) -> Ints | slice:
     """Return the element of each kind as an index: a slice if they are all, in order."""
-    elements = reader.element(kinds.samples, kinds.samples)
+    elements = reader.element(kinds.examples, kinds.examples)
     every = np.arange(reader.variable.size)
     return slice(None) if np.array_equal(elements, every) else elements

@@ -161,23 +161,23 @@ class Visited(NamedTuple):
         By unit, the new q of its own variables, if the visit has changed it.
     accesses
         Number of rows read by own variables.
+    terms
+        By unit, its terms of the bound at the q of its sums, if the visit measures them.
     left
         The new q of own variables, if it was left elsewhere.
     target
         By shared variable, lambda_temp, where it was computed without sums.
-    terms
-        By unit, its terms of the bound at the q of its sums, if the visit measures them.
     gains
-        By line of the sums that a solution was computed from, how much it adds to the bound.
+        By line of the sums that a solution was computed from, how much E[log p] of the rows rises.
     """
 
     totals: list[Array]
     children: dict[str, Ints]
     own: dict[Unit, Own]
     accesses: int
+    terms: dict[Unit, dict[str, float]]
     left: OwnElsewhere | None = None
     target: Own | None = None
-    terms: dict[Unit, dict[str, float]] = {}  # noqa: RUF012
     gains: Array | None = None
 
 

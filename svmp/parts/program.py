@@ -116,7 +116,7 @@ class PartsProgram(Program):
     def is_within_first_sweep(self, iteration: int) -> bool:
         return self.method.keeps_sums and iteration < len(self.space.numbers)
 
-    def restarts_locals(self, iteration: int) -> bool:
+    def is_early(self, iteration: int) -> bool:
         return self.method.keeps_sums and iteration + 1 <= RESTARTS * len(self.space.numbers)
 
     def memo(self) -> Memo:
@@ -166,7 +166,9 @@ class PartsProgram(Program):
         """Return the variables after whose updates the bound needs no visit of its own."""
         if not (bound and self.space.context.keeps):
             return frozenset()
-        every = [u.visit for u in self.updaters if isinstance(u, VisitUpdater) and u.visit.last]
+        every = [
+            u.visit for u in self.updaters if isinstance(u, VisitUpdater) and u.visit.gives_bound
+        ]
         shared = (name for visit in every for names, _ in visit.shared for name in names)
         return frozenset([*shared, *(name for visit in every for name in visit.own)])
 

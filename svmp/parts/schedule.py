@@ -44,7 +44,7 @@ class Asked:
         The elements that are updated, ascending; None for all.
     family, table
         The family of the variable, and the one table that depends on it, if the change of that
-        table's term in the bound follows from the sums; else None.
+        table's term in the bound follows from the sums; else None and an empty string.
     """
 
     names: tuple[str, ...]
@@ -78,7 +78,7 @@ class Visit:
         Whether own variables read log E[p] of shared Dirichlets, in place of E[log p].
     omega, relaxed
         Factor of over-relaxation, and the blocks of variables to which it is applied.
-    last
+    gives_bound
         Whether it is the last of a sweep, and the bound after it follows from the terms of parts at
         the q that they have then, and from the sums.
     measures
@@ -94,7 +94,7 @@ class Visit:
     means: bool = False
     omega: float = 1.0
     relaxed: tuple[tuple[str, ...], ...] = ()
-    last: bool = False
+    gives_bound: bool = False
     measures: bool = False
 
     @property
@@ -178,7 +178,7 @@ def schedule(program: Program, whole: Network, method: Method, own: Collection[s
         visit.late = earlier.late or any(name in program.implicit for name in earlier.own)
     last = [visit for visit in visits if visit.own or visit.asked][-1]
     solved_anew = program.implicit or network.chains  # whenever the bound is computed
-    last.last = not solved_anew and all(asked.family is not None for asked in last.asked)
+    last.gives_bound = not solved_anew and all(asked.family is not None for asked in last.asked)
     return visits
 
 

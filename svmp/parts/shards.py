@@ -156,7 +156,7 @@ def _cut(visited: Visited, shard: Shard) -> Visited:
     """Return the lines of a shard of a result, without the q of own variables."""
     totals = [total[shard.lines(len(total))] for total in visited.totals]
     if shard.number:
-        return Visited(totals, {}, {}, 0, target=visited.target, gains=visited.gains)
+        return Visited(totals, {}, {}, 0, {}, target=visited.target, gains=visited.gains)
     return visited._replace(totals=totals, own={})
 
 
@@ -169,4 +169,4 @@ def _sum(one: Visited, other: Visited) -> Visited:
     totals: list[Array] = [a + b for a, b in zip(one.totals, other.totals, strict=True)]
     children = {name: count + other.children[name] for name, count in one.children.items()}
     terms, accesses = one.terms | other.terms, one.accesses + other.accesses
-    return Visited(totals, children, {}, accesses, terms=terms)
+    return Visited(totals, children, {}, accesses, terms)

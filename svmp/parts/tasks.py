@@ -101,7 +101,7 @@ def visit_parts(
         Whether to count the children of the shared variables that are asked for.
     """
     totals = [empty(asked, shared) for asked in visit.asked]
-    found = Visited(totals, no_children(visit, shared) if count else {}, {}, 0, terms={})
+    found = Visited(totals, no_children(visit, shared) if count else {}, {}, 0, {})
     for unit, part in loaded(context, job):
         q, read = part.update(shared, part.own_q(shared, job, unit), visit, before)
         for asked, total in zip(visit.asked, totals, strict=True):
@@ -130,7 +130,7 @@ def visit_resident(
     needs no sums for a solution.
     """
     totals = [empty(asked, shared) for asked in visit.asked]
-    found = Visited(totals, no_children(visit, shared) if count else {}, {}, 0, terms={})
+    found = Visited(totals, no_children(visit, shared) if count else {}, {}, 0, {})
     units: list[Unit] = []
     groups: list[list[tuple[Part, Beliefs]]] = []
     for job in jobs:

@@ -6,7 +6,7 @@ lambda_i     <- (1 - rho_i) lambda_i + rho_i lambda_i_temp
 
 After the last visit of a sweep, the bound needs no other one: parts return their terms at the q
 with which they made the sums, and the sums say how much the terms of their tables rise from there
-to lambda_temp (`LineSolver.gains`).
+to lambda_temp (`LineSolver.gains`). One part that has all rows returns its terms at the new q.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class VisitUpdater(Updater):
                 return
             rows = replace(rows, parts=np.array(self.space.numbers), begins=True)
         first, exact = None, rows.whole and not (rows.scaled or rho.memo.sums)
-        exact = exact and self.visit.last and bool(rho.measured)
+        exact = exact and self.visit.gives_bound and bool(rho.measured)
         gains: list[dict[str, float]] = []
         if self.visit.own or self.visit.asked:
             if not (rows.scaled or rho.memo.sums):
@@ -176,8 +176,8 @@ class VisitUpdater(Updater):
                 sums.replace(self.space.numbers.index(int(part)), mine)
             accesses += found.accesses
         if rows.first is not None:  # as if all parts were like this one
-            return Visited([sums / rows.share for sums in found.totals], {}, {}, accesses)
-        return Visited([sums.total for sums in kept], {}, {}, accesses)
+            return Visited([sums / rows.share for sums in found.totals], {}, {}, accesses, {})
+        return Visited([sums.total for sums in kept], {}, {}, accesses, {})
 
     def _within(self, name: str, q: Beliefs, rho: StepRule) -> Iterator[Change]:
         """Update a shared variable that has no children in parts."""

@@ -25,6 +25,7 @@ from functools import cached_property
 
 import numpy as np
 
+from svmp.families.dirichlet import Dirichlet
 from svmp.families.family import Array
 from svmp.inference.methods.groups import DrawnGroups
 from svmp.network.chains.discrete_chain import DiscreteChain
@@ -104,8 +105,18 @@ class Division:
 
     def reads_means(self, iteration: int) -> bool:
         """Return whether groups read log E[p] of global Dirichlets, in place of E[log p]."""
-        together = self.has_states or self.network.grouped(self.dim).shares_rows
-        return not together and iteration <= RESTARTS * self.count
+        return self._may_read_means and iteration <= RESTARTS * self.count
+
+    @cached_property
+    def _may_read_means(self) -> bool:
+        """Whether there is a global Dirichlet, and no two global variables share rows."""
+        grouping = self.network.grouped(self.dim)
+        found = [
+            name
+            for name, variable in self.network.hidden.items()
+            if isinstance(variable.family, Dirichlet) and name not in grouping.locals
+        ]
+        return bool(found) and not (self.has_states or grouping.shares_rows)
 
     def begins_sweep(self, iteration: int) -> bool:
         """Return whether a sweep begins with an iteration."""

@@ -107,7 +107,9 @@ class Draw(ABC):
 
     def children(self, name: str, elements: Ints) -> Ints:
         """Return N_i of each element, the number of children that it draws from."""
-        return self.network.child_counts[name][self.network.place(name, elements)]
+        found = self.network.child_counts[name][self.network.place(name, elements)]
+        found.flags.writeable = False  # it may be a view, and policies of users are given it
+        return found
 
     @abstractmethod
     def groups(self, name: str) -> list[Ints]:

@@ -22,7 +22,13 @@ from svmp.inference.predictive.blocks import is_single, is_whole
 from svmp.inference.predictive.chains import chain_of
 from svmp.inference.predictive.known import Known
 from svmp.inference.predictive.marginals import inverse_moment
-from svmp.inference.predictive.simulation import Needed, family_of, needed, set_values
+from svmp.inference.predictive.simulation import (
+    Needed,
+    family_of,
+    integrated_moments,
+    needed,
+    set_values,
+)
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints
@@ -147,9 +153,7 @@ def expectations(known: Known, need: Needed) -> Beliefs | None:
 def set_natural(q: Beliefs, name: str, family: Family, elements: Ints, own: Array) -> None:
     """Set the natural parameters of elements, and their moments; log E[p] for Dirichlets."""
     q.natural[name][elements] = own
-    dirichlet = isinstance(family, families.Dirichlet)
-    own_moments = np.log(family.mean(own)) if dirichlet else family.moments(own)
-    q.moments[name][elements] = own_moments
+    q.moments[name][elements] = integrated_moments(family, own)
 
 
 def normal_row(given: Conditional, q: Beliefs, rows: Ints, noise: bool) -> Moments | None:

@@ -251,9 +251,9 @@ def integrated_moments(family: Family, natural: Array) -> Array:
     Of a Dirichlet they are log E[p] instead of E[log p]: a category chosen by it, and nothing else,
     then has its exact probabilities E[p].
     """
-    return (
-        np.log(family.mean(natural)) if isinstance(family, Dirichlet) else family.moments(natural)
-    )
+    if isinstance(family, Dirichlet):
+        return family.log_mean(natural)
+    return family.moments(natural)
 
 
 def draw(family: Family, natural: Array, rng: np.random.Generator) -> Array:

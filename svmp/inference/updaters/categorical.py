@@ -112,7 +112,7 @@ def at_means(network: Network, q: Beliefs, own: Collection[str]) -> Beliefs:
     All other arrays are those of q.
     """
     means = {
-        name: variable.family.statistics(variable.family.mean(q.natural[name]))
+        name: variable.family.log_mean(q.natural[name])
         for name, variable in network.hidden.items()
         if name not in own and isinstance(variable.family, Dirichlet)
     }

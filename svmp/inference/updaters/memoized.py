@@ -20,7 +20,7 @@ from svmp.inference.methods.division import Division, VisitedPart
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.sums_by_part import SumsByPart
-from svmp.inference.updaters.categorical import TopicUpdater
+from svmp.inference.updaters.categorical import ImplicitMessages, TopicUpdater
 from svmp.inference.updaters.plain import NONE, Messages, PlainUpdater, Tangents
 from svmp.inference.updaters.updater import NO_ELEMENTS, NO_NATURAL, Change, Updater, blend
 from svmp.kernels.categorical.topics_sums import Bag, TopicSums
@@ -83,10 +83,11 @@ class MemoizedUpdater(Updater):
         first = self.division.first_step(rho.iteration)
         groups = self.network.groups[self.name]
         tangents = [self.plain.tangents(q, part, groups) for part in visited]
+        means = reads_means_again(self.division, rho)
         for elements in groups:
             accesses = 0
             for part, points in zip(visited, tangents, strict=True):
-                found, read = self._read(self._messages[0], q, part, elements, points)
+                found, read = self._read(self._messages[0], q, part, elements, points, means)
                 sums.replace(part.number, found, elements)
                 accesses += read
             others, read = self._read(self._messages[1], q, rows, elements, NONE)
@@ -108,12 +109,20 @@ class MemoizedUpdater(Updater):
         return np.asarray(self.network.prior(q, self.name, elements) + sums.total[elements])
 
     def _read(
-        self, tables: list[Messages], q: Beliefs, rows: Draw, elements: Ints, tangents: Tangents
+        self,
+        tables: list[Messages],
+        q: Beliefs,
+        rows: Draw,
+        elements: Ints,
+        tangents: Tangents,
+        means: bool = False,
     ) -> tuple[Array, int]:
         """Return the sum of the messages of some tables, and the number of rows read."""
         total = np.zeros((len(elements), self.network.hidden[self.name].family.size))
         accesses = 0
         for messages in tables:
+            if means and isinstance(messages, ImplicitMessages):
+                messages.implicit.read_means(q, rows)
             found = messages(q, rows, elements, tangents)
             total += found.total
             accesses += found.accesses
@@ -162,7 +171,10 @@ class MemoizedTopics(Updater):
         if self.division.begins_sweep(rho.iteration):
             sums.add_up()
         accesses, elements = 0, loops.topics
+        means = reads_means_again(self.division, rho)
         for part in visited:
+            if means:
+                self.topics.implicit.read_means(q, part)
             found = self.topics.implicit.sums(q, part)
             sums.replace(part.number, found.to_phi)
             accesses += loops.reads(found, self.network.edges[name][0], elements)
@@ -186,6 +198,15 @@ def parts_to_read(division: Division, rows: Draw, rho: StepRule) -> Sequence[Vis
     if not rho.memo.exact:
         return (division.visited(rho.iteration),)
     return division.parts if division.ends_sweep(rho.iteration) else ()
+
+
+def reads_means_again(division: Division, rho: StepRule) -> bool:
+    """Return whether sums of local choices that are not stored are to be computed at means.
+
+    The sums of the one part that an iteration visits were kept when its choices were updated. At
+    the end of an exact sweep the sums of all parts are computed again, as the choices were made.
+    """
+    return rho.memo.exact > 0 and division.reads_means(rho.iteration)
 
 
 def every_word(to_phi: Array) -> TopicSums:

@@ -235,7 +235,7 @@ def message_of_lines(lines: Array, width: int) -> Array:
     place[np.diag_indices(width)] = width + np.arange(width)
     upper = np.triu_indices(width, 1)
     place[upper] = place[upper[::-1]] = 2 * width + np.arange(len(upper[0]))
-    found = lines[:, np.concatenate([np.arange(width), place.ravel()])]
+    found = lines.take(np.concatenate([np.arange(width), place.ravel()]), axis=1)
     found[:, width:] *= -0.5
     return found
 

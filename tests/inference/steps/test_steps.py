@@ -274,3 +274,15 @@ def test_statistics_are_not_computed_unless_used():
         return 0.5
 
     svmp.fit(gallery()["02"], svmp.Children(2), steps=spy, max_sweeps=2, tol=0)
+
+
+def test_a_policy_cannot_change_the_counts_of_the_network() -> None:
+    def doubled(context: svmp.StepContext) -> float:
+        context.read[:] = 2 * context.read
+        return 1.0
+
+    with svmp.Model() as model:
+        rate = svmp.Gamma("rate", alpha=1, beta=1)
+        svmp.Poisson("count", mu=rate, observed=[1, 2, 3])
+    with pytest.raises(svmp.ModelError, match="read-only"):
+        svmp.fit(model, svmp.FullVB(), steps=doubled)
