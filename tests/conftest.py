@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -30,6 +31,12 @@ PATIENCE = 120_000
 """Milliseconds to wait for a page to show something; a first run compiles its loops."""
 DONE_BY_THE_PAGE = "net::ERR_ABORTED"
 """How a request ends that the page itself aborts, which is not an error."""
+
+
+def pytest_configure() -> None:
+    """Let tests press Ctrl-C in the background too, where shells start programs that ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
