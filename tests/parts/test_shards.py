@@ -38,7 +38,7 @@ def visits(solver: LineSolver, rng: np.random.Generator) -> list[Visited]:
             sums[:, : len(rows)] = gram[:, rows, columns]
         other = rng.standard_normal((3, 2))
         counts = {"v": rng.integers(0, 9, LINES * solver.width)}
-        found.append(Visited([other, sums], counts, {((group,),): {}}, group))
+        found.append(Visited([other, sums], counts, {((group,),): {}}, group, {}))
     return found
 
 
@@ -92,7 +92,7 @@ def test_shards_of_sums_whose_elements_lie_apart_give_the_same_solution(after: i
     shards = shards_of(visit.asked, MOST_SHARDS * SHARD_BYTES, 4, 0)
     nodes, found = [range(1)], []
     for shard in shards:
-        pieces = [add_lines(shard, [Visited([sums], {}, {}, 0)])]
+        pieces = [add_lines(shard, [Visited([sums], {}, {}, 0, {})])]
         found.append(solve_lines(pieces, nodes, shard, shared, visit, prior, 0))
     target = join_shards(found).target
     assert target is not None
