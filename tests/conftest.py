@@ -1,4 +1,4 @@
-"""Fixtures: compiled loops for small networks, and web pages in a headless Chromium."""
+"""Fixtures: random data, compiled loops for small networks, and pages in a headless Chromium."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 if TYPE_CHECKING:
@@ -31,12 +32,25 @@ PATIENCE = 120_000
 """Milliseconds to wait for a page to show something; a first run compiles its loops."""
 DONE_BY_THE_PAGE = "net::ERR_ABORTED"
 """How a request ends that the page itself aborts, which is not an error."""
+BEGINNINGS: dict[str, Any] = {}
+"""By module: the state of its random generator before its first test."""
 
 
 def pytest_configure() -> None:
     """Let tests press Ctrl-C in the background too, where shells start programs that ignore it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def data_of_its_own(request: pytest.FixtureRequest) -> None:
+    """Restore the random generator of a module, so that no test's data depend on other tests."""
+    module = getattr(request, "module", None)
+    generator = getattr(module, "RNG", None)
+    if module is not None and isinstance(generator, np.random.Generator):
+        generator.bit_generator.state = BEGINNINGS.setdefault(
+            module.__name__, generator.bit_generator.state
+        )
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,9 @@ from scipy import sparse
 import svmp
 
 ROWS = 60
-rng = np.random.default_rng(0)
-KEY, VALUES = rng.integers(0, 5, ROWS), np.round(4 * rng.normal(size=ROWS))
-DESIGN = sparse.random_array((ROWS, 5), density=0.4, format="csr", rng=rng)
+RNG = np.random.default_rng(0)
+KEY, VALUES = RNG.integers(0, 5, ROWS), np.round(4 * RNG.normal(size=ROWS))
+DESIGN = sparse.random_array((ROWS, 5), density=0.4, format="csr", rng=RNG)
 
 
 def bound(key: Any, values: Any, kernels: bool = True) -> float:

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from svmp.families.mvnormal import MvNormal
+from svmp.families.normal import Normal
 from svmp.inference.domain import check_domain
+from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.starts.chain_seeds import Seeds
 from svmp.inference.starts.clusters import centres_of, members
 from svmp.inference.starts.row_features import row_features
@@ -28,6 +31,8 @@ NUMBERS = 1 << 19
 """Most numbers that are clustered."""
 FEW = 5
 """Fewest elements for each component for which only half of them are clustered."""
+SHARPER = 1e6
+"""Factor of the precision of locations that are taken as known."""
 
 
 def seed_components(
@@ -134,14 +139,18 @@ def seed_from_elements(
 
     These are the elements of a cluster (row_features.py); one element drawn at random where rows
     have no distances; all elements that are known to have chosen the component. `given` are
-    elements and their components that were found before.
+    elements and their components that were found before. Where `init` has the locations of
+    components, these are the elements that each fits best.
 
     Components that start at different rows divide the data among them at the first update; of
     components that start at a vague prior, all but one may stay empty.
     """
     edge = next(e for e in network.edges[chooser.name] if e.conditional is conditional)
-    clustered = None
-    if given is None:
+    located = {p.name for p in parents_of(conditional) if is_location(p, init)}
+    clustered = best_fitting(network, q, chooser, init, rng)
+    if clustered is not None:
+        chosen, component = clustered
+    elif given is None:
         candidates = np.flatnonzero(edge.children)
         clustered = clusters(network, q, chooser, candidates, rng)
         chosen, component = clustered or chosen_elements(chooser, candidates, rng)
@@ -155,10 +164,56 @@ def seed_from_elements(
     certain = Beliefs(q.natural, {**q.moments, chooser.name: sure}, row_moments=q.row_moments)
     for slot in conditional.slots.values():
         for parent in slot.variables:
-            if parent.hidden and parent.name not in init:
+            if parent.hidden and (parent.name not in init or parent.name in located):
                 elements, where = slot.pairs(parent, subrows)
                 if clustered or len(np.unique(elements)) >= count:
                     _add_rows(network, certain, parent, conditional, elements, where)
+
+
+def parents_of(conditional: Conditional) -> list[Symbol]:
+    """Return the variables among the parameters of components."""
+    return [p for slot in conditional.slots.values() for p in slot.variables]
+
+
+def is_location(variable: Symbol, init: Mapping[str, Any]) -> bool:
+    """Return whether `init` has the means of Normals, and no variances.
+
+    Their variances are then those of the prior. With such variances, a row would choose whichever
+    component has the smallest precision.
+    """
+    value = init.get(variable.name)
+    whole = isinstance(value, Posterior) or (isinstance(value, Mapping) and "tau" in value)
+    normal = variable.hidden and isinstance(variable.family, Normal | MvNormal)
+    return normal and value is not None and not whole
+
+
+def best_fitting(
+    network: Network,
+    q: Beliefs,
+    chooser: Variable,
+    init: Mapping[str, Any],
+    rng: np.random.Generator,
+) -> Seeds | None:
+    """Return elements of a Categorical, and the component of each whose given location fits best.
+
+    Returns None if `init` has no locations of components.
+    """
+    edges = [e for e in network.edges[chooser.name] if e.choosing]
+    edges = [e for e in edges if any(is_location(p, init) for p in parents_of(e.conditional))]
+    if not edges:
+        return None
+    elements = np.flatnonzero(np.logical_or.reduce([edge.children > 0 for edge in edges]))
+    if len(elements) > SAMPLE:
+        elements = np.sort(rng.choice(elements, SAMPLE, replace=False))
+    known = {
+        p.name: p.family.moments(SHARPER * q.natural[p.name])
+        for edge in edges
+        for p in parents_of(edge.conditional)
+        if is_location(p, init)
+    }
+    at_means = Beliefs(q.natural, {**q.moments, **known}, row_moments=q.row_moments)
+    log = sum(edge.message(at_means, elements, *edge.rows_of(elements)) for edge in edges)
+    return Seeds(elements, np.argmax(log, axis=1))
 
 
 def clusters(

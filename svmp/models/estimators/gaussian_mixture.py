@@ -11,8 +11,6 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import DensityMixin
-from sklearn.cluster import KMeans
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from svmp.families.family import Array
@@ -38,7 +36,7 @@ class GaussianMixture(DensityMixin, NetworkEstimator):
     tol, max_iter
         As `tol` and `max_sweeps` of `svmp.fit`.
     random_state
-        Seed of the start, whose centres k-means finds.
+        Seed of the start, at clusters of rows.
 
     Attributes
     ----------
@@ -100,9 +98,7 @@ class GaussianMixture(DensityMixin, NetworkEstimator):
         spread = np.atleast_2d(np.cov(X.T))
         floor = 1e-6 * max(float(np.trace(spread)) / len(spread), 1e-12)
         self._prior_covariance = spread + floor * np.eye(len(spread))
-        rng = check_random_state(self.random_state)
-        centres = KMeans(self.n_components, n_init=1, random_state=rng).fit(X).cluster_centers_
-        return self._after(self._learn(self.declare(X), FullVB(), init={"mu": centres}))
+        return self._after(self._learn(self.declare(X), FullVB()))
 
     def fit_predict(self, X: Any, y: Any = None) -> Any:
         """Fit the network, and return the most probable component of each row."""

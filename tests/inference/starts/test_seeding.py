@@ -126,3 +126,42 @@ def test_components_start_at_the_rows_assigned_in_init(method: Any, kernels: boo
     start = {"z": np.eye(3)[place[kind]]}
     fit = svmp.fit(model, method, init=start, max_sweeps=20, kernels=kernels)
     np.testing.assert_allclose(fit.mean("mu")[place], [-4, 0, 4], atol=0.4)
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.3, 10.0])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_components_stay_at_the_centres_in_init(seed: int, scale: float) -> None:
+    """Only centres are given, in any order; precisions start at the rows nearest to them."""
+    rng, centres = np.random.default_rng(seed), np.array([[0.0, 0], [6, 0], [0, 6]])
+    rows = np.repeat(centres, 60, axis=0) + rng.normal(size=(180, 2))
+    with svmp.Model(coords={"component": 3, "axis": 2, "row": 180}) as model:
+        weight = svmp.Dirichlet("weight", a=1, dims="component")
+        tau = 1e-4 * np.eye(2)
+        mu = svmp.MvNormal("mu", mu=np.zeros(2), tau=tau, dims=("component", "axis"))
+        shape = ("component", "axis", "axis")
+        precision = svmp.Wishart("precision", nu=3, V=scale * np.eye(2), dims=shape)
+        z = svmp.Categorical("z", p=weight, dims="row")
+        component = svmp.MvNormal.dist(mu=mu, tau=precision)
+        svmp.Mixture("x", z, component, dims=("row", "axis"), observed=rows)
+    order = rng.permutation(3)
+    fit = svmp.fit(model, init={"mu": centres[order] + 0.5}, seed=seed)
+    np.testing.assert_allclose(fit.mean("mu"), centres[order], atol=0.5)
+    np.testing.assert_allclose(fit.mean("weight"), [1 / 3] * 3, atol=0.05)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_states_of_a_chain_stay_at_the_means_in_init(seed: int) -> None:
+    rng, means = np.random.default_rng(seed), np.array([-5.0, 0.0, 5.0])
+    states = np.repeat(rng.permutation(np.tile(np.arange(3), 10)), 10)
+    with svmp.Model(coords={"state": 3, "to": 3, "row": 300}) as model:
+        first = svmp.Dirichlet("first", a=1, dims="state")
+        moves = svmp.Dirichlet("moves", a=1, dims=("state", "to"))
+        z = svmp.DiscreteMarkovChain("z", init=first, P=moves, dims="row")
+        mu = svmp.Normal("mu", mu=0, tau=1e-4, dims="state")
+        tau = svmp.Gamma("tau", alpha=1, beta=1, dims="state")
+        emission = svmp.Normal.dist(mu=mu, tau=tau)
+        observed = means[states] + rng.normal(size=300)
+        svmp.Mixture("y", z, emission, dims="row", observed=observed)
+    order = rng.permutation(3)
+    fit = svmp.fit(model, init={"mu": means[order] + 0.5}, seed=seed)
+    np.testing.assert_allclose(fit.mean("mu"), means[order], atol=0.5)

@@ -70,7 +70,7 @@ def test_pooled_rows_and_single_rows_agree(
 def test_numbers_far_from_zero_are_not_pooled() -> None:
     with svmp.Model() as model:
         mu = svmp.Normal("mu", mu=0, tau=1e-12)
-        svmp.Normal("y", mu=mu, tau=1, observed=1e6 + RNG.normal(size=ROWS))
+        svmp.Normal("y", mu=mu, tau=1, observed=5e5 + RNG.normal(size=ROWS))
     assert not Network(model).observed["y"].conditional.summarised
 
 
