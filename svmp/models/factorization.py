@@ -29,6 +29,7 @@ Covariance = Literal["diagonal", "full"]
 Link = Literal["normal", "logit"]
 DIMS = {"a": "user", "b": "item", "u": "user", "v": "item"}
 """Names of the biases and the factors, and whose they are."""
+FACTORS = ("u", "v")
 
 
 class UserItemPairs(NamedTuple):
@@ -131,9 +132,10 @@ def matrix_factorization(
                 Gamma(name, alpha=prior.alpha, beta=prior.beta, dims="factor")
             else:
                 rows[name] = _declare(model, name, prior, covariance)[keys[DIMS[name]]]
-        terms = [
-            dot(row, rows["v"]) if name == "u" else row for name, row in rows.items() if name != "v"
-        ]
+        factors_of = [row for name, row in rows.items() if name in FACTORS]
+        terms = [row for name, row in rows.items() if name not in FACTORS]
+        if factors_of:
+            terms.append(dot(*factors_of))
         predictor = reduce(add, terms if offset is None else [*terms, offset])
         if link == "normal":
             Normal("r", mu=predictor, tau=tau, observed=observed)

@@ -267,12 +267,12 @@ class VectorSearch(TableSearch):
     """Early stopping if factors have covariances.
 
     Sweeps over means follow each sweep but the first. They converge in few sweeps, so that stages
-    are short, the weight of the prior is chosen after the first, and there are few of them.
+    are short, the weight of the prior is chosen after the second, and there are few of them.
     """
 
     first: ClassVar[int] = 1
     patient: ClassVar[int] = 2  # in the first, before any sweep over means, factors hardly move
-    trial: ClassVar[int] = 1
+    trial: ClassVar[int] = 2
     limit: ClassVar[float] = 18
 
     def __post_init__(self) -> None:

@@ -25,6 +25,7 @@ from svmp.inference.state import State
 from svmp.kernels.machine.sorting import by_key, read_only, take
 from svmp.kernels.machine.threads import share, use_threads
 from svmp.kernels.vectors import means
+from svmp.kernels.vectors.mean_steps import move_means
 from svmp.kernels.vectors.means import Singles, SortedRows, padded
 from svmp.network.network import Network
 from svmp.ratings import Ratings
@@ -121,14 +122,16 @@ class MeanSweeps:
 
     Attributes
     ----------
-    rows, lines, fixed
-        By "u" and "v": rows sorted by that key, means, and sums of the other side's covariances.
+    rows, lines, triangles, fixed
+        By "u" and "v": rows sorted by that key, means, covariances, and sums of the other side's
+        covariances.
     priors
         By "u" and "v": q of the priors.
     """
 
     rows: dict[str, SortedRows]
     lines: dict[str, Singles]
+    triangles: dict[str, Singles]
     fixed: dict[str, Singles]
     priors: dict[str, SidePrior]
 
@@ -157,7 +160,7 @@ class MeanSweeps:
         fixed = {name: np.empty_like(triangles[name]) for name in rows}
         for name, other in (("u", "v"), ("v", "u")):
             share(means.sum_triangles, rows[name], triangles[other], fixed[name])
-        return cls(rows, lines, fixed, priors)
+        return cls(rows, lines, triangles, fixed, priors)
 
     def sweep(self, omega: float) -> None:
         """Update the prior and then the means of the users, and those of the items."""
@@ -165,9 +168,9 @@ class MeanSweeps:
             prior, own = self.priors[name], self.lines[name]
             prior.update(own)
             precision = prior.alpha / prior.beta
-            pull, sound = precision * prior.mean, np.ones(len(own), dtype=bool)
-            arguments = (self.lines[other], self.fixed[name], precision, pull, omega, own, sound)
-            share(means.move_means, self.rows[name], *arguments)
+            spread = self.fixed[name], self.triangles[name]
+            arguments = self.lines[other], *spread, precision, precision * prior.mean, omega, own
+            share(move_means, self.rows[name], *arguments)
 
     def write(self, network: Network, state: State) -> None:
         """Write the means to q, in place."""

@@ -96,7 +96,7 @@ def network(
     If these are the ratings of one part of the users, `users` is the number of all.
     """
     learned = GammaPrior(alpha=1, beta=1)
-    sizes = {"u": users or ratings.users, "v": ratings.items}
+    sizes = {"v": ratings.items, "u": users or ratings.users}
     if factors:
         priors = {
             name: _prior(VectorPrior.of(name, size, factors, weight), covariance)

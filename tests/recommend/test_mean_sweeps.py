@@ -9,7 +9,8 @@ import pytest
 
 from svmp.inference.online import Online
 from svmp.inference.steps import Constant
-from svmp.kernels.machine.threads import use_threads
+from svmp.kernels.machine.threads import share, use_threads
+from svmp.kernels.vectors.mean_steps import move_means
 from svmp.kernels.vectors.means import mean_and_covariance
 from svmp.network.network import Network
 from svmp.ratings import Ratings
@@ -63,24 +64,53 @@ def test_moments_stay_those_of_the_natural_parameters(noise: Any) -> None:
         np.testing.assert_allclose(q.moments[name], expected, rtol=1e-10, atol=1e-12)
 
 
-def test_means_of_a_user_solve_the_system_of_their_ratings() -> None:
-    """x* = (P + sum w E[v v^T])^-1 (P p + sum w r E[v]), written down with NumPy."""
+def system_of(table: Ratings, run: Online, sweeps: MeanSweeps, user: int) -> tuple[Any, Any]:
+    """Return A = P + sum w E[v v^T] and b = P p + sum w r E[v] of a user, written with NumPy."""
+    assert run.state is not None
+    noise, prior = run.state.q.moments["noise"][:, 0], sweeps.priors["u"]
+    precision, width = prior.alpha / prior.beta, len(prior.mean)
+    system, right = np.diag(precision), precision * prior.mean
+    for e in np.flatnonzero(table.user == user):
+        own = run.state.q.moments["v"][table.item[e]]
+        system += noise[user] * own[width:].reshape(width, width)
+        right += noise[user] * table.rating[e] * own[:width]
+    return system, right
+
+
+@pytest.mark.parametrize("omega", [1.0, 1.7])
+def test_means_of_a_user_move_to_the_maximum_along_their_direction(omega: float) -> None:
+    """x + omega s d with g = b - A x, d = Cov g and s = g . d / d^T A d."""
     table, _, run = begun(3, "user")
     assert run.state is not None
     sweeps = MeanSweeps.of(run.state, SortedPairs.of(table), table.rating, FIRM)
-    items, noise = run.state.q.moments["v"].copy(), run.state.q.moments["noise"][:, 0]
-    sweeps.sweep(1.0)
+    before = run.state.q.moments["u"].copy()
+    sweeps.sweep(omega)
+    for user in (0, 5, 17):  # user 5 has no ratings
+        system, right = system_of(table, run, sweeps, user)
+        width = len(right)
+        mean, second = before[user, :width], before[user, width:].reshape(width, width)
+        gradient = right - system @ mean
+        direction = (second - np.outer(mean, mean)) @ gradient
+        step = gradient @ direction / (direction @ system @ direction)
+        found = sweeps.lines["u"][user, :width]
+        np.testing.assert_allclose(found, mean + omega * step * direction, rtol=2e-4, atol=2e-6)
+
+
+def test_repeated_steps_of_users_converge_to_the_solution_of_their_system() -> None:
+    table, _, run = begun(3, "user")
+    assert run.state is not None
+    sweeps = MeanSweeps.of(run.state, SortedPairs.of(table), table.rating, FIRM)
     prior = sweeps.priors["u"]
-    precision, width = prior.alpha / prior.beta, len(prior.mean)
-    for m in (0, 5, 17):  # user 5 has no ratings
-        system, right = np.diag(precision), precision * prior.mean
-        for e in np.flatnonzero(table.user == m):
-            own = items[table.item[e]]
-            system += noise[m] * own[width:].reshape(width, width)
-            right += noise[m] * table.rating[e] * own[:width]
-        expected = np.linalg.solve(system, right)
-        found = sweeps.lines["u"][m, :width]
-        np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-6)
+    precision = prior.alpha / prior.beta
+    spread = sweeps.fixed["u"], sweeps.triangles["u"]
+    arguments = sweeps.lines["v"], *spread, precision, precision * prior.mean, 1.0
+    with use_threads(None, tell=False):
+        for _ in range(30):
+            share(move_means, sweeps.rows["u"], *arguments, sweeps.lines["u"])
+    for user in (0, 5, 17):
+        system, right = system_of(table, run, sweeps, user)
+        found = sweeps.lines["u"][user, : len(right)]
+        np.testing.assert_allclose(found, np.linalg.solve(system, right), rtol=2e-4, atol=2e-6)
 
 
 def test_bits_do_not_depend_on_the_number_of_threads() -> None:

@@ -15,7 +15,7 @@ from svmp.kernels.machine.ahead import compile_ahead
 from svmp.kernels.machine.sorting import read_only
 from svmp.kernels.machine.threads import threads_in_use
 from svmp.kernels.multilinear.ahead import begin_to_compile, signature
-from svmp.kernels.vectors import means, prior, terms
+from svmp.kernels.vectors import mean_steps, means, prior, terms
 from svmp.kernels.vectors.means import SortedRows
 from svmp.kernels.vectors.update import update
 
@@ -28,20 +28,16 @@ def signatures() -> list[tuple[Any, tuple[Any, ...]]]:
     singles, lines = np.zeros(1, np.float32), np.zeros((1, 2), np.float32)
     keys, cubes = np.zeros(1, np.int32), np.zeros((1, 1, 1), np.float32)
     rows = SortedRows(ints, read_only(keys), read_only(singles), read_only(singles))
-    system = lines, lines, floats, floats, 1.0, lines, np.ones(1, bool)
+    system = lines, lines, lines, floats, floats, 1.0, lines
 
     def types(*arguments: Any) -> tuple[Any, ...]:
         return tuple(map(typeof, (ints, *arguments)))
 
-    (_, _, single_rows, *_), (_, _, double_rows, mean, *_) = map(
-        signature, (np.float32, np.float64)
-    )
-    counter, out = typeof(ints), typeof(floats)
+    _, _, double_rows, mean, *_ = signature(np.float64)
     return [
-        (terms.losses, (counter, single_rows, mean, counter, out)),
-        (means.move_means, types(rows, *system)),
+        (mean_steps.move_means, types(rows, *system)),
         (means.sum_triangles, types(rows, lines, lines)),
-        (terms.row_moments, (counter, double_rows, mean, typeof(pairs))),
+        (terms.row_moments, (typeof(ints), double_rows, mean, typeof(pairs))),
         (means.write_standard, types(read_only(pairs), 1, lines, cubes)),
         (prior.log_dets, types(pairs, 1, floats)),
     ]

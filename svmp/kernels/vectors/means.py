@@ -1,39 +1,27 @@
-"""Sweeps over the means of a bilinear model, while all covariances stay as they are.
-
-    r_e = u_m . v_n + noise with precision w_e,     row e of user m and item n
-
-With everything else fixed, the bound is a concave quadratic in x = E[u_m]. With the prior precision
-P and mean p, and C_m = sum w_e Cov[v_n], it is greatest at
-
-    x* = (P + sum w_e E[v_n] E[v_n]^T + C_m)^-1 (P p + sum w_e r_e E[v_n]).
-
-Every x + omega (x* - x) with 0 < omega < 2 raises it: no step can fail. C_m does not change in
-such sweeps, so that a row reads K numbers, instead of the K + K (K + 1) / 2 of a vector with
-its covariance.
+"""Means and covariances of the vectors of a bilinear model, read from q and written to it.
 
 The means of a side are lines, padded with zeros to a multiple of eight; covariances are lower
-triangles. Sums of a tile of rows are made in single precision and added in double.
+triangles. Both are in single precision. Sums of a tile of rows are made in single precision and
+added in double.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.families.family import Array, Bools
+from svmp.families.family import Array
 from svmp.kernels.machine.cholesky import invert, solve
 from svmp.kernels.machine.compiling import CHUNK, bare, claim, shared
-from svmp.kernels.machine.simd import EIGHT, accumulate8, broadcast8, fma8, load8, store8
+from svmp.kernels.machine.simd import EIGHT, accumulate8, broadcast8, fma8, load8
 from svmp.kernels.machine.threads import share
 from svmp.kernels.vectors.update import system_for
 from svmp.network.grid import Ints
 
 TILE = 128
 """Rows whose sums are made in single precision."""
-FOUR = 4
-"""Rows that are added at a time."""
 
 Singles = NDArray[np.float32]
 
@@ -64,119 +52,6 @@ def padded(size: int) -> int:
     (8, 40)
     """
     return -(-size // EIGHT) * EIGHT
-
-
-@bare
-def add_four(
-    flat: Singles, wide: Any, at: Any, first: int, weights: Singles, size: int, sums: Any
-) -> None:
-    """Add w v v^T of four rows to the blocks of eight on and above the diagonal of a matrix."""
-    a, b, c, d = at[first], at[first + 1], at[first + 2], at[first + 3]
-    for k in range(size):
-        one = np.uintp(k)
-        e = broadcast8(weights[first] * flat[a + one])
-        f = broadcast8(weights[first + 1] * flat[b + one])
-        g = broadcast8(weights[first + 2] * flat[c + one])
-        h = broadcast8(weights[first + 3] * flat[d + one])
-        j = np.uintp(k // EIGHT * EIGHT)
-        while j < wide:
-            to = one * wide + j
-            found = fma8(e, load8(flat, a + j), load8(sums, to))
-            found = fma8(f, load8(flat, b + j), found)
-            found = fma8(g, load8(flat, c + j), found)
-            store8(sums, to, fma8(h, load8(flat, d + j), found))
-            j += np.uintp(EIGHT)
-
-
-@bare
-def add_tile(
-    rows: SortedRows,
-    flat: Singles,
-    width: int,
-    first: int,
-    last: int,
-    at: Any,
-    weights: Singles,
-    sums: Singles,
-    pulls: Singles,
-) -> None:
-    """Write sum w v v^T and sum w r v of the rows of a tile; `flat` are the lines of v."""
-    wide, count = np.uintp(len(pulls)), last - first
-    sums[:] = 0
-    pulls[:] = 0
-    for i in range(-(-count // FOUR) * FOUR):  # the rows that fill up the last four have no weight
-        e = min(first + i, last - 1)
-        at[i] = np.uintp(rows.other[e]) * wide
-        weights[i] = rows.weight[e] if first + i < last else np.float32(0)
-        pull = weights[i] * rows.target[e]
-        j = np.uintp(0)
-        while j < wide:
-            found = fma8(broadcast8(pull), load8(flat, at[i] + j), load8(pulls, j))
-            store8(pulls, j, found)
-            j += np.uintp(EIGHT)
-    for i in range(0, count, FOUR):
-        add_four(flat, wide, at, i, weights, width, sums)
-
-
-@shared
-def move_means(
-    taken: Ints,
-    rows: SortedRows,
-    lines: Singles,
-    fixed: Singles,
-    precision: Array,
-    pull: Array,
-    omega: float,
-    own: Singles,
-    sound: Bools,
-) -> None:
-    """Move the means of every key of one side towards their optimum, in place.
-
-    Parameters
-    ----------
-    rows, lines
-        Rows sorted by the keys of this side, and the lines of the other side.
-    fixed
-        C_m of each key, lower triangles.
-    precision, pull
-        Prior precision, which is diagonal, and that times the prior mean.
-    omega
-        Step, in (0, 2).
-    own
-        Lines of this side.
-    sound
-        Set to False where a system is not positive definite; such a key stays where it is.
-    """
-    width, wide, flat = len(precision), lines.shape[1], lines.ravel()
-    at, weights = np.empty(TILE, np.uintp), np.empty(TILE, np.float32)
-    tile, pulls = np.empty(wide * wide, np.float32), np.empty(wide, np.float32)
-    total, right = np.empty(wide * wide), np.empty(wide)
-    system = np.empty((width, width))
-    first = claim(taken, CHUNK)
-    while first < len(own):
-        for m in range(first, min(first + CHUNK, len(own))):
-            total[:] = 0
-            right[:] = 0
-            for start in range(rows.begin[m], rows.begin[m + 1], TILE):
-                end = min(start + TILE, rows.begin[m + 1])
-                add_tile(rows, flat, width, start, end, at, weights, tile, pulls)
-                for j in range(0, wide * wide, EIGHT):
-                    accumulate8(total, np.uintp(j), load8(tile, np.uintp(j)))
-                for j in range(wide):
-                    right[j] += pulls[j]
-            place = 0
-            for k in range(width):
-                for j in range(k + 1):
-                    system[k, j] = total[j * wide + k] + fixed[m, place]
-                    place += 1
-                system[k, k] += precision[k]
-                right[k] += pull[k]
-            if solve(system, right[:width]):
-                for k in range(width):
-                    own[m, k] += omega * (right[k] - own[m, k])
-            else:
-                sound[m] = False
-        first = claim(taken, CHUNK)
 
 
 @bare

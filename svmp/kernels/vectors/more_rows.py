@@ -17,19 +17,23 @@ with zeros to a multiple of eight. Only vectors that have rows are read and writ
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from svmp.families.family import Array, Bools
 from svmp.kernels.machine.cholesky import factorise, invert, solve
 from svmp.kernels.machine.compiling import CHUNK, bare, claim, shared
-from svmp.kernels.machine.simd import EIGHT, accumulate8, load8
-from svmp.kernels.vectors.means import TILE, Singles, SortedRows, add_columns, add_tile
+from svmp.kernels.machine.simd import EIGHT, accumulate8, broadcast8, fma8, load8, store8
+from svmp.kernels.vectors.means import TILE, Singles, SortedRows, add_columns
 from svmp.kernels.vectors.update import system_for
 from svmp.network.grid import Ints
 
 BLOCK = 1024
 """Rows that a thread takes at a time."""
+FOUR = 4
+"""Rows that are added at a time."""
 
 
 @shared
@@ -141,6 +145,58 @@ def score_rows(
             out[e, 0] = total
             out[e, 1] = variance(one, spreads[m], other, item_spreads[n], width, full)
         first = claim(taken, BLOCK)
+
+
+@bare
+def add_four(
+    flat: Singles, wide: Any, at: Any, first: int, weights: Singles, size: int, sums: Any
+) -> None:
+    """Add w v v^T of four rows to the blocks of eight on and above the diagonal of a matrix."""
+    a, b, c, d = at[first], at[first + 1], at[first + 2], at[first + 3]
+    for k in range(size):
+        one = np.uintp(k)
+        e = broadcast8(weights[first] * flat[a + one])
+        f = broadcast8(weights[first + 1] * flat[b + one])
+        g = broadcast8(weights[first + 2] * flat[c + one])
+        h = broadcast8(weights[first + 3] * flat[d + one])
+        j = np.uintp(k // EIGHT * EIGHT)
+        while j < wide:
+            to = one * wide + j
+            found = fma8(e, load8(flat, a + j), load8(sums, to))
+            found = fma8(f, load8(flat, b + j), found)
+            found = fma8(g, load8(flat, c + j), found)
+            store8(sums, to, fma8(h, load8(flat, d + j), found))
+            j += np.uintp(EIGHT)
+
+
+@bare
+def add_tile(
+    rows: SortedRows,
+    flat: Singles,
+    width: int,
+    first: int,
+    last: int,
+    at: Any,
+    weights: Singles,
+    sums: Singles,
+    pulls: Singles,
+) -> None:
+    """Write sum w v v^T and sum w r v of the rows of a tile; `flat` are the lines of v."""
+    wide, count = np.uintp(len(pulls)), last - first
+    sums[:] = 0
+    pulls[:] = 0
+    for i in range(-(-count // FOUR) * FOUR):  # the rows that fill up the last four have no weight
+        e = min(first + i, last - 1)
+        at[i] = np.uintp(rows.other[e]) * wide
+        weights[i] = rows.weight[e] if first + i < last else np.float32(0)
+        pull = weights[i] * rows.target[e]
+        j = np.uintp(0)
+        while j < wide:
+            found = fma8(broadcast8(pull), load8(flat, at[i] + j), load8(pulls, j))
+            store8(pulls, j, found)
+            j += np.uintp(EIGHT)
+    for i in range(0, count, FOUR):
+        add_four(flat, wide, at, i, weights, width, sums)
 
 
 @shared

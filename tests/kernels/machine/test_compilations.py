@@ -59,6 +59,6 @@ def test_loops_are_named_on_a_terminal_with_their_last_duration(
 
 
 def test_loops_are_named_without_the_folder_of_loops() -> None:
-    from svmp.kernels.vectors.means import move_means
+    from svmp.kernels.vectors.mean_steps import move_means
 
-    assert compilations.name_of(move_means) == "vectors.means.move_means"
+    assert compilations.name_of(move_means) == "vectors.mean_steps.move_means"
