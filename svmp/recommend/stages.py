@@ -6,7 +6,8 @@ run proceeds in stages, and ends when the next stage no longer reduces the held-
 
 Biases are fitted first, without factors, which is cheap, until a stage improves little: they are
 fitted further beside the factors. Factors start from there, and are kept if they improve the
-predictions of the held-out ratings; otherwise the run without factors is resumed.
+predictions of the held-out ratings by half a standard error; otherwise the run without factors is
+resumed.
 
 How informative the prior of the factors' precisions should be depends on the data: if there are
 more factors than the data support, the others should vanish. One stage is run with both weights. If
@@ -34,6 +35,9 @@ FIRST, GROWTH = 3, 1.5
 PATIENT, CLEARLY = 10, 1.004
 """Minimum number of sweeps, since factors may need some to move away from 0; twice as many unless
 the mean squared error exceeds CLEARLY times the least so far."""
+PROBABLY, SURELY = 0.5, 2.0
+"""Standard errors by which the held-out error must be lower with factors, and with the looser prior
+of their precisions. Factors that help by less may look better by chance, and then harm."""
 FOR_BIASES = 0.4
 """Share of the sweeps that may be spent on biases alone, if there are factors."""
 HASTY, ENOUGH, RESUMED = 5, 5e-4, 1e-4
@@ -82,10 +86,10 @@ class Stage(NamedTuple):
         """Mean squared error."""
         return float(np.mean(self.errors**2))
 
-    def surely_better_than(self, other: Stage) -> bool:
-        """Whether the mean squared error is lower by more than two standard errors."""
+    def better_than(self, other: Stage, by: float) -> bool:
+        """Whether the mean squared error is lower by more than some standard errors."""
         less = other.errors**2 - self.errors**2
-        return bool(less.mean() > 2 * less.std() / np.sqrt(len(less)))
+        return bool(less.mean() > by * less.std() / np.sqrt(len(less)))
 
 
 class StageRecord(NamedTuple):
@@ -181,7 +185,8 @@ def search_best(
     left = most - sweeps
     if factors and left > 0 and not interrupt.pressed:
         run = search.begin(factors, {**init, **best.posteriors})
-        best, more = stages(search, run, factors, int(min(left, search.limit)), best, interrupt)
+        found, more = stages(search, run, factors, int(min(left, search.limit)), best, interrupt)
+        best = found if found.better_than(best, by=PROBABLY) else best
         sweeps += more
         left = most - sweeps
         if not best.factors and left > 0 and not interrupt.pressed:
@@ -228,7 +233,7 @@ def stages(
         if other is not None:
             tried = until - spent
             found = search.recorded(other, factors, LOOSE, tried, interrupt)
-            if found.surely_better_than(now):
+            if found.better_than(now, by=SURELY):
                 now, run, weight = found, other, LOOSE
         spent, before = until, np.inf if best is None else best.error
         early = factors and until < min(patient, most)
