@@ -33,6 +33,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -q -c constraints.txt $(BUILD)
 	@$(BIN)/python -m pip install -q -c constraints.txt --use-pep517 --no-build-isolation -e '.[test,study,serve,docs]'
+	@# pip writes the bytecode of what it installs, but not that of an editable package
+	@$(BIN)/python -m compileall -q svmp
 	@touch $@
 
 demo: $(STAMP) ## the paper's study on a million ratings, in a minute or two: opens as demo/index.html
