@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -23,6 +24,11 @@ compile_update(*sys.argv[1:])
 
 def signature(dtype: Any) -> tuple[Any, ...]:
     """Return the types of the arguments of an update of all rows, read in a precision."""
+    return _signature(np.dtype(dtype).name)
+
+
+@cache
+def _signature(dtype: str) -> tuple[Any, ...]:
     ints, floats, pairs = np.zeros(1, np.int64), np.zeros(1), np.zeros((1, 2))
     numbers, lines = np.zeros(1, dtype), np.zeros((1, 1), dtype)
     to = Receiver(0, 0, 1, ints, floats, floats, pairs, True, True)
@@ -40,6 +46,6 @@ def compile_update(module: str, name: str, dtype: str) -> None:
 
 def begin_to_compile(loop: Any, dtype: Precision) -> None:
     """Compile an update of all rows in another process, where there are two cores."""
-    if threads_in_use() > 1:
+    if threads_in_use() > 1 and signature(dtype) not in loop.overloads:
         path = loop._cache.path_of(signature(dtype), loop.targetctx.codegen())
         compile_ahead([path], CODE, loop.__module__, loop.__name__, np.dtype(dtype).name)

@@ -53,5 +53,6 @@ def begin_to_compile_vectors() -> None:
     """Compile the loops of vectors in other processes, where there are two cores."""
     if threads_in_use() > 1:
         begin_to_compile(update, np.float32)
-        paths = [loop._cache.path_of(t, loop.targetctx.codegen()) for loop, t in signatures()]
+        needed = [(loop, types) for loop, types in signatures() if types not in loop.overloads]
+        paths = [loop._cache.path_of(t, loop.targetctx.codegen()) for loop, t in needed]
         compile_ahead(paths, CODE)
