@@ -11,12 +11,12 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_softmax, logsumexp
+from scipy.special import log_softmax
 
 from svmp.families.family import Array, Bools, Family, dot, every
 
 FEW = 8
-"""Categories from which `softmax` reduces the last axis at once."""
+"""Categories from which `exponentials` reduces the last axis at once."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,8 @@ class Categorical(Family):
         return self.mean(natural)
 
     def log_partition(self, natural: Array) -> Array:
-        return np.asarray(logsumexp(natural, axis=-1))
+        largest, _, total = exponentials(natural)
+        return np.asarray(np.log(total) + largest)
 
     def entropy(self, natural: Array) -> Array:
         return -dot(self.mean(natural), np.asarray(log_softmax(natural, axis=-1)))
@@ -97,18 +98,26 @@ class Categorical(Family):
 def softmax(natural: Array) -> Array:
     """Return exp(lam) divided by its sum over the last axis.
 
-    Few categories are taken one by one, since NumPy reduces a short axis many times slower.
-
     >>> softmax(np.log([1.0, 3.0]))
     array([0.25, 0.75])
     """
-    if not 0 < natural.shape[-1] < FEW:
-        found = np.exp(natural - natural.max(axis=-1, keepdims=True, initial=-np.inf))
-        return np.asarray(found / found.sum(axis=-1, keepdims=True))
-    columns = [natural[..., k] for k in range(natural.shape[-1])]
-    weights = np.exp(natural - reduce(np.maximum, columns)[..., None])
-    total = reduce(np.add, [weights[..., k] for k in range(natural.shape[-1])])
+    _, weights, total = exponentials(natural)
     return np.asarray(weights / total[..., None])
+
+
+def exponentials(natural: Array) -> tuple[Array, Array, Array]:
+    """Return the largest lam on the last axis, exp(lam) divided by exp of it, and their sum.
+
+    Few categories are taken one by one, since NumPy reduces a short axis many times slower.
+    """
+    size = natural.shape[-1]
+    if not 0 < size < FEW:
+        largest = natural.max(axis=-1, initial=-np.inf)
+        weights = np.exp(natural - largest[..., None])
+        return largest, weights, weights.sum(axis=-1)
+    largest = reduce(np.maximum, [natural[..., k] for k in range(size)])
+    weights = np.exp(natural - largest[..., None])
+    return largest, weights, reduce(np.add, [weights[..., k] for k in range(size)])
 
 
 def one_hot_cov(p: Array) -> Array:

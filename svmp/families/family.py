@@ -146,9 +146,13 @@ class Family(Protocol):
         unit = np.broadcast_to(np.eye(self.size), (*natural.shape[:-1], self.size, self.size))
         return self.fisher_times(natural[..., None, :], unit[..., :entries, :])
 
-    def free_entropy(self, natural: Array) -> Array:
-        """A(lam) - lam . E[phi(x)]: the entropy without the base measure, -E[log q(x) - f(x)]."""
-        return self.log_partition(natural) - dot(natural, self.moments(natural))
+    def free_entropy(self, natural: Array, moments: Array | None = None) -> Array:
+        """A(lam) - lam . E[phi(x)]: the entropy without the base measure, -E[log q(x) - f(x)].
+
+        Moments that are known need not be computed again.
+        """
+        moments = self.moments(natural) if moments is None else moments
+        return self.log_partition(natural) - dot(natural, moments)
 
 
 def every(found: Bools) -> Bools:

@@ -66,7 +66,7 @@ class MvNormal(Family):
         white = apply(whitener, natural[..., : self.dimension])
         return 0.5 * (dot(white, white) - log_det + self.dimension * LOG_2PI)
 
-    def free_entropy(self, natural: Array) -> Array:
+    def free_entropy(self, natural: Array, moments: Array | None = None) -> Array:
         log_det = log_det_root(cholesky(self._tau(natural)))
         return 0.5 * (self.dimension * (1 + LOG_2PI) - log_det)
 

@@ -50,7 +50,7 @@ class Normal(Family):
         tau = -2 * natural[..., 1]
         return 0.5 * (natural[..., 0] ** 2 / tau - np.log(tau) + LOG_2PI)
 
-    def free_entropy(self, natural: Array) -> Array:
+    def free_entropy(self, natural: Array, moments: Array | None = None) -> Array:
         return 0.5 * (1 + LOG_2PI - np.log(-2 * natural[..., 1]))
 
     def statistics(self, x: ArrayLike) -> Array:

@@ -109,7 +109,7 @@ class Conditional:
 
     def reread(self) -> None:
         """Forget what was computed from the observed values, which have changed."""
-        for kept in ("_statistics", "summary", "summarised"):
+        for kept in ("_statistics", "base", "summary", "summarised"):
             vars(self).pop(kept, None)
 
     def all_slots(self) -> list[Slot]:
@@ -180,6 +180,18 @@ class Conditional:
         assert variable.observed is not None
         with np.errstate(all="ignore"):
             return variable.family.at(variable.rows).statistics(variable.observed)
+
+    @cached_property
+    def base(self) -> float:
+        """Sum of log f(x_r) over the observed rows, by which their densities do not change."""
+        variable = self.variable
+        assert variable.observed is not None
+        rows = variable.rows if variable.present is None else variable.present
+        step, total = self.chunk(variable.family.size), 0.0
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            total += float(variable.family.at(some).log_base(variable.observed[some]).sum())
+        return total
 
     def subrows(self, rows: Ints) -> Ints:
         """Return the sub-rows of each row, in the order of the rows."""

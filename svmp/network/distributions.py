@@ -10,7 +10,7 @@ import functools
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
@@ -40,6 +40,8 @@ def _checked(kind: str, dist: Callable[..., Component]) -> Callable[..., Compone
 class Distribution(Variable):
     """A variable with the density of `dist`, the one method that a subclass needs."""
 
+    _known: ClassVar[tuple[str, ...]]
+
     def __init__(
         self,
         name: str,
@@ -50,12 +52,11 @@ class Distribution(Variable):
         **parameters: Any,
     ) -> None:
         text(name, "a variable's name")
-        kind, known = type(self).__name__, inspect.signature(self.dist).parameters
-        takes = ", ".join(known)
+        kind, known = type(self).__name__, self._known
         for parameter in parameters:
             if parameter not in known:
                 raise ModelError(
-                    f"'{name}' has {article(parameter)}, but {kind} takes {takes}"
+                    f"'{name}' has {article(parameter)}, but {kind} takes {', '.join(known)}"
                     f"{instead(kind, parameter)}"
                 )
         try:
@@ -72,6 +73,7 @@ class Distribution(Variable):
         rest = list(inspect.signature(Distribution.__init__).parameters.values())
         shared = [p for p in rest if p.name in ("dims", "observed", "missing")]
         dist = list(inspect.signature(cls.dist).parameters.values())
+        cls._known = tuple(p.name for p in dist)
         cls.dist = staticmethod(_checked(cls.__name__, cls.dist))  # type: ignore[method-assign]
         cls.__signature__ = inspect.Signature([*own, *dist, *shared])  # type: ignore[attr-defined]
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from svmp.families.family import Array, Bools
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.grid import Ints, Kinds, complement, ragged
-from svmp.network.means.columns import take_rows
+from svmp.network.means.columns import is_range, take_rows
 from svmp.network.means.regular import RegularTerm
 from svmp.network.means.row_sums import sum_by_owner
 from svmp.network.slot import Product, Single, Slot
@@ -23,6 +23,21 @@ from svmp.network.variable import Variable
 
 KEPT = 1 << 20
 """Most rows whose order by element is kept from one sweep to the next."""
+
+
+class Key(NamedTuple):
+    """The rows of a table by the element that they depend on.
+
+    Attributes
+    ----------
+    begin
+        Where the rows of each element begin, and where the last ones end.
+    rows
+        The rows of the first element, ascending, then those of the second, and so on.
+    """
+
+    begin: Ints
+    rows: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +105,10 @@ class Edge:
 
     def _distinct(self, elements: Ints, rows: Ints) -> tuple[Ints, Ints]:
         """Sort and deduplicate pairs."""
-        pairs = np.sort(elements * self._row_count + rows)
+        pairs = elements * self._row_count + rows
+        if (pairs[1:] > pairs[:-1]).all():
+            return elements, rows
+        pairs.sort()
         if not self._reads_once:
             pairs = pairs[np.flatnonzero(np.diff(pairs, prepend=-1))]
         return np.divmod(pairs, self._row_count)
@@ -112,13 +130,13 @@ class Edge:
         return self.slot.first_pairs(self.parent, self.conditional.subrows(rows))
 
     @cached_property
-    def _key(self) -> sparse.csr_array:
+    def _key(self) -> Key:
         """The rows of each element, or only of the first of elements with the same rows."""
         elements, rows = self._first_pairs(self._present)
-        shape = (self.parent.size, self._row_count)
-        key = sparse.csr_array((np.ones(len(rows), dtype=np.int8), (elements, rows)), shape=shape)
-        key.sum_duplicates()
-        return key
+        if self._bases is not None:
+            elements, rows = self._distinct(elements, rows)
+        ends = np.cumsum(np.bincount(elements, minlength=self.parent.size))
+        return Key(np.concatenate([[0], ends]), rows)
 
     @property
     def crowded(self) -> bool:
@@ -179,9 +197,9 @@ class Edge:
 
     def children_at(self, elements: Ints, owner: Ints, place: Ints) -> tuple[Ints, Ints]:
         """Return children by their position among those of an element: the owners, and the rows."""
-        starts = self._key.indptr[self._base(elements)[owner]] + place * self.fan
+        starts = self._key.begin[self._base(elements)[owner]] + place * self.fan
         which, place = ragged(starts, np.full(len(starts), self.fan))
-        return owner[which], self._key.indices[place].astype(np.int64)
+        return owner[which], self._key.rows[place]
 
     def colours(self) -> Ints | None:
         """Colour the parent's elements so that no two of one colour share a sub-row."""
@@ -200,10 +218,15 @@ class Edge:
         kept = self._kept.get("all")
         if kept is not None and (kept[0] is elements or np.array_equal(kept[0], elements)):
             return kept[1:]
-        starts = self._key.indptr[elements].astype(np.int64)
-        owner, place = ragged(starts, self._key.indptr[elements + 1] - starts)
-        rows = self._key.indices[place].astype(np.int64)
-        if self._key.nnz == len(rows) <= KEPT:
+        every = self._bases is None and len(elements) == self.parent.size and is_range(elements)
+        if every and self._row_count <= KEPT:
+            owner, rows = self.pairs_in(self._present)
+        else:
+            starts = self._key.begin[elements]
+            owner, place = ragged(starts, self._key.begin[elements + 1] - starts)
+            rows = self._key.rows[place]
+            every = len(self._key.rows) == len(rows)
+        if every and len(rows) <= KEPT:
             self._kept["all"] = (elements, owner, rows)
         return owner, rows
 

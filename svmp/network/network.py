@@ -249,7 +249,10 @@ class Network:
         family = self.hidden[name].family
         if isinstance(family, PartlyKnown):
             elements = elements[~family.known[elements]]
-        return [elements[part] for part in by_value(self.colours[name][elements])]
+        colours = self.colours[name][elements]
+        if len(elements) and (colours == colours[0]).all():
+            return [elements]
+        return [elements[part] for part in by_value(colours)]
 
     @cached_property
     def coupling(self) -> dict[str, int]:
@@ -434,13 +437,15 @@ class Network:
         if isinstance(given, Chain):
             return given.term(q, self.present[name]) + self.learned_term(q, name)
         if given.summarised:
-            return given.pooled_density(q, None) + given.summary.base
+            return given.pooled_density(q, None) + given.base
         if given.pools_under(q):
             free = sum(float(p.sum()) for p in self._entropies(q, variable))
             density = given.pooled_density(q, complement(self.present[name], variable.size))
             return density + free + self.learned_term(q, name) - q.total_correlation(name)
-        total = sum(p.sum() for p in self._parts(q, variable, self.rows(variable)))
-        return float(total) - q.total_correlation(name)
+        blocks, base = self._parts(q, variable, self.rows(variable)), 0.0
+        if variable.observed is not None:
+            blocks, base = self._densities(q, variable, self.rows(variable)), given.base
+        return float(sum(p.sum() for p in blocks)) + base - q.total_correlation(name)
 
     def learned_term(self, q: Beliefs, name: str) -> float:
         """Return what earlier rows add to a variable's term: learned . E[phi(x)] - baseline."""
@@ -454,10 +459,21 @@ class Network:
 
     def _entropies(self, q: Beliefs, variable: Variable) -> Iterator[Array]:
         """Yield the entropy terms of the elements of a hidden variable, in blocks."""
-        step, rows = variable.conditional.chunk(variable.family.size), self.rows(variable)
+        step, present = (
+            variable.conditional.chunk(variable.family.size),
+            self.present[variable.name],
+        )
+        count = variable.size if present is None else len(present)
+        for start in range(0, count, step):
+            some = slice(start, start + step) if present is None else present[start : start + step]
+            natural, moments = (of[variable.name][some] for of in (q.natural, q.moments))
+            yield variable.family.at(some).free_entropy(natural, moments)
+
+    def _densities(self, q: Beliefs, variable: Variable, rows: Ints) -> Iterator[Array]:
+        """Yield E[log p(x_r | pa_r)] of rows, without the base measure, in blocks."""
+        step = variable.conditional.chunk(variable.family.size)
         for start in range(0, len(rows), step):
-            some = rows[start : start + step]
-            yield variable.family.at(some).free_entropy(q.natural[variable.name][some])
+            yield variable.conditional.log_density(q, rows[start : start + step])
 
     def _parts(self, q: Beliefs, variable: Variable, rows: Ints) -> Iterator[Array]:
         """Yield the terms of rows in blocks, to bound the memory."""
@@ -469,7 +485,8 @@ class Network:
             if variable.observed is not None:
                 yield density + family.log_base(variable.observed[part])
             else:
-                free = family.free_entropy(q.natural_at(variable.name, part))
+                moments = q.at(variable.name, part) if variable.name in q.moments else None
+                free = family.free_entropy(q.natural_at(variable.name, part), moments)
                 if variable.name in self.learned:
                     free = free + dot(self.learned[variable.name][part], q.at(variable.name, part))
                 if variable.name in self.baseline:

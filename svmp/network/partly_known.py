@@ -101,11 +101,11 @@ class PartlyKnown(Family):
     def entropy(self, natural: Array) -> Array:
         return np.where(self.known, 0.0, self.base.entropy(natural))
 
-    def free_entropy(self, natural: Array) -> Array:
+    def free_entropy(self, natural: Array, moments: Array | None = None) -> Array:
         if not self.known.any():
-            return self.base.free_entropy(natural)
+            return self.base.free_entropy(natural, moments)
         base = self.base.log_base(self.certain)
-        return np.where(self.known, base, self.base.free_entropy(natural))
+        return np.where(self.known, base, self.base.free_entropy(natural, moments))
 
     def statistics(self, x: ArrayLike) -> Array:
         return self.base.statistics(x)

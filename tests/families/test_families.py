@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import logsumexp
 
 from svmp import families
 from svmp.families.family import Array, Family, dot
@@ -257,6 +258,22 @@ def test_entropy_is_minus_the_expected_log_density(family: Family) -> None:
 
         entropy, error = expect(element, natural, surprise)
         assert abs(entropy - element.entropy(natural)) <= error
+
+
+def test_known_moments_give_the_same_entropy(family: Family) -> None:
+    natural = example(family)
+    moments = family.moments(natural)
+    expected = family.log_partition(natural) - dot(natural, moments)
+    np.testing.assert_allclose(family.free_entropy(natural, moments), expected, rtol=1e-9)
+    np.testing.assert_allclose(family.free_entropy(natural), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 20])
+def test_log_partition_of_any_number_of_categories_is_that_of_scipy(size: int) -> None:
+    natural = 300 * np.random.default_rng(size).normal(size=(50, size))
+    natural[:, 1:2] = -np.inf  # a category without probability
+    found = families.Categorical(size).log_partition(natural)
+    np.testing.assert_allclose(found, logsumexp(natural, axis=-1), rtol=1e-14)
 
 
 def test_the_density_integrates_to_one(family: Family) -> None:

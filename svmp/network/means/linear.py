@@ -72,11 +72,16 @@ class Linear(Slot):
         plain = first.scale == 1 and not first.scope.inner.labels and not more
         return Single(reader) if plain and not reader.variable.event_dims else None
 
+    @cached_property
+    def _same(self) -> bool:
+        """Whether the mean of all rows is one element of a Normal, so that none is looked up."""
+        return self.single is not None and not self.single.varies
+
     def mean(self, q: Beliefs, rows: Ints) -> Array:
         """E[mu] of each row: stored in q, or computed."""
         if self.name in q.means:
             return q.means[self.name][rows]
-        if self.name in q.row_moments:
+        if self.name in q.row_moments and not self._same:
             return q.row_moments[self.name](q, rows)[:, 0]
         if self.single is not None:
             return self.single.moments(q, rows)[:, 0]
@@ -113,7 +118,7 @@ class Linear(Slot):
         return variable.family.size if term is None else max(term.row_size, 2)
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
-        if self.name in q.row_moments:
+        if self.name in q.row_moments and not self._same:
             return q.row_moments[self.name](q, rows)
         if self.single is not None:
             return self.single.moments(q, rows)

@@ -31,13 +31,10 @@ class Summary:
     ----------
     count, mean
         Number of rows and mean statistics of each kind; 0 where there are none.
-    base
-        Sum of f(x) over all rows.
     """
 
     count: Ints
     mean: Array
-    base: float
 
     @classmethod
     def of(
@@ -46,15 +43,14 @@ class Summary:
         """Summarise the rows that are present, in blocks of some rows."""
         rows = np.arange(len(observed)) if present is None else present
         count = np.zeros(kinds.grid.size, dtype=np.int64)
-        total, base = np.zeros((len(count), family.size)), 0.0
+        total = np.zeros((len(count), family.size))
         for start in range(0, len(rows), step):
             part = rows[start : start + step]
             kind, own, values = kinds.of(part), family.at(part), observed[part]
             order = np.argsort(kind, kind="stable")
             count += np.bincount(kind, minlength=len(count))
             total += sum_by_owner(own.statistics(values)[order], kind[order], len(count))
-            base += float(own.log_base(values).sum())
-        return cls(count, total / np.maximum(count, 1)[:, None], base)
+        return cls(count, total / np.maximum(count, 1)[:, None])
 
     def is_precise(self, family: Family) -> bool:
         """Whether no digits are lost: a variance from squares of large numbers has few."""

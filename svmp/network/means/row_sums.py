@@ -122,6 +122,8 @@ def sum_by_owner(values: Array, owner: Ints, count: int) -> Array:
     """
     if count == 1:
         return column_sums(values)[None]
+    if len(owner) == count and (owner[1:] > owner[:-1]).all():  # one row each
+        return np.array(values)
     total = np.zeros((count, values.shape[1]))
     if values.shape[1] <= NARROW:
         for column in range(values.shape[1]):
