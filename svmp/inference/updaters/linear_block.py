@@ -41,7 +41,7 @@ from svmp.network.edge import Edge
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints
 from svmp.network.means import row_sums
-from svmp.network.means.linear import Linear, LinearTerm, dimension
+from svmp.network.means.linear import Linear, LinearTerm, dimension, scatter
 from svmp.network.network import Network
 from svmp.network.partly_known import PartlyKnown
 from svmp.network.variable import Variable
@@ -52,6 +52,9 @@ KEPT = 1 << 24
 """Most coefficients of a table that are kept between sweeps; more are recomputed in each."""
 DENSE = 0.1
 """Share of nonzero coefficients from which products of dense matrices are faster."""
+SMALL = 1 << 19
+"""Most multiplications in A of a block of rows whose coefficients are a dense array: for so few,
+SciPy takes longer to look at a sparse matrix."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,17 +167,15 @@ class Design:
         return count
 
     def parts(self, q: Beliefs) -> Iterator[tuple[Ints, Any]]:
-        """Yield blocks of rows, with their coefficients as sparse matrices."""
+        """Yield blocks of rows, with their coefficients as sparse matrices or small arrays."""
         if "parts" in self.kept:
             yield from self.kept["parts"]
             return
         parts: list[tuple[Ints, Any]] = []
         count = 0
-        step = max(1, CHUNK // self.width)
-        for start in range(0, len(self.rows), step):
-            rows = self.rows[start : start + step]
+        for rows in self.row_blocks():
             x = coefficients(self.block, self.table, q, rows)
-            count += x.nnz
+            count += x.size if isinstance(x, np.ndarray) else x.nnz
             if count <= KEPT:
                 parts.append((rows, x))
             else:
@@ -182,6 +183,11 @@ class Design:
             yield rows, x
         if count <= KEPT:
             self.kept["parts"] = parts
+
+    def row_blocks(self) -> Iterator[Ints]:
+        """Yield the rows in blocks, to bound the memory."""
+        step = max(1, CHUNK // self.width)
+        return (self.rows[start : start + step] for start in range(0, len(self.rows), step))
 
     def gram(self, q: Beliefs) -> Array:
         """Return the sum over rows of x x^T."""
@@ -195,9 +201,11 @@ class Design:
     def counts(self, q: Beliefs) -> Array:
         """Return the number of rows that read each mean."""
         if "counts" not in self.kept:
-            size = self.block.size
-            read = (np.bincount(x.indices, minlength=size) for _, x in self.parts(q))
-            self.kept["counts"] = sum(read, np.zeros(size))
+            size, counts = self.block.size, np.zeros(self.block.size)
+            for rows in self.row_blocks():
+                row, column, _ = entries(self.block, self.table, q, rows)
+                counts += np.bincount(np.unique(row * size + column) % size, minlength=size)
+            self.kept["counts"] = counts
         found: Array = self.kept["counts"]
         return found
 
@@ -289,10 +297,13 @@ def terms_of(block: LinearBlock, table: Conditional) -> list[LinearTerm]:
     return [t for t in terms if any(r.variable.name in block.starts for r in t.readers)]
 
 
-def coefficients(block: LinearBlock, table: Conditional, q: Beliefs, rows: Ints) -> Any:
-    """Return the coefficient of each unknown in the mean of each row, as a sparse matrix.
+def entries(
+    block: LinearBlock, table: Conditional, q: Beliefs, rows: Ints
+) -> tuple[Ints, Ints, Array]:
+    """Return coefficients of unknowns in the means of rows: position of the row, unknown, value.
 
-    Where the child of a row is itself in the block, it has coefficient -1 (residual y - mu).
+    Those of the same row and unknown are added. Where the child of a row is itself in the block,
+    it has coefficient -1 (residual y - mu).
     """
     found = []
     for term in terms_of(block, table):
@@ -305,13 +316,39 @@ def coefficients(block: LinearBlock, table: Conditional, q: Beliefs, rows: Ints)
         here = np.arange(len(rows))
         found.append((here, block.places(table.variable)[rows, 0], np.full(len(rows), -1.0)))
     row, column, value = (np.concatenate(part) for part in zip(*found, strict=True))
-    x = sparse.csr_array((value, (row, column)), shape=(len(rows), block.size))
+    return row, column, value
+
+
+def coefficients(block: LinearBlock, table: Conditional, q: Beliefs, rows: Ints) -> Any:
+    """Return the coefficient of each unknown in the mean of each row: a sparse matrix, or an array.
+
+    Few are an array.
+    """
+    row, column, value = entries(block, table, q, rows)
+    shape = len(rows), block.size
+    if len(rows) * block.size**2 <= SMALL:
+        return scatter(value, row, column, shape)
+    x = sparse.csr_array((value, (row, column)), shape=shape)
     x.sum_duplicates()
     return x
 
 
+def times(x: Any, vector: Array) -> Array:
+    """Return x . v of each row."""
+    dense = isinstance(x, np.ndarray)
+    return row_sums.times_vector(x, vector) if dense else np.asarray(x @ vector)
+
+
+def weighted_sum(x: Any, weight: Array) -> Array:
+    """Return the sum over rows of w x."""
+    dense = isinstance(x, np.ndarray)
+    return row_sums.weighted_sum(x, weight) if dense else np.asarray(x.T @ weight)
+
+
 def weighted_gram(x: Any, weight: Array) -> Array:
     """Return the sum over rows of w x x^T, as a dense matrix."""
+    if isinstance(x, np.ndarray):
+        return row_sums.weighted_gram(x, weight)
     count, size = x.shape
     if x.nnz <= DENSE * count * size:
         return np.asarray((x.T @ (sparse.diags_array(weight) @ x)).toarray())
@@ -338,7 +375,7 @@ def add_rows(design: Design, q: Beliefs, gradient: Array, precision: Array) -> l
     for rows, x in design.parts(q):
         weight, pull = quadratic(q, design.table, rows)
         weights.append(weight)
-        gradient += x.T @ pull
+        gradient += weighted_sum(x, pull)
         if not alike:
             precision += weighted_gram(x, weight)
     if alike and len(design.rows):
@@ -368,9 +405,9 @@ def solve_means(block: LinearBlock, q: Beliefs, draw: Draw) -> tuple[Array, Arra
     step = newton_step(precision, gradient)
     square = (means + step) ** 2
     near = np.all(square * precision.diagonal() <= FARTHEST**2)  # all rows' terms together
-    if not near and not all((w * (x.power(2) @ square) <= FARTHEST**2).all() for x, w in parts()):
+    if not near and not all((w * times(x**2, square) <= FARTHEST**2).all() for x, w in parts()):
         step = coordinate_step(precision, gradient)
-    curvature = step @ own @ step + sum(weight @ (x @ step) ** 2 for x, weight in parts())
+    curvature = step @ own @ step + sum(w @ times(x, step) ** 2 for x, w in parts())
     length = float(gradient @ step) / curvature if curvature != 0 else 0.0
     return precision, means + length * step
 

@@ -15,6 +15,7 @@ from svmp.inference.methods.draw import AllRows
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters import linear_block
 from svmp.inference.updaters.linear_block import LinearBlockUpdater, find_blocks
+from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
 from tests.network.tools import anywhere, bound, optimum
 from tests.programs import iterate
@@ -22,6 +23,14 @@ from tests.programs import iterate
 UNIT = svmp.Constant(1.0)
 YEARS = np.arange(1950.0, 2021.0)
 with_and_without = pytest.mark.parametrize("kernels", [True, False], ids=["kernels", "plain"])
+
+
+@pytest.fixture(params=["dense", "sparse"])
+def form(request, monkeypatch):
+    """Coefficients as an array, which is the form of few, and as a sparse matrix."""
+    if request.param == "sparse":
+        monkeypatch.setattr(linear_block, "SMALL", 0)
+    return request.param
 
 
 def trend(columns: list[Any], y: Any, tau: Any = None, weak: float = 1e-12) -> svmp.Model:
@@ -82,7 +91,7 @@ def test_polynomial_of_an_uncentred_year(kernels):
 
 
 @with_and_without
-def test_intercept_for_each_group(kernels):
+def test_intercept_for_each_group(form, kernels):
     rng = np.random.default_rng(3)
     group = rng.integers(0, 25, 400)
     x = rng.uniform(1950, 2020, 400)
@@ -100,7 +109,7 @@ def test_intercept_for_each_group(kernels):
 
 
 @with_and_without
-def test_means_are_those_of_the_exact_posterior(kernels):
+def test_means_are_those_of_the_exact_posterior(form, kernels):
     """With a known precision of the noise, a factorised q has the exact posterior means."""
     rng = np.random.default_rng(4)
     x, y = rng.normal(3, 1, (30, 3)), rng.normal(size=30)
@@ -208,7 +217,7 @@ def test_bound_rises_from_random_starts(name, seed):
 
 
 @pytest.mark.parametrize("name", ["hierarchy", "vectors", "pairs"])
-def test_solution_is_a_fixed_point_of_coordinate_ascent(name):
+def test_solution_is_a_fixed_point_of_coordinate_ascent(form, name):
     """Every element is at its optimum given all others: coordinate ascent has converged."""
     network = Network(NETWORKS[name][0]())
     q = anywhere(network, 1)
@@ -241,6 +250,18 @@ def test_bound_never_falls(kernels):
     fit = svmp.fit(network, kernels=kernels)
     assert len(fit.trace) > 2
     assert np.diff(fit.trace["bound"]).min() >= -1e-9 * abs(fit.bound)
+
+
+def test_counts_are_those_of_the_rows_that_read_each_mean(form):
+    """A coefficient of 0 is read too, and one that is read twice in a row counts once."""
+    group, x = np.array([0, 0, 1, 2]), np.array([0.0, 2.0, 0.0, 3.0])
+    with svmp.Model(coords={"group": 4}) as model:
+        u = svmp.Normal("u", mu=0, tau=1, dims="group")
+        b = svmp.Normal("b", mu=0, tau=1)
+        svmp.Normal("y", mu=u[group] + b * x + b, tau=1, observed=np.arange(4.0))
+    network = Network(model)
+    design = find_blocks(network)["u"].design(AllRows(network), network.observed["y"].conditional)
+    np.testing.assert_array_equal(design.counts(Beliefs()), [2, 1, 1, 0, 4])
 
 
 def test_rows_with_many_coefficients_are_read_in_blocks():
@@ -321,7 +342,7 @@ def test_timestamps_in_seconds(kernels):
     assert fit.mean("a") + 1.6e9 * fit.mean("b0") == pytest.approx(level, abs=1e-4)
 
 
-def test_means_too_far_from_zero_do_not_stop_the_run():
+def test_means_too_far_from_zero_do_not_stop_the_run(form):
     x, y = years(12)
     fit = svmp.fit(trend([x**j for j in range(1, 5)], y, weak=1e-14), max_sweeps=50)
     assert np.isfinite(fit.bound)
