@@ -64,8 +64,12 @@ def uses_loops(network: Network) -> bool:
 def first_sample(network: Network) -> float:
     """Return the share of the observations in the first sample, from the child counts."""
     rows = sum(v.count for v in network.observed.values())
+    if rows <= ROWS or network.chains or chooses_for_several(network):
+        return 1.0
+    if all(v.conditional.summarised for v in network.observed.values()):
+        return 1.0  # sums over all rows are known
     typical = typical_count(network, network.observed)
-    if rows <= ROWS or typical <= CHILDREN or network.chains or chooses_for_several(network):
+    if typical <= CHILDREN:
         return 1.0
     share, choices = max(CHILDREN / typical, ROWS / rows), typical_count(network, network.locals)
     return max(share, CHOICES / choices) if choices else share

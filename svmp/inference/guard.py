@@ -57,8 +57,10 @@ class Guard:
         """Choose the rows to watch, with or without those of the farthest values."""
         rows = {}
         for index, (name, variable) in enumerate(network.observed.items()):
-            rng = np.random.default_rng([index, variable.count])
-            chosen = np.sort(rng.choice(variable.count, min(PROBE, variable.count), replace=False))
+            chosen = np.arange(variable.count)
+            if variable.count > PROBE:
+                rng = np.random.default_rng([index, variable.count])
+                chosen = np.sort(rng.choice(variable.count, PROBE, replace=False))
             if farthest:
                 chosen = np.concatenate([chosen, outliers(variable)])
             rows[name] = chosen if variable.present is None else variable.present[chosen]

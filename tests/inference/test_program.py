@@ -130,3 +130,17 @@ def test_option_b_changes_nothing_if_one_change_is_improper() -> None:
             improper = True
     for name, natural in before.natural.items():
         assert np.array_equal(state.q.natural[name], natural)
+
+
+def test_rows_whose_sums_suffice_are_not_read_by_loops() -> None:
+    """With known precisions, the posterior of a mean is exact: its precision is 0.5 + 2 N."""
+    y = np.random.default_rng(3).normal(1.0, 1.0, 20_000)
+    with svmp.Model() as model:
+        mu = svmp.Normal("mu", mu=0, tau=0.5)
+        svmp.Normal("y", mu=mu, tau=2, observed=y)
+    for method in (None, svmp.FullVB()):
+        assert "the sums over the rows of 'y' suffice" in str(svmp.explain(model, method))
+        fit = svmp.fit(model, method)
+        assert fit["mu"].tau == pytest.approx(0.5 + 2 * len(y), rel=1e-12)
+        assert fit.mean("mu") == pytest.approx(2 * y.sum() / (0.5 + 2 * len(y)), rel=1e-10)
+    assert "compiled" in str(svmp.explain(model, svmp.Batch(100))).splitlines()[1]

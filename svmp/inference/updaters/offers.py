@@ -126,6 +126,8 @@ def multilinear(setup: Setup, name: str) -> Offer:
         return f"it has {len(edges)} tables of children, and the loops serve one"
     conditional = edges[0].conditional
     table = conditional.variable.name
+    if table in setup.summarised:
+        return f"the sums over the rows of '{table}' suffice"
     known = conditional.selector is None and isinstance(conditional.factor, Multilinear.FACTORS)
     if known and edges[0].slot is not conditional.linear:
         return f"it is not a term of the mean of '{table}'"

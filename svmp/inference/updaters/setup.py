@@ -111,7 +111,16 @@ class Setup:
     def loops(self) -> dict[str, Multilinear]:
         """Compiled loops, by table. They read marginals, and so serve no rows of joint blocks."""
         found = find_loops(self.network) if self.kernels else {}
-        return {name: loops for name, loops in found.items() if name not in self.joint_tables}
+        others = self.joint_tables | self.summarised
+        return {name: loops for name, loops in found.items() if name not in others}
+
+    @cached_property
+    def summarised(self) -> set[str]:
+        """Tables whose mean statistics suffice: loops would read all rows again in every sweep."""
+        if not self.method.reads_all(1) or self.method.keeps_sums:
+            return set()
+        observed = self.network.observed.items()
+        return {name for name, variable in observed if variable.conditional.summarised}
 
     @cached_property
     def joined(self) -> dict[str, JointBlock]:
