@@ -97,6 +97,13 @@ def few_robust(rng: RNG, rows: int) -> Drawn:
     return {"y": y}, model
 
 
+def categories(rng: RNG, rows: int) -> Drawn:
+    y = rng.integers(0, 5, rows)
+    with svmp.Model(coords={"category": 5}) as model:
+        svmp.Categorical("y", p=svmp.Dirichlet("p", a=1, dims="category"), observed=y)
+    return {"y": y}, model
+
+
 def few_groups(rng: RNG, rows: int) -> Drawn:
     g = rng.integers(0, 30, rows)
     y = rng.normal(size=30)[g] + rng.normal(size=rows)
@@ -142,6 +149,8 @@ MORE = (
     Network("mixture of Poissons", mixture_of_counts, 1_000, settles=False),
     Network("mixture of Multinomials", few_counts, 300, settles=False),
     Network("robust mean, Student t by Gammas", few_robust, 5_000),
+    Network("robust mean, Student t by Gammas", few_robust, 10_000),
+    Network("shares of 5 categories", categories, 1_000),
     Network("means of 30 groups, known noise", few_groups, 1_000),
     Network("linear state space", short_states, 1_000, settles=False),
 )

@@ -76,6 +76,11 @@ def few_robust(d):
     return [u, mu], GaussianARD(mu, u)
 
 
+def categories(d):
+    p = Dirichlet(np.ones(5))
+    return [p], Categorical(p, plates=d["y"].shape)
+
+
 def few_groups(d):
     b = GaussianARD(0, 1, plates=(int(d["groups"]),))
     return [b], GaussianARD(Take(b, d["g"]), 1)
