@@ -13,6 +13,7 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints
+from svmp.network.means.columns import take_rows
 from svmp.network.means.linear import scatter
 from svmp.network.slot import Fixed, Single
 
@@ -24,7 +25,7 @@ class Lookup(Conditional):
         """Return the category of each row."""
         observed = self.variable.observed
         assert observed is not None
-        return observed[rows].astype(np.int64)
+        return take_rows(observed, rows).astype(np.int64)
 
     @property
     def summarised(self) -> bool:
@@ -34,7 +35,9 @@ class Lookup(Conditional):
     def densities(self, q: Beliefs, rows: Ints) -> Array:
         slot = self.slots["p"]
         assert isinstance(slot, Single | Fixed)
-        category = np.repeat(self.categories(rows), self.components)
+        category = self.categories(rows)
+        if self.components > 1:
+            category = np.repeat(category, self.components)
         return slot.entry(q, self.subrows(rows), category).reshape(len(rows), self.components)
 
     def message_sum(
@@ -49,12 +52,11 @@ class Lookup(Conditional):
         _, slot = self.slot_of(parent)
         if slot is self.selector:
             return super().message_sum(q, parent, elements, owner, rows)
-        row, component = np.divmod(rows, self.components)
-        weights = np.ones(len(rows))
-        if self.selector is not None:
-            weights = self.weights(q, row, component)
         shape = (len(elements), parent.family.size)
-        return scatter(weights, owner, self.categories(row), shape)
+        if self.selector is None:
+            return scatter(np.ones(len(rows)), owner, self.categories(rows), shape)
+        row, component = np.divmod(rows, self.components)
+        return scatter(self.weights(q, row, component), owner, self.categories(row), shape)
 
     def chunk(self, size: int) -> int:
         return CHUNK // self.components
