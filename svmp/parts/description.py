@@ -92,7 +92,7 @@ class PartDims:
     rows
         Dims of observed tables.
     per_row
-        Hidden variables with one element for each observed row.
+        Hidden variables with one element for each observed row, of one table or of several.
     shapes
         By hidden variable, the shape of its plate.
     children
@@ -137,8 +137,10 @@ class PartDims:
         )
         per_row = frozenset(
             name
-            for name in (*network.locals, *network.chains)
-            if set(network.hidden[name].dims) & rows and not set(network.hidden[name].dims) & keyed
+            for name in network.hidden
+            if set(network.hidden[name].dims) & rows
+            and not set(network.hidden[name].dims) & keyed
+            and (name in network.chains or is_per_row(network, name))
         )
         shapes = {
             v.name: VariableShape(
@@ -170,6 +172,15 @@ class PartDims:
             ),
             dim_prints(model),
         )
+
+
+def is_per_row(network: Network, name: str) -> bool:
+    """Whether each element of a variable is a parent of at most one row of each table."""
+    tables = [v.conditional for v in network.observed.values()]
+    return bool(network.edges[name]) and all(
+        edge.conditional in tables and not edge.crowded and edge.children.max(initial=0) <= 1
+        for edge in network.edges[name]
+    )
 
 
 def dim_prints(model: Declaration) -> dict[str, int]:

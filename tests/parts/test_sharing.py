@@ -57,6 +57,22 @@ def test_equal_sizes_without_labels_are_refused() -> None:
     assert sharing([effects(2), effects(2)], shared=["mu", "effect"]).own == ()
 
 
+@pytest.mark.parametrize("rows", [(4, 4), (4, 6)])
+def test_choices_that_several_tables_share_are_own(rows: tuple[int, int]) -> None:
+    def declare(count: int) -> svmp.Model:
+        with svmp.Model(coords={"component": 2, "row": count}) as model:
+            weight = svmp.Dirichlet("weight", a=1, dims="component")
+            z = svmp.Categorical("z", p=weight, dims="row")
+            mu = svmp.Normal("mu", mu=0, tau=1, dims="component")
+            rate = svmp.Gamma("rate", alpha=1, beta=1, dims="component")
+            height, visits = svmp.Normal.dist(mu=mu, tau=1), svmp.Poisson.dist(mu=rate)
+            svmp.Mixture("height", z, height, dims="row", observed=np.arange(count) / 3)
+            svmp.Mixture("visits", z, visits, dims="row", observed=np.arange(count))
+        return model
+
+    assert sharing([declare(count) for count in rows]).own == ("z",)
+
+
 def test_label_in_two_parts_is_refused_for_own_variables() -> None:
     with pytest.raises(svmp.ModelError, match=r"'b' of dimension 'group' is in part 0 and"):
         sharing([effects(["a", "b"]), effects(["b", "c"])], own=["effect"])
