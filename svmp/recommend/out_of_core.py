@@ -102,9 +102,9 @@ def parts_of(data: Any, columns: Columns | None) -> Source:
     for file in files:
         if os.path.isfile(file) and not _is_parquet(file):
             raise FileError(
-                f"{file}: with {called('memory')} ratings are read from Parquet files, and this is "
-                "none; `svmp recommend partition` (svmp.ratings.partition) writes them from any "
-                "file of ratings"
+                f"{file}: ratings in parts are read from Parquet files, and this is none; "
+                "`svmp recommend partition` (svmp.ratings.partition) writes them from any file of "
+                "ratings"
             )
     try:
         with needs_pyarrow().ParquetFile(files[0]) as opened:

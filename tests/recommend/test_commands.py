@@ -310,8 +310,14 @@ def test_fit_of_parts_within_memory(ratings: Path, tmp_path: Path) -> None:
     about = answer("fit", pattern, "-o", tmp_path / "a.svmp", "--memory", "2GB", *options)
     assert (about["ratings"], about["users"], about["items"]) == (1200, 60, 40)
     answer("fit", tmp_path / "parts", "-o", tmp_path / "b.svmp", *options)  # found to be parts
-    one, other = (RatingModel.load(tmp_path / name) for name in ("a.svmp", "b.svmp"))
-    assert np.array_equal(one.users_.side.mean, other.users_.side.mean)
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    for file in (tmp_path / "parts").glob("part-*.parquet"):
+        file.rename(plain / file.name)
+    answer("fit", plain, "-o", tmp_path / "c.svmp", *options)  # of anyone's Parquet files
+    one, *others = (RatingModel.load(tmp_path / f"{name}.svmp") for name in "abc")
+    for other in others:
+        assert np.array_equal(one.users_.side.mean, other.users_.side.mean)
     assert len(answer("top", tmp_path / "a.svmp", "--user", 4, "-n", 3)) == 3
 
 

@@ -20,11 +20,14 @@ SECONDS = 10
 
 
 def is_in_parts(ratings: Path) -> bool:
-    """Whether a path is a folder that `partition` has written, or a pattern of files."""
+    """Whether a path is a folder of Parquet files, as `partition` writes it, or a pattern."""
     from svmp.parts.parquet_files import MARKER, WILD
+    from svmp.ratings.packed import parts
 
     if ratings.is_dir():
-        return (ratings / MARKER).is_file()
+        names = [path.name for path in ratings.iterdir()]
+        has_parquet = any(name.endswith(".parquet") for name in names)
+        return MARKER in names or (has_parquet and not parts(names))
     return any(sign in str(ratings) for sign in WILD) and not ratings.exists()
 
 
