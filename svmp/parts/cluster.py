@@ -236,7 +236,9 @@ class Cluster:
         end = time.monotonic() + self.without_workers
         while (left := end - time.monotonic()) > 0 and self.client.status != "closed":
             with suppress(*LOST):
-                found = within(left, self.client.scheduler_info)["workers"]
+                found = within(
+                    left, self.client.nthreads
+                )  # of all workers, in all versions of Dask
                 if self.client.status == "running":
                     return set(found)
             time.sleep(min(0.1, left))
@@ -294,17 +296,30 @@ class Cluster:
             self._homes.assign(dict.fromkeys(self._groups.values()), workers)
 
     def _check_versions(self, workers: list[str]) -> None:
-        """Raise if a worker has other versions than this process."""
-        ours = versions.versions()
-        found = within(
-            self.deadline,
-            partial(self.client.run, remote.versions_here, workers=workers, on_error="return"),
-        )
-        for worker, theirs in found.items():
+        """Raise if a worker has other versions than this process.
+
+        Workers that do not answer get no tasks as long as there are others.
+        """
+        ours, most = versions.versions(), min(self.deadline, self.without_workers)
+        for worker, theirs in self._versions_on(workers, most).items():
             if isinstance(theirs, ImportError | AttributeError):
                 raise SvmpError(f"the worker {worker} cannot import svmp {ours['svmp']}: {theirs}")
             if isinstance(theirs, dict) and (apart := versions.differences(theirs, ours)):
                 raise SvmpError(remote.refusal(worker, apart))
+
+    def _versions_on(self, workers: list[str], seconds: float) -> dict[str, Any]:
+        """Return the versions of each worker that answers in time; note those that do not."""
+        ask = partial(self.client.run, remote.versions_here, on_error="return", workers=workers)
+        try:
+            return within(seconds, ask)
+        except TimeoutError:
+            if len(workers) == 1:
+                self._homes.suspects.update(workers)
+                return {}
+        found: dict[str, Any] = {}
+        for worker in workers:
+            found |= self._versions_on([worker], min(seconds, PATIENCE))
+        return found
 
     def drop(self, futures: list[Future[Any]]) -> None:
         """Release tasks; the scheduler forgets those that are not finished.

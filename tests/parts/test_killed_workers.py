@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from threading import Timer
+from threading import Event, Timer
 from typing import Any
 
 import numpy as np
@@ -131,6 +131,24 @@ def test_a_round_is_lost_if_its_tasks_may_wait_for_a_worker_that_is_gone() -> No
     cluster._check_lost({"a"})
     with pytest.raises(LostRound, match="a was lost"):
         cluster._check_lost({"b", "c"})
+
+
+def test_new_workers_that_do_not_answer_get_no_tasks() -> None:
+    answers = Event()
+
+    class Hanging:
+        """A client whose worker "b" does not answer."""
+
+        def run(self, function: Callable[[], Any], workers: list[str], **_: Any) -> dict[str, Any]:
+            if "b" in workers:
+                answers.wait()
+            return {worker: function() for worker in workers}
+
+    cluster = Cluster(Hanging(), without_workers=0.1)  # type: ignore[arg-type]
+    cluster._check_versions(["a", "b", "c"])
+    answers.set()
+    assert cluster._homes.suspects == {"b"}
+    assert cluster._homes.able(["a", "b", "c"]) == ["a", "c"]
 
 
 @pytest.mark.slow
