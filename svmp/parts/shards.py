@@ -9,6 +9,7 @@ number of shards. What comes back for a solution is lambda_temp, and no sums.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from svmp.inference.updaters.solver import LineSolver
 from svmp.parts.context import Own, SharedQ, Visited
 from svmp.parts.schedule import Asked, Visit
 from svmp.parts.solution import Solution
+from svmp.parts.tasks import sums_by_lines
 from svmp.parts.tree import added_up, halves
 
 MOST_SHARDS = 32
@@ -109,10 +111,9 @@ def solve_lines(
         eta_i by variable, and which of the sums the solution is computed from; None for no
         solution. That total is then empty in what is returned.
     """
-    found = _added(pieces, nodes)
-    if solved is None or prior is None or found.target is not None:
-        return found
-    sums, wanted = found.totals[solved], visit.asked[solved]
+    if solved is None or prior is None or pieces[0].target is not None:
+        return _added(pieces, nodes)
+    every, wanted = [piece.totals[solved] for piece in pieces], visit.asked[solved]
     natural = {
         name: shared.natural[name]
         if wanted.elements is None
@@ -125,9 +126,37 @@ def solve_lines(
             {name: array[some] for name, array in arrays.items()} for arrays in (prior, natural)
         )
     solution = Solution.of(solved, wanted, prior, natural, visit.measures)
-    solution.take(slice(0, len(sums)), sums)
-    totals = [*found.totals[:solved], sums[:0], *found.totals[solved + 1 :]]
-    return found._replace(totals=totals, target=solution.target, gains=solution.gains)
+    _solve(solution, every, nodes)
+    found = _added([_without(piece, solved) for piece in pieces], nodes)
+    return found._replace(target=solution.target, gains=solution.gains)
+
+
+def _solve(solution: Solution, every: Sequence[Array], nodes: Sequence[range]) -> None:
+    """Add the sums of all nodes and solve, some lines at a time where that is possible.
+
+    An array for all lines would be as large as those that were received, and new memory takes
+    longer than the addition.
+    """
+    solver = solution.solver
+    if len(every) == 1 or not (isinstance(solver, LineSolver) and solver.divides):
+        solution.take(slice(0, len(every[0])), added_up(iter(every), nodes, np.add))
+        return
+    adders = [[partial(_add_some, sums)] for sums in every]
+    length, numbers = every[0].shape
+    for lines, total in sums_by_lines(adders, length, numbers, nodes):
+        solution.take(lines, total)
+
+
+def _add_some(sums: Array, total: Array, lines: slice, first: int) -> None:
+    """Add some lines of sums to a total of these lines."""
+    total += sums[lines]
+
+
+def _without(visited: Visited, number: int) -> Visited:
+    """Return a result without one of its totals, which is empty then."""
+    totals = list(visited.totals)
+    totals[number] = totals[number][:0]
+    return visited._replace(totals=totals)
 
 
 def elements_of(solver: LineSolver, shard: Shard, elements: int) -> slice:

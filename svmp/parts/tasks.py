@@ -216,13 +216,19 @@ def plus_visited(one: Visited, other: Visited) -> Visited:
 
 
 def sums_by_lines(
-    adders: Sequence[Sequence[LineAdder]], lines: int, numbers: int
+    adders: Sequence[Sequence[LineAdder]],
+    lines: int,
+    numbers: int,
+    nodes: Sequence[range] | None = None,
 ) -> Iterator[tuple[slice, Array]]:
-    """Yield the sums of groups of parts, some lines at a time; the array is used again."""
+    """Yield the sums of groups of parts, some lines at a time; the array is used again.
+
+    With `nodes` the sums are those of these nodes of the tree.
+    """
+    nodes = single_nodes(len(adders)) if nodes is None else nodes
     size = max(1, BLOCK // (8 * numbers))
-    levels = whole_size(len(adders)).bit_length()  # so many totals wait to be added
+    levels = whole_size(nodes[-1].stop).bit_length()  # so many totals wait to be added
     spare = [np.empty((min(size, lines), numbers)) for _ in range(levels)]
-    nodes = single_nodes(len(adders))
     for first in range(0, lines, size):
         some = slice(first, min(first + size, lines))
         free = [block[: some.stop - first] for block in spare]
