@@ -190,12 +190,13 @@ class Part:
         """Update own variables; return q of this part's network, and the number of rows read.
 
         The arrays of `own` may be changed in place. `before` is the shared q at the beginning of
-        the sweep, for which choices that are not stored were optimised.
+        the sweep, for which choices and chains that are not stored were optimised.
         """
         if visit.restart:
             own = self.start(shared)
-        alone = visit.own if set(self.own) <= set(self.network.chains) else ()
-        q, rows = self.beliefs(shared, own, later=alone), self.rows
+        chains = self.network.chains if set(self.own) <= set(self.network.chains) else {}
+        later = visit.own if chains and before is None else chains
+        q, rows = self.beliefs(shared, own, later), self.rows
         if visit.means and not self.network.chains:
             q = at_means(self.network, q, self.own)
         rho = replace(StepRule.unit(rows), omega=visit.omega, relaxed=visit.relaxed)
@@ -204,6 +205,10 @@ class Part:
             then = self.beliefs(before, own)
             for implicit in self.program.implicit.values():
                 implicit.keep(q, None, implicit.loops.sums(then, None))
+            for name in chains:
+                q.natural[name], q.moments[name] = then.natural[name], then.moments[name]
+                q.joint[name] = then.joint[name]
+                self.network.refresh_means(q, name)
         accesses = 0
         for _ in range(visit.passes):
             last = {n: a.copy() for n, a in self.own_of(q).items()} if visit.passes > 1 else {}

@@ -68,8 +68,8 @@ class Visit:
         Shared variables that are updated afterwards, in this order: (names, index in `asked`, or
         None for those without children in parts).
     late
-        Whether local choices that are not stored were updated in an earlier visit of the same
-        sweep. Their q is then computed from the shared q at the beginning of the sweep.
+        Whether local choices or chains that are not stored were updated in an earlier visit of the
+        same sweep. Their q is then computed from the shared q at the beginning of the sweep.
     passes
         Most updates of the own variables, until they have converged.
     restart
@@ -174,10 +174,11 @@ def schedule(program: Program, whole: Network, method: Method, own: Collection[s
             visit, asked = place(tables, above, False), _measured(wanted, network, tables)
             visit.shared.append((asked.names, len(visit.asked)))
             visit.asked.append(asked)
+    kept = {*network.chains} if set(own) <= set(visits[0].own) & set(network.chains) else set()
     for earlier, visit in pairwise(visits):
-        visit.late = earlier.late or any(name in program.implicit for name in earlier.own)
+        visit.late = earlier.late or any(n in program.implicit or n in kept for n in earlier.own)
     last = [visit for visit in visits if visit.own or visit.asked][-1]
-    solved_anew = program.implicit or network.chains  # whenever the bound is computed
+    solved_anew = program.implicit or set(network.chains) - kept  # whenever the bound is computed
     last.gives_bound = not solved_anew and all(asked.family is not None for asked in last.asked)
     return visits
 

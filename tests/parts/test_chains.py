@@ -47,6 +47,56 @@ def test_sequences_in_parts_give_the_q_of_one_table(method: Any) -> None:
     np.testing.assert_allclose(both, whole["z"].pairs(later)[:, 1, 1], atol=0.03)
 
 
+def with_noise(part: Any) -> svmp.Model:
+    """Declare a chain of states whose means and precisions need a visit each."""
+    with svmp.Model(coords={"state": 2, "to": 2, "row": len(part)}) as model:
+        start = svmp.Dirichlet("start", a=1, dims="state")
+        move = svmp.Dirichlet("move", a=1, dims=("state", "to"))
+        z = svmp.DiscreteMarkovChain("z", start, move, sequence=part.night, dims="row")
+        mu = svmp.Normal("mu", mu=0, tau=0.01, dims="state")
+        tau = svmp.Gamma("tau", alpha=1, beta=1, dims="state")
+        svmp.Mixture("y", z, svmp.Normal.dist(mu=mu, tau=tau), dims="row", observed=part.y)
+    return model
+
+
+def walk_with_noise(part: Any) -> svmp.Model:
+    """Declare a random walk with two unknown precisions."""
+    with svmp.Model(coords={"row": len(part)}) as model:
+        step = svmp.Gamma("step", alpha=1, beta=1)
+        noise = svmp.Gamma("noise", alpha=1, beta=1)
+        x = svmp.GaussianRandomWalk("x", tau=step, sequence=part.night, dims="row")
+        svmp.Normal("y", mu=x, tau=noise, dims="row", observed=part.y)
+    return model
+
+
+@pytest.mark.parametrize("kernels", [True, False], ids=["compiled", "plain"])
+@pytest.mark.parametrize(
+    ("declare", "order"),
+    [
+        (with_noise, ("z", "start", "move", "mu", "tau")),
+        (walk_with_noise, ("x", "step", "noise")),
+    ],
+)
+def test_sequences_in_parts_have_the_bounds_of_one_table_in_every_sweep(
+    declare: Any, order: tuple[str, ...], kernels: bool
+) -> None:
+    table = svmp.split(TABLE, by="night", parts=1).load(0)
+    begun = svmp.fit(declare(table), svmp.FullVB(order=order), max_sweeps=1)
+    options: dict[str, Any] = {
+        "init": {name: begun[name] for name in order[1:]},
+        "max_sweeps": 6,
+        "tol": 0,
+        "bound_every": 1,
+        "kernels": kernels,
+    }
+    whole = svmp.fit(declare(table), svmp.FullVB(order=order), **options)
+    parts = svmp.Parts(declare, svmp.split(TABLE, by="night", parts=5), own=order[:1])
+    fit = svmp.fit(parts, svmp.FullVB(order=order), **options)
+    np.testing.assert_allclose(fit.trace["bound"], whole.trace["bound"], rtol=1e-11)
+    for name in order[1:]:
+        np.testing.assert_allclose(fit[name].natural, whole[name].natural, rtol=1e-8)
+
+
 def test_matrices_by_row_and_saved_fits_of_sequences_in_parts(tmp_path: Path) -> None:
     """The matrices that lead to rows may be others in each part."""
     table = TABLE | {"hour": np.arange(len(NIGHT)) // 20 % 2}
