@@ -34,6 +34,8 @@ MOST_HANGS = 1
 """How often a round is run again if every worker has missed the deadline."""
 WITHOUT_WORKERS = 60.0
 """Seconds without any worker, or without the scheduler, after which a fit fails, by default."""
+POLL = 0.1
+"""Seconds between two questions to a scheduler that does not answer, or has no workers."""
 PATIENCE = 10.0
 """Seconds to wait for workers to forget the parts of a fit that has ended, or for a probe."""
 LARGE = {"distributed.admin.large-graph-warning-threshold": "1TB"}
@@ -241,7 +243,7 @@ class Cluster:
                 )  # of all workers, in all versions of Dask
                 if self.client.status == "running":
                     return set(found)
-            time.sleep(min(0.1, left))
+            time.sleep(min(POLL, left))
         raise ClusterError(
             f"the Dask scheduler has not answered for {self.without_workers:g} seconds"
             if self.client.status != "closed"
@@ -278,15 +280,7 @@ class Cluster:
 
     def _check_workers(self) -> None:
         """Check the versions of workers that are new, and give each group its worker."""
-        workers = self._workers()
-        if not workers:
-            with suppress(TimeoutError):
-                self.client.wait_for_workers(1, timeout=self.without_workers)
-            workers = self._workers()
-        if not workers:
-            raise ClusterError(
-                f"the Dask cluster has had no workers for {self.without_workers:g} seconds"
-            )
+        workers = self._any_workers()
         if new := sorted(workers - self._checked):
             self._check_versions(new)
         try:
@@ -294,6 +288,17 @@ class Cluster:
         finally:
             self._checked = workers
             self._homes.assign(dict.fromkeys(self._groups.values()), workers)
+
+    def _any_workers(self) -> set[str]:
+        """Return the addresses of all workers; wait for the first, which may be lost again."""
+        end = time.monotonic() + self.without_workers
+        while not (workers := self._workers()):
+            if time.monotonic() > end:
+                raise ClusterError(
+                    f"the Dask cluster has had no workers for {self.without_workers:g} seconds"
+                )
+            time.sleep(POLL)
+        return workers
 
     def _check_versions(self, workers: list[str]) -> None:
         """Raise if a worker has other versions than this process.

@@ -133,6 +133,28 @@ def test_a_round_is_lost_if_its_tasks_may_wait_for_a_worker_that_is_gone() -> No
         cluster._check_lost({"b", "c"})
 
 
+def test_a_worker_that_joins_and_is_lost_at_once_is_not_the_end() -> None:
+    class Few:
+        """A client that has a worker for a moment now and then, and at last for good."""
+
+        status, seen = "running", iter([{}, {"a": 1}, {}, {}, {"b": 1}])
+
+        def nthreads(self) -> dict[str, int]:
+            return next(self.seen)
+
+        def wait_for_workers(self, *_: Any, **__: Any) -> None:
+            self.nthreads()
+
+        def run(self, function: Callable[[], Any], workers: list[str], **_: Any) -> dict[str, Any]:
+            return {worker: OSError() for worker in workers}
+
+    workers = Cluster(Few())  # type: ignore[arg-type]
+    workers._check_workers()
+    with pytest.raises(LostRound):
+        workers._check_workers()
+    assert workers._checked == {"b"}
+
+
 def test_new_workers_that_do_not_answer_get_no_tasks() -> None:
     answers = Event()
 
