@@ -239,6 +239,7 @@ def watch_convergence(run: Run) -> Status | None:
     if ends or not full:  # not in the middle of a sweep over parts
         moved = state.window.add(state.q, info.smallest_median, network.hidden)
     quiet = moved is not None and moved <= run.tol and (full or not run.safe)
+    quiet = quiet and not program.is_early(state.iteration)
     if not (quiet or run.recorder.is_due(program, state)):
         if not full:  # beside a full sweep an exact bound is cheap: no need for estimates
             run.recorder.estimate(program, state, info)

@@ -1,15 +1,15 @@
 """A fixed division of the groups of a dim into parts, which are visited one after the other.
 
 In the first sweeps sums of earlier visits are missing or far out of date. Where global variables
-share no rows, and in hidden Markov models, each first visit is therefore a step of stochastic
-variational inference (Hoffman, Blei, Wang & Paisley, 2013): with S_p the sums of the part, which
-has a share s of the groups,
+share no rows, and in hidden Markov models, each visit of the first five sweeps is therefore a step
+of stochastic variational inference (Hoffman, Blei, Wang & Paisley, 2013): with S_p the sums of the
+part, which has a share s of the groups,
 
     lambda_i <- (1 - rho_t) lambda_i + rho_t (eta_i + S_p / s),    rho_t = (t + 10)^-0.7
 
 and rho_t = (t + 1)^-0.5 in hidden Markov models.
 
-Where global variables share no rows, the groups of the first five sweeps read the means of global
+Where global variables share no rows, the groups of the first 20 sweeps read the means of global
 Dirichlets, log E[p] in place of E[log p], as collapsed inference does (SCVB0: Foulds, Boyles,
 DuBois, Smyth & Welling, 2013). With few counts E[log p] is far lower, so that a word stays in the
 topics that it happened to have at first. docs/performance.md has the measurements.
@@ -34,12 +34,15 @@ from svmp.network.grid import Ints
 from svmp.network.network import Network
 
 RESTARTS = 5
-"""Number of first sweeps in which the variables of a group start near their prior: those that were
-fitted to the first, poor global variables would hold these back. docs/performance.md has the
-measurements."""
+"""Number of first sweeps that may take stochastic steps, and in which the variables of a group
+start near their prior: those that were fitted to the first, poor global variables would hold these
+back. docs/performance.md has the measurements."""
+MEANS = 20
+"""Number of first sweeps in which groups read the means of global Dirichlets; their variables then
+start near their prior in all of these."""
 DELAY, FORGETTING_RATE = 10, 0.7
-"""tau and kappa of the steps in the first sweeps: those of online LDA (Hoffman, Blei & Bach, 2010).
-docs/performance.md has what was measured with others."""
+"""tau and kappa of the steps in the first sweeps. docs/performance.md has what was measured with
+others."""
 CHAIN_VISITS, CHAIN_DELAY, CHAIN_RATE = 60, 1, 0.5
 """The same for chains of states: q of a sequence needs no start, so that the sweeps with some 60
 visits are enough, and longer steps resolve slow directions. benchmarks/chains.py measures it."""
@@ -75,7 +78,8 @@ class Division:
 
     def restarts(self, iteration: int) -> bool:
         """Return whether the variables of groups start near their prior in an iteration."""
-        return iteration <= self.first_sweeps * self.count and not self.network.learned
+        sweeps = MEANS if self._may_read_means else self.first_sweeps
+        return iteration <= sweeps * self.count and not self.network.learned
 
     @property
     def first_sweeps(self) -> int:
@@ -97,7 +101,7 @@ class Division:
 
     def first_step(self, iteration: int) -> float | None:
         """Return the step of a stochastic first visit; None if a visit is exact."""
-        if not (self.starts_with_steps and self.restarts(iteration)):
+        if not self.starts_with_steps or iteration > self.first_sweeps * self.count:
             return None
         if self.has_states:
             return float((iteration + CHAIN_DELAY) ** -CHAIN_RATE)
@@ -105,7 +109,7 @@ class Division:
 
     def reads_means(self, iteration: int) -> bool:
         """Return whether groups read log E[p] of global Dirichlets, in place of E[log p]."""
-        return self._may_read_means and iteration <= RESTARTS * self.count
+        return self._may_read_means and iteration <= MEANS * self.count
 
     @cached_property
     def _may_read_means(self) -> bool:

@@ -7,9 +7,10 @@ exactly from the sums of all parts,
     lambda_i = eta_i + S_1 + ... + S_P
 
 No sums are known before the first sweep. Where no row depends on two global variables, as in topic
-models, the visits of the first five sweeps are stochastic steps that read the means of Dirichlets,
-and in hidden Markov models some 60 of the first visits are steps (see division.py). In other
-networks, and in `Fit.update`, the first sweep updates the global variables once, at its end.
+models, the visits of the first five sweeps are stochastic steps, and those of the first 20 read the
+means of Dirichlets; in hidden Markov models some 60 of the first visits are steps (see
+division.py). In other networks, and in `Fit.update`, the first sweep updates the global variables
+once, at its end.
 """
 
 from __future__ import annotations
@@ -40,17 +41,19 @@ class Memoized(Method):
     optimised, from where they were at the last visit; in the first five sweeps, from near their
     prior. Then the sums over the part's rows replace those of its last visit, and every global
     variable is updated from the sums over all parts. There is no step size to choose: where no row
-    depends on several global elements, the first five sweeps take the steps of online LDA and read
-    the means of global Dirichlets, with chains of states some 60 visits (one sweep to five) take
-    longer ones, and elsewhere the first sweep updates the global variables at its end.
+    depends on several global elements, the first five sweeps take the steps of stochastic
+    inference, with chains of states some 60 visits (one sweep to five) take longer ones, and
+    elsewhere the first sweep updates the global variables at its end. Where no row depends on
+    several global elements and some are Dirichlets, as in topic models, parts read the means of
+    these in the first 20 sweeps, and their variables start near the prior in all of them.
 
-    From the fifth sweep on the exact bound is computed after each sweep, and never falls: if a
+    After these early sweeps the exact bound is computed after each sweep, and never falls: if a
     sweep has lowered it, because global variables share rows and the sums of other parts were out
     of date, the sweep is undone, and the next one updates each variable from all rows. Earlier
     sweeps have a bound only where `bound_every` asks for it.
 
     In `Fit.update` the global variables are good from the start: no first sweep takes steps, and
-    the variables of a part never start anew; in the first five they read the means of Dirichlets.
+    the variables of a part never start anew; in the first 20 they read the means of Dirichlets.
 
     Parameters
     ----------
