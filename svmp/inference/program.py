@@ -29,6 +29,7 @@ from svmp.inference.acceleration.factor_rotating import (
 from svmp.inference.acceleration.relaxation import (
     Relaxation,
     change_of,
+    fell_last,
     largest_omega,
     means_of,
     next_omega,
@@ -246,6 +247,10 @@ class Program:
             rate = float(np.sqrt(change / last.change))
         most = min(method.relaxation(iteration), self._largest_omega)
         omega = next_omega(last.omega, rate, most)
+        restarted = last.omega == 1 and np.isnan(rate) and method.reads_all(iteration - 2)
+        if restarted or fell_last(state.trace, iteration - 1):
+            omega = 1.0
+            change = change if restarted else np.nan
         q.means.clear()
         if method.rotates(iteration) and self.rotate(state):
             change = np.nan

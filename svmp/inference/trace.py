@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -30,13 +31,15 @@ HELD_OUT = "held_out"
 
 
 class Trace:
-    """A table of numbers with a row for each bound.
+    """A table of numbers with a row for each bound; iterating over it gives the names of columns.
 
     >>> trace = Trace()
     >>> trace.append(iteration=1, bound=-3.5)
     >>> trace.append(iteration=2, bound=-2.5)
     >>> trace["bound"]
     array([-3.5, -2.5])
+    >>> list(trace), len(trace)
+    (['iteration', 'bound'], 2)
     """
 
     def __init__(self, columns: dict[str, list[float]] | None = None) -> None:
@@ -57,7 +60,15 @@ class Trace:
         return self._columns[column][-1]
 
     def __getitem__(self, column: str) -> NDArray[Any]:
+        if column not in self._columns:
+            raise KeyError(f"the trace has no column {column!r}; there are {self.columns}")
         return np.asarray(self._columns[column])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __contains__(self, column: object) -> bool:
+        return column in self._columns
 
     def __len__(self) -> int:
         return len(next(iter(self._columns.values()), []))

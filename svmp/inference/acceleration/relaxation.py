@@ -13,6 +13,10 @@ sweep reduces the distance from the optimum, the rate r under omega and the best
 
     (r + omega - 1)^2 = r omega^2 g,        omega* = 2 / (1 + sqrt(1 - g)).
 
+Each move raises the bound. But after a move far beyond the joint optimum, the next bound may be
+lower: the block that is solved last was at its optimum before, and is not while the others are
+solved. Two iterations without over-relaxation then measure the rate anew.
+
 The block that is solved last is reported and kept at m*. It is moved on when the next iteration
 begins, so that every q and every bound that is seen from outside has it at its optimum.
 """
@@ -29,6 +33,7 @@ from svmp.families.mvnormal import MvNormal
 from svmp.families.normal import Normal
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
+from svmp.inference.trace import Trace
 from svmp.inference.updaters.updater import Change, Updater
 from svmp.kernels.machine.elements import move_normals, normal_change
 from svmp.network.beliefs import Beliefs
@@ -168,6 +173,15 @@ def next_omega(omega: float, rate: float, most: float) -> float:
         return min(1 + rate, most)
     ascent = (rate + omega - 1) ** 2 / (rate * omega**2)
     return most if ascent >= 1 else min(2 / (1 + np.sqrt(1 - ascent)), most)
+
+
+def fell_last(trace: Trace, iteration: int) -> bool:
+    """Return whether the exact bound of an iteration is lower than the one before it."""
+    if len(trace) < PAIR or trace.last("iteration") != iteration:
+        return False
+    exact = not np.any(trace["bound_se"][-PAIR:] > 0)
+    before, now = trace["bound"][-PAIR:]
+    return bool(exact and now < before)
 
 
 def largest_omega(network: Network, blocks: Iterable[tuple[str, ...]]) -> float:

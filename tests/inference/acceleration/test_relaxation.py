@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import svmp
-from svmp.inference.acceleration.relaxation import means_of, next_omega, relax
+from svmp.inference.acceleration.relaxation import fell_last, means_of, next_omega, relax
 from svmp.inference.methods.draw import AllRows
 from svmp.inference.program import Program
 from svmp.inference.starts.start import start
 from svmp.inference.steps.rule import StepRule
+from svmp.inference.trace import Trace
 from svmp.network.network import Network
 from tests.inference.tools import gallery
 
@@ -161,3 +163,40 @@ def test_omega_approaches_the_best_of_successive_over_relaxation(coupling: float
     assert next_omega(1.0, radius(1.0), 2.0) == pytest.approx(best, abs=2e-3)
     assert next_omega(1.05, radius(1.05), 2.0) == pytest.approx(best, abs=0.05)
     assert next_omega(1.0, radius(1.0), 1.02) <= 1.02
+
+
+def test_only_a_fall_of_exact_bounds_in_the_last_iteration_counts() -> None:
+    trace = Trace()
+    assert not fell_last(trace, 0)
+    trace.append(iteration=1, bound=-5.0, bound_se=0.0)
+    trace.append(iteration=2, bound=-6.0, bound_se=0.0)
+    assert fell_last(trace, 2)
+    assert not fell_last(trace, 3)  # iteration 3 has no bound
+    trace.append(iteration=3, bound=-7.0, bound_se=0.5)
+    assert not fell_last(trace, 3)  # an estimate
+    trace.append(iteration=4, bound=-4.0, bound_se=0.0)
+    assert not fell_last(trace, 4)
+
+
+def test_bounds_rise_after_a_sweep_that_overshoots() -> None:
+    rng = np.random.default_rng(0)
+    row = {"a": np.repeat(np.arange(200), 10), "b": rng.integers(0, 12, 2000)}
+    effects = rng.normal(size=200)[row["a"]] + rng.normal(size=12)[row["b"]]
+    row["y"] = 3 + effects + rng.normal(size=2000)
+
+    def crossed(part: Any) -> svmp.Model:
+        with svmp.Model(coords={"a": part.labels("a"), "b": range(12)}) as model:
+            scales = [svmp.Gamma(f"tau_{x}", alpha=1, beta=1) for x in "aby"]
+            a = svmp.Normal("a", mu=0, tau=scales[0], dims="a")
+            b = svmp.Normal("b", mu=0, tau=scales[1], dims="b")
+            mean = a[part.keys("a")] + b[part.b]
+            svmp.Normal("y", mu=mean, tau=scales[2], dims="row", observed=part.y)
+        return model
+
+    parts = svmp.Parts(crossed, svmp.split(row, by="a", parts=8))
+    fit = svmp.fit(parts, svmp.Growing(1.0), bound_every=1)
+    assert fit.status == "converged"
+    rises = np.diff(fit.trace["bound"])
+    (falls,) = np.nonzero(rises < 0)
+    assert len(falls)
+    assert (rises[falls + 1] > 0).all()
