@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 from weakref import finalize
 
 import numpy as np
@@ -171,13 +172,13 @@ class Part:
             count += len(natural)
         return moved / max(count, 1)
 
-    def seeded(self, shared: SharedQ, seed: int) -> dict[str, Array]:
+    def seeded(self, seed: int, init: Mapping[str, Any]) -> dict[str, Array]:
         """Return a start of the shared variables that has seen some rows of this part.
 
         Components of mixtures and topics must start at different rows.
         """
         implicit = {name: updater.loops for name, updater in self.program.implicit.items()}
-        q = start(self.network, seed, None, implicit)
+        q = start(self.network, seed, init, implicit)
         return {name: q.natural[name] for name in self.places}
 
     def _empty(self, name: str) -> Array:

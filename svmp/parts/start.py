@@ -16,6 +16,7 @@ from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.posteriors.posterior import Posterior, Posteriors
 from svmp.inference.starts.products import products, start_at_level
+from svmp.inference.starts.seeding import locations
 from svmp.inference.starts.start import Init, from_posterior, from_values, start
 from svmp.network.beliefs import Beliefs
 from svmp.network.chains.linear_chain import LinearChain
@@ -101,10 +102,13 @@ def _seed_shared(
     given: Mapping[str, Any],
 ) -> None:
     """Start shared variables at rows of the largest part."""
-    places = load_part(space.context, largest).places
-    for found in space.run(tasks.seed_from_part, q, [Job(((largest,),))], seed):
-        for name, natural in found.items():
-            if name not in given:
-                at = places[name]
-                q.natural[name][slice(None) if at is None else at] = natural
-                q.moments[name] = network.hidden[name].family.moments(q.natural[name])
+    part = load_part(space.context, largest)
+    init = {name: value for name, value in given.items() if part.places.get(name, ()) is None}
+    variables = (*part.network.hidden.values(), *part.network.observed.values())
+    mixtures = [v.conditional for v in variables if v.conditional.selector is not None]
+    free = set(part.places) - given.keys() | {n for c in mixtures for n in locations(c, init)}
+    for found in space.run(tasks.seed_from_part, q, [Job(((largest,),))], seed, init):
+        for name in free & found.keys():
+            at = part.places[name]
+            q.natural[name][slice(None) if at is None else at] = found[name]
+            q.moments[name] = network.hidden[name].family.moments(q.natural[name])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -70,12 +71,14 @@ def whole_number(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
 
 
-def seed_from_part(context: Context, shared: SharedQ, job: Job, seed: int) -> dict[str, Array]:
+def seed_from_part(
+    context: Context, shared: SharedQ, job: Job, seed: int, init: Mapping[str, Any]
+) -> dict[str, Array]:
     """Return a start of the shared variables of one part that has seen some of its rows."""
     return {
         name: natural
         for _, part in loaded(context, job)
-        for name, natural in part.seeded(shared, seed).items()
+        for name, natural in part.seeded(seed, init).items()
     }
 
 

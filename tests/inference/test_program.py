@@ -60,7 +60,7 @@ def test_reasons_name_the_table() -> None:
     reasons = {s.variable: s.reason for s in svmp.explain(model).variables}
     assert reasons == {
         "rate": "no loops for the rows of 'y': they are not Normal, nor Bernoulli with a logit",
-        "tau": "it is not a term of the mean of 'x'",
+        "tau": "the sums over the rows of 'x' suffice",
     }
 
 

@@ -308,3 +308,24 @@ def test_own_variables_divided_along_their_second_dim_keep_their_dims(kernels: b
         svmp.Parts(declare, parts), order, init={"level": whole.mean("level")}, max_sweeps=1
     )
     assert start.mean("level").shape == (2, 9)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_components_stay_at_the_centres_in_init(seed: int) -> None:
+    """Only centres are given, in any order; precisions start at the rows nearest to them."""
+    rng, centres = np.random.default_rng(seed), np.array([-6.0, 0.0, 6.0])
+    rows = rng.permutation(np.repeat(centres, 60) + rng.normal(size=180))
+
+    def declare(part: Any) -> svmp.Model:
+        with svmp.Model(coords={"component": 3, "row": len(part)}) as model:
+            w = svmp.Dirichlet("w", a=1, dims="component")
+            z = svmp.Categorical("z", p=w, dims="row")
+            mu = svmp.Normal("mu", mu=0, tau=1e-4, dims="component")
+            tau = svmp.Gamma("tau", alpha=1, beta=1, dims="component")
+            svmp.Mixture("y", z, svmp.Normal.dist(mu=mu, tau=tau), dims="row", observed=part)
+        return model
+
+    order = rng.permutation(3)
+    parts = svmp.Parts(declare, np.split(rows, [80, 100]))
+    fit = svmp.fit(parts, init={"mu": centres[order] + 0.5}, seed=seed)
+    np.testing.assert_allclose(fit.mean("mu"), centres[order], atol=0.5)

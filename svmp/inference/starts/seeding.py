@@ -146,7 +146,7 @@ def seed_from_elements(
     components that start at a vague prior, all but one may stay empty.
     """
     edge = next(e for e in network.edges[chooser.name] if e.conditional is conditional)
-    located = {p.name for p in parents_of(conditional) if is_location(p, init)}
+    located = locations(conditional, init)
     clustered = best_fitting(network, q, chooser, init, rng)
     if clustered is not None:
         chosen, component = clustered
@@ -170,21 +170,24 @@ def seed_from_elements(
                     _add_rows(network, certain, parent, conditional, elements, where)
 
 
-def parents_of(conditional: Conditional) -> list[Symbol]:
-    """Return the variables among the parameters of components."""
-    return [p for slot in conditional.slots.values() for p in slot.variables]
+def locations(conditional: Conditional, init: Mapping[str, Any]) -> set[str]:
+    """Return the Normals among the parameters of components of which `init` has only the means.
 
-
-def is_location(variable: Symbol, init: Mapping[str, Any]) -> bool:
-    """Return whether `init` has the means of Normals, and no variances.
-
-    Their variances are then those of the prior. With such variances, a row would choose whichever
-    component has the smallest precision.
+    Their variances are those of the prior. With such variances, a row would choose whichever
+    component has the smallest precision. So they start with rows too, unless `init` has all
+    parameters.
     """
-    value = init.get(variable.name)
-    whole = isinstance(value, Posterior) or (isinstance(value, Mapping) and "tau" in value)
-    normal = variable.hidden and isinstance(variable.family, Normal | MvNormal)
-    return normal and value is not None and not whole
+    parents = [p for slot in conditional.slots.values() for p in slot.variables if p.hidden]
+    if all(p.name in init for p in parents):
+        return set()
+    return {
+        p.name
+        for p in parents
+        if p.name in init
+        and isinstance(p.family, Normal | MvNormal)
+        and not isinstance(init[p.name], Posterior)
+        and not (isinstance(init[p.name], Mapping) and "tau" in init[p.name])
+    }
 
 
 def best_fitting(
@@ -198,18 +201,16 @@ def best_fitting(
 
     Returns None if `init` has no locations of components.
     """
-    edges = [e for e in network.edges[chooser.name] if e.choosing]
-    edges = [e for e in edges if any(is_location(p, init) for p in parents_of(e.conditional))]
+    choosing = [edge for edge in network.edges[chooser.name] if edge.choosing]
+    located = {name for edge in choosing for name in locations(edge.conditional, init)}
+    edges = [edge for edge in choosing if locations(edge.conditional, init)]
     if not edges:
         return None
     elements = np.flatnonzero(np.logical_or.reduce([edge.children > 0 for edge in edges]))
     if len(elements) > SAMPLE:
         elements = np.sort(rng.choice(elements, SAMPLE, replace=False))
     known = {
-        p.name: p.family.moments(SHARPER * q.natural[p.name])
-        for edge in edges
-        for p in parents_of(edge.conditional)
-        if is_location(p, init)
+        name: network.hidden[name].family.moments(SHARPER * q.natural[name]) for name in located
     }
     at_means = Beliefs(q.natural, {**q.moments, **known}, row_moments=q.row_moments)
     log = sum(edge.message(at_means, elements, *edge.rows_of(elements)) for edge in edges)
