@@ -82,7 +82,8 @@ def fit(
     init
         Starting values by variable: an array of means (or probabilities), standard parameters by
         name, as `{"tau": {"alpha": 1, "beta": 2}}`, or the posterior of an earlier fit; or a whole
-        earlier fit.
+        earlier fit. Components of a mixture of which only the means are given start at the rows
+        nearest to these.
     joint
         Blocks of Normals and MvNormals whose q is one multivariate Normal instead of a product:
         `[("mu", "school")]`, or "auto" for all that share rows. Their standard deviations are then

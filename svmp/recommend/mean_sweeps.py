@@ -3,8 +3,8 @@
 If factors have covariances, a sweep reads K (K + 1) / 2 of them for every rating. They change
 little after the first sweeps, whereas the means still have far to go. So a few sweeps update, with
 the covariances and the noise as they are, the means of vectors, and the means and the precisions of
-their priors. Each of these is an exact coordinate update of the same bound, but
-cheap; the means are over-relaxed (kernels/vectors/means.py), by a factor that grows to MOST.
+their priors. Priors have exact coordinate updates. Means take a step along one direction
+(kernels/vectors/mean_steps.py), over-relaxed by a factor that grows to MOST. Both raise the bound.
 
 These sweeps are no iterations of inference/engine.py, which would have to read and write q as
 natural parameters and moments, 2 (K + K^2) numbers of each user and item, and to sum covariances

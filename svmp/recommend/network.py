@@ -96,6 +96,7 @@ def network(
     If these are the ratings of one part of the users, `users` is the number of all.
     """
     learned = GammaPrior(alpha=1, beta=1)
+    # users last: their update gives the sums of squares that the noise of users needs
     sizes = {"v": ratings.items, "u": users or ratings.users}
     if factors:
         priors = {

@@ -31,8 +31,6 @@ NUMBERS = 1 << 19
 """Most numbers that are clustered."""
 FEW = 5
 """Fewest elements for each component for which only half of them are clustered."""
-SHARPER = 1e6
-"""Factor of the precision of locations that are taken as known."""
 
 
 def seed_components(
@@ -146,9 +144,9 @@ def seed_from_elements(
     components that start at a vague prior, all but one may stay empty.
     """
     edge = next(e for e in network.edges[chooser.name] if e.conditional is conditional)
-    located = locations(conditional, init)
-    clustered = best_fitting(network, q, chooser, init, rng)
+    located, clustered = set[str](), best_fitting(network, q, chooser, init, rng)
     if clustered is not None:
+        located = locations(conditional, init)
         chosen, component = clustered
     elif given is None:
         candidates = np.flatnonzero(edge.children)
@@ -171,23 +169,29 @@ def seed_from_elements(
 
 
 def locations(conditional: Conditional, init: Mapping[str, Any]) -> set[str]:
-    """Return the Normals among the parameters of components of which `init` has only the means.
+    """Return the variables that differ by component and of which `init` has only different means.
 
     Their variances are those of the prior. With such variances, a row would choose whichever
     component has the smallest precision. So they start with rows too, unless `init` has all
     parameters.
     """
-    parents = [p for slot in conditional.slots.values() for p in slot.variables if p.hidden]
-    if all(p.name in init for p in parents):
+    slots, axis = conditional.slots.values(), conditional.component_axis
+    if all(p.name in init for slot in slots for p in slot.variables if p.hidden):
         return set()
     return {
         p.name
-        for p in parents
-        if p.name in init
-        and isinstance(p.family, Normal | MvNormal)
-        and not isinstance(init[p.name], Posterior)
-        and not (isinstance(init[p.name], Mapping) and "tau" in init[p.name])
+        for slot in slots
+        for p in slot.variables
+        if p.hidden and axis in slot.labels(p) and has_different_means(p, init.get(p.name))
     }
+
+
+def has_different_means(variable: Symbol, value: Any) -> bool:
+    """Return whether a starting value has the means of Normals, not all the same, and no more."""
+    means = value.get("mu") if isinstance(value, Mapping) and "tau" not in value else value
+    if not isinstance(variable.family, Normal | MvNormal) or isinstance(means, Mapping | Posterior):
+        return False
+    return means is not None and np.ndim(means) > 0 and bool(np.ptp(means, axis=0).any())
 
 
 def best_fitting(
@@ -199,22 +203,28 @@ def best_fitting(
 ) -> Seeds | None:
     """Return elements of a Categorical, and the component of each whose given location fits best.
 
-    Returns None if `init` has no locations of components.
+    Returns None if `init` has no locations of components, or none that divide the rows among all of
+    them.
     """
     choosing = [edge for edge in network.edges[chooser.name] if edge.choosing]
-    located = {name for edge in choosing for name in locations(edge.conditional, init)}
     edges = [edge for edge in choosing if locations(edge.conditional, init)]
     if not edges:
         return None
     elements = np.flatnonzero(np.logical_or.reduce([edge.children > 0 for edge in edges]))
     if len(elements) > SAMPLE:
         elements = np.sort(rng.choice(elements, SAMPLE, replace=False))
-    known = {
-        name: network.hidden[name].family.moments(SHARPER * q.natural[name]) for name in located
-    }
+    known = {}
+    for name in (name for edge in edges for name in locations(edge.conditional, init)):
+        family = network.hidden[name].family
+        known[name] = family.statistics(family.mean(q.natural[name]))
     at_means = Beliefs(q.natural, {**q.moments, **known}, row_moments=q.row_moments)
     log = sum(edge.message(at_means, elements, *edge.rows_of(elements)) for edge in edges)
-    return Seeds(elements, np.argmax(log, axis=1))
+    component = np.argmax(log, axis=1)
+    if isinstance(chooser.family, PartlyKnown):
+        own = chooser.family.at(elements)
+        component = np.where(own.known, own.values, component).astype(np.int64)
+    whole = len(np.unique(component)) == chooser.family.size
+    return Seeds(elements, component) if whole else None
 
 
 def clusters(

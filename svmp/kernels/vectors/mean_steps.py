@@ -191,7 +191,7 @@ def move_means(
                 last = min(start + TILE, end)
                 count = read_tile(rows, wide, start, last, at, weights, targets)
                 curvature += curvature_of(flat, at, count, wide, direction, weights)
-            if slope > 0 and curvature > 0:
+            if 0 < slope < np.inf and 0 < curvature < np.inf:
                 for k in range(width):
                     line[k] = mean[k] + omega * slope / curvature * step[k]
         first = claim(taken, CHUNK)

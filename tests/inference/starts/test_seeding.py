@@ -128,15 +128,16 @@ def test_components_start_at_the_rows_assigned_in_init(method: Any, kernels: boo
     np.testing.assert_allclose(fit.mean("mu")[place], [-4, 0, 4], atol=0.4)
 
 
+@pytest.mark.parametrize("vague", [1e-4, 1e-12])
 @pytest.mark.parametrize("scale", [0.01, 0.3, 10.0])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_components_stay_at_the_centres_in_init(seed: int, scale: float) -> None:
+def test_components_stay_at_the_centres_in_init(seed: int, scale: float, vague: float) -> None:
     """Only centres are given, in any order; precisions start at the rows nearest to them."""
     rng, centres = np.random.default_rng(seed), np.array([[0.0, 0], [6, 0], [0, 6]])
     rows = np.repeat(centres, 60, axis=0) + rng.normal(size=(180, 2))
     with svmp.Model(coords={"component": 3, "axis": 2, "row": 180}) as model:
         weight = svmp.Dirichlet("weight", a=1, dims="component")
-        tau = 1e-4 * np.eye(2)
+        tau = vague * np.eye(2)
         mu = svmp.MvNormal("mu", mu=np.zeros(2), tau=tau, dims=("component", "axis"))
         shape = ("component", "axis", "axis")
         precision = svmp.Wishart("precision", nu=3, V=scale * np.eye(2), dims=shape)
@@ -165,3 +166,36 @@ def test_states_of_a_chain_stay_at_the_means_in_init(seed: int) -> None:
     order = rng.permutation(3)
     fit = svmp.fit(model, init={"mu": means[order] + 0.5}, seed=seed)
     np.testing.assert_allclose(fit.mean("mu"), means[order], atol=0.5)
+
+
+def three_groups(seed: int, known: bool = False) -> tuple[svmp.Model, Any]:
+    """Return a mixture of three groups far apart, and the group of each row."""
+    rng = np.random.default_rng(seed)
+    group = np.repeat(np.arange(3), 60)
+    x = rng.normal(size=180)
+    y = np.array([-6.0, 0.0, 6.0])[group] + 2 * x + rng.normal(size=180)
+    chosen = {"observed": np.where(rng.random(180) < 0.3, group, np.nan), "missing": True}
+    with svmp.Model(coords={"component": 3, "row": 180}) as model:
+        weight = svmp.Dirichlet("weight", a=1, dims="component")
+        mu = svmp.Normal("mu", mu=0, tau=1e-4, dims="component")
+        slope = svmp.Normal("slope", mu=0, tau=1e-4)
+        tau = svmp.Gamma("tau", alpha=1, beta=1, dims="component")
+        z = svmp.Categorical("z", p=weight, dims="row", **(chosen if known else {}))
+        component = svmp.Normal.dist(mu=mu + slope * svmp.data(x, dims="row"), tau=tau)
+        svmp.Mixture("y", z, component, dims="row", observed=y)
+    return model, group
+
+
+@pytest.mark.parametrize("init", [{"slope": 2.0}, {"mu": np.zeros(3)}, {"mu": [-6.0, 0.0, 30.0]}])
+def test_means_that_do_not_divide_the_rows_do_no_harm(init: Any) -> None:
+    """A slope that components share, equal means, and a mean far from all rows."""
+    model, _ = three_groups(0)
+    best = svmp.fit(model, init={"mu": [-6.0, 0.0, 6.0], "slope": 2.0}).bound
+    assert svmp.fit(model, svmp.FullVB(), init=init).bound == pytest.approx(best, rel=1e-3)
+
+
+def test_known_choices_stay_known_where_means_are_given() -> None:
+    model, group = three_groups(1, known=True)
+    fit = svmp.fit(model, init={"mu": [-6.0, 0.0, 6.0]})
+    assert (fit["z"].p.argmax(axis=1) == group).mean() > 0.98
+    np.testing.assert_allclose(fit.mean("mu"), [-6.0, 0.0, 6.0], atol=0.5)
