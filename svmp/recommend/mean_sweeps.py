@@ -163,8 +163,8 @@ class MeanSweeps:
         return cls(rows, lines, triangles, fixed, priors)
 
     def sweep(self, omega: float) -> None:
-        """Update the prior and then the means of the users, and those of the items."""
-        for name, other in (("u", "v"), ("v", "u")):
+        """Update the prior and then the means of the items, and those of the users."""
+        for name, other in (("v", "u"), ("u", "v")):
             prior, own = self.priors[name], self.lines[name]
             prior.update(own)
             precision = prior.alpha / prior.beta
