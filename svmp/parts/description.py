@@ -92,7 +92,8 @@ class PartDims:
     rows
         Dims of observed tables.
     per_row
-        Hidden variables with one element for each observed row, of one table or of several.
+        Hidden variables with one element for each observed row of one table, chains of states, and
+        choices with one element for each row of several tables.
     shapes
         By hidden variable, the shape of its plate.
     children
@@ -140,7 +141,7 @@ class PartDims:
             for name in network.hidden
             if set(network.hidden[name].dims) & rows
             and not set(network.hidden[name].dims) & keyed
-            and (name in network.chains or is_per_row(network, name))
+            and (name in (*network.locals, *network.chains) or chooses_rows(network, name))
         )
         shapes = {
             v.name: VariableShape(
@@ -174,13 +175,10 @@ class PartDims:
         )
 
 
-def is_per_row(network: Network, name: str) -> bool:
-    """Whether each element of a variable is a parent of at most one row of each table."""
-    tables = [v.conditional for v in network.observed.values()]
-    return bool(network.edges[name]) and all(
-        edge.conditional in tables and not edge.crowded and edge.children.max(initial=0) <= 1
-        for edge in network.edges[name]
-    )
+def chooses_rows(network: Network, name: str) -> bool:
+    """Whether each element of a variable chooses the component of at most one row of each table."""
+    edges = network.edges[name]
+    return bool(edges) and all(e.choosing and e.children.max(initial=0) <= 1 for e in edges)
 
 
 def dim_prints(model: Declaration) -> dict[str, int]:

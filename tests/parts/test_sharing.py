@@ -73,6 +73,22 @@ def test_choices_that_several_tables_share_are_own(rows: tuple[int, int]) -> Non
     assert sharing([declare(count) for count in rows]).own == ("z",)
 
 
+def test_means_of_labelled_rows_in_several_tables_are_shared() -> None:
+    """Each mu has a standard Normal prior and eight observations of variance 1."""
+    first, second = np.arange(12.0).reshape(4, 3), np.arange(12.0).reshape(4, 3) ** 2
+
+    def declare(part: int) -> svmp.Model:
+        with svmp.Model(coords={"pixel": ["a", "b", "c"]}) as model:
+            mu = svmp.Normal("mu", mu=0, tau=1, dims="pixel")
+            svmp.Normal("y", mu=mu, tau=1, dims="pixel", observed=first[part])
+            svmp.Normal("y2", mu=mu, tau=1, dims="pixel", observed=second[part])
+        return model
+
+    assert sharing([declare(part) for part in range(4)]).shared == ("mu",)
+    fit = svmp.fit(svmp.Parts(declare, list(range(4))))
+    np.testing.assert_allclose(fit.mean("mu"), (first + second).sum(axis=0) / 9, rtol=1e-12)
+
+
 def test_label_in_two_parts_is_refused_for_own_variables() -> None:
     with pytest.raises(svmp.ModelError, match=r"'b' of dimension 'group' is in part 0 and"):
         sharing([effects(["a", "b"]), effects(["b", "c"])], own=["effect"])
