@@ -54,8 +54,11 @@ class Categorical(Family):
         return self.mean(natural)
 
     def log_partition(self, natural: Array) -> Array:
-        largest, _, total = exponentials(natural)
-        return np.asarray(np.log(total) + largest)
+        with np.errstate(invalid="ignore"):  # inf - inf
+            largest, _, total = exponentials(natural)
+            found = np.asarray(np.log(total) + largest)
+        np.copyto(found, largest, where=np.isinf(largest))
+        return found
 
     def entropy(self, natural: Array) -> Array:
         return -dot(self.mean(natural), np.asarray(log_softmax(natural, axis=-1)))

@@ -276,6 +276,17 @@ def test_log_partition_of_any_number_of_categories_is_that_of_scipy(size: int) -
     np.testing.assert_allclose(found, logsumexp(natural, axis=-1), rtol=1e-14)
 
 
+@pytest.mark.parametrize("size", [3, 20])
+def test_log_partition_of_infinite_parameters_is_that_of_scipy(size: int) -> None:
+    natural = np.zeros((4, size))
+    natural[0] = -np.inf
+    natural[1:3, 0] = np.inf
+    natural[2, 1], natural[3, 0] = 1000, np.nan
+    found = families.Categorical(size).log_partition(natural)
+    np.testing.assert_array_equal(found, [-np.inf, np.inf, np.inf, np.nan])
+    np.testing.assert_array_equal(found, logsumexp(natural, axis=-1))
+
+
 def test_the_density_integrates_to_one(family: Family) -> None:
     for i, natural in enumerate(example(family)):
         points = grid(family.at(i), natural)
