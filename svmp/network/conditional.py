@@ -11,7 +11,7 @@ covers both, and the messages are its derivatives.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
@@ -109,7 +109,7 @@ class Conditional:
 
     def reread(self) -> None:
         """Forget what was computed from the observed values, which have changed."""
-        for kept in ("_statistics", "base", "summary", "summarised"):
+        for kept in ("_statistics", "base", "bases", "summary", "summarised"):
             vars(self).pop(kept, None)
 
     def all_slots(self) -> list[Slot]:
@@ -184,14 +184,21 @@ class Conditional:
     @cached_property
     def base(self) -> float:
         """Sum of log f(x_r) over the observed rows, by which their densities do not change."""
+        return float(sum(np.sum(block) for block in self._bases()))
+
+    @cached_property
+    def bases(self) -> list[Array | float]:
+        """Log f(x_r) of observed rows, in blocks of `chunk` rows; 0 for a block of zeros."""
+        return [block if np.any(block) else 0.0 for block in self._bases()]
+
+    def _bases(self) -> Iterator[Array]:
         variable = self.variable
         assert variable.observed is not None
         rows = variable.rows if variable.present is None else variable.present
-        step, total = self.chunk(variable.family.size), 0.0
+        step = self.chunk(variable.family.size)
         for start in range(0, len(rows), step):
             some = rows[start : start + step]
-            total += float(variable.family.at(some).log_base(variable.observed[some]).sum())
-        return total
+            yield variable.family.at(some).log_base(variable.observed[some])
 
     def subrows(self, rows: Ints) -> Ints:
         """Return the sub-rows of each row, in the order of the rows."""

@@ -442,10 +442,11 @@ class Network:
             free = sum(float(p.sum()) for p in self._entropies(q, variable))
             density = given.pooled_density(q, complement(self.present[name], variable.size))
             return density + free + self.learned_term(q, name) - q.total_correlation(name)
-        blocks, base = self._parts(q, variable, self.rows(variable)), 0.0
         if variable.observed is not None:
-            blocks, base = self._densities(q, variable, self.rows(variable)), given.base
-        return float(sum(p.sum() for p in blocks)) + base - q.total_correlation(name)
+            blocks = self._densities(q, variable)
+        else:
+            blocks = self._parts(q, variable, self.rows(variable))
+        return float(sum(p.sum() for p in blocks)) - q.total_correlation(name)
 
     def learned_term(self, q: Beliefs, name: str) -> float:
         """Return what earlier rows add to a variable's term: learned . E[phi(x)] - baseline."""
@@ -459,21 +460,24 @@ class Network:
 
     def _entropies(self, q: Beliefs, variable: Variable) -> Iterator[Array]:
         """Yield the entropy terms of the elements of a hidden variable, in blocks."""
-        step, present = (
-            variable.conditional.chunk(variable.family.size),
-            self.present[variable.name],
-        )
+        step = variable.conditional.chunk(variable.family.size)
+        present = self.present[variable.name]
         count = variable.size if present is None else len(present)
         for start in range(0, count, step):
             some = slice(start, start + step) if present is None else present[start : start + step]
             natural, moments = (of[variable.name][some] for of in (q.natural, q.moments))
             yield variable.family.at(some).free_entropy(natural, moments)
 
-    def _densities(self, q: Beliefs, variable: Variable, rows: Ints) -> Iterator[Array]:
-        """Yield E[log p(x_r | pa_r)] of rows, without the base measure, in blocks."""
-        step = variable.conditional.chunk(variable.family.size)
-        for start in range(0, len(rows), step):
-            yield variable.conditional.log_density(q, rows[start : start + step])
+    def _densities(self, q: Beliefs, variable: Variable) -> Iterator[Array]:
+        """Yield the terms of all rows of an observed variable in blocks.
+
+        The base measure is added row by row: of large counts, both sums are much larger than
+        their difference.
+        """
+        given, rows = variable.conditional, self.rows(variable)
+        step = given.chunk(variable.family.size)
+        for number, base in enumerate(given.bases):
+            yield given.log_density(q, rows[number * step : (number + 1) * step]) + base
 
     def _parts(self, q: Beliefs, variable: Variable, rows: Ints) -> Iterator[Array]:
         """Yield the terms of rows in blocks, to bound the memory."""

@@ -40,3 +40,22 @@ def test_constant_columns_are_accepted() -> None:
     with svmp.Model() as model:
         svmp.Normal("y", mu=svmp.Normal("a", mu=0, tau=1), tau=1, observed=[1e9, 1e9])
     assert svmp.fit(model, svmp.FullVB()).mean("a") == pytest.approx(2e9 / 3)
+
+
+def test_bound_of_large_counts_keeps_its_digits() -> None:
+    """E[log p(y)] without cancellation, by the series of log Gamma(y) and digamma(a) for large y.
+
+    The sum of y E[log rate] alone is 4e13, of which a float64 keeps two decimals.
+    """
+    rng = np.random.default_rng(5)
+    group = np.arange(20_000) % 4000
+    y = rng.poisson(1e8 * rng.uniform(0.5, 2, 4000)[group]).astype(float)
+    with svmp.Model(coords={"group": 4000}) as model:
+        rate = svmp.Gamma("rate", alpha=2, beta=1, dims="group")
+        svmp.Poisson("y", mu=rate[group], observed=y)
+    a, b = 2 + np.bincount(group, y), 1 + np.bincount(group)
+    apart = (a / b)[group] - y
+    logs = np.log1p(apart / y) - (1 / (2 * a) + 1 / (12 * a**2))[group]
+    expected = y * logs - apart - np.log(2 * np.pi * y) / 2 - 1 / (12 * y)
+    found = svmp.fit(model, svmp.FullVB(), max_sweeps=3).bound_terms["y"]
+    assert found == pytest.approx(expected.sum(), abs=1.5e-3)
