@@ -20,8 +20,8 @@ class Homes:
     of
         Address by group.
     suspects
-        Workers that did not finish a task before the deadline. They get no tasks as long as there
-        are others.
+        Workers that did not finish a task before the deadline, or did not answer when they joined.
+        They get no tasks as long as there are others.
     """
 
     of: dict[Group, str] = field(default_factory=dict)

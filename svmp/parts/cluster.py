@@ -23,7 +23,7 @@ from svmp.parts import remote, versions
 from svmp.parts.affinity import Group, Homes
 from svmp.parts.remote import Sent
 from svmp.parts.transfer import Transfer, size_of
-from svmp.parts.waiting import LOOK, LOST, LostRound, losses, within
+from svmp.parts.waiting import LOOK, LOST, LostRound, all_within, losses, within
 
 Item = TypeVar("Item")
 DEADLINE = 600.0
@@ -238,9 +238,8 @@ class Cluster:
         end = time.monotonic() + self.without_workers
         while (left := end - time.monotonic()) > 0 and self.client.status != "closed":
             with suppress(*LOST):
-                found = within(
-                    left, self.client.nthreads
-                )  # of all workers, in all versions of Dask
+                # of all workers, in all versions of Dask
+                found = within(left, self.client.nthreads)
                 if self.client.status == "running":
                     return set(found)
             time.sleep(min(POLL, left))
@@ -314,16 +313,15 @@ class Cluster:
 
     def _versions_on(self, workers: list[str], seconds: float) -> dict[str, Any]:
         """Return the versions of each worker that answers in time; note those that do not."""
-        ask = partial(self.client.run, remote.versions_here, on_error="return", workers=workers)
-        try:
-            return within(seconds, ask)
-        except TimeoutError:
-            if len(workers) == 1:
-                self._homes.suspects.update(workers)
-                return {}
+        ask = partial(self.client.run, remote.versions_here, on_error="return")
+        with suppress(TimeoutError):
+            return within(seconds, partial(ask, workers=workers))
+        # Dask returns no answers while one is missing: each worker is asked by a call of its own
+        calls = [partial(ask, workers=[worker]) for worker in workers]
         found: dict[str, Any] = {}
-        for worker in workers:
-            found |= self._versions_on([worker], min(seconds, PATIENCE))
+        for answer in all_within(min(seconds, PATIENCE), calls):
+            found |= answer or {}
+        self._homes.suspects |= set(workers) - set(found)
         return found
 
     def drop(self, futures: list[Future[Any]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future as ThreadFuture
 from concurrent.futures import wait as wait_for_threads
 from contextlib import contextmanager
@@ -47,6 +47,25 @@ def within(
     look
         Called now and then while the call runs; an exception that it raises ends the waiting.
     """
+    outcome = started(call)
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        if wait_for_threads([outcome], timeout=min(left, LOOK)).done:
+            return outcome.result()
+        if look is not None:
+            look()
+    raise TimeoutError(f"the Dask cluster did not answer within {seconds:g} seconds")
+
+
+def all_within(seconds: float, calls: Iterable[Callable[[], Result]]) -> list[Result | None]:
+    """Return the results of calls to the cluster that are made at once; None for those too late."""
+    outcomes = [started(call) for call in calls]
+    wait_for_threads(outcomes, timeout=seconds)
+    return [outcome.result() if outcome.done() else None for outcome in outcomes]
+
+
+def started(call: Callable[[], Result]) -> ThreadFuture[Result]:
+    """Start a call in a thread of its own, which is left behind if it does not end."""
     outcome: ThreadFuture[Result] = ThreadFuture()
 
     def run() -> None:
@@ -56,10 +75,4 @@ def within(
             outcome.set_exception(error)
 
     Thread(target=run, daemon=True, name="svmp-call").start()
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        if wait_for_threads([outcome], timeout=min(left, LOOK)).done:
-            return outcome.result()
-        if look is not None:
-            look()
-    raise TimeoutError(f"the Dask cluster did not answer within {seconds:g} seconds")
+    return outcome

@@ -142,9 +142,6 @@ def test_a_worker_that_joins_and_is_lost_at_once_is_not_the_end() -> None:
         def nthreads(self) -> dict[str, int]:
             return next(self.seen)
 
-        def wait_for_workers(self, *_: Any, **__: Any) -> None:
-            self.nthreads()
-
         def run(self, function: Callable[[], Any], workers: list[str], **_: Any) -> dict[str, Any]:
             return {worker: OSError() for worker in workers}
 
@@ -156,21 +153,25 @@ def test_a_worker_that_joins_and_is_lost_at_once_is_not_the_end() -> None:
 
 
 def test_new_workers_that_do_not_answer_get_no_tasks() -> None:
-    answers = Event()
+    """All workers are asked at once: those that hang are asked before any of them is given up."""
+    answers, asked = Event(), list[str]()
 
     class Hanging:
-        """A client whose worker "b" does not answer."""
+        """A client whose workers "b" and "d" do not answer; "c" does after both were asked."""
 
         def run(self, function: Callable[[], Any], workers: list[str], **_: Any) -> dict[str, Any]:
-            if "b" in workers:
+            asked.extend(workers if len(workers) == 1 else ())
+            if {"b", "d"} & set(workers):
                 answers.wait()
+            while "c" in workers and not {"b", "d"} <= set(asked):
+                time.sleep(0.001)
             return {worker: function() for worker in workers}
 
-    cluster = Cluster(Hanging(), without_workers=0.1)  # type: ignore[arg-type]
-    cluster._check_versions(["a", "b", "c"])
+    cluster = Cluster(Hanging(), without_workers=1.0)  # type: ignore[arg-type]
+    cluster._check_versions(["a", "b", "c", "d"])
     answers.set()
-    assert cluster._homes.suspects == {"b"}
-    assert cluster._homes.able(["a", "b", "c"]) == ["a", "c"]
+    assert cluster._homes.suspects == {"b", "d"}
+    assert cluster._homes.able(["a", "b", "c", "d"]) == ["a", "c"]
 
 
 @pytest.mark.slow
