@@ -123,7 +123,7 @@ def sum_by_owner(values: Array, owner: Ints, count: int) -> Array:
     if count == 1:
         return column_sums(values)[None]
     if len(owner) == count and (owner[1:] > owner[:-1]).all():  # one row each
-        return np.array(values)
+        return np.array(values, dtype=np.float64)
     total = np.zeros((count, values.shape[1]))
     if values.shape[1] <= NARROW:
         for column in range(values.shape[1]):

@@ -95,3 +95,11 @@ def test_any_number_of_blas_threads_gives_the_same_bits() -> None:
         found.append(done.stdout)
     assert found[0]
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("owner", [[0, 1, 2], [0, 0, 2]])
+def test_sums_of_single_precision_are_of_double_precision(owner: list[int]) -> None:
+    values = np.array([[1.5], [2.5], [4.0]], dtype=np.float32)
+    found = row_sums.sum_by_owner(values, np.array(owner), 3)
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, [values[np.equal(owner, k)].sum(axis=0) for k in range(3)])
