@@ -12,6 +12,7 @@ import svmp
 from svmp.errors import FileError, RatingsError
 from svmp.parts.sources import InMemory, as_source
 from svmp.ratings import Ratings, partition
+from svmp.recommend.commands.in_parts import is_in_parts
 from svmp.recommend.out_of_core import history_of, parts_of
 from svmp.recommend.part_ratings import RatingParts, held_table, is_held, summarise
 from svmp.recommend.part_reader import PartReader
@@ -160,3 +161,19 @@ def test_only_needed_columns_are_read(tmp_path: Path) -> None:
     assert about.user_ids.tolist() == [7, 8]
     with pytest.raises(RatingsError, match=r"a\.parquet: there is no column 'who'"):
         parts_of(tmp_path, ("who", "movieId", "stars"))
+
+
+def test_hidden_files_do_not_make_a_folder_one_of_parts(tmp_path: Path) -> None:
+    (tmp_path / ".draft.parquet").touch()
+    assert not is_in_parts(tmp_path)
+    (tmp_path / "0.parquet").touch()
+    assert is_in_parts(tmp_path)
+
+
+def test_unreadable_folders_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path) -> Any:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    with pytest.raises(RatingsError, match=f"{tmp_path.name}: .*[Pp]ermission"):
+        is_in_parts(tmp_path)

@@ -22,11 +22,13 @@ SECONDS = 10
 def is_in_parts(ratings: Path) -> bool:
     """Whether a path is a folder of Parquet files, as `partition` writes it, or a pattern."""
     from svmp.parts.parquet_files import MARKER, WILD
+    from svmp.ratings.lines import refusing
     from svmp.ratings.packed import parts
 
     if ratings.is_dir():
-        names = [path.name for path in ratings.iterdir()]
-        has_parquet = any(name.endswith(".parquet") for name in names)
+        with refusing(ratings):
+            names = [path.name for path in ratings.iterdir()]
+        has_parquet = any(n.endswith(".parquet") and not n.startswith(".") for n in names)
         return MARKER in names or (has_parquet and not parts(names))
     return any(sign in str(ratings) for sign in WILD) and not ratings.exists()
 
