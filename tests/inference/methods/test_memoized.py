@@ -38,6 +38,8 @@ GALLERY = {
 """Networks of the gallery and a dim of theirs whose elements are divided."""
 READING_MEANS = ("topics", "topics by token", "one topic each")
 """Networks of test_groups.py whose groups read the means of global Dirichlets."""
+WORDS, WEIGHTS = np.random.default_rng(2).integers(0, 5, 30), np.array([0.3, 0.7])
+"""Words of the tokens, and the weights of two topics."""
 
 
 def means(groups: int = 9) -> svmp.Model:
@@ -77,34 +79,35 @@ def test_first_visit_is_a_step_of_stochastic_inference():
     assert fit["rate"].beta == pytest.approx(beta)
 
 
+def two_topics(words: np.ndarray) -> svmp.Model:
+    """Return a network of two topics with known weights."""
+    with svmp.Model(coords={"topic": 2, "word": 5, "token": len(words)}) as model:
+        phi = svmp.Dirichlet("phi", a=0.1, dims=("topic", "word"))
+        z = svmp.Categorical("z", p=svmp.data(WEIGHTS, dims="topic"), dims="token")
+        svmp.Mixture("w", z, svmp.Categorical.dist(p=phi), dims="token", observed=words)
+    return model
+
+
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("kernels", [True, False], ids=["kernels", "plain"])
 @pytest.mark.parametrize("in_parts", [False, True], ids=["in memory", "in parts"])
 def test_first_visit_reads_the_means_of_dirichlets(kernels, parts, in_parts):
     """A token has topic k with a probability proportional to p_k E[phi_kw]."""
-    words = np.random.default_rng(2).integers(0, 5, 30)
-    weights, a = np.array([0.3, 0.7]), np.random.default_rng(3).uniform(0.1, 3, (2, 5))
-
-    def model(words):
-        with svmp.Model(coords={"topic": 2, "word": 5, "token": len(words)}) as model:
-            phi = svmp.Dirichlet("phi", a=0.1, dims=("topic", "word"))
-            z = svmp.Categorical("z", p=svmp.data(weights, dims="topic"), dims="token")
-            svmp.Mixture("w", z, svmp.Categorical.dist(p=phi), dims="token", observed=words)
-        return model
+    words, a = WORDS, np.random.default_rng(3).uniform(0.1, 3, (2, 5))
 
     one = {"init": {"phi": {"a": a}}, "seed": 0, "max_accesses": 1, "kernels": kernels}
     if in_parts:
         tables = [{"word": some} for some in np.split(words, parts)]
-        table, method = svmp.Parts(lambda part: model(part["word"]), tables), svmp.Memoized()
+        table, method = svmp.Parts(lambda part: two_topics(part["word"]), tables), svmp.Memoized()
         fit = svmp.fit(table, method, **one)
         number = int(method.visited_parts(np.full(parts, 30 // parts), 0, 1)[0])
         read = np.split(words, parts)[number]
     else:
-        network, method = Network(model(words)), svmp.Memoized(over="token", parts=parts)
+        network, method = Network(two_topics(words)), svmp.Memoized(over="token", parts=parts)
         read = words[method.division(network, seed=0).visited(1).drawn]
         fit = svmp.fit(network, method, **one)
     mean = a / a.sum(axis=1, keepdims=True)
-    q = weights[:, None] * mean[:, read]
+    q = WEIGHTS[:, None] * mean[:, read]
     sums = (q / q.sum(axis=0)) @ np.eye(5)[read]
     rho = 11**-0.7
     expected = (1 - rho) * a + rho * (0.1 + sums * len(words) / len(read))
@@ -119,23 +122,15 @@ def test_sweeps_with_steps_then_with_means_then_exact(kernels, sweeps, in_parts)
 
     Rows in parts, which cost a reading each sweep, are updated by full VB from the sixth sweep on.
     """
-    words = np.random.default_rng(2).integers(0, 5, 30)
-    weights, a = np.array([0.3, 0.7]), np.random.default_rng(3).uniform(0.1, 3, (2, 5))
-
-    def model(words):
-        with svmp.Model(coords={"topic": 2, "word": 5, "token": len(words)}) as model:
-            phi = svmp.Dirichlet("phi", a=0.1, dims=("topic", "word"))
-            z = svmp.Categorical("z", p=svmp.data(weights, dims="topic"), dims="token")
-            svmp.Mixture("w", z, svmp.Categorical.dist(p=phi), dims="token", observed=words)
-        return model
+    words, a = WORDS, np.random.default_rng(3).uniform(0.1, 3, (2, 5))
 
     def fit(accesses):
         options = {"init": {"phi": {"a": a}}, "tol": 0, "kernels": kernels}
         if in_parts:
-            table = svmp.Parts(lambda part: model(part["word"]), [{"word": words}])
+            table = svmp.Parts(lambda part: two_topics(part["word"]), [{"word": words}])
             return svmp.fit(table, svmp.Memoized(), max_accesses=accesses, **options)
         method = svmp.Memoized(over="token", parts=1)
-        return svmp.fit(model(words), method, max_accesses=accesses, **options)
+        return svmp.fit(two_topics(words), method, max_accesses=accesses, **options)
 
     one_visit = int(fit(1).trace["accesses"][-1])
     found = fit((sweeps - 1) * one_visit + 1)
@@ -144,7 +139,7 @@ def test_sweeps_with_steps_then_with_means_then_exact(kernels, sweeps, in_parts)
     for sweep in range(1, found.iterations + 1):
         total = expected.sum(axis=1, keepdims=True)
         log = np.log(expected / total) if sweep <= means else digamma(expected) - digamma(total)
-        q = weights[:, None] * np.exp(log[:, words])
+        q = WEIGHTS[:, None] * np.exp(log[:, words])
         rho = (sweep + 10) ** -0.7 if sweep <= 5 else 1
         target = 0.1 + (q / q.sum(axis=0)) @ np.eye(5)[words]
         expected = (1 - rho) * expected + rho * target
