@@ -56,8 +56,8 @@ class Beliefs:
     Attributes
     ----------
     natural, moments
-        By variable, arrays of (elements, size); moments belong to the natural parameters. The one
-        exception is a copy made by `at_means` (inference/updaters/categorical.py).
+        By variable, arrays of (elements, size); moments belong to the natural parameters.
+        Exceptions are copies that are only read by messages (`at_means`, starts/seeding.py).
     means
         E[mu] of every row of some tables, kept up to date by `Network.move`.
     implicit

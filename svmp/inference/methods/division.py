@@ -1,9 +1,9 @@
 """A fixed division of the groups of a dim into parts, which are visited one after the other.
 
 In the first sweeps sums of earlier visits are missing or far out of date. Where global variables
-share no rows, and in hidden Markov models, each visit of the first five sweeps is therefore a step
-of stochastic variational inference (Hoffman, Blei, Wang & Paisley, 2013): with S_p the sums of the
-part, which has a share s of the groups,
+share no rows, each visit of the first five sweeps (in hidden Markov models some 60 visits, in one
+to five sweeps) is therefore a step of stochastic variational inference (Hoffman, Blei, Wang &
+Paisley, 2013): with S_p the sums of the part, which has a share s of the groups,
 
     lambda_i <- (1 - rho_t) lambda_i + rho_t (eta_i + S_p / s),    rho_t = (t + 10)^-0.7
 

@@ -38,14 +38,15 @@ class Memoized(Method):
     The elements of a dim, each with all of its rows, are divided into `parts` fixed parts of about
     the same number of elements. A sweep visits all parts in random order. At each visit the
     variables that belong to the part alone (a document's shares of topics, its tokens' topics) are
-    optimised, from where they were at the last visit; in the first five sweeps, from near their
-    prior. Then the sums over the part's rows replace those of its last visit, and every global
+    optimised, from where they were at the last visit; in the early sweeps, from near their prior.
+    Then the sums over the part's rows replace those of its last visit, and every global
     variable is updated from the sums over all parts. There is no step size to choose: where no row
     depends on several global elements, the first five sweeps take the steps of stochastic
     inference, with chains of states some 60 visits (one sweep to five) take longer ones, and
     elsewhere the first sweep updates the global variables at its end. Where no row depends on
     several global elements and some are Dirichlets, as in topic models, parts read the means of
-    these in the first 20 sweeps, and their variables start near the prior in all of them.
+    these in the first 20 sweeps (five with rows in `svmp.Parts`), and their variables start near
+    the prior in all of them.
 
     After these early sweeps the exact bound is computed after each sweep, and never falls: if a
     sweep has lowered it, because global variables share rows and the sums of other parts were out

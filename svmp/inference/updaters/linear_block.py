@@ -322,7 +322,7 @@ def entries(
 def coefficients(block: LinearBlock, table: Conditional, q: Beliefs, rows: Ints) -> Any:
     """Return the coefficient of each unknown in the mean of each row: a sparse matrix, or an array.
 
-    Few are an array.
+    It is an array if it is small (SMALL).
     """
     row, column, value = entries(block, table, q, rows)
     shape = len(rows), block.size
