@@ -21,7 +21,8 @@ from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw
 from svmp.inference.updaters.block_means import block_step, natural_of
-from svmp.inference.updaters.linear_block import LinearBlock, LinearBlockUpdater, add_rows
+from svmp.inference.updaters.linear_block import LinearBlockUpdater, add_rows
+from svmp.inference.updaters.linear_design import LinearBlock
 from svmp.inference.updaters.solver import Places, Solver, checked_places
 from svmp.inference.updaters.updater import SummingUpdater, Term
 from svmp.network.beliefs import Beliefs

@@ -18,11 +18,9 @@ bound that is tight at the current q, so that raising it raises the bound.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from svmp import factors
 from svmp.families.family import Array
@@ -34,76 +32,19 @@ from svmp.inference.updaters.block_means import (
     natural_of,
     newton_step,
 )
+from svmp.inference.updaters.linear_design import Coefficients, Design, LinearBlock, unknowns
 from svmp.inference.updaters.updater import Change, Term, Updater, blend
 from svmp.network.beliefs import Beliefs
-from svmp.network.conditional import CHUNK, Conditional
+from svmp.network.conditional import Conditional
 from svmp.network.edge import Edge
-from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints
-from svmp.network.means import row_sums
-from svmp.network.means.linear import Linear, LinearTerm, dimension, scatter
+from svmp.network.means.linear import Linear, dimension
 from svmp.network.network import Network
 from svmp.network.partly_known import PartlyKnown
 from svmp.network.variable import Variable
 
 LARGEST = 512
 """Most unknown means in a block: its matrix is dense."""
-KEPT = 1 << 24
-"""Most coefficients of a table that are kept between sweeps; more are recomputed in each."""
-DENSE = 0.1
-"""Share of nonzero coefficients from which products of dense matrices are faster."""
-SMALL = 1 << 19
-"""Most multiplications in A of a block of rows whose coefficients are a dense array: for so few,
-SciPy takes longer to look at a sparse matrix."""
-
-
-@dataclass(frozen=True, eq=False)
-class LinearBlock:
-    """Normals and MvNormals whose means are solved together.
-
-    Attributes
-    ----------
-    variables, starts, size
-        The variables, the number of the first unknown of each, and the number of unknowns: one for
-        each element of a Normal, and for each entry of each element of an MvNormal.
-    tables
-        The densities whose rows are quadratic in the unknowns.
-    designs
-        Coefficients of the tables, where all of their rows are read.
-    """
-
-    network: Network
-    variables: tuple[Variable, ...]
-    starts: dict[str, int]
-    size: int
-    tables: tuple[Conditional, ...]
-    designs: dict[Any, Design] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, network: Network, variables: list[Variable]) -> LinearBlock:
-        """Number the unknowns of some variables, and find the tables that depend on them."""
-        starts, size = {}, 0
-        for variable in variables:
-            starts[variable.name] = size
-            size += unknowns(variable)
-        tables = {e.conditional: None for v in variables for e in network.edges[v.name]}
-        tables |= {v.conditional: None for v in variables if dimension(v) == 1}
-        return cls(network, tuple(variables), starts, size, tuple(tables))
-
-    def places(self, variable: Symbol) -> Ints:
-        """Return the numbers of a variable's unknowns, (elements, entries)."""
-        start = self.starts[variable.name]
-        return start + np.arange(unknowns(variable)).reshape(-1, dimension(variable))
-
-    def design(self, draw: Draw, table: Conditional) -> Design:
-        """Return the coefficients of the rows of a table that are read."""
-        rows = draw.drawn_rows(table.variable.name)
-        memory = self.designs if rows is None else draw.memory
-        if (self, table) not in memory:
-            rows = self.network.rows(table.variable) if rows is None else rows
-            memory[self, table] = Design(self, table, rows)
-        found: Design = memory[self, table]
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,69 +88,6 @@ class LinearBlockUpdater(Updater):
         return {name: term(q) for name, term in self.terms.items()}
 
 
-@dataclass(frozen=True, eq=False)
-class Design:
-    """The coefficients of a block in some rows of a table."""
-
-    block: LinearBlock
-    table: Conditional
-    rows: Ints
-    kept: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def width(self) -> int:
-        """Largest number of coefficients in a row."""
-        count = 1
-        for term in terms_of(self.block, self.table):
-            design: Any = None if term.design is None else term.design.values
-            every = design is None
-            count += term.scope.inner.size if every else int(np.diff(design.indptr).max(initial=0))
-        return count
-
-    def parts(self, q: Beliefs) -> Iterator[tuple[Ints, Any]]:
-        """Yield blocks of rows, with their coefficients as sparse matrices or small arrays."""
-        if "parts" in self.kept:
-            yield from self.kept["parts"]
-            return
-        parts: list[tuple[Ints, Any]] = []
-        count = 0
-        for rows in self.row_blocks():
-            x = coefficients(self.block, self.table, q, rows)
-            count += x.size if isinstance(x, np.ndarray) else x.nnz
-            if count <= KEPT:
-                parts.append((rows, x))
-            else:
-                parts.clear()
-            yield rows, x
-        if count <= KEPT:
-            self.kept["parts"] = parts
-
-    def row_blocks(self) -> Iterator[Ints]:
-        """Yield the rows in blocks, to bound the memory."""
-        step = max(1, CHUNK // self.width)
-        return (self.rows[start : start + step] for start in range(0, len(self.rows), step))
-
-    def gram(self, q: Beliefs) -> Array:
-        """Return the sum over rows of x x^T."""
-        if "gram" not in self.kept:
-            self.kept["gram"] = sum(
-                weighted_gram(x, np.ones(len(rows))) for rows, x in self.parts(q)
-            )
-        found: Array = self.kept["gram"]
-        return found
-
-    def counts(self, q: Beliefs) -> Array:
-        """Return the number of rows that read each mean."""
-        if "counts" not in self.kept:
-            size, counts = self.block.size, np.zeros(self.block.size)
-            for rows in self.row_blocks():
-                row, column, _ = entries(self.block, self.table, q, rows)
-                counts += np.bincount(np.unique(row * size + column) % size, minlength=size)
-            self.kept["counts"] = counts
-        found: Array = self.kept["counts"]
-        return found
-
-
 def find_blocks(
     network: Network, apart: frozenset[str] = frozenset(), without: frozenset[str] = frozenset()
 ) -> dict[str, LinearBlock]:
@@ -241,11 +119,6 @@ def chosen_parts(network: Network, variables: list[Variable]) -> Iterator[list[V
         for part in connected(network, [v for v in group if v.name in chosen]):
             if share_rows(network, part):
                 yield part
-
-
-def unknowns(variable: Symbol) -> int:
-    """Return the number of means of a variable."""
-    return variable.size * dimension(variable)
 
 
 def fits(network: Network, variable: Variable) -> bool:
@@ -291,74 +164,6 @@ def share_rows(network: Network, variables: list[Variable]) -> bool:
     return len(variables) > 1 or any(e.slot.width(e.parent) > 1 for e in edges)
 
 
-def terms_of(block: LinearBlock, table: Conditional) -> list[LinearTerm]:
-    """Return the terms of a table's mean that read the block."""
-    terms = () if table.linear is None else table.linear.terms
-    return [t for t in terms if any(r.variable.name in block.starts for r in t.readers)]
-
-
-def entries(
-    block: LinearBlock, table: Conditional, q: Beliefs, rows: Ints
-) -> tuple[Ints, Ints, Array]:
-    """Return coefficients of unknowns in the means of rows: position of the row, unknown, value.
-
-    Those of the same row and unknown are added. Where the child of a row is itself in the block,
-    it has coefficient -1 (residual y - mu).
-    """
-    found = []
-    for term in terms_of(block, table):
-        reader = next(r for r in term.readers if r.variable.name in block.starts)
-        at, variable = term.entries(rows), reader.variable
-        element, entry = reader.element(at.rows, at.inner), reader.component(at.rows, at.inner)
-        column = block.places(variable)[element, entry]
-        found.append((at.owner, column, term.mean(q, at, skip=variable)))
-    if table.variable.name in block.starts:
-        here = np.arange(len(rows))
-        found.append((here, block.places(table.variable)[rows, 0], np.full(len(rows), -1.0)))
-    row, column, value = (np.concatenate(part) for part in zip(*found, strict=True))
-    return row, column, value
-
-
-def coefficients(block: LinearBlock, table: Conditional, q: Beliefs, rows: Ints) -> Any:
-    """Return the coefficient of each unknown in the mean of each row: a sparse matrix, or an array.
-
-    It is an array if it is small (SMALL).
-    """
-    row, column, value = entries(block, table, q, rows)
-    shape = len(rows), block.size
-    if len(rows) * block.size**2 <= SMALL:
-        return scatter(value, row, column, shape)
-    x = sparse.csr_array((value, (row, column)), shape=shape)
-    x.sum_duplicates()
-    return x
-
-
-def times(x: Any, vector: Array) -> Array:
-    """Return x . v of each row."""
-    dense = isinstance(x, np.ndarray)
-    return row_sums.times_vector(x, vector) if dense else np.asarray(x @ vector)
-
-
-def weighted_sum(x: Any, weight: Array) -> Array:
-    """Return the sum over rows of w x."""
-    dense = isinstance(x, np.ndarray)
-    return row_sums.weighted_sum(x, weight) if dense else np.asarray(x.T @ weight)
-
-
-def weighted_gram(x: Any, weight: Array) -> Array:
-    """Return the sum over rows of w x x^T, as a dense matrix."""
-    if isinstance(x, np.ndarray):
-        return row_sums.weighted_gram(x, weight)
-    count, size = x.shape
-    if x.nnz <= DENSE * count * size:
-        return np.asarray((x.T @ (sparse.diags_array(weight) @ x)).toarray())
-    total, step = np.zeros((size, size)), CHUNK // size
-    for start in range(0, count, step):
-        part = x[start : start + step].toarray()
-        total += row_sums.weighted_gram(part, weight[start : start + step])
-    return total
-
-
 def quadratic(q: Beliefs, table: Conditional, rows: Ints) -> tuple[Array, Array]:
     """Return w of each row, and w (y - E[mu])."""
     name, slot = next((n, s) for n, s in table.slots.items() if n != "tau")
@@ -375,9 +180,9 @@ def add_rows(design: Design, q: Beliefs, gradient: Array, precision: Array) -> l
     for rows, x in design.parts(q):
         weight, pull = quadratic(q, design.table, rows)
         weights.append(weight)
-        gradient += weighted_sum(x, pull)
+        gradient += x.weighted_sum(pull)
         if not alike:
-            precision += weighted_gram(x, weight)
+            precision += x.weighted_gram(weight)
     if alike and len(design.rows):
         precision += weights[-1][0] * design.gram(q)
     return weights
@@ -398,16 +203,18 @@ def solve_means(block: LinearBlock, q: Beliefs, draw: Draw) -> tuple[Array, Arra
     barren = precision.diagonal() == 0  # in no row that counts: they do not move
     precision[barren, barren] = own[barren, barren] = 1.0
 
-    def parts() -> Iterator[tuple[Any, Array]]:
+    def parts() -> Iterator[tuple[Coefficients, Array]]:
         every = (x for design in designs for _, x in design.parts(q))
         return zip(every, weights, strict=True)
 
     step = newton_step(precision, gradient)
     square = (means + step) ** 2
     near = np.all(square * precision.diagonal() <= FARTHEST**2)  # all rows' terms together
-    if not near and not all((w * times(x**2, square) <= FARTHEST**2).all() for x, w in parts()):
+    if not near and not all(
+        (w * x.squares().times(square) <= FARTHEST**2).all() for x, w in parts()
+    ):
         step = coordinate_step(precision, gradient)
-    curvature = step @ own @ step + sum(w @ times(x, step) ** 2 for x, w in parts())
+    curvature = step @ own @ step + sum(w @ x.times(step) ** 2 for x, w in parts())
     length = float(gradient @ step) / curvature if curvature != 0 else 0.0
     return precision, means + length * step
 

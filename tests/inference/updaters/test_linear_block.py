@@ -13,7 +13,7 @@ import svmp
 from svmp.inference.info import Info
 from svmp.inference.methods.draw import AllRows
 from svmp.inference.steps.rule import StepRule
-from svmp.inference.updaters import linear_block
+from svmp.inference.updaters import linear_block, linear_design
 from svmp.inference.updaters.linear_block import LinearBlockUpdater, find_blocks
 from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
@@ -29,7 +29,7 @@ with_and_without = pytest.mark.parametrize("kernels", [True, False], ids=["kerne
 def form(request, monkeypatch):
     """Coefficients as an array, which is the form of few, and as a sparse matrix."""
     if request.param == "sparse":
-        monkeypatch.setattr(linear_block, "SMALL", 0)
+        monkeypatch.setattr(linear_design, "SMALL", 0)
     return request.param
 
 
@@ -322,8 +322,8 @@ def test_variables_with_fewer_elements_have_precedence():
 def test_recomputed_coefficients_give_the_same_result(monkeypatch):
     x, y = years(11)
     kept = svmp.fit(trend([x], y), kernels=False)
-    monkeypatch.setattr(linear_block, "KEPT", 0)
-    monkeypatch.setattr(linear_block, "CHUNK", 60)
+    monkeypatch.setattr(linear_design, "KEPT", 0)
+    monkeypatch.setattr(linear_design, "CHUNK", 60)
     anew = svmp.fit(trend([x], y), kernels=False)
     np.testing.assert_allclose(coefficients(anew), coefficients(kept), rtol=1e-8)
 
