@@ -64,35 +64,40 @@ def test_moments_stay_those_of_the_natural_parameters(noise: Any) -> None:
         np.testing.assert_allclose(q.moments[name], expected, rtol=1e-10, atol=1e-12)
 
 
-def system_of(table: Ratings, run: Online, sweeps: MeanSweeps, user: int) -> tuple[Any, Any]:
-    """Return A = P + sum w E[v v^T] and b = P p + sum w r E[v] of a user, written with NumPy."""
+def system_of(
+    table: Ratings, run: Online, sweeps: MeanSweeps, name: str, key: int
+) -> tuple[Any, Any]:
+    """Return A = P + sum w E[x x^T] and b = P p + sum w r E[x], x the vectors of the other side."""
     assert run.state is not None
-    noise, prior = run.state.q.moments["noise"][:, 0], sweeps.priors["u"]
+    moments, prior = run.state.q.moments, sweeps.priors[name]
     precision, width = prior.alpha / prior.beta, len(prior.mean)
     system, right = np.diag(precision), precision * prior.mean
-    for e in np.flatnonzero(table.user == user):
-        own = run.state.q.moments["v"][table.item[e]]
-        system += noise[user] * own[width:].reshape(width, width)
-        right += noise[user] * table.rating[e] * own[:width]
+    keys, others, other = (
+        (table.user, table.item, "v") if name == "u" else (table.item, table.user, "u")
+    )
+    for e in np.flatnonzero(keys == key):
+        x, weight = moments[other][others[e]], moments["noise"][table.user[e], 0]
+        system += weight * x[width:].reshape(width, width)
+        right += weight * table.rating[e] * x[:width]
     return system, right
 
 
 @pytest.mark.parametrize("omega", [1.0, 1.7])
-def test_means_of_a_user_move_to_the_maximum_along_their_direction(omega: float) -> None:
+def test_means_of_an_item_move_to_the_maximum_along_their_direction(omega: float) -> None:
     """x + omega s d with g = b - A x, d = Cov g and s = g . d / d^T A d."""
     table, _, run = begun(3, "user")
     assert run.state is not None
     sweeps = MeanSweeps.of(run.state, SortedPairs.of(table), table.rating, FIRM)
-    before = run.state.q.moments["u"].copy()
+    before = run.state.q.moments["v"].copy()
     sweeps.sweep(omega)
-    for user in (0, 5, 17):  # user 5 has no ratings
-        system, right = system_of(table, run, sweeps, user)
+    for item in (0, 7, 11):  # item 7 has no ratings
+        system, right = system_of(table, run, sweeps, "v", item)
         width = len(right)
-        mean, second = before[user, :width], before[user, width:].reshape(width, width)
+        mean, second = before[item, :width], before[item, width:].reshape(width, width)
         gradient = right - system @ mean
         direction = (second - np.outer(mean, mean)) @ gradient
         step = gradient @ direction / (direction @ system @ direction)
-        found = sweeps.lines["u"][user, :width]
+        found = sweeps.lines["v"][item, :width]
         np.testing.assert_allclose(found, mean + omega * step * direction, rtol=2e-4, atol=2e-6)
 
 
@@ -108,7 +113,7 @@ def test_repeated_steps_of_users_converge_to_the_solution_of_their_system() -> N
         for _ in range(30):
             share(move_means, sweeps.rows["u"], *arguments, sweeps.lines["u"])
     for user in (0, 5, 17):
-        system, right = system_of(table, run, sweeps, user)
+        system, right = system_of(table, run, sweeps, "u", user)
         found = sweeps.lines["u"][user, : len(right)]
         np.testing.assert_allclose(found, np.linalg.solve(system, right), rtol=2e-4, atol=2e-6)
 
