@@ -338,10 +338,10 @@ class EventModel(StreamingModel):
 
     def _logits(self, users: Any, items: Any, unknown: str) -> tuple[Floats, Floats]:
         """Return mean and variance of z of each pair."""
-        _, some_users, some_items = self._pairs(users, items, unknown)
+        _, known, user, item = self._pairs(users, items, unknown)
         mean, var = score(
-            self._population(self.users_).shrunk(some_users),
-            self._population(self.items_).shrunk(some_items),
+            self._population(self.users_).shrunk(known.at(user)),
+            self._population(self.items_).shrunk(self.items_.at(item)),
         )
         return mean + np.float32(self.offset_), var
 

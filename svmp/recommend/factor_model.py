@@ -310,13 +310,18 @@ class FactorModel(BaseEstimator, ABC):
     def _own_restore(self, about: dict[str, Any], arrays: files.Arrays) -> None:
         """Restore what `_own_state` returned."""
 
-    def _pairs(self, users: Any, items: Any, unknown: str) -> tuple[Keys, Side, Side]:
-        """Return user keys, q of the users and q of the items of pairs; -1 is not in the model."""
+    def _pairs(
+        self, users: Any, items: Any, unknown: str
+    ) -> tuple[Keys, Side | EntityTable, Keys, Keys]:
+        """Return the user keys of pairs, -1 if not in the model, where q of the users is, and keys.
+
+        The keys are those of the users in that place, and of the items.
+        """
         self._check_fitted()
         item = self.items_.keys(items, unknown)
         if isinstance(users, Person):
             nobody = np.full(len(item), -1)
-            return nobody, users.side.at(np.zeros(len(item), np.int64)), self.items_.at(item)
+            return nobody, users.side, np.zeros(len(item), np.int64), item
         user = self.users_.keys(users, unknown)
         if len(user) != len(item) and 1 not in (len(user), len(item)):
             raise ModelError(
@@ -324,7 +329,7 @@ class FactorModel(BaseEstimator, ABC):
                 "of either"
             )
         user, item = np.broadcast_arrays(user, item)
-        return user, self.users_.at(user), self.items_.at(item)
+        return user, self.users_, user, item
 
     def _similar(self, known: EntityTable, others: EntityTable, one: Any, n: int) -> Top:
         self._check_fitted()

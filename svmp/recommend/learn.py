@@ -34,7 +34,7 @@ from svmp.recommend.bias_sweeps import BiasSweeps
 from svmp.recommend.mean_sweeps import SortedPairs, relaxation, sweep_means
 from svmp.recommend.network import BIAS_AND_SLOPE, FIRM, Form, Noise, network, sides
 from svmp.recommend.residuals import clipped, residuals
-from svmp.recommend.side import Side, score
+from svmp.recommend.side import Side, score_pairs
 from svmp.recommend.spread import Spread
 from svmp.recommend.stages import Search, Stage, StageRecord, search_best
 from svmp.recommend.starts import MANY, bias_start, spectral_start, start, vector_start
@@ -57,8 +57,6 @@ rating, covariances at most NUMBERS entries, and all ratings together read at mo
 more would be slow."""
 SLOW = 1e-3
 """Relative decrease of the held-out error below which a run with covariances stops."""
-FEW_ROWS = 1024
-"""Rows whose covariances are read at a time."""
 FEW = 35_000
 """Ratings, times the entries of a vector, from which on a fit uses the loops of the engine. With
 2,000 ratings and K = 5 it takes 0.13 s without them; with them 0.1 s, after 15 s of compiling."""
@@ -297,11 +295,9 @@ SEARCHES: dict[Covariance, type[TableSearch]] = {"diagonal": TableSearch, "full"
 def std_of(q: Mapping[str, Posterior], held: Ratings) -> NDArray[Any]:
     """Return the standard deviations of ratings under q."""
     users, items = sides(q)
-    found, noise = np.empty(len(held)), 1 / np.broadcast_to(q["noise"].mean, len(users))
-    for some in (slice(x, x + FEW_ROWS) for x in range(0, len(held), FEW_ROWS)):
-        _, var = score(users.at(held.user[some]), items.at(held.item[some]))
-        found[some] = np.sqrt(var + noise[held.user[some]])
-    return found
+    noise = 1 / np.broadcast_to(q["noise"].mean, len(users))
+    _, var = score_pairs(users, held.user, items, held.item)
+    return np.sqrt(var + noise[held.user])
 
 
 def spread_of(

@@ -32,7 +32,7 @@ from svmp.recommend.out_of_core import MemoryNeeds, history_of, parts_of, report
 from svmp.recommend.part_ratings import RatingParts, summarise
 from svmp.recommend.part_reader import PartReader
 from svmp.recommend.schema import LARGE, SMALL, ArraySpec, number
-from svmp.recommend.side import EntityTable, Floats, Keys, Side, score
+from svmp.recommend.side import EntityTable, Floats, Keys, Side, score_pairs
 from svmp.recommend.spread import GRID, Spread
 from svmp.recommend.stages import StageRecord
 from svmp.recommend.streaming import StreamingModel
@@ -369,14 +369,16 @@ class RatingModel(StreamingModel):
         known = self.noise_[np.maximum(users, 0)]
         return np.where(users < 0, np.float32(self.prior_noise_), known)
 
-    def _moments(self, keys: Keys, users: Side, items: Side) -> tuple[Floats, Floats]:
-        """Return the mean and the standard deviation of new ratings; keys are those of users."""
-        mean, var = score(users, items)
+    def _moments(
+        self, keys: Keys, users: Side | EntityTable, user: Keys, item: Keys
+    ) -> tuple[Floats, Floats]:
+        """Return the mean and the standard deviation of new ratings; see `_pairs`."""
+        mean, var = score_pairs(users, user, self.items_, item)
         return mean + np.float32(self.offset_), np.sqrt(var + self._noise(keys))
 
     def _moments_of_keys(self, users: Any, items: Any) -> tuple[Floats, Floats]:
         user, item = np.asarray(users, np.int64), np.asarray(items, np.int64)
-        return self._moments(user, self.users_.at(user), self.items_.at(item))
+        return self._moments(user, self.users_, user, item)
 
     def predict_keys(self, users: Any, items: Any) -> tuple[Floats, Floats]:
         """Return expected ratings and their standard deviations, by keys; -1 is unknown."""

@@ -29,6 +29,8 @@ from svmp.ratings.table import Ids, keys_of
 Floats = NDArray[np.floating[Any]]
 """Floating-point numbers; stored ones have single precision."""
 Keys = NDArray[np.int64]
+PAIRS = 1024
+"""Pairs of users and items that are scored at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +205,19 @@ def score(users: Side, items: Side) -> tuple[Floats, Floats]:
     second = users.square() + users.spread()
     var = users.bias_var + items.bias_var + np.einsum("rk,rk->r", second, items.spread())
     return mean, var + np.einsum("rk,rk->r", users.spread(), items.square())
+
+
+def score_pairs(
+    users: Side | EntityTable, user: NDArray[Any], items: Side | EntityTable, item: NDArray[Any]
+) -> tuple[Floats, Floats]:
+    """Return mean and variance of a + b + u . v of pairs of keys.
+
+    Pairs are scored in blocks: with covariances a pair reads K^2 numbers of each side.
+    """
+    mean, var = np.empty(len(user), np.float32), np.empty(len(user), np.float32)
+    for some in (slice(x, x + PAIRS) for x in range(0, len(user), PAIRS)):
+        mean[some], var[some] = score(users.at(user[some]), items.at(item[some]))
+    return mean, var
 
 
 @jit

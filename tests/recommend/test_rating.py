@@ -15,6 +15,7 @@ from svmp.ratings import Ratings
 from svmp.recommend import RatingModel, learn
 from svmp.recommend.learn import LAST
 from svmp.recommend.network import FIRM, VectorPrior, guesses
+from svmp.recommend.side import PAIRS
 from svmp.recommend.similar import metric
 from svmp.recommend.spread import Spread
 from tests.recommend.tools import drawn, fitted, parts
@@ -276,3 +277,16 @@ def test_small_tables_are_fitted_alike_with_and_without_loops(
         model = RatingModel(2, covariance=covariance, progress=False, threads=1).fit(train)
         found.append(model.predict_keys(test.user, test.item)[0])
     np.testing.assert_allclose(*found, atol=2e-3)
+
+
+def test_predictions_of_many_pairs_are_those_of_each() -> None:
+    """Pairs are scored in blocks, with covariances and without."""
+    rng = np.random.default_rng(0)
+    for form in ("full", "diagonal"):
+        model = fitted(form, "user")
+        user = rng.integers(0, len(model.users_), 2 * PAIRS + 7)
+        item = rng.integers(-1, len(model.items_), len(user))
+        mean, std = model.predict_keys(user, item)
+        for row in (0, PAIRS - 1, PAIRS, len(user) - 1):
+            one = model.predict_keys(user[row : row + 1], item[row : row + 1])
+            np.testing.assert_allclose([mean[row], std[row]], np.ravel(one), rtol=1e-6)
