@@ -247,10 +247,10 @@ class Program:
             rate = float(np.sqrt(change / last.change))
         most = min(method.relaxation(iteration), self._largest_omega)
         omega = next_omega(last.omega, rate, most)
-        restarted = last.omega == 1 and np.isnan(rate) and method.reads_all(iteration - 2)
-        if restarted or fell_last(state.trace, iteration - 1):
-            omega = 1.0
-            change = change if restarted else np.nan
+        if fell_last(state.trace, iteration - 1):
+            omega, change = 1.0, np.nan
+        elif last.omega == 1 and np.isnan(rate) and method.reads_all(iteration - 2):
+            omega = 1.0  # the second plain sweep after a fall, from which the rate is known again
         q.means.clear()
         if method.rotates(iteration) and self.rotate(state):
             change = np.nan

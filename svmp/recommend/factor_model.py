@@ -313,9 +313,11 @@ class FactorModel(BaseEstimator, ABC):
     def _pairs(
         self, users: Any, items: Any, unknown: str
     ) -> tuple[Keys, Side | EntityTable, Keys, Keys]:
-        """Return the user keys of pairs, -1 if not in the model, where q of the users is, and keys.
+        """Return what is needed to score pairs of users and items.
 
-        The keys are those of the users in that place, and of the items.
+        These are the keys of the users in the model, -1 for unknown ones; the table that has q of
+        the users, which is that of the model or of a `Person`; the keys in that table; and the keys
+        of the items.
         """
         self._check_fitted()
         item = self.items_.keys(items, unknown)
