@@ -8,9 +8,9 @@ their priors. Priors have exact coordinate updates. Means take a step along one 
 
 These sweeps are no iterations of inference/engine.py, which would have to read and write q as
 natural parameters and moments, 2 (K + K^2) numbers of each user and item, and to sum covariances
-over ratings, in each of them. Here that is done once for all sweeps between two iterations. With
-90,000 ratings and K = 32, a sweep takes 17 ms of one core, reading q and its sums 17, writing it 4,
-and an iteration of the engine 87.
+over ratings, in each of them. Here that is done once for all sweeps between two iterations. On
+MovieLens 1M with K = 32 and two threads, a sweep takes 24 ms, reading q and its sums 92, writing it
+7, and an iteration of the engine 211.
 """
 
 from __future__ import annotations
