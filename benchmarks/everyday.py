@@ -23,7 +23,8 @@ import svmp
 SWEEPS = 6
 """Sweeps of BayesPy, of which the fastest counts."""
 ITERATIONS = 20
-"""Sweeps of svmp, of which the fastest counts: they are short compared with disturbances."""
+"""Sweeps of svmp, of which the fastest counts: they are short compared with disturbances. A fit
+whose first sweep leads to the optimum ends after two or three, so that several fits are made."""
 AGREE = 1e-4
 DENSE = ("regression_ard", "regression_known_noise", "regression_by_group")
 """Networks that should take at most half of BayesPy's time."""
@@ -39,10 +40,13 @@ class ProcessorClock(Clock):
 
 def sweep_seconds(model: svmp.Model) -> float:
     """Return the processor seconds of svmp's quickest sweep."""
-    clock = ProcessorClock(svmp.Constant(1.0))
     limits = {"tol": 0, "max_sweeps": ITERATIONS, "bound_every": 10**9}
-    svmp.fit(model, svmp.FullVB(), steps=clock, threads=1, progress=False, **limits)
-    return clock.least
+    least, sweeps = float("inf"), 0
+    while sweeps < ITERATIONS:
+        clock = ProcessorClock(svmp.Constant(1.0))
+        svmp.fit(model, svmp.FullVB(), steps=clock, threads=1, progress=False, **limits)
+        least, sweeps = min(least, clock.least), sweeps + len(clock.began)
+    return least
 
 
 def compare(network: Network, rows: int, folder: Path, script: str) -> Row:
