@@ -1,8 +1,8 @@
 """The start of a fit over parts: shared variables here, own variables where their part is.
 
 Shared variables start as those of one table do. Components of mixtures and topics must start at
-different rows, and take those of the largest part, as do the parameters of chains of vectors;
-factors start at the mean of its values.
+different rows, and take those of the largest part, as do the parameters of chains of vectors and
+products of three or more variables; factors start at the mean of its values.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from svmp.inference.posteriors.posterior import Posterior, Posteriors
 from svmp.inference.starts.products import products, start_at_level
 from svmp.inference.starts.seeding import locations
 from svmp.inference.starts.start import Init, from_posterior, from_values, start
+from svmp.inference.starts.tensors import tensors
 from svmp.network.beliefs import Beliefs
 from svmp.network.chains.linear_chain import LinearChain
 from svmp.parts import tasks
@@ -86,8 +87,10 @@ def start_q(
 
 
 def _starts_at_rows(space: Workspace, number: int) -> bool:
-    """Whether the network has a mixture, topics, or a chain of vectors."""
+    """Whether the network has a mixture, topics, a chain of vectors, or a long product."""
     network = load_part(space.context, number).network
+    if tensors(network):
+        return True
     variables = (*network.hidden.values(), *network.observed.values())
     chains = (isinstance(chain, LinearChain) for chain in network.chains.values())
     return any(chains) or any(v.conditional.selector is not None for v in variables)

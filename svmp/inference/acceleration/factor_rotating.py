@@ -101,7 +101,9 @@ def factor_pairs(network: Network, joined: Collection[str]) -> list[FactorPair]:
             continue
         for term in slot.terms:
             regular = term.regular
-            if regular is None or not regular.of_vectors or regular.constants:
+            if regular is None or regular.constants:
+                continue
+            if not all(column.vector for column in regular.columns):
                 continue
             names = _operands(network, regular, joined)
             whole = regular.table_product is not None

@@ -19,8 +19,6 @@ from svmp.network.network import Network
 
 Bound = Callable[[Beliefs], float]
 """The exact bound of q."""
-PAIR = 2
-"""Variables in a product whose factors can be rotated."""
 
 
 def rotate(network: Network, q: Beliefs, bound: Bound, before: float | None = None) -> bool:
@@ -39,7 +37,7 @@ def rotate(network: Network, q: Beliefs, bound: Bound, before: float | None = No
     moved = False
     for product in products(network):
         sides = sides_of(network, q, product)
-        if len(product.operands) != PAIR or len(sides) != PAIR:
+        if len(sides) < len(product.operands):
             continue
         before = bound(q) if before is None else before
         old = {n: (q.natural[n].copy(), q.moments[n].copy()) for n in product.operands}

@@ -1,10 +1,10 @@
-"""Tables whose mean is one product of hidden variables, and the start of those variables.
+"""Tables whose mean is one product of two hidden variables, and the start of those variables.
 
     y_e ~ Normal(sum_k u_mk v_nk + constant, tau),        u and v with prior means of 0.
 
 Near the prior such a product is 0 in every row, so that the first sweeps of a factorization would
 only learn the mean of the data. So the root of that mean is added to the start of the first of the
-K factors, of all elements of each variable.
+K factors, of all elements of each variable. Longer products start elsewhere (tensors.py).
 """
 
 from __future__ import annotations
@@ -24,10 +24,13 @@ from svmp.network.partly_known import PartlyKnown
 from svmp.network.reader import Reader
 from svmp.network.variable import Variable
 
+PAIR = 2
+"""Variables in a product."""
+
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """A product in the mean of a table.
+    """A product of two variables in the mean of a table.
 
     Attributes
     ----------
@@ -42,7 +45,7 @@ class Product:
     """
 
     table: Variable
-    operands: tuple[str, ...]
+    operands: tuple[str, str]
     width: int
     constant: float
 
@@ -55,13 +58,12 @@ class Product:
 
     def starts(self) -> dict[str, float]:
         """Return by operand what to add to its first factor; the last operand has the sign."""
-        root = abs(self.level) ** (1 / len(self.operands))
-        last = {self.operands[-1]: float(np.copysign(root, self.level))}
-        return dict.fromkeys(self.operands, root) | last
+        root, (first, last) = abs(self.level) ** (1 / PAIR), self.operands
+        return {first: root, last: float(np.copysign(root, self.level))}
 
 
 def products(network: Network) -> list[Product]:
-    """Return the products of a network that are the whole mean of an observed Normal."""
+    """Return the products of two variables that are the whole mean of an observed Normal."""
     found = []
     for variable in network.observed.values():
         given = variable.conditional
@@ -71,14 +73,16 @@ def products(network: Network) -> list[Product]:
         if not isinstance(given.factor, factors.Normal) or len(terms) != 1:
             continue
         (term,) = terms
-        names = tuple(reader.variable.name for reader in term.readers)
+        names = [reader.variable.name for reader in term.readers]
+        if len(names) != PAIR or names[0] == names[1]:
+            continue
         alone = all(n in network.hidden and len(network.edges[n]) == 1 for n in names)
         alone = alone and not any(
             isinstance(reader.variable.family, PartlyKnown) for reader in term.readers
         )
-        if alone and is_product(term) and len(set(names)) == len(names) > 1:
+        if alone and is_product(term):
             constant = sum((t.scale for t in given.linear.terms if is_number(t)), 0.0)
-            found.append(Product(variable, names, term.scope.inner.size, constant))
+            found.append(Product(variable, (names[0], names[1]), term.scope.inner.size, constant))
     return found
 
 

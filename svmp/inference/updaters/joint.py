@@ -27,6 +27,7 @@ from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.means.linear import Linear, LinearTerm, dimension
 from svmp.network.means.regular import RegularTerm
+from svmp.network.means.terms import second_moment
 from svmp.network.network import Network
 from svmp.network.partly_known import PartlyKnown
 
@@ -60,23 +61,23 @@ class JointUpdater(Updater):
         if isinstance(variable.family, PartlyKnown):
             return None
         terms = [t for t in slot.terms if t.reader(variable) is not None]
-        if len(terms) > 1 or terms[0].design is not None or not terms[0].separable:
+        if len(terms) > 1 or terms[0].design is not None:
             return None
-        reader = terms[0].reader(variable)
-        if reader is None or not reader.carried or reader.keyed_by_inner:
+        reader, inner = terms[0].reader(variable), set(terms[0].scope.inner.labels)
+        if reader is None or reader.keyed_by_inner or not inner or reader.carried != inner:
             return None
         every = np.arange(variable.size)
         order = np.lexsort((reader.inner_of(every), reader.base_of(every)))
         width = terms[0].scope.inner.size
         elements, plate = order.reshape(-1, width), variable.plate
         found = edges[0], terms[0], elements
-        inner = [
+        axes = [
             label
             for label, i in zip(plate.labels, reader.index, strict=False)
             if isinstance(i, str) and i in reader.carried
         ]
-        first = plate.labels[:1] == tuple(inner[:1])
-        solver = JointSolver.of(name, width, 0 if first else plate.stride(inner[-1]))
+        first = plate.labels[:1] == tuple(axes[:1])
+        solver = JointSolver.of(name, width, 0 if first else plate.stride(axes[-1]))
         if np.array_equal(solver.elements(len(elements)), elements):
             return SummingJointUpdater(plain, *found, solver)
         return cls(plain, *found)
@@ -129,7 +130,6 @@ class JointUpdater(Updater):
         between, linear, precision = term.joint_sums(
             q, variable, owner, len(part), which, incoming, slot.mean(q, which)
         )
-        linear += np.einsum("mkl,ml->mk", between, q.moments[variable.name][part, 0])
         return between, linear, precision, scale, len(which) // self.edge.fan * part.shape[1]
 
     @property
@@ -145,15 +145,14 @@ class JointUpdater(Updater):
         message = conditional.weighted_to_slot(q, conditional.slot_of(variable)[0], which)
         weight, reader = -2 * message[:, 1], self.term.reader(variable)
         assert reader is not None
-        slopes = []
-        for k in range(part.shape[1]):
-            at = self.term.touching(reader, part[owner, k], which)
-            slopes.append(self.term.mean(q, at, skip=variable))
-        between = np.zeros((*part.shape, part.shape[1]))
-        for k, left in enumerate(slopes):
-            for j, right in enumerate(slopes):
-                if j != k:
-                    between[:, k, j] = np.bincount(owner, weight * left * right, len(part))
+        term, width = self.term, part.shape[1]
+        entries = [term.touching(reader, part[owner, k], which) for k in range(width)]
+        between = np.zeros((*part.shape, width))
+        for k, left in enumerate(entries):
+            for j, right in enumerate(entries[:k]):
+                product = second_moment(q, term, left, term, right, skip=variable)
+                found = np.bincount(owner, weight * product, len(part))
+                between[:, k, j] = between[:, j, k] = found
         return between
 
     def _parts(self, read: Ints) -> list[Ints]:

@@ -118,6 +118,26 @@ class Column:
         size = len(self.offset)
         return q.moments[self.name][:, size:].reshape(-1, size, size)
 
+    def take_matrices(self, q: Beliefs, rows: Ints) -> Array:
+        """Return E[x x^T] of each row; one matrix if all are the same."""
+        if self.vector:
+            return self.take(self.matrices(q), rows)
+        means, every = self.take(self.means(q), rows), np.arange(len(self.offset))
+        found = means[:, :, None] * means[:, None, :]
+        found[:, every, every] = self.take(self.squares(q), rows)
+        return np.asarray(found)
+
+    def take_products(self, q: Beliefs, rows: Ints, place: Ints) -> Array:
+        """Return E[x_k x] of each row, with k the inner index at its place."""
+        if self.vector:
+            return np.asarray(self.matrices(q)[self.first(rows), place])
+        shape, here = (len(rows), len(self.offset)), np.arange(len(rows))
+        means = np.broadcast_to(self.take(self.means(q), rows), shape)
+        squares = np.broadcast_to(self.take(self.squares(q), rows), shape)
+        found = means * means[here, place, None]
+        found[here, place] = squares[here, place]
+        return np.asarray(found)
+
 
 def is_kept(rows: int, all_rows: int, numbers: int) -> bool:
     """Whether to compute some numbers for all rows and to keep them, where some rows are read."""

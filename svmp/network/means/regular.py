@@ -10,7 +10,8 @@ different k are independent, and
 
     Var[mu] = sum_k c_k^2 (prod_f E[x_fk^2] - prod_f E[x_fk]^2).
 
-It is a term *of vectors* if each variable is an MvNormal with k its entry. With S_f = E[x_f x_f^T],
+It is a term *of vectors* if some variable is an MvNormal with k its entry; the others are vectors
+of independent entries. With S_f = E[x_f x_f^T],
 
     Var[mu] = sum_kl c_k c_l (prod_f S_f,kl - prod_f E[x_fk] E[x_fl]).
 """
@@ -71,9 +72,9 @@ class RegularTerm:
         inner = set(scope.inner.labels)
         found = [Column.of(reader) for reader in readers]
         columns = tuple(column for column in found if column is not None)
-        separable = all(not c.vector and c.reader.carried == inner for c in columns)
-        vectors = all(c.vector for c in columns)
-        if len(columns) < len(readers) or not columns or not (separable or vectors):
+        if len(columns) < len(readers) or not columns:
+            return None
+        if not all(c.vector or c.reader.carried == inner for c in columns):
             return None
         return cls(scale, constants, columns, scope)
 
@@ -85,7 +86,7 @@ class RegularTerm:
     @property
     def of_vectors(self) -> bool:
         """Whether it is a term of vectors."""
-        return self.columns[0].vector
+        return any(column.vector for column in self.columns)
 
     @property
     def row_size(self) -> int:
@@ -160,7 +161,9 @@ class RegularTerm:
     @cached_property
     def table_product(self) -> TableProduct | None:
         """The term as a product of matrices, if the table is a grid of what its factors vary by."""
-        if not self.of_vectors or (self.constants and self._matrix is None):
+        if not all(column.vector for column in self.columns):
+            return None
+        if self.constants and self._matrix is None:
             return None
         return TableProduct.of(self.scale, self._matrix, self.columns, self.scope.rows)
 
@@ -239,7 +242,7 @@ class RegularTerm:
         value: Array = c[:, :, None] * c[:, None, :]
         for column in self.columns:
             if column.reader.variable is not skip:
-                value = times(value, column.take(column.matrices(q), rows))
+                value = times(value, column.take_matrices(q, rows))
         return np.broadcast_to(value, (len(rows), self.size, self.size))
 
     def _full(self, values: Array, count: int) -> Array:
@@ -275,6 +278,8 @@ class RegularTerm:
             slope, squares = self._slopes_at(q, variable, elements, owner, rows)
             own = slope * q.moments[variable.name][elements, 0][owner]
             pull = slope * (linear + 2 * square * (mean - own))
+            if self.of_vectors:
+                pull += 2 * square * self._shared_at(q, variable, elements, owner, rows, slope)
             return sum_by_owner(np.stack([pull, square * squares], axis=1), owner, count)
         product = self._product(rows)
         if product is not None and count == variable.size and is_range(elements):
@@ -300,18 +305,22 @@ class RegularTerm:
     ) -> tuple[Array, Array, Array]:
         """Return sums over the rows of each key, for the joint solution of its elements.
 
-        With a the slopes of a row and w its precision, these are the sums of w a a^T, of
-        a (m_1 - w E[mu]) and of w E[a^2], by key. The arguments are those of `message_sum`, with
-        the position of a key as the owner of a row.
+        With a the slopes of a row, b the rest of its mean and w its precision, these are the sums
+        of w E[a_k a_l] (k != l), of E[a (m_1 - w b)] and of w E[a^2], by key. The arguments are
+        those of `message_sum`, with the position of a key as the owner of a row.
         """
         weight = -2 * incoming[:, 1]
         slopes = self._full(self.slopes(q, rows, skip=variable), len(rows))
+        column = self.column(variable)
+        own = products(slopes, column.take(column.means(q), rows), len(rows))
+        linear = sums_by_owner(slopes, incoming[:, 0] - weight * (mean - own), owner, count)
+        if self.of_vectors:
+            found = self._grams_of_products(q, variable, weight, owner, count, rows)
+            between = found.reshape(count, self.size, self.size)
+            return between, linear, np.einsum("okk->ok", between).copy()
         squares = self._full(self.square_slopes(q, rows, skip=variable), len(rows))
-        return (
-            grams_by_owner(slopes, weight, owner, count),
-            sums_by_owner(slopes, incoming[:, 0] - weight * mean, owner, count),
-            sums_by_owner(squares, weight, owner, count),
-        )
+        between = grams_by_owner(slopes, weight, owner, count)
+        return between, linear, sums_by_owner(squares, weight, owner, count)
 
     def _slopes_at(
         self, q: Beliefs, variable: Symbol, elements: Ints, owner: Ints, rows: Ints
@@ -328,12 +337,42 @@ class RegularTerm:
             values = values[:, 0]
         slope, square = values, values**2
         for column in self.columns:
-            if column.reader.variable is not variable:
-                at = column.first(rows) + column.offset[place]
-                slope = slope * column.means(q)[at]
-                square = square * column.squares(q)[at]
+            if column.reader.variable is variable:
+                continue
+            first = column.first(rows)
+            if column.vector:
+                slope = slope * column.means(q)[first, place]
+                square = square * column.matrices(q)[first, place, place]
+            else:
+                slope = slope * column.means(q)[first + column.offset[place]]
+                square = square * column.squares(q)[first + column.offset[place]]
         shape = rows.shape
         return np.broadcast_to(slope, shape), np.broadcast_to(square, shape)
+
+    def _shared_at(
+        self,
+        q: Beliefs,
+        variable: Symbol,
+        elements: Ints,
+        owner: Ints,
+        rows: Ints,
+        slope: Array,
+    ) -> Array:
+        """Return cov[a_k, sum_l a_l x_l] of each row and the element of a Normal that it reads.
+
+        It is not 0 where a_k and a_l have entries of the same vector.
+        """
+        column = self.column(variable)
+        place, here = column.reader.inner_of(elements)[owner], np.arange(len(rows))
+        c = self._full(self.coefficients(rows), len(rows))
+        together: Array = c[here, place, None] * c
+        for other in self.columns:
+            if other is not column:
+                together = together * other.take_products(q, rows, place)
+        apart = slope[:, None] * self._full(self.slopes(q, rows, skip=variable), len(rows))
+        means = self._full(column.take(column.means(q), rows), len(rows)).copy()
+        means[here, place] = 0
+        return np.asarray(np.einsum("rk,rk->r", together - apart, means))
 
     def shift_at(
         self, q: Beliefs, variable: Symbol, elements: Ints, owner: Ints, rows: Ints, change: Array
@@ -342,7 +381,7 @@ class RegularTerm:
 
         `change` has a row for each of some elements, and `owner` is the position of each row's.
         """
-        if not self.of_vectors:
+        if not self.column(variable).vector:
             slope, _ = self._slopes_at(q, variable, elements, owner, rows)
             return slope * change[owner, 0]
         slopes = self._full(self.slopes(q, rows, variable), len(rows))

@@ -12,7 +12,7 @@ from svmp.inference.updaters.joint import JointUpdater
 from svmp.inference.updaters.plain import PlainUpdater
 from svmp.network.network import Network
 from tests.inference.tools import GALLERY, advance, assert_same, begin, gallery
-from tests.network.tools import anywhere, bound, copy
+from tests.network.tools import anywhere, bound, copy, optimum
 from tests.programs import iterate
 
 UNIT = svmp.Constant(1.0)
@@ -47,6 +47,44 @@ def test_joint_solution_is_the_limit_of_coordinate_ascent(name, noise):
             network.move(q, name, change.elements, change.natural)
     expected = q.natural[name][solved.elements]
     np.testing.assert_allclose(solved.natural, expected, rtol=1e-9, atol=1e-9)
+
+
+def coupled(case: str) -> svmp.Model:
+    """Declare Normals that are multiplied by variables whose entries are dependent."""
+    rng = np.random.default_rng(5)
+    row, key, third = rng.integers(8, size=90), rng.integers(6, size=90), rng.integers(5, size=90)
+    with svmp.Model(coords={"time": 8, "sensor": 6, "place": 5, "factor": 3}) as model:
+        w = svmp.Normal("w", mu=0.3, tau=2, dims=("sensor", "factor"))
+        if case == "scale":  # one number for all entries
+            mu = (svmp.Normal("x", mu=1, tau=1, dims="time")[row] * w[key]).sum("factor")
+        else:
+            x = svmp.MvNormal("x", mu=0.5, tau=np.eye(3), dims=("time", "factor"))
+            mu = svmp.dot(x[row], w[key])
+        if case == "three":
+            v = svmp.Normal("v", mu=1, tau=1, dims=("place", "factor"))
+            mu = (x[row] * w[key] * v[third]).sum("factor")
+        if case == "numbers":
+            mu = (
+                svmp.data(rng.normal(size=(90, 3)), dims=("row", "factor")) * x[row] * w[key]
+            ).sum("factor")
+        mu = mu + svmp.Normal("b", mu=0, tau=1, dims="sensor")[key]
+        svmp.Normal("y", mu=mu, tau=1.5, dims="row", observed=rng.normal(1, 1, 90))
+    return model
+
+
+@pytest.mark.parametrize("case", ["vector", "three", "numbers", "scale"])
+def test_joint_solution_has_the_covariances_of_other_variables(case: str) -> None:
+    network = Network(coupled(case))
+    q, q_other = anywhere(network, 1), anywhere(network, 1)
+    rows, plain = AllRows(network), PlainUpdater.of(network, "w")
+    joint = JointUpdater.of(network, plain)
+    assert joint is not None
+    (solved,) = joint.update(q, rows, StepRule.unit(rows))
+    for _ in range(500):
+        for group in network.groups["w"]:
+            network.move(q_other, "w", group, optimum(network, q_other, "w", group))
+    expected = q_other.natural["w"][solved.elements]
+    np.testing.assert_allclose(solved.natural, expected, rtol=1e-8, atol=1e-8)
 
 
 def test_components_are_solved_with_the_weights_of_their_rows():

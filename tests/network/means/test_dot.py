@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 import svmp
+from svmp.network.means.linear import LinearTerm
 from svmp.network.network import Network
 
 from ..tools import anywhere, bound, fitted, optimum
@@ -81,6 +82,47 @@ def test_dot_is_the_sum_of_products(case: str, vectors: bool) -> None:
     for name in "uvw":
         one, other = optimum(ours, q, name), optimum(plain, q, name)
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-10)
+
+
+def mixed(case: str) -> Network:
+    """Declare products of vectors and Normals, whose entries form a grid."""
+    rng = np.random.default_rng(6)
+    keys = rng.integers(4, size=(3, ROWS))
+    with svmp.Model(coords={"a": 4, "b": 4, "c": 4, "k": K, "row": ROWS}) as model:
+        x = svmp.MvNormal("x", mu=0, tau=np.eye(K), dims=("a", "k"))
+        w = svmp.Normal("w", mu=0.2, tau=1, dims=("k", "b") if case == "axis first" else ("b", "k"))
+        m = svmp.Normal("m", mu=0, tau=1, dims="b")
+        read = (w[:, keys[1]] if case == "axis first" else w[keys[1]]) * x[keys[0]]
+        if case == "three":
+            read = read * svmp.Normal("v", mu=0, tau=1, dims=("c", "k"))[keys[2]]
+        elif case == "two vectors":
+            read = read * svmp.MvNormal("v", mu=0, tau=np.eye(K), dims=("c", "k"))[keys[2]]
+        elif case == "numbers":
+            read = read * NAMED * LINE
+        elif case == "the same vector in all rows":
+            read = w[keys[1]] * svmp.MvNormal("z", mu=0, tau=np.eye(K), dims="k")
+        mean = read.sum("k") + m[keys[1]]
+        svmp.Normal("y", mu=mean, tau=2, dims="row", observed=rng.normal(size=ROWS))
+    return Network(model)
+
+
+@pytest.mark.parametrize(
+    "case",
+    ["pair", "three", "two vectors", "numbers", "axis first", "the same vector in all rows"],
+)
+def test_products_of_vectors_and_normals_are_those_of_their_entries(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Matrices of (rows, inner indices) have the moments and messages of lists of entries."""
+    network = mixed(case)
+    assert network.observed["y"].conditional.linear.terms[0].regular is not None
+    q, names = anywhere(network, 3), list(network.hidden)
+    found = bound(network, q), [optimum(network, q, name) for name in names]
+    monkeypatch.setattr(LinearTerm, "regular", None)
+    entries = mixed(case)
+    assert bound(entries, q) == pytest.approx(found[0], rel=1e-12)
+    for name, expected in zip(names, found[1], strict=True):
+        np.testing.assert_allclose(optimum(entries, q, name), expected, rtol=1e-9, atol=1e-10)
 
 
 def test_expectations_of_a_tensor_factorization() -> None:

@@ -102,6 +102,23 @@ def test_a_dot_of_two_vectors() -> None:
     assert found[0] == pytest.approx([q["u"].mean @ q["v"].mean, (uu * vv).sum()], rel=1e-12)
 
 
+def test_a_dot_of_a_vector_and_normals() -> None:
+    """E[(u . w)^2] = sum of (E[u u'] * E[w w']), where entries of w are independent."""
+    users, items = np.array([0, 1, 1, 0]), np.array([1, 0, 1, 1])
+    with svmp.Model(coords={"user": 2, "item": 2, "d": 3}) as model:
+        u = svmp.MvNormal("u", mu=0, tau=np.eye(3), dims=("user", "d"))
+        w = svmp.Normal("w", mu=0, tau=1, dims=("item", "d"))
+        svmp.Normal("r", mu=svmp.dot(u[users], w[items]), tau=1, observed=np.ones(4))
+    found, q = moments_of(model)
+    w1 = q["w"].mean
+    uu = np.einsum("nk,nl->nkl", q["u"].mean, q["u"].mean) + q["u"].cov
+    ww = np.einsum("nk,nl->nkl", w1, w1)
+    ww[:, np.arange(3), np.arange(3)] += q["w"].cov.reshape(2, 3)
+    mean = (q["u"].mean[users] * w1[items]).sum(axis=1)
+    second = (uu[users] * ww[items]).sum(axis=(1, 2))
+    np.testing.assert_allclose(found, np.stack([mean, second], axis=1), rtol=1e-12)
+
+
 def test_the_square_of_a_sum_over_a_shared_factor() -> None:
     """sum_k x v_k with one x for all k: its square has E[x^2] in every cross term."""
     with svmp.Model(coords={"k": 3}) as model:
