@@ -2,12 +2,12 @@
 
 Shared variables start as those of one table do. Components of mixtures and topics must start at
 different rows, and take those of the largest part, as do the parameters of chains of vectors and
-products of three or more variables; factors start at the mean of its values.
+products that start at fits; other factors start at the mean of its values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,10 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.posteriors.posterior import Posterior, Posteriors
+from svmp.inference.starts.fitted_products import fitted_terms
 from svmp.inference.starts.products import products, start_at_level
 from svmp.inference.starts.seeding import locations
 from svmp.inference.starts.start import Init, from_posterior, from_values, start
-from svmp.inference.starts.tensors import tensors
 from svmp.network.beliefs import Beliefs
 from svmp.network.chains.linear_chain import LinearChain
 from svmp.parts import tasks
@@ -60,7 +60,7 @@ def start_q(
         if not set(product.operands) & given.keys():
             starts = {n: level for n, level in product.starts().items() if n not in own}
             start_at_level(network, q, starts, product.width)
-    if _starts_at_rows(space, largest):
+    if _starts_at_rows(space, largest, given):
         _seed_shared(space, network, q, largest, seed, given)
     for name in space.stored:
         variable = network.hidden[name]
@@ -86,10 +86,10 @@ def start_q(
     return q
 
 
-def _starts_at_rows(space: Workspace, number: int) -> bool:
-    """Whether the network has a mixture, topics, a chain of vectors, or a long product."""
+def _starts_at_rows(space: Workspace, number: int, given: Collection[str]) -> bool:
+    """Whether the network has a mixture, topics, a chain of vectors, or products with fits."""
     network = load_part(space.context, number).network
-    if tensors(network):
+    if fitted_terms(network, given):
         return True
     variables = (*network.hidden.values(), *network.observed.values())
     chains = (isinstance(chain, LinearChain) for chain in network.chains.values())

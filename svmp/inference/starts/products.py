@@ -4,7 +4,7 @@
 
 Near the prior such a product is 0 in every row, so that the first sweeps of a factorization would
 only learn the mean of the data. So the root of that mean is added to the start of the first of the
-K factors, of all elements of each variable. Longer products start elsewhere (tensors.py).
+K factors, of all elements of each variable. Other products start at fits (fitted_products.py).
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def is_product(term: LinearTerm) -> bool:
 
 def reads_axis(reader: Reader, axis: str) -> bool:
     """Return whether an operand is a vector, or Normals whose last axis is the one summed over."""
-    if reader.keyed_by_inner or reader.index[-1] != axis:
+    if reader.keyed_by_inner or reader.index[-1:] != (axis,):
         return False
     return reader.carried == (set() if isinstance(reader.variable.family, MvNormal) else {axis})
 

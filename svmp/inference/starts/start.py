@@ -1,9 +1,9 @@
 """The start of inference: near the prior, with random perturbations to break symmetries.
 
 Where the whole mean of a table is a product of two variables, one of their factors starts at the
-level of the data (products.py); longer products start at rank-one fits (tensors.py). States of
-chains start at clusters of rows (chain_seeds.py), vectors of chains at principal components
-(vector_chain_start.py).
+level of the data (products.py); longer products, and those of small tables, start at rank-one fits
+(fitted_products.py). States of chains start at clusters of rows (chain_seeds.py), vectors of chains
+at principal components (vector_chain_start.py).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from svmp.inference.domain import check_domain
 from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.starts.chain_init import check_states
 from svmp.inference.starts.chain_seeds import seed_rows
+from svmp.inference.starts.fitted_products import start_at_fits
 from svmp.inference.starts.products import products, start_at_level
 from svmp.inference.starts.seeding import read_rows, seed_components
-from svmp.inference.starts.tensors import start_tensors
 from svmp.inference.starts.vector_chain_start import start_vectors
 from svmp.network.beliefs import Beliefs, Implicit
 from svmp.network.chains.discrete_chain import DiscreteChain
@@ -98,7 +98,7 @@ def start(
     for product in products(network):
         if not set(product.operands) & {*init, *but, *begun}:
             start_at_level(network, q, product.starts(), product.width)
-    start_tensors(network, q, np.random.default_rng([seed, 5]), {*init, *but})
+    start_at_fits(network, q, np.random.default_rng([seed, 5]), {*init, *but})
     seeds = {
         name: seed_rows(network, name, variable.family.size, np.random.default_rng([seed, i, 2]))
         for i, (name, variable) in enumerate(network.hidden.items())

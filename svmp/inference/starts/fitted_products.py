@@ -1,10 +1,14 @@
-"""The start of products of three or more variables: rank-one fits of the data (rank_one.py).
+"""Products of variables that start at rank-one fits of the data (rank_one.py).
 
     y_e ~ Normal(sum_k a_ik b_jk c_lk + d_i + ..., tau),        a, b and c with prior means of 0.
 
 The terms of such a mean start one after the other, those with the fewest variables first, each at a
 fit of what the earlier ones leave of a sample of the rows. q has the precision that the sample
 gives it.
+
+Products of three or more variables start so in all tables, as a run that starts near 0 can stay
+there. Products of two do in small tables with as many rows as they have numbers. In larger ones the
+fits take longer than the sweeps that they save, and of fewer rows they fit the noise.
 """
 
 from __future__ import annotations
@@ -24,28 +28,41 @@ from svmp.network.network import Network
 from svmp.network.partly_known import PartlyKnown
 from svmp.network.variable import Variable
 
-FEWEST = 3
-"""Fewest variables in a product that is flat where all of them are 0."""
+PAIR = 2
+"""Variables in a product that is not flat where all of them are 0."""
+SMALL = 10_000
+"""Most rows of a table in which such products start at fits."""
 SAMPLE = 1 << 16
 """Most rows that are read."""
 
 
-def tensors(network: Network) -> dict[str, list[LinearTerm]]:
-    """Return, by table that has a product of three or more variables, the terms that are fitted."""
+def fitted_terms(network: Network, given: Collection[str] = ()) -> dict[str, list[LinearTerm]]:
+    """Return, by table that has products which start at fits, the terms that do.
+
+    No term does if a variable of one of them is in `given`, which start elsewhere.
+    """
     found = {}
     for name, variable in network.observed.items():
-        given = variable.conditional
-        if given.linear is None or given.selector is not None:
-            continue
-        terms = [t for t in given.linear.terms if _is_fitted(network, given.linear.terms, t)]
+        density = variable.conditional
+        normal = isinstance(density.factor, factors.Normal) and density.selector is None
+        every = density.linear.terms if normal and density.linear is not None else ()
+        terms = [term for term in every if _can_be_fitted(network, every, term)]
         terms.sort(key=lambda term: len(term.readers))
-        if isinstance(given.factor, factors.Normal) and terms and len(terms[-1].readers) >= FEWEST:
+        names = {reader.variable.name for term in terms for reader in term.readers}
+        if terms and not names & set(given) and _pays(network, variable, terms[-1]):
             found[name] = terms
     return found
 
 
-def _is_fitted(network: Network, terms: Collection[LinearTerm], term: LinearTerm) -> bool:
-    """Return whether a term is a product of different variables that are in no other term."""
+def _pays(network: Network, table: Variable, longest: LinearTerm) -> bool:
+    """Return whether the terms of a table start at fits, by the one with the most variables."""
+    operands = [network.hidden[reader.variable.name] for reader in longest.readers]
+    numbers = sum(variable.size * dimension(variable) for variable in operands)
+    return len(operands) > PAIR or (len(operands) == PAIR and numbers <= table.count <= SMALL)
+
+
+def _can_be_fitted(network: Network, terms: Collection[LinearTerm], term: LinearTerm) -> bool:
+    """Return whether a term is a product of different variables that no other term has."""
     names = [reader.variable.name for reader in term.readers]
     for name in names:
         variable = network.hidden.get(name)
@@ -61,22 +78,20 @@ def _is_fitted(network: Network, terms: Collection[LinearTerm], term: LinearTerm
     return plain and single and 0 < len(names) == len(set(names))
 
 
-def start_tensors(
-    network: Network, q: Beliefs, rng: np.random.Generator, but: Collection[str] = ()
+def start_at_fits(
+    network: Network, q: Beliefs, rng: np.random.Generator, given: Collection[str] = ()
 ) -> None:
     """Start the variables of products and of the terms beside them at rank-one fits, in place.
 
-    Terms that have a variable of `but`, or a product of variables with another prior mean than 0,
-    stay where they are.
+    Products of variables with another prior mean than 0 stay where they are.
     """
-    for name, terms in tensors(network).items():
+    for name, terms in fitted_terms(network, given).items():
         rows, left = _sample(network.observed[name], terms, rng)
         for term in terms:
             names = [reader.variable.name for reader in term.readers]
             priors = {n: network.priors(q, n) for n in names}
             sizes = {n: dimension(network.hidden[n]) for n in names}
-            elsewhere = len(names) > 1 and any(np.any(priors[n][:, : sizes[n]]) for n in names)
-            if elsewhere or set(names) & set(but):
+            if len(names) > 1 and any(np.any(priors[n][:, : sizes[n]]) for n in names):
                 continue
             keys, counts = _keys(network, term, rows)
             found = rank_ones(keys, counts, left, term.scope.inner.size, rng)

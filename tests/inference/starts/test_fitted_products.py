@@ -1,4 +1,4 @@
-"""The start of products of three or more variables."""
+"""Products that start at fits of the data."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import svmp
+from svmp.inference.starts.fitted_products import SAMPLE, SMALL, fitted_terms
 from svmp.inference.starts.start import start
-from svmp.inference.starts.tensors import SAMPLE, tensors
 from svmp.network.network import Network
 
 SIZES = {"a": 9, "b": 8, "c": 7, "d": 6}
@@ -20,7 +20,7 @@ def planted(
 ) -> svmp.Model:
     """Declare a product of variables over data that have one."""
     rng = np.random.default_rng(seed)
-    dims = ("a", "b", "c", "d") if kind == "four" else ("a", "b", "c")
+    dims = {"four": "abcd", "pair": "ab", "factors": "ab"}.get(kind, "abc")
     keys = {dim: rng.integers(SIZES[dim], size=rows) for dim in dims}
     width = 1 if kind == "alone" else 2
     truth = np.prod([rng.normal(size=(SIZES[d], width))[keys[d]] for d in dims], axis=0)
@@ -30,7 +30,7 @@ def planted(
         for dim in dims:
             if kind == "alone":
                 x: Any = svmp.Normal(f"x_{dim}", mu=prior, tau=1, dims=dim)
-            elif kind == "vectors" or (kind == "mixed" and dim == "b"):
+            elif kind in ("vectors", "factors") or (kind == "mixed" and dim == "b"):
                 x = svmp.MvNormal(f"x_{dim}", mu=prior, tau=np.eye(2), dims=(dim, "k"))
             else:
                 x = svmp.Normal(f"x_{dim}", mu=prior, tau=1, dims=(dim, "k"))
@@ -47,7 +47,9 @@ def planted(
     return model
 
 
-@pytest.mark.parametrize("kind", ["three", "four", "vectors", "mixed", "alone", "bias"])
+@pytest.mark.parametrize(
+    "kind", ["three", "four", "vectors", "mixed", "alone", "bias", "pair", "factors"]
+)
 @pytest.mark.parametrize("method", [None, svmp.FullVB()], ids=["default", "full VB"])
 def test_no_run_ends_where_a_product_is_zero(kind: str, method: Any) -> None:
     """The noise that is found is that of the data: 0.5, not that of data without a product."""
@@ -64,7 +66,7 @@ def test_starts_are_near_the_optimum_in_any_unit() -> None:
         table.observed = unit * table.values
         q = start(network, 0)
         means = {n: q.moments[f"x_{n}"][:, 0].reshape(-1, 2) for n in "abc"}
-        (term,) = tensors(network)["y"]
+        (term,) = fitted_terms(network)["y"]
         keys = [r.element(table.rows, 0 * table.rows) // 2 for r in term.readers]
         product = np.prod([means[n][k] for n, k in zip("abc", keys, strict=True)], axis=0)
         left = table.values - product.sum(axis=1)
@@ -94,13 +96,18 @@ def test_the_same_seed_gives_the_same_start() -> None:
 
 def test_which_terms_are_fitted() -> None:
     def fitted(model: svmp.Model) -> list[list[str]]:
-        found = tensors(Network(model))
+        found = fitted_terms(Network(model))
         return [
             [r.variable.name for r in term.readers] for terms in found.values() for term in terms
         ]
 
     assert fitted(planted("four")) == [["x_a", "x_b", "x_c", "x_d"]]
     assert fitted(planted("bias")) == [["bias"], ["x_a", "x_b", "x_c"]]
+    assert fitted(planted("pair")) == [["x_a", "x_b"]]
+    assert fitted(planted("pair", rows=2 * (9 + 8))) == [["x_a", "x_b"]]
+    assert fitted(planted("pair", rows=2 * (9 + 8) - 1)) == []  # fewer rows than numbers
+    assert fitted(planted("pair", rows=SMALL + 1)) == []
+    assert fitted(planted(rows=SMALL + 1)) == [["x_a", "x_b", "x_c"]]
     with svmp.Model(coords={"a": 5}) as model:
         x = svmp.Normal("x", mu=0, tau=1, dims="a")
         z = svmp.Normal("z", mu=0, tau=1, dims="a")
