@@ -38,6 +38,7 @@ from svmp.inference.acceleration.relaxation import (
     relaxed_update,
 )
 from svmp.inference.acceleration.rotating import rotate
+from svmp.inference.acceleration.scaling import ScaledProduct, scale_factors, scaled_products
 from svmp.inference.default import uses_loops
 from svmp.inference.domain import check_domain
 from svmp.inference.measuring import measuring_updates
@@ -238,6 +239,8 @@ class Program:
                 rotate_chain(self.network, q, name, loadings)
             for pair in self._factor_pairs:
                 rotate_factors(self.network, q, pair, last.before)
+            for product in self._scaled:
+                scale_factors(self.network, q, product, last.before)
         if self.extrapolated:
             return self.extrapolate(state)
         if not self.relaxed:
@@ -270,6 +273,11 @@ class Program:
     def _factor_pairs(self) -> list[FactorPair]:
         """Products of factors that are changed before every sweep."""
         return factor_pairs(self.network, self.setup.joined)
+
+    @cached_property
+    def _scaled(self) -> list[ScaledProduct]:
+        """Products whose factors are scaled before every sweep."""
+        return scaled_products(self.network, self.setup.joined)
 
     @cached_property
     def extrapolated(self) -> tuple[str, ...]:

@@ -125,7 +125,9 @@ def with_outliers(seed: int) -> svmp.Model:
 def test_divergence_of_a_few_elements_is_detected(C, option):
     """Three rows make a few elements diverge; a random sample of rows would hardly have them."""
     model, method = with_outliers(C), svmp.Children(C, option=option)
-    limits = {"max_sweeps": 3, "tol": 0, "bound_every": 10**9}
+    rng = np.random.default_rng(C)
+    near_prior = {"u": 0.3 * rng.normal(size=(400, 5)), "v": 0.3 * rng.normal(size=(300, 5))}
+    limits = {"max_sweeps": 3, "tol": 0, "bound_every": 10**9, "init": near_prior}
     fixed = svmp.fit(model, method, steps=svmp.Constant(0.3), **limits)
     assert fixed.status == "diverged"
     assert fixed.bound >= fixed.trace["bound"][0]
