@@ -13,7 +13,7 @@ fits take longer than the sweeps that they save, and of fewer rows they fit the 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -83,24 +83,37 @@ def start_at_fits(
 ) -> None:
     """Start the variables of products and of the terms beside them at rank-one fits, in place.
 
-    Products of variables with another prior mean than 0 stay where they are.
+    They stay where they are if a variable of a product has another prior mean than 0.
     """
-    for name, terms in fitted_terms(network, given).items():
+    for name, terms in fitted_terms(network, {*given, *network.learned}).items():
+        priors = {
+            reader.variable.name: network.priors(q, reader.variable.name)
+            for term in terms
+            for reader in term.readers
+        }
+        if not all(_is_centred(network, term, priors) for term in terms):
+            continue
         rows, left = _sample(network.observed[name], terms, rng)
         for term in terms:
-            names = [reader.variable.name for reader in term.readers]
-            priors = {n: network.priors(q, n) for n in names}
-            sizes = {n: dimension(network.hidden[n]) for n in names}
-            if len(names) > 1 and any(np.any(priors[n][:, : sizes[n]]) for n in names):
-                continue
             keys, counts = _keys(network, term, rows)
             found = rank_ones(keys, counts, left, term.scope.inner.size, rng)
             if found is None:
                 continue
             left = left - found.values(keys)
-            for n, mean, precision in zip(names, found.factors, found.precision, strict=True):
-                q.natural[n] = _natural(priors[n], sizes[n], mean, precision)
-                q.moments[n] = network.hidden[n].family.moments(q.natural[n])
+            fits = zip(term.readers, found.factors, found.precision, strict=True)
+            for reader, mean, precision in fits:
+                variable = network.hidden[reader.variable.name]
+                natural = _natural(priors[variable.name], dimension(variable), mean, precision)
+                q.natural[variable.name] = natural
+                q.moments[variable.name] = variable.family.moments(natural)
+
+
+def _is_centred(network: Network, term: LinearTerm, priors: Mapping[str, Array]) -> bool:
+    """Return whether the prior means of a product are 0; those of a single variable may differ."""
+    names = [reader.variable.name for reader in term.readers]
+    sizes = [dimension(network.hidden[name]) for name in names]
+    zero = (not priors[n][:, :size].any() for n, size in zip(names, sizes, strict=True))
+    return len(names) < PAIR or all(zero)
 
 
 def _sample(
