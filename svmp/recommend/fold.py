@@ -102,7 +102,7 @@ class Explanation(NamedTuple):
         The items that the user has rated, the ratings, and how much each moves the prediction, in
         decreasing order of absolute value.
     rest
-        The remainder: 0 if q of the user has fully converged given the items.
+        The remainder: close to 0 if q of the user has converged given the items.
     """
 
     prediction: float

@@ -5,6 +5,10 @@ the same rows share the order.
 
 To limit the influence of outliers, from the second stage on residuals are clipped at CUT standard
 deviations, which is Huber's loss instead of a square.
+
+If ratings are skewed, q is above or below their mean: low ratings of users who mostly give the
+highest are clipped, and raise the noise of these users. Expected ratings minimise the squared error
+if they are right on average, so in the end the mean residual is added to the offset.
 """
 
 from __future__ import annotations
@@ -74,7 +78,9 @@ class Learned(NamedTuple):
     noise
         Variance of the noise, one for all or one per user.
     spread
-        Distribution of the errors of the held-out ratings.
+        Distribution of the errors of the held-out ratings, after the shift.
+    shift
+        Mean residual of the ratings, which is to be added to the offset.
     fit, sweeps
         The final fit, and the total number of sweeps.
     stages
@@ -87,6 +93,7 @@ class Learned(NamedTuple):
     any_item: Side
     noise: Any
     spread: Spread
+    shift: float
     fit: Fit
     sweeps: float
     stages: tuple[StageRecord, ...]
@@ -144,11 +151,14 @@ def learn(
     options["kernels"] = uses_loops(settings, len(ratings))
     model = Network(network(rows, factors, form, noise, weight))
     found = fit(model, FullVB(), init=init, max_sweeps=last, progress=progress, **options)
+    with use_threads(threads, progress is not False):
+        shift = mean_residual(table, found.posteriors)
     spread = Spread.normal()
     if best is not None:
         std = std_of(best.posteriors, parts[1])
-        spread = spread_of(best.errors, std, found.posteriors, parts[1])
-    return learned(found, scale, form == "full", spread, sweeps + found.iterations, records)
+        spread = spread_of(best.errors - shift, std, found.posteriors, parts[1])
+    sweeps += found.iterations
+    return learned(found, scale, form == "full", spread, shift, sweeps, records)
 
 
 def form_for(settings: LearnSettings, ratings: Ratings, held: bool) -> Covariance:
@@ -292,6 +302,11 @@ class VectorSearch(TableSearch):
 SEARCHES: dict[Covariance, type[TableSearch]] = {"diagonal": TableSearch, "full": VectorSearch}
 
 
+def mean_residual(rows: Ratings, q: Mapping[str, Posterior]) -> float:
+    """Return the mean of ratings minus their expectations."""
+    return float(residuals(rows, q).mean(dtype=np.float64))
+
+
 def std_of(q: Mapping[str, Posterior], held: Ratings) -> NDArray[Any]:
     """Return the standard deviations of ratings under q."""
     users, items = sides(q)
@@ -315,10 +330,11 @@ def learned(
     scale: float,
     full: bool,
     spread: Spread,
+    shift: float,
     sweeps: float,
     records: Sequence[StageRecord] = (),
 ) -> Learned:
-    """Return q of a fit in the units of the ratings."""
+    """Return q of a fit, and the shift, in the units of the ratings."""
     users, items = (side.scaled(scale) for side in sides(fit.posteriors))
     any_user, any_item = (
         _anyone(fit, bias, factors, full).scaled(scale)
@@ -326,7 +342,9 @@ def learned(
     )
     noise = scale**2 / fit.mean("noise")
     stages = tuple(record._replace(rmse=scale * record.rmse) for record in records)
-    return Learned(users, items, any_user, any_item, noise, spread, fit, sweeps, stages)
+    return Learned(
+        users, items, any_user, any_item, noise, spread, scale * shift, fit, sweeps, stages
+    )
 
 
 def _anyone(fit: Fit, bias: str, factors: str, full: bool) -> Side:

@@ -254,12 +254,29 @@ def learn_parts(
         client=client,
         **options,
     )
+    with use_threads(threads, tell=settings.progress is not False):
+        shift = mean_residual(parts, found.posteriors, report)
     spread = Spread.normal()
     if best is not None:
         std = std_of(*among(best.posteriors, rest))
-        spread = spread_of(best.errors, std, *among(found.posteriors, rest))
+        spread = spread_of(best.errors - shift, std, *among(found.posteriors, rest))
     scale, sweeps = about.std or 1.0, sweeps + found.iterations
-    return learned(found, scale, covariance == "full", spread, sweeps, records)
+    return learned(found, scale, covariance == "full", spread, shift, sweeps, records)
+
+
+def mean_residual(parts: RatingParts, q: Mapping[str, Posterior], report: Report) -> float:
+    """Return the mean of the ratings of all parts minus their expectations."""
+    source, total, count = parts.only(None), 0.0, 0
+    for part in range(len(parts)):
+        report(f"averaging the residuals of part {part + 1:,} of {len(parts):,}")
+        own = source.load(part)
+        if len(own):
+            user = own.user + parts.first[part]
+            sizes = int(parts.first[-1]), own.items
+            some, rows = among(q, Ratings.of_keys(user, own.item, own.rating, *sizes))
+            total += float(residuals(rows, some).sum(dtype=np.float64))
+            count += len(rows)
+    return total / count
 
 
 def among(q: Mapping[str, Posterior], rows: Ratings) -> tuple[dict[str, Posterior], Ratings]:

@@ -93,6 +93,8 @@ class RatingModel(StreamingModel):
         and RMSE. It is not saved.
     spread_
         Distribution of the errors of held-out ratings.
+    offset_
+        The mean in the equation above: that of the ratings, plus the mean residual.
 
     >>> from svmp.datasets import netflix_shaped
     >>> model = RatingModel(factors=4, max_sweeps=10).fit(netflix_shaped(0.01))
@@ -222,6 +224,7 @@ class RatingModel(StreamingModel):
     def _keep(self, found: Learned, user_ids: Ids, item_ids: Ids) -> None:
         self.fit_, self.sweeps_, self.spread_ = found.fit, found.sweeps, found.spread
         self.stages_ = found.stages
+        self.offset_ += found.shift
         self.users_ = EntityTable("user", user_ids, found.users, found.any_user)
         self.items_ = EntityTable("item", item_ids, found.items, found.any_item)
         self.noise_ = np.array(np.broadcast_to(found.noise, len(user_ids)), np.float32)

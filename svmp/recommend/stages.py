@@ -10,8 +10,9 @@ predictions of the held-out ratings by half a standard error; otherwise the run 
 resumed.
 
 How informative the prior of the factors' precisions should be depends on the data: if there are
-more factors than the data support, the others should vanish. One stage is run with both weights. If
-the firm one is kept, and factors that have helped overfit later, the run goes on with the other.
+more factors than the data support, the others should vanish. One stage is run with both weights,
+and the one with the lower held-out error is kept. If that is the firm one, and factors that have
+helped overfit later, the run goes on with the other.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ FIRST, GROWTH = 3, 1.5
 PATIENT, CLEARLY = 10, 1.004
 """Minimum number of sweeps, since factors may need some to move away from 0; twice as many unless
 the mean squared error exceeds CLEARLY times the least so far."""
-PROBABLY, SURELY = 0.5, 2.0
-"""Standard errors by which the held-out error must be lower with factors, and with the looser prior
-of their precisions. Factors that help by less may look better by chance, and then harm."""
+PROBABLY = 0.5
+"""Standard errors by which the held-out error must be lower with factors. Factors that help by less
+may look better by chance, and then harm."""
 FOR_BIASES = 0.4
 """Share of the sweeps that may be spent on biases alone, if there are factors."""
 HASTY, ENOUGH, RESUMED = 5, 5e-4, 1e-4
@@ -233,7 +234,7 @@ def stages(
         if other is not None:
             tried = until - spent
             found = search.recorded(other, factors, LOOSE, tried, interrupt)
-            if found.better_than(now, by=SURELY):
+            if found.error < now.error:
                 now, run, weight = found, other, LOOSE
         spent, before = until, np.inf if best is None else best.error
         early = factors and until < min(patient, most)

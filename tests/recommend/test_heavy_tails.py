@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from svmp.inference.result import Fit
-from svmp.ratings import Ratings
+from svmp.ratings import Ratings, partition
 from svmp.recommend import RatingModel, split
 from svmp.recommend.learn import CUT
 from svmp.recommend.network import SHARE, noise_shape
@@ -130,6 +130,39 @@ def test_noise_prior_bounds_the_variance_for_any_number_of_ratings() -> None:
     assert (least >= SHARE / (1 + SHARE)).all()
     assert least[3] == 1
     assert np.argsort(-least).tolist() == [3, 0, 1, 2]
+
+
+def skewed(seed: int) -> Ratings:
+    """Draw ratings up to 10, of which most are the highest, and few by each user."""
+    rng = np.random.default_rng([seed, 16])
+    users, items, count = 6000, 150, 12_000
+    pair = rng.choice(users * items, count, replace=False)
+    user, item = np.divmod(pair, items)
+    lost = rng.exponential(np.exp(0.3 * rng.standard_normal(items)))[item]
+    rating = np.maximum(10 - 2 * np.floor(lost * rng.exponential(1, count)), 2)
+    return Ratings.of_keys(user, item, rating, users, items)
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_expectations_of_skewed_ratings_are_right_on_average(in_parts: bool, tmp_path: Any) -> None:
+    """The clipped, and the reweighted, mean of skewed ratings is not their mean."""
+    train, test = split.random(skewed(0), 0.3)
+    model = RatingModel(0, **QUIET)
+    if in_parts:
+        partition(train, tmp_path / "parts", parts=3)
+        model.fit(tmp_path / "parts", memory="2GB")
+    else:
+        model.fit(train)
+    user = model.users_.keys(train.user_ids[train.user])
+    item = model.items_.keys(train.item_ids[train.item])
+    expected = model.offset_ + model.users_.side.bias[user] + model.items_.side.bias[item]
+    mean = train.rating.mean(dtype=np.float64)
+    assert expected.mean(dtype=np.float64) == pytest.approx(mean, abs=1e-3)
+    found = model.predict(test.user_ids[test.user], test.item_ids[test.item], unknown="prior")
+    errors = test.rating - found.astype(np.float64)
+    standard = errors.std() / np.sqrt(len(errors))
+    assert mean - model.offset_ > 2 * standard
+    assert abs(errors.mean()) < 3 * standard
 
 
 def test_residuals_are_clipped_in_units_of_the_noise_of_their_user() -> None:

@@ -103,6 +103,33 @@ def test_factors_that_have_not_moved_in_the_first_sweep_are_kept() -> None:
     assert weights[:4] == [FIRM, FIRM, FIRM, LOOSE]
 
 
+class Loose(Vectors):
+    """Noisy errors that differ between the priors by much less than their standard error."""
+
+    def __init__(self, loose: float) -> None:
+        super().__init__(lambda t: 1.0, lambda t: 0.0)
+        self.loose = loose
+
+    def sweep(
+        self, run: Counter, factors: int, weight: float, sweeps: int, interrupt: Interrupt
+    ) -> Stage:
+        stage = super().sweep(run, factors, weight, sweeps, interrupt)
+        noise = np.random.default_rng([factors, weight == LOOSE]).standard_normal(100)
+        errors = noise / np.sqrt(np.mean(noise**2))
+        error = 1.0 if not factors else self.loose if weight == LOOSE else 0.5
+        return stage._replace(errors=error * errors)
+
+
+@pytest.mark.parametrize(("loose", "kept"), [(0.4999, LOOSE), (0.5001, FIRM)])
+def test_the_prior_with_the_lower_error_is_kept(loose: float, kept: float) -> None:
+    search = Loose(loose)
+    best, sweeps = searched(search, 5, 100)
+    assert (best.factors, best.weight) == (5, kept)
+    assert sweeps == search.sweeps
+    weights = [r.weight for r in search.records if r.factors]
+    assert set(weights[weights.index(LOOSE) + 1 :]) == {kept}
+
+
 class Overfitting(Vectors):
     """Errors that fall at first, and rise from the third sweep on under the firm prior."""
 
