@@ -139,6 +139,53 @@ def short_states(rng: RNG, rows: int) -> Drawn:
     return {"y": y.T, "size": size}, model
 
 
+def process_on_grid(rng: RNG, rows: int) -> Drawn:
+    times = 100
+    grid = np.arange(times) / 10
+    cov = np.exp(-0.5 * (grid[:, None] - grid) ** 2) + 1e-3 * np.eye(times)
+    y = rng.multivariate_normal(np.zeros(times), cov) + rng.normal(size=(rows // times, times))
+    precision = np.linalg.inv(cov)
+    precision = 0.5 * (precision + precision.T)
+    with svmp.Model(coords={"series": rows // times, "time": times}) as model:
+        f = svmp.MvNormal("f", mu=0, tau=precision, dims="time")
+        svmp.Normal("y", mu=f, tau=noise(), dims=("series", "time"), observed=y)
+    return {"y": y, "precision": precision}, model
+
+
+def whole_tensor(rng: RNG, rows: int) -> Drawn:
+    sizes, factors = {"a": 10, "b": 10, "c": rows // 100}, 3
+    parts = [rng.normal(size=(n, factors)) for n in sizes.values()]
+    y = np.einsum("ik,jk,lk->ijl", *parts) + 0.3 * rng.normal(size=tuple(sizes.values()))
+    with svmp.Model(coords={**sizes, "factor": factors}) as model:
+        eye = np.eye(factors)
+        read = [svmp.MvNormal(f"x_{n}", mu=0, tau=eye, dims=(n, "factor")) for n in sizes]
+        mu = svmp.dot(*read, dim="factor")
+        svmp.Normal("y", mu=mu, tau=noise(), dims=tuple(sizes), observed=y)
+    return {"y": y, "factors": factors}, model
+
+
+def autoregression(rng: RNG, rows: int) -> Drawn:
+    times, outcomes = rows // 4, 4
+    move = 0.5 * np.eye(outcomes) + 0.05 * rng.normal(size=(outcomes, outcomes))
+    y = np.zeros((times + 1, outcomes))
+    for t in range(times):
+        y[t + 1] = move @ y[t] + rng.normal(size=outcomes)
+    with svmp.Model(coords={"time": times, "outcome": outcomes, "from": outcomes}) as model:
+        alpha = svmp.Gamma("alpha", alpha=0.01, beta=0.01, dims="from")
+        a = svmp.MvNormal("A", mu=0, tau=svmp.diag(alpha), dims=("outcome", "from"))
+        tau = svmp.Gamma("tau", alpha=1, beta=1, dims="outcome")
+        mu = svmp.dot(svmp.data(y[:-1], dims=("time", "from")), a, dim="from")
+        svmp.Normal("y", mu=mu, tau=tau, dims=("time", "outcome"), observed=y[1:])
+    return {"x": y[:-1], "y": y[1:]}, model
+
+
+def known_errors(rng: RNG, rows: int) -> Drawn:
+    precision, y = rng.gamma(2, 1, rows), rng.normal(2, 1, rows)
+    with svmp.Model() as model:
+        svmp.Normal("y", mu=svmp.Normal("m", mu=0, tau=0.01), tau=precision, observed=y)
+    return {"y": y, "precision": precision}, model
+
+
 MORE = (
     Network("20 outcomes of the same 5 numbers", outcomes_alike, 20_000),
     Network("4 outcomes with correlated noise", outcomes_correlated, 20_000),
@@ -153,4 +200,9 @@ MORE = (
     Network("shares of 5 categories", categories, 1_000),
     Network("means of 30 groups, known noise", few_groups, 1_000),
     Network("linear state space", short_states, 1_000, settles=False),
+    Network("Gaussian process on a grid of 100", process_on_grid, 1_000),
+    Network("Gaussian process on a grid of 100", process_on_grid, 10_000),
+    Network("tensor factorization, all cells", whole_tensor, 100_000, settles=False),
+    Network("vector autoregression, ARD", autoregression, 100_000),
+    Network("mean of values with known errors", known_errors, 100_000),
 )

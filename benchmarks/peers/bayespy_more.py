@@ -105,4 +105,32 @@ def short_states(d):
     return [x, c, a, alpha, tau], GaussianARD(SumMultiply("i,i", c, x), tau)
 
 
+def process_on_grid(d):
+    series, times = d["y"].shape
+    f, tau = Gaussian(np.zeros(times), d["precision"]), Gamma(1, 1)
+    return [f, tau], GaussianARD(f, tau, ndim=1, plates=(series,))
+
+
+def whole_tensor(d):
+    (first, second, third), factors = d["y"].shape, int(d["factors"])
+    plates = [(first, 1, 1), (second, 1), (third,)]
+    x = [GaussianARD(0, 1, shape=(factors,), plates=p) for p in plates]
+    for part in x:
+        part.initialize_from_random()
+    tau = Gamma(1, 1)
+    return [*x, tau], GaussianARD(SumMultiply("i,i,i", *x), tau)
+
+
+def autoregression(d):
+    size = d["y"].shape[1]
+    alpha, tau = Gamma(0.01, 0.01, plates=(size,)), Gamma(1, 1, plates=(size,))
+    a = GaussianARD(0, alpha, shape=(size,), plates=(1, size))
+    return [a, alpha, tau], GaussianARD(SumMultiply("i,i", a, d["x"][:, None]), tau)
+
+
+def known_errors(d):
+    m = GaussianARD(0, 0.01)
+    return [m], GaussianARD(m, d["precision"])
+
+
 answer(lambda request: sweeps(request, globals()[request["network"]]))
