@@ -17,7 +17,6 @@ from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.grid import Ints, Kinds, complement, ragged
 from svmp.network.means.columns import is_range, take_rows
 from svmp.network.means.regular import RegularTerm
-from svmp.network.means.row_sums import sum_by_owner
 from svmp.network.slot import Product, Single, Slot
 from svmp.network.variable import Variable
 
@@ -262,9 +261,10 @@ class Edge:
         """
         owner, rows, kind = self._kind_pairs
         count, child = self.conditional.pooled(q, self._absent)
-        message = self.conditional.message(q, self.parent, owner, rows, child[kind])
-        message = count[kind][:, None] * message
-        return sum_by_owner(message, owner, self.parent.size)[elements]
+        name, slot = self.conditional.slot_of(self.parent)
+        message = self.conditional.to_slot(q, name, rows, child[kind])
+        every, message = np.arange(self.parent.size), count[kind][:, None] * message
+        return slot.message_sum(q, self.parent, every, owner, rows, message)[elements]
 
     def table_message(self, q: Beliefs, elements: Ints) -> Array | None:
         """Return `message` for elements of a mixture that read all of their rows, all rows at once.
