@@ -14,8 +14,7 @@ import numpy as np
 from svmp.families.family import Array, Bools
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
-from svmp.network.grid import Ints, Kinds, complement, ragged
-from svmp.network.means.columns import is_range, take_rows
+from svmp.network.grid import Ints, Kinds, complement, is_range, ragged, take_rows
 from svmp.network.means.regular import RegularTerm
 from svmp.network.slot import Product, Single, Slot
 from svmp.network.variable import Variable

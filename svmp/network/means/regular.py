@@ -28,8 +28,8 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.expressions import Symbol
-from svmp.network.grid import Ints, Kinds, Labelled, Scope
-from svmp.network.means.columns import KEPT, ONE, Column, is_range, take_rows
+from svmp.network.grid import Ints, Kinds, Labelled, Scope, is_range, take_rows
+from svmp.network.means.columns import KEPT, ONE, Column
 from svmp.network.means.row_sums import (
     grams_by_owner,
     quadratic_forms_by_owner,
