@@ -15,6 +15,7 @@ from svmp.families.family import Array, Bools
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.grid import Ints, Kinds, complement, is_range, ragged, take_rows
+from svmp.network.means.linear import Linear
 from svmp.network.means.regular import RegularTerm
 from svmp.network.slot import Product, Single, Slot
 from svmp.network.variable import Variable
@@ -242,7 +243,23 @@ class Edge:
         tangents: Array | None = None,
     ) -> Array:
         """Return for each element the sum of the messages of its rows."""
+        every = len(elements) == self.parent.size and is_range(elements)
+        if self._grid is not None and every and len(rows) == len(self._grid):
+            rows = self._grid
         return self.conditional.message_sum(q, self.parent, elements, owner, rows, tangents)
+
+    @cached_property
+    def _grid(self) -> Ints | None:
+        """All rows in the order of the table, if products of matrices sum over them at once.
+
+        These know by the place of a row which element it reads, and need no owners.
+        """
+        slot, step = self.slot, self.conditional.chunk(1)
+        term = slot.regular(self.parent) if isinstance(slot, Linear) else None
+        if term is None or term.table_product is None or self.conditional.variable.size > step:
+            return None
+        rows = self._present
+        return rows if 2 * len(rows) > term.table_product.size else None
 
     def shift_means(self, q: Beliefs, term: RegularTerm, change: Array) -> None:
         """Add to the stored means of rows what a change of all elements' moments adds."""

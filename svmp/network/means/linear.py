@@ -171,10 +171,13 @@ class Linear(Slot):
     ) -> Array:
         if self.single is not None:
             return super().message_sum(q, variable, elements, owner, rows, incoming)
-        term, mean = self.regular(variable), self.mean(q, rows)
+        term = self.regular(variable)
         if term is None:
+            mean = self.mean(q, rows)
             return message_sums(q, self.terms, variable, elements, owner, rows, incoming, mean)
-        return term.message_sum(q, variable, elements, owner, rows, incoming, mean)
+        alone = len(self.terms) == 1 and variable.event_dims and self.name not in q.row_moments
+        total = None if alone else self.mean(q, rows)
+        return term.message_sum(q, variable, elements, owner, rows, incoming, total)
 
     def pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
         found = []
