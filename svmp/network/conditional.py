@@ -25,8 +25,8 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.binding import Binder
 from svmp.network.components import check_components, check_constants, component_axis
 from svmp.network.expressions import DiagonalMatrix, Expression, Symbol
-from svmp.network.grid import Grid, Ints, Kinds
-from svmp.network.means.columns import is_kept, is_range, take_rows
+from svmp.network.grid import Grid, Ints, Kinds, is_range, take_rows
+from svmp.network.means.columns import is_kept
 from svmp.network.means.linear import Linear
 from svmp.network.means.pooling import Summary
 from svmp.network.means.row_sums import sum_by_owner

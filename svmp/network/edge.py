@@ -14,10 +14,9 @@ import numpy as np
 from svmp.families.family import Array, Bools
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
-from svmp.network.grid import Ints, Kinds, complement, ragged
-from svmp.network.means.columns import is_range, take_rows
+from svmp.network.grid import Ints, Kinds, complement, is_range, ragged, take_rows
+from svmp.network.means.linear import Linear
 from svmp.network.means.regular import RegularTerm
-from svmp.network.means.row_sums import sum_by_owner
 from svmp.network.slot import Product, Single, Slot
 from svmp.network.variable import Variable
 
@@ -244,7 +243,23 @@ class Edge:
         tangents: Array | None = None,
     ) -> Array:
         """Return for each element the sum of the messages of its rows."""
+        every = len(elements) == self.parent.size and is_range(elements)
+        if self._grid is not None and every and len(rows) == len(self._grid):
+            rows = self._grid
         return self.conditional.message_sum(q, self.parent, elements, owner, rows, tangents)
+
+    @cached_property
+    def _grid(self) -> Ints | None:
+        """All rows in the order of the table, if products of matrices sum over them at once.
+
+        These know by the place of a row which element it reads, and need no owners.
+        """
+        slot, step = self.slot, self.conditional.chunk(1)
+        term = slot.regular(self.parent) if isinstance(slot, Linear) else None
+        if term is None or term.table_product is None or self.conditional.variable.size > step:
+            return None
+        rows = self._present
+        return rows if 2 * len(rows) > term.table_product.size else None
 
     def shift_means(self, q: Beliefs, term: RegularTerm, change: Array) -> None:
         """Add to the stored means of rows what a change of all elements' moments adds."""
@@ -262,9 +277,10 @@ class Edge:
         """
         owner, rows, kind = self._kind_pairs
         count, child = self.conditional.pooled(q, self._absent)
-        message = self.conditional.message(q, self.parent, owner, rows, child[kind])
-        message = count[kind][:, None] * message
-        return sum_by_owner(message, owner, self.parent.size)[elements]
+        name, slot = self.conditional.slot_of(self.parent)
+        message = self.conditional.to_slot(q, name, rows, child[kind])
+        every, message = np.arange(self.parent.size), count[kind][:, None] * message
+        return slot.message_sum(q, self.parent, every, owner, rows, message)[elements]
 
     def table_message(self, q: Beliefs, elements: Ints) -> Array | None:
         """Return `message` for elements of a mixture that read all of their rows, all rows at once.

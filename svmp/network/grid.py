@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from svmp.errors import ModelError
 from svmp.network.validation import PRIME
 
 Ints = NDArray[np.int64]
+Number = TypeVar("Number", np.int64, np.float64, Any)
 WIDE = 128
 """Row length from which NumPy adds up rows at full speed."""
 
@@ -193,7 +194,7 @@ class Scope:
             return array.values
         if array.axes == self.rows.labels:  # by the flat index, without a division
             events = array.values.shape[len(array.axes) :]
-            return array.values.reshape(self.rows.size, *events)[rows]
+            return take_rows(array.values.reshape(self.rows.size, *events), rows)
         places = tuple(self.coordinate(str(a), rows, inner) for a in array.axes)
         return array.values[places]
 
@@ -266,3 +267,17 @@ def ragged(starts: Ints, counts: Ints) -> tuple[Ints, Ints]:
     owner = np.repeat(np.arange(len(counts)), counts)
     first = np.cumsum(counts) - counts
     return owner, np.arange(len(owner)) - np.repeat(first - starts, counts)
+
+
+def is_range(rows: Ints) -> bool:
+    """Whether rows follow each other without a gap."""
+    if not len(rows) or rows[-1] - rows[0] != len(rows) - 1:
+        return False
+    return bool((rows[1:] > rows[:-1]).all())
+
+
+def take_rows(values: NDArray[Number], rows: Ints) -> NDArray[Number]:
+    """Return some rows of an array; not a copy if they follow each other."""
+    if is_range(rows):
+        return values[rows[0] : rows[-1] + 1]
+    return values[rows]

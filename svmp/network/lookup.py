@@ -12,8 +12,7 @@ from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.expressions import Symbol
-from svmp.network.grid import Ints
-from svmp.network.means.columns import take_rows
+from svmp.network.grid import Ints, take_rows
 from svmp.network.means.linear import scatter
 from svmp.network.slot import Fixed, Single
 

@@ -87,11 +87,12 @@ class Reader:
 
     def element(self, rows: Ints, inner: Ints) -> Ints:
         """Return the flat index of the element that each (row, inner index) refers to."""
-        plate, flat = self.variable.plate, np.zeros(1, dtype=np.int64)
+        plate, parts = self.variable.plate, []
         for index, label in zip(self.index, plate.labels, strict=False):
             place, stride = self._coordinate(index, rows, inner), plate.stride(label)
-            flat = flat + (place if stride == 1 else np.multiply(place, stride, dtype=np.int64))
-        return flat if flat.shape == rows.shape else np.full(len(rows), flat[0])
+            parts.append(place if stride == 1 else np.multiply(place, stride, dtype=np.int64))
+        flat = np.asarray(sum(parts[1:], start=parts[0]) if parts else 0, dtype=np.int64)
+        return flat if flat.shape == rows.shape else np.full(len(rows), flat)
 
     def everywhere(self) -> Ints:
         """Return the element that each row refers to at its first inner index."""

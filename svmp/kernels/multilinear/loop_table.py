@@ -103,6 +103,8 @@ class LoopTable:
             return "a variable stands in their mean twice"
         if not terms or not all(map(cls.serves, terms)):
             return "a term of their mean is not a product of Normals over one axis"
+        if any(is_grid(term, conditional) for term in terms):
+            return "their rows are all combinations of three plates: products of matrices"
         return None
 
     @classmethod
@@ -375,6 +377,17 @@ class LoopTable:
         columns = [*self.columns]
         found = place_of(Column.of(slot.reader, 1), columns)
         return found if found < len(self.columns) else None
+
+
+def is_grid(term: LinearTerm, conditional: Conditional) -> bool:
+    """Whether plain code multiplies matrices: three vectors, and all combinations of their plates.
+
+    The table must be short enough that plain code reads all of its rows at once.
+    """
+    table = conditional.variable
+    if len(term.readers) <= 2 or table.present is not None or table.size > conditional.chunk(1):
+        return False
+    return term.regular is not None and term.regular.table_product is not None
 
 
 def is_number(term: LinearTerm) -> bool:

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
-from svmp.network.grid import Ints
+from svmp.network.grid import Ints, take_rows
 from svmp.network.reader import Reader
 
-Number = TypeVar("Number", np.int64, np.float64)
 KEPT = 1 << 22
 """Most numbers that are kept from one sweep to the next."""
 FEW = 8
@@ -142,17 +139,3 @@ class Column:
 def is_kept(rows: int, all_rows: int, numbers: int) -> bool:
     """Whether to compute some numbers for all rows and to keep them, where some rows are read."""
     return all_rows * numbers <= KEPT and FEW * rows >= all_rows
-
-
-def is_range(rows: Ints) -> bool:
-    """Whether rows follow each other without a gap."""
-    if not len(rows) or rows[-1] - rows[0] != len(rows) - 1:
-        return False
-    return bool((rows[1:] > rows[:-1]).all())
-
-
-def take_rows(values: NDArray[Number], rows: Ints) -> NDArray[Number]:
-    """Return some rows of an array; not a copy if they follow each other."""
-    if is_range(rows):
-        return values[rows[0] : rows[-1] + 1]
-    return values[rows]

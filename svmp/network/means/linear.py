@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -24,17 +23,16 @@ from svmp.network.beliefs import Beliefs
 from svmp.network.colouring import greedy_colours
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints, Labelled
+from svmp.network.means.entry_sums import message_sums
 from svmp.network.means.regular import RegularTerm
 from svmp.network.means.terms import LinearTerm as LinearTerm
+from svmp.network.means.terms import dimension as dimension
 from svmp.network.means.terms import (
-    ReadingEntry,
-    first_moment,
     pair_by_owner,
     reading_entries,
     second_moment,
     share_variable,
 )
-from svmp.network.means.terms import dimension as dimension
 from svmp.network.means.terms import scatter as scatter
 from svmp.network.slot import Single, Slot
 
@@ -114,8 +112,20 @@ class Linear(Slot):
         return max([self.message_size(variable) for variable in self.variables], default=1)
 
     def message_size(self, variable: Symbol) -> int:
-        term = self.regular(variable)
-        return variable.family.size if term is None else max(term.row_size, 2)
+        return self._message_sizes[variable.name]
+
+    @cached_property
+    def _message_sizes(self) -> dict[str, int]:
+        found = {}
+        for variable in self.variables:
+            term, size = self.regular(variable), variable.family.size
+            if term is not None:
+                size = max(term.row_size, 2)
+            elif variable.event_dims:
+                entries = sum(t.most_entries for t in self.terms if t.reader(variable) is not None)
+                size = min(size, max(entries**2, 2))
+            found[variable.name] = size
+        return found
 
     def moments(self, q: Beliefs, rows: Ints) -> Array:
         if self.name in q.row_moments and not self._same:
@@ -147,19 +157,8 @@ class Linear(Slot):
     ) -> Array:
         if self.single is not None:
             return incoming
-        size, count = dimension(variable), len(rows)
-        linear, square = incoming[:, 0], incoming[:, 1]
-        reading = list(reading_entries(self.terms, q, variable, elements, rows))
-        slope = np.zeros((count, size))
-        own = np.zeros(count)
-        for _, reader, at, a in reading:
-            slope += scatter(a, at.owner, reader.component(at.rows, at.inner), slope.shape)
-            own += np.bincount(at.owner, a * first_moment(q, reader, at), count)
-        rest = self.mean(q, rows) - own
-        vector = slope * (linear + 2 * square * rest)[:, None]
-        vector += 2 * square[:, None] * self._shared_with_rest(q, variable, elements, rows, reading)
-        matrix = square[:, None] * self._squared_slope(q, variable, count, reading)
-        return np.concatenate([vector, matrix], axis=1)
+        every, mean = np.arange(len(rows)), self.mean(q, rows)
+        return message_sums(q, self.terms, variable, elements, every, rows, incoming, mean)
 
     def message_sum(
         self,
@@ -170,56 +169,15 @@ class Linear(Slot):
         rows: Ints,
         incoming: Array,
     ) -> Array:
-        term = self.regular(variable)
-        if term is None or self.single is not None:
+        if self.single is not None:
             return super().message_sum(q, variable, elements, owner, rows, incoming)
-        mean = self.mean(q, rows)
-        return term.message_sum(q, variable, elements, owner, rows, incoming, mean)
-
-    def _squared_slope(
-        self, q: Beliefs, variable: Symbol, count: int, reading: list[ReadingEntry]
-    ) -> Array:
-        """E[a a^T] of each row, flattened."""
-        size = dimension(variable)
-        total = np.zeros((count, size * size))
-        for left, left_reader, left_at, _ in reading:
-            for right, right_reader, right_at, _ in reading:
-                if left is right and size == 1 and left.separable:
-                    a = b = left_at
-                else:
-                    a, b = pair_by_owner(left_at, right_at)
-                value = second_moment(q, left, a, right, b, skip=variable)
-                component = left_reader.component(a.rows, a.inner)
-                component = component * size + right_reader.component(b.rows, b.inner)
-                total += scatter(value, a.owner, component, total.shape)
-        return total
-
-    def _shared_with_rest(
-        self,
-        q: Beliefs,
-        variable: Symbol,
-        elements: Ints,
-        rows: Ints,
-        reading: list[ReadingEntry],
-    ) -> Array:
-        """cov[a, b] of each row: not zero where an entry without x shares another variable."""
-        total = np.zeros((len(rows), dimension(variable)))
-        for term, reader, at, _ in reading:
-            for other in self.terms:
-                if term is other and term.separable:
-                    continue
-                if not share_variable(term, other, skip=variable):
-                    continue
-                a, b = pair_by_owner(at, other.entries(rows))
-                again = other.reader(variable)
-                if again is not None:
-                    apart = again.element(b.rows, b.inner) != elements[a.owner]
-                    a, b = a[np.flatnonzero(apart)], b[np.flatnonzero(apart)]
-                value = second_moment(q, term, a, other, b, skip_left=variable)
-                value -= term.mean(q, a, skip=variable) * other.mean(q, b)
-                component = reader.component(a.rows, a.inner)
-                total += scatter(value, a.owner, component, total.shape)
-        return total
+        term = self.regular(variable)
+        if term is None:
+            mean = self.mean(q, rows)
+            return message_sums(q, self.terms, variable, elements, owner, rows, incoming, mean)
+        alone = len(self.terms) == 1 and variable.event_dims and self.name not in q.row_moments
+        total = None if alone else self.mean(q, rows)
+        return term.message_sum(q, variable, elements, owner, rows, incoming, total)
 
     def pairs(self, variable: Symbol, rows: Ints) -> tuple[Ints, Ints]:
         found = []
@@ -244,11 +202,8 @@ class Linear(Slot):
         widths = []
         for term in self.terms:
             reader = term.reader(variable)
-            if reader is not None and term.design is not None:
-                design: Any = term.design.values
-                widths.append(int(np.diff(design.indptr).max(initial=0)))
-            elif reader is not None:
-                widths.append(reader.width)
+            if reader is not None:
+                widths.append(reader.width if term.design is None else term.most_entries)
         return sum(widths)
 
     def shares_rows(self, variable: Symbol) -> bool:

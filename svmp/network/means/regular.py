@@ -28,8 +28,8 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.expressions import Symbol
-from svmp.network.grid import Ints, Kinds, Labelled, Scope
-from svmp.network.means.columns import KEPT, ONE, Column, is_range, take_rows
+from svmp.network.grid import Ints, Kinds, Labelled, Scope, is_range, take_rows
+from svmp.network.means.columns import KEPT, ONE, Column
 from svmp.network.means.row_sums import (
     grams_by_owner,
     quadratic_forms_by_owner,
@@ -91,7 +91,8 @@ class RegularTerm:
     @property
     def row_size(self) -> int:
         """Numbers that are computed for each row."""
-        return self.size**2 if self.of_vectors and len(self.columns) > 1 else self.size
+        squares = self.of_vectors and len(self.columns) > 1 and self.table_product is None
+        return self.size**2 if squares else self.size
 
     def column(self, variable: Symbol) -> Column:
         """Return the column of a variable."""
@@ -257,7 +258,7 @@ class RegularTerm:
         owner: Ints,
         rows: Ints,
         incoming: Array,
-        mean: Array,
+        mean: Array | None,
     ) -> Array:
         """Return the sum of the messages of rows to each element of a variable.
 
@@ -270,11 +271,13 @@ class RegularTerm:
         incoming
             The density's message of each row to (mu, mu^2).
         mean
-            E[mu] of each row, over all terms.
+            E[mu] of each row, over all terms; None if the variable is an MvNormal and this term is
+            all of it.
         """
         linear, square = incoming[:, 0], incoming[:, 1]
         column, count = self.column(variable), len(elements)
         if not column.vector:
+            assert mean is not None
             slope, squares = self._slopes_at(q, variable, elements, owner, rows)
             own = slope * q.moments[variable.name][elements, 0][owner]
             pull = slope * (linear + 2 * square * (mean - own))
@@ -285,8 +288,10 @@ class RegularTerm:
         if product is not None and count == variable.size and is_range(elements):
             return product.message(q, variable.name, rows, incoming, mean)
         slopes = self._full(self.slopes(q, rows, skip=variable), len(rows))
-        own = products(slopes, column.take(column.means(q), rows), len(rows))
-        vector = sums_by_owner(slopes, linear + 2 * square * (mean - own), owner, count)
+        if mean is not None:
+            own = products(slopes, column.take(column.means(q), rows), len(rows))
+            linear = linear + 2 * square * (mean - own)
+        vector = sums_by_owner(slopes, linear, owner, count)
         if len(self.columns) == 1:
             matrix = self._grams(slopes, square, owner, count, rows)
         else:

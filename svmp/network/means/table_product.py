@@ -1,4 +1,4 @@
-"""Terms of vectors over a table whose cells are all pairs of two plates: products of matrices.
+"""Terms of vectors over a table whose cells are all combinations of plates: products of matrices.
 
 In factor analysis, mu_ab = x_a . w_b; in the regression of several outcomes on the same numbers,
 x_a is known. With E[x] and E[x x^T] of one plate as the lines of matrices, (a, k) and (a, kl),
@@ -6,28 +6,34 @@ means and variances of all cells are products with those of the other plate, and
 over cells of the messages to either: no cell reads a vector of its own.
 
     Var[mu_ab] = sum_kl Cov[x_a]_kl E[w_b w_b^T]_kl + E[x_a]_k E[x_a]_l Cov[w_b]_kl
+
+Three plates or more are divided in two sides, each of which is taken as one plate: its lines are
+the products of a line of each of its plates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property, reduce
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
-from svmp.network.grid import Grid, Ints, Kinds
+from svmp.network.grid import Grid, Ints, Kinds, is_range, take_rows
 from svmp.network.means.columns import Column
 from svmp.network.means.row_sums import times_matrix
 
 NONE: Mapping[str, Array] = {}
 FEW = 5
-"""Fewest vectors for which products of all pairs of known numbers are formed. A logistic regression
-has one: weighted products of the matrix of known numbers with itself are 20 times faster there."""
+"""Fewest vectors for which products of all pairs of known numbers are formed; two, if these have at
+most as many entries. A logistic regression has one vector: weighted products of the matrix of known
+numbers with itself are 20 times faster there."""
 MOST = 1 << 21
-"""Most products of known numbers that are kept."""
+"""Most products of known numbers that are kept, and most numbers of a side of several plates."""
 
 
 class Vectors(NamedTuple):
@@ -37,39 +43,50 @@ class Vectors(NamedTuple):
     numbers: Array | None = None
     products: Array | None = None
 
-    def means(self, q: Beliefs) -> Array:
-        """E[x] of each element."""
+    @property
+    def name(self) -> str | None:
+        """Name of the variable; None for known numbers."""
+        return None if self.column is None else self.column.name
+
+    @property
+    def lines(self) -> int:
+        """Number of elements of the plate."""
+        if self.column is None:
+            assert self.numbers is not None
+            return len(self.numbers)
+        return self.column.reader.variable.size
+
+    def means(self, q: Beliefs, change: Mapping[str, Array] = NONE) -> Array:
+        """E[x] of each element, with other means of some variables."""
         if self.column is None:
             assert self.numbers is not None
             return self.numbers
-        return self.column.means(q)
+        return change[self.column.name] if self.column.name in change else self.column.means(q)
 
     def squares(self, q: Beliefs) -> Array:
         """E[x x^T] of each element, flattened."""
         if self.column is None:
             assert self.products is not None
             return self.products
-        return self.column.matrices(q).reshape(len(self.means(q)), -1)
+        return self.column.matrices(q).reshape(self.lines, -1)
 
-    def covariances(self, q: Beliefs) -> Array | None:
-        """Cov[x] of each element, flattened; None for known numbers."""
-        return None if self.column is None else self.squares(q) - outer(self.means(q))
+    def squared_means(self, q: Beliefs) -> Array:
+        """E[x] E[x]^T of each element, flattened."""
+        return outer(self.means(q)) if self.products is None else self.products
 
 
 @dataclass(frozen=True, eq=False)
 class TableProduct:
-    """A term over the pairs of two plates, the second of which varies fastest.
+    """A term over all combinations of the elements of two plates or more.
 
     Attributes
     ----------
-    first, second
-        The factors of both plates.
+    factors
+        Those of the plates, in the order of the table's axes: that of the last varies fastest.
     """
 
     scale: float
-    first: Vectors
-    second: Vectors
-    rows: Grid
+    factors: tuple[Vectors, ...]
 
     @classmethod
     def of(
@@ -88,54 +105,88 @@ class TableProduct:
             return None
         if matrix is not None:
             numbers, kinds = matrix
-            few = columns[0].reader.variable.size < FEW
-            if few or numbers.size * numbers.shape[1] > MOST:
+            count, width = columns[0].reader.variable.size, numbers.shape[1]
+            few = count == 1 or count < FEW < width
+            if few or numbers.size * width > MOST:
                 return None
             factors[tuple(kinds.grid.labels)] = Vectors(None, numbers, outer(numbers))
-        if len(factors) != 2 or len(columns) + (matrix is not None) != 2:
+        if () in factors or not 2 <= len(factors) == len(columns) + (matrix is not None):
             return None
-        for one, other in (tuple(factors), tuple(factors)[::-1]):
-            if one and other and one + other == rows.labels:
-                return cls(scale, factors[one], factors[other], rows)
-        return None
+        order = sorted(factors, key=lambda labels: rows.labels.index(labels[0]))
+        if tuple(label for labels in order for label in labels) != rows.labels:
+            return None
+        found = cls(scale, tuple(factors[labels] for labels in order))
+        small = found.largest_side * len(columns[0].offset) ** 2 <= MOST
+        return found if len(order) == 2 or small else None
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return prod(factor.lines for factor in self.factors)
+
+    @property
+    def largest_side(self) -> int:
+        """Most combinations of the elements of all plates but one."""
+        return self.size // max(1, min(factor.lines for factor in self.factors))
+
+    @cached_property
+    def _sides(self) -> tuple[tuple[Vectors, ...], tuple[Vectors, ...]]:
+        """The factors before and after the division that leaves the fewest lines."""
+        counts = [factor.lines for factor in self.factors]
+        places = range(1, len(counts))
+        place = min(places, key=lambda i: prod(counts[:i]) + prod(counts[i:]))
+        return self.factors[:place], self.factors[place:]
 
     def mean(self, q: Beliefs, change: Mapping[str, Array] = NONE) -> Array:
         """E[mu] of all cells, with other means of some variables."""
-        one, other = (
-            change[f.column.name] if f.column and f.column.name in change else f.means(q)
-            for f in (self.first, self.second)
-        )
+        one, other = (combined(f.means(q, change) for f in side) for side in self._sides)
         return self.scale * times_matrix(one, other.T).ravel()
 
     def variance(self, q: Beliefs) -> Array:
         """Var[mu] of all cells."""
-        total = np.zeros(self.rows.size)
-        spread = self.first.covariances(q)
-        if spread is not None:
-            total += times_matrix(spread, self.second.squares(q).T).ravel()
-        spread = self.second.covariances(q)
-        if spread is not None:
-            first = self.first.products
-            first = outer(self.first.means(q)) if first is None else first
-            total += times_matrix(first, spread.T).ravel()
-        return self.scale**2 * total
+        first, second = self._sides
+        means = combined(f.squared_means(q) for f in first)
+        squares = combined(f.squares(q) for f in second)
+        total = np.zeros((len(means), len(squares)))
+        if any(f.column is not None for f in first):
+            spread = combined(f.squares(q) for f in first) - means
+            total += times_matrix(spread, squares.T)
+        if any(f.column is not None for f in second):
+            spread = squares - combined(f.squared_means(q) for f in second)
+            total += times_matrix(means, spread.T)
+        return self.scale**2 * total.ravel()
 
-    def message(self, q: Beliefs, name: str, rows: Ints, incoming: Array, mean: Array) -> Array:
+    def message(
+        self, q: Beliefs, name: str, rows: Ints, incoming: Array, mean: Array | None
+    ) -> Array:
         """Return the sum of the messages of rows to each element of a variable.
 
-        `incoming` are the messages to (mu, mu^2) of these rows, and `mean` is their E[mu].
+        `incoming` are the messages to (mu, mu^2) of these rows, and `mean` is their E[mu]; None if
+        the term is all of it.
         """
-        linear, square = np.zeros(self.rows.size), np.zeros(self.rows.size)
-        square[rows] = incoming[:, 1]
-        linear[rows] = incoming[:, 0] + 2 * incoming[:, 1] * mean
-        linear -= 2 * square * self.mean(q)
-        second = self.second.column is not None and self.second.column.name == name
-        others = self.first if second else self.second
-        shape = (-1, len(self.second.means(q)))
-        cells = [x.reshape(shape).T if second else x.reshape(shape) for x in (linear, square)]
-        vector = self.scale * times_matrix(cells[0], others.means(q))
-        matrix = self.scale**2 * times_matrix(cells[1], others.squares(q))
+        linear, square = incoming[:, 0], incoming[:, 1]
+        if mean is not None:
+            linear = linear + 2 * square * (mean - take_rows(self.mean(q), rows))
+        if len(rows) < self.size or not is_range(rows):
+            some, (linear, square) = (linear, square), np.zeros((2, self.size))
+            linear[rows], square[rows] = some
+        place = [factor.name for factor in self.factors].index(name)
+        before, after = self.factors[:place], self.factors[place + 1 :]
+        others, count = before + after, self.factors[place].lines
+        shape = prod(f.lines for f in before), count, prod(f.lines for f in after)
+        cells = [x.reshape(shape).swapaxes(0, 1).reshape(count, -1) for x in (linear, square)]
+        vector = self.scale * times_matrix(cells[0], combined(f.means(q) for f in others))
+        matrix = self.scale**2 * times_matrix(cells[1], combined(f.squares(q) for f in others))
         return np.concatenate([vector, matrix], axis=1)
+
+
+def combined(tables: Iterable[Array]) -> Array:
+    """Return the product of a line of each table, for all combinations of lines.
+
+    >>> combined([np.array([[1.0], [2.0]]), np.array([[3.0], [5.0]])]).ravel()
+    array([ 3.,  5.,  6., 10.])
+    """
+    return reduce(lambda one, other: (one[:, None] * other).reshape(-1, other.shape[1]), tables)
 
 
 def outer(means: Array) -> Array:

@@ -60,6 +60,14 @@ class LinearTerm:
             return None
         return RegularTerm.of(self.scale, self.constants, self.readers, self.scope)
 
+    @cached_property
+    def most_entries(self) -> int:
+        """Largest number of entries of one row."""
+        if self.design is None:
+            return self.scope.inner.size
+        design: Any = self.design.values
+        return int(np.diff(design.indptr).max(initial=0))
+
     def reader(self, variable: Symbol) -> Reader | None:
         return next((r for r in self.readers if r.variable is variable), None)
 

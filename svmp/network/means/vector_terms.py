@@ -21,8 +21,8 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
-from svmp.network.grid import Ints
-from svmp.network.means.columns import KEPT, is_range
+from svmp.network.grid import Ints, is_range
+from svmp.network.means.columns import KEPT
 from svmp.network.means.row_sums import times_matrix
 from svmp.network.means.terms import LinearTerm, dimension
 from svmp.network.reader import Reader
