@@ -17,6 +17,7 @@ from svmp.network.dims.coords import Coords
 from svmp.network.expressions import DiagonalMatrix, Expression, Sum, Term, lift, unused
 from svmp.network.grid import Grid, Labelled, Scope, StrayAxisError
 from svmp.network.matrices import Diagonal, Multiple
+from svmp.network.means.entry_terms import joined
 from svmp.network.means.linear import Linear, LinearTerm
 from svmp.network.means.vector_mean import VectorMean
 from svmp.network.parameter_forms import (
@@ -149,8 +150,7 @@ class Binder:
             if array is not None:
                 return self._fixed(array, kind)
             if kind is families.Normal:
-                terms = tuple(self._linear_term(t) for t in value.terms)
-                return Linear(self.name, terms)
+                return Linear(self.name, joined([self._linear_term(t) for t in value.terms]))
             if kind is families.MvNormal and not is_whole_vector(value):
                 return self._vector_mean(value)
             if kind is families.Gamma:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from svmp.errors import ModelError
 from svmp.network.chains.chain import Chain
+from svmp.network.expressions import DiagonalMatrix, Expression
 from svmp.network.means.linear import Linear
 from svmp.network.means.vector_mean import VectorMean
 from svmp.network.slot import Slot
@@ -27,13 +28,17 @@ def form_of(variable: Variable) -> Form:
     if isinstance(given, Chain):
         return {}
     chosen = {} if given.selector is None else {"z": in_words(given.selector)}
-    return chosen | {name: in_words(slot) for name, slot in given.slots.items()}
+    slots = given.slots.items()
+    return chosen | {name: in_words(slot, given.parameters[name]) for name, slot in slots}
 
 
-def in_words(slot: Slot) -> str:
-    """Return the variables of a parameter, as a sum of products."""
-    if isinstance(slot, Linear | VectorMean):
-        products = [sorted(r.variable.name for r in term.readers) for term in slot.terms]
+def in_words(slot: Slot, declared: Expression | DiagonalMatrix | None = None) -> str:
+    """Return the variables of a parameter, as a sum of products.
+
+    Those of a mean are as declared: which terms its slot joins depends on keys and on sizes.
+    """
+    if isinstance(slot, Linear | VectorMean) and isinstance(declared, Expression):
+        products = [sorted(o.variable.name for o in term.operands) for term in declared.terms]
     else:
         products = [sorted(v.name for v in slot.variables)]
     return " + ".join(" * ".join(names) for names in sorted(filter(None, products)))

@@ -19,7 +19,12 @@ from svmp.inference.updaters.setup import Setup
 from svmp.inference.updaters.updater import Updater
 from svmp.kernels.categorical.topics_sums import Topics
 from svmp.kernels.multilinear.updater import Multilinear
+from svmp.network.conditional import Conditional
 from svmp.network.partly_known import PartlyKnown
+
+FEW_ROWS = 1 << 17
+"""Most rows for which plain code is used where each element is the whole mean of one row. It takes
+half as long as loops, which do more for each key, but these share longer tables among threads."""
 
 Offer = Updater | str
 """An updater, or the reason why it does not serve the variable."""
@@ -138,8 +143,17 @@ def multilinear(setup: Setup, name: str) -> Offer:
         return f"no loops for the rows of '{table}': {Multilinear.why_not(conditional)}"
     if local and not method.shares_rows:
         return "each of its elements belongs to a row, and elements draw rows of their own"
+    if local and method.reads_all(1) and is_mean_of_few(conditional):
+        return f"each row of '{table}' has one of its elements as its mean: no sums over rows"
     joint = method.joint and not local
     return MultilinearUpdater(network, name, loops, joint, setup.term(name))
+
+
+def is_mean_of_few(conditional: Conditional) -> bool:
+    """Whether a mean is one variable and nothing else, in a table that one thread reads quickly."""
+    if conditional.linear is None or conditional.linear.single is None:
+        return False
+    return not conditional.factor.convex and conditional.variable.size <= FEW_ROWS
 
 
 def joint(setup: Setup, name: str) -> Offer:

@@ -22,6 +22,11 @@ BLOCK = 256
 """Rows of a block; more where rows are short."""
 SINGLE = 8192
 """Numbers of a matrix up to which BLAS uses one thread for its product with a vector."""
+PRODUCT = 1 << 18
+"""Products of numbers up to which BLAS uses one thread for the product of two matrices. How larger
+ones are divided changes last bits: those of (500, 200) times (200, 64) differ with two threads."""
+TILE = 32
+"""Rows of a tile, if the second matrix is wide."""
 NARROW = 8
 """Columns up to which each is summed on its own."""
 SEGMENT = 3000
@@ -52,12 +57,19 @@ def times_matrix(x: Array, matrix: Array) -> Array:
     array([[-1.],
            [-1.]])
     """
-    if x.shape[1] <= BLOCK:
-        return np.asarray(x @ matrix)
-    total = np.zeros((len(x), matrix.shape[1]))
-    for start in range(0, x.shape[1], BLOCK):
-        total += x[:, start : start + BLOCK] @ matrix[start : start + BLOCK]
-    return total
+    (rows, inner), columns = x.shape, matrix.shape[1]
+    inner = max(1, min(inner, BLOCK))
+    wide = max(1, min(columns, PRODUCT // (TILE * inner)))
+    high = max(1, PRODUCT // (wide * inner))
+    out = np.empty((rows, columns))
+    for left in range(0, columns, wide):
+        for top in range(0, rows, high):
+            here, there = x[top : top + high], matrix[:, left : left + wide]
+            part = out[top : top + high, left : left + wide]
+            np.matmul(here[:, :BLOCK], there[:BLOCK], out=part)
+            for start in range(BLOCK, x.shape[1], BLOCK):
+                part += here[:, start : start + BLOCK] @ there[start : start + BLOCK]
+    return out
 
 
 def sum_of_products(x: Array, y: Array) -> Array:

@@ -73,7 +73,9 @@ def test_quadratic_forms_by_owner(rows: int, width: int, count: int) -> None:
 PROGRAM = """
 import sys
 import numpy as np
-from svmp.network.means.row_sums import quadratic_forms, times_vector, weighted_gram, weighted_sum
+from svmp.network.means.row_sums import (
+    quadratic_forms, times_matrix, times_vector, weighted_gram, weighted_sum,
+)
 rng = np.random.default_rng(0)
 for rows, width in [(1001, 33), (10_000, 60), (5003, 200), (100_000, 1), (3000, 512)]:
     x, w, v = rng.normal(size=(rows, width)), rng.normal(size=rows), rng.normal(size=width)
@@ -81,7 +83,22 @@ for rows, width in [(1001, 33), (10_000, 60), (5003, 200), (100_000, 1), (3000, 
     for found in (times_vector(x, v), weighted_sum(x, w), weighted_gram(x, w), weighted_gram(x),
                   quadratic_forms(x, s)):
         sys.stdout.buffer.write(found.tobytes())
+for shape in [(500, 200, 64), (10, 8, 10_000), (100, 1000, 25), (20_000, 25, 4), (7, 700, 300)]:
+    rows, inner, columns = shape
+    x, y = rng.normal(size=(rows, inner)), rng.normal(size=(inner, columns))
+    for left, right in ((x, y), (np.asfortranarray(x), np.asfortranarray(y))):
+        sys.stdout.buffer.write(times_matrix(left, right).tobytes())
 """
+
+
+@pytest.mark.parametrize("rows", [0, 1, 33, 400])
+@pytest.mark.parametrize("inner", [0, 1, 256, 600])
+@pytest.mark.parametrize("columns", [0, 1, 70, 2000])
+def test_products_of_matrices_by_tiles(rows: int, inner: int, columns: int) -> None:
+    rng = np.random.default_rng(rows + inner + columns)
+    x, y = rng.normal(size=(rows, inner)), rng.normal(size=(inner, columns))
+    expected = np.einsum("rk,kc->rc", x, y)
+    np.testing.assert_allclose(row_sums.times_matrix(x, y), expected, rtol=1e-9, atol=1e-10)
 
 
 def test_any_number_of_blas_threads_gives_the_same_bits() -> None:
