@@ -149,16 +149,21 @@ def relevance_of(network: Network, name: str) -> Relevance | None:
         return None
     if len(slot.entries.readers) != 1 or np.any(mean.moments(Beliefs(), np.arange(1))[0, :size]):
         return None
-    gamma = network.hidden.get(slot.variables[0].name)
-    if gamma is None or gamma.size != size or len(network.edges[gamma.name]) != 1:
+    if slot.width(slot.variables[0]) != size or mean.varies:
         return None
-    kept = slot.width(gamma) == size and not mean.varies
-    if not kept or gamma.name in network.learned or isinstance(gamma.family, PartlyKnown):
+    return prior_of_gammas(network, slot.variables[0].name, size)
+
+
+def prior_of_gammas(network: Network, name: str, count: int) -> Relevance | None:
+    """Return the prior of learned precisions, one for each factor, of a single variable."""
+    gamma = network.hidden.get(name)
+    if gamma is None or gamma.size != count or len(network.edges[name]) != 1:
         return None
-    if any(parent.hidden for parent in gamma.conditional.parents()):
+    known = not any(parent.hidden for parent in gamma.conditional.parents())
+    if not known or name in network.learned or isinstance(gamma.family, PartlyKnown):
         return None
-    prior = families.Gamma().standard(np.array(network.priors(Beliefs(), gamma.name)))
-    return Relevance(gamma.name, prior["alpha"], prior["beta"])
+    prior = families.Gamma().standard(np.array(network.priors(Beliefs(), name)))
+    return Relevance(name, prior["alpha"], prior["beta"])
 
 
 def rotate_factors(

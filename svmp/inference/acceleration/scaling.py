@@ -23,14 +23,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from svmp import families
 from svmp.families.family import Array
 from svmp.inference.acceleration.chain_rotating import change_vectors
-from svmp.inference.acceleration.factor_rotating import Relevance, relevance_of
-from svmp.inference.starts.products import reads_axis
+from svmp.inference.acceleration.factor_rotating import Relevance, prior_of_gammas, relevance_of
+from svmp.inference.starts.products import width_of
 from svmp.inference.starts.seeding import read_rows
 from svmp.network.beliefs import Beliefs
-from svmp.network.means.linear import LinearTerm, dimension
+from svmp.network.means.linear import dimension
 from svmp.network.network import Network
 from svmp.network.partly_known import PartlyKnown
 from svmp.network.reader import Reader
@@ -97,7 +96,7 @@ def scaled_products(network: Network, joined: Collection[str]) -> list[ScaledPro
         if mean is None or table.conditional.selector is not None:
             continue
         for term in mean.terms:
-            width = _width(term)
+            width = width_of(term)
             operands = [_operand(network, reader, width, joined) for reader in term.readers]
             able = tuple(operand for operand in operands if operand is not None)
             learned = any(operand.relevance is not None for operand in able)
@@ -106,16 +105,6 @@ def scaled_products(network: Network, joined: Collection[str]) -> list[ScaledPro
             if width and len(able) >= PAIR and pays:
                 found.append(ScaledProduct(able, width))
     return found
-
-
-def _width(term: LinearTerm) -> int:
-    """Return the number of factors of a product; 0 if it is none."""
-    axes, names = term.scope.inner.labels, [reader.variable.name for reader in term.readers]
-    if term.design is not None or len(axes) > 1 or len(set(names)) < len(names):
-        return 0
-    if not axes:
-        return int(all(dimension(reader.variable) == 1 for reader in term.readers))
-    return term.scope.inner.size if all(reads_axis(r, axes[0]) for r in term.readers) else 0
 
 
 def _operand(
@@ -150,17 +139,11 @@ def _relevance_of_normals(network: Network, variable: Variable, width: int) -> R
     slot, mean = variable.conditional.slots["tau"], variable.conditional.slots["mu"]
     if not isinstance(slot, Single):
         return None
-    gamma = network.hidden.get(slot.reader.variable.name)
-    if gamma is None or gamma.size != width or len(network.edges[gamma.name]) != 1:
-        return None
     every = np.arange(variable.size)
     own = np.array_equal(slot.reader.element(every, np.zeros_like(every)), every % width)
-    known = not any(parent.hidden for parent in gamma.conditional.parents())
-    other = gamma.name in network.learned or isinstance(gamma.family, PartlyKnown)
-    if not own or not known or other or np.any(mean.moments(Beliefs(), every)[:, 0]):
+    if not own or np.any(mean.moments(Beliefs(), every)[:, 0]):
         return None
-    prior = families.Gamma().standard(np.array(network.priors(Beliefs(), gamma.name)))
-    return Relevance(gamma.name, prior["alpha"], prior["beta"])
+    return prior_of_gammas(network, slot.reader.variable.name, width)
 
 
 def scale_factors(

@@ -19,7 +19,7 @@ import numpy as np
 
 from svmp import factors
 from svmp.families.family import Array
-from svmp.inference.starts.products import is_number, is_product
+from svmp.inference.starts.products import is_number, width_of
 from svmp.inference.starts.rank_one import rank_ones
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
@@ -37,9 +37,9 @@ SAMPLE = 1 << 16
 
 
 def fitted_terms(network: Network, given: Collection[str] = ()) -> dict[str, list[LinearTerm]]:
-    """Return, by table that has products which start at fits, the terms that do.
+    """Return the terms that start at fits, by table.
 
-    No term does if a variable of one of them is in `given`, which start elsewhere.
+    A table has none if a variable of these terms is in `given`, and so starts elsewhere.
     """
     found = {}
     for name, variable in network.observed.items():
@@ -63,19 +63,14 @@ def _pays(network: Network, table: Variable, longest: LinearTerm) -> bool:
 
 def _can_be_fitted(network: Network, terms: Collection[LinearTerm], term: LinearTerm) -> bool:
     """Return whether a term is a product of different variables that no other term has."""
-    names = [reader.variable.name for reader in term.readers]
-    for name in names:
+    for name in (reader.variable.name for reader in term.readers):
         variable = network.hidden.get(name)
         if variable is None or name in network.chains or len(network.edges[name]) != 1:
             return False
         again = any(t.reader(variable) is not None for t in terms if t is not term)
         if again or isinstance(variable.family, PartlyKnown):
             return False
-    if term.scope.inner.labels:
-        return is_product(term) and 0 < len(names) == len(set(names))
-    plain = term.design is None and not term.constants and term.scale == 1
-    single = all(dimension(reader.variable) == 1 for reader in term.readers)
-    return plain and single and 0 < len(names) == len(set(names))
+    return not term.constants and term.scale == 1 and width_of(term) > 0
 
 
 def start_at_fits(
@@ -83,7 +78,7 @@ def start_at_fits(
 ) -> None:
     """Start the variables of products and of the terms beside them at rank-one fits, in place.
 
-    They stay where they are if a variable of a product has another prior mean than 0.
+    Those of a table stay as they are if a variable of a product has a prior mean other than 0.
     """
     for name, terms in fitted_terms(network, {*given, *network.learned}).items():
         priors = {
@@ -136,7 +131,7 @@ def _sample(
 
 
 def _keys(network: Network, term: LinearTerm, rows: Ints) -> tuple[list[Ints], list[int]]:
-    """Return the line of numbers that each row reads of each variable, and how many there are."""
+    """Return, by variable, the index of the factors that each row reads, and how many there are."""
     keys, counts = [], []
     for reader in term.readers:
         variable = network.hidden[reader.variable.name]

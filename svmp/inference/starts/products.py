@@ -98,6 +98,19 @@ def is_product(term: LinearTerm) -> bool:
     return plain and all(reads_axis(reader, axes[0]) for reader in term.readers)
 
 
+def width_of(term: LinearTerm) -> int:
+    """Return the number of factors of a product of different variables; 0 if it is none.
+
+    It is 1 for a product that is not summed over an axis.
+    """
+    axes, names = term.scope.inner.labels, [reader.variable.name for reader in term.readers]
+    if term.design is not None or not names or len(axes) > 1 or len(set(names)) < len(names):
+        return 0
+    if not axes:
+        return int(all(dimension(reader.variable) == 1 for reader in term.readers))
+    return term.scope.inner.size if all(reads_axis(r, axes[0]) for r in term.readers) else 0
+
+
 def reads_axis(reader: Reader, axis: str) -> bool:
     """Return whether an operand is a vector, or Normals whose last axis is the one summed over."""
     if reader.keyed_by_inner or reader.index[-1:] != (axis,):

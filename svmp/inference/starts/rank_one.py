@@ -25,7 +25,7 @@ from svmp.network.grid import Ints
 STARTS, FIRST, MORE = 5, 2, 5
 """Random starts of each factor, their rounds, and the rounds of the best of them."""
 SHRINKAGE = 4.0
-"""How many rows of 0 each element is as good as having."""
+"""Weight of the prior mean of 0, in rows."""
 LEAST = 1e-4
 """Smallest variance of what the factors leave, as a share of the mean square of the values."""
 TINY = 1e-100

@@ -101,10 +101,10 @@ class LoopTable:
         names = [r.variable.name for t in terms for r in t.readers]
         if len(set(names)) < len(names):
             return "a variable stands in their mean twice"
-        if not terms or not all(map(cls.serves, terms)):
-            return "a term of their mean is not a product of Normals over one axis"
         if any(is_grid(term, conditional) for term in terms):
             return "their rows are all combinations of three plates: products of matrices"
+        if not terms or not all(map(cls.serves, terms)):
+            return "a term of their mean is not a product of Normals over one axis"
         return None
 
     @classmethod
@@ -380,7 +380,7 @@ class LoopTable:
 
 
 def is_grid(term: LinearTerm, conditional: Conditional) -> bool:
-    """Whether plain code multiplies matrices: three vectors, and all combinations of their plates.
+    """Whether plain code computes a product of three vectors or more as products of matrices.
 
     The table must be short enough that plain code reads all of its rows at once.
     """

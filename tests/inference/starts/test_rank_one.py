@@ -57,7 +57,8 @@ def test_precisions_are_those_of_a_regression_on_the_other_factors() -> None:
 
 
 def test_all_factors_of_a_rank_one_tensor_have_the_same_size() -> None:
-    found = rank_ones(*(lambda k, y: (k, SIZES, y))(*tensor(1)), 1, np.random.default_rng(1))
+    keys, values = tensor(1)
+    found = rank_ones(keys, SIZES, values, 1, np.random.default_rng(1))
     assert found is not None
     sizes = [np.sqrt(np.mean(f**2)) for f in found.factors]
     np.testing.assert_allclose(sizes, sizes[0], rtol=1e-10)
