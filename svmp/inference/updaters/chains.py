@@ -108,8 +108,10 @@ class ChainUpdater(Updater):
     def optimise_drawn(self, q: Beliefs, rows: Ints, tolerance: float | None) -> int:
         """Update the sequences of drawn rows; with a tolerance, only these rows, with buffers.
 
-        Returns the number of rows read.
+        Returns the number of rows read: none where nothing that was drawn has observed descendants.
         """
+        if not len(rows):
+            return 0
         present = self.network.present[self.plain.name]
         every = self.chain.variable.size if present is None else len(present)
         if tolerance is None or len(rows) == every:
@@ -147,7 +149,7 @@ class ChainUpdater(Updater):
         messages, accesses = self._messages(q, spans.rows)
         learned = self.network.learned.get(self.plain.name)
         if learned is not None:
-            messages += learned[spans.rows]
+            messages = messages + learned[spans.rows]
         self.solve(self.chain, q, spans, messages)
         self.network.refresh_means(q, self.plain.name)
         return accesses
@@ -155,13 +157,17 @@ class ChainUpdater(Updater):
     def _messages(self, q: Beliefs, rows: Ints) -> tuple[Array, int]:
         """Return the summed messages of the children of some rows, and the number of rows read.
 
-        The first table's are added to, so that few arrays of the size of q are made.
+        Those of one table are returned as they are, and may be kept elsewhere: nothing is written
+        to them. The sum of two is an array of its own, to which others are added.
         """
-        total, accesses = None, 0
+        total, own, accesses = None, False, 0
         for messages in self.plain.messages:
             found = messages(q, self._all_rows, rows, NONE)
             accesses += found.accesses
-            total = found.total if total is None else np.add(total, found.total, out=total)
+            if total is None:
+                total = found.total
+            else:
+                total, own = np.add(total, found.total, out=total if own else None), True
         if total is None:
             total = np.zeros((len(rows), self.chain.variable.family.size))
         return total, accesses

@@ -35,6 +35,7 @@ from svmp.inference.updaters.block_means import (
 from svmp.inference.updaters.linear_design import Coefficients, Design, LinearBlock, unknowns
 from svmp.inference.updaters.updater import Change, Term, Updater, blend
 from svmp.network.beliefs import Beliefs
+from svmp.network.chains.chain import Chain
 from svmp.network.conditional import Conditional
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
@@ -124,18 +125,21 @@ def chosen_parts(network: Network, variables: list[Variable]) -> Iterator[list[V
 def fits(network: Network, variable: Variable) -> bool:
     """Whether the bound is quadratic in a variable's means, jointly with other variables that fit.
 
-    Local variables are excluded: they are optimised for the rows drawn.
+    Local variables are excluded: they are optimised for the rows drawn. So are chains, whose rows
+    have a q of their own structure.
     """
     given, edges = variable.conditional, network.edges[variable.name]
     normal = isinstance(given.factor, factors.Normal | factors.MvNormal) and given.selector is None
+    normal = normal and not isinstance(given, Chain)
     few = bool(edges) and 0 < unknowns(variable) <= LARGEST and len(network.rows(variable)) > 0
     whole = not isinstance(variable.family, PartlyKnown) and variable.name not in network.locals
     return normal and few and whole and all(map(is_linear, edges))
 
 
 def is_linear(edge: Edge) -> bool:
-    """Whether a table's mean is linear in a variable, with known coefficients."""
-    if edge.conditional.selector is not None or not isinstance(edge.slot, Linear):
+    """Whether a table's mean is linear in a variable, with known coefficients; no chain's is."""
+    given = edge.conditional
+    if isinstance(given, Chain) or given.selector is not None or not isinstance(edge.slot, Linear):
         return False
     terms = [t for t in edge.slot.terms if t.reader(edge.parent) is not None]
     return all(sum(r.variable.hidden for r in t.readers) == 1 for t in terms)

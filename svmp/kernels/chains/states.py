@@ -35,6 +35,8 @@ BLOCKS = 64
 """Most blocks, each of which has counts of its own."""
 TINY = 1e-300
 """Smaller probabilities count as 0."""
+UNLIKELY = 1e-150
+"""Smallest sum of scaled numbers in which those that are lost, below 1e-300, do not matter."""
 
 
 def solve(
@@ -87,10 +89,20 @@ def block_starts(starts: Ints) -> Ints:
 
 
 @bare
-def add_first(
-    s: int, initial: Array, unary: Array, weight: Array, marginal: Array, live: int
+def add_first_scaled(
+    s: int,
+    initial: Array,
+    unary: Array,
+    potential: Array,
+    weight: Array,
+    marginal: Array,
+    live: int,
 ) -> float:
-    """Write q(z_1) from b_1, which is there; return its share of the entropy."""
+    """Write q(z_1) from scaled b_1, which is there; return its share of the entropy.
+
+    Where all states that may be the first are `UNLIKELY` given what follows, their scaled numbers
+    mean nothing, and q(z_1) is computed in logarithms.
+    """
     states = unary.shape[1]
     top = initial[0]
     for j in range(1, states):
@@ -98,7 +110,31 @@ def add_first(
     total = 0.0
     for j in range(states):
         weight[j] = exp(initial[j] - top) if initial[j] - top > -700.0 else 0.0
-        marginal[s, j] *= weight[j]
+        weight[j] *= marginal[s, j]
+        total += weight[j]
+    if total < UNLIKELY:
+        return add_first(s, initial, unary, potential, marginal, live)
+    part = 0.0
+    for j in range(states):
+        marginal[s, j] = weight[j] / total
+        if marginal[s, j] > 0.0:
+            part -= marginal[s, j] * (initial[j] + unary[s, j])
+    return part + top + log(total) if live > 0 else 0.0
+
+
+@bare
+def add_first(
+    s: int, initial: Array, unary: Array, potential: Array, marginal: Array, live: int
+) -> float:
+    """Write q(z_1) from log b_1; return its share of the entropy."""
+    states = unary.shape[1]
+    top = initial[0] + potential[s, 0]
+    for j in range(1, states):
+        top = max(top, initial[j] + potential[s, j])
+    total = 0.0
+    for j in range(states):
+        apart = initial[j] + potential[s, j] - top
+        marginal[s, j] = exp(apart) if apart > -700.0 else 0.0
         total += marginal[s, j]
     part = 0.0
     for j in range(states):
@@ -158,7 +194,7 @@ def solve_scaled(
                 for j in range(states):
                     beta += matrix[i, j] * marginal[t, j]
                 log_marginal[t - 1, i] = beta
-    part += add_first(s, initial, unary, weight, marginal, live)
+    part += add_first_scaled(s, initial, unary, potential, weight, marginal, live)
     for t in range(s + 1, e):
         for i in range(states):
             weight[i] = marginal[t - 1, i] / log_marginal[t - 1, i]
@@ -226,20 +262,7 @@ def solve_logs(
                     apart = matrix[i, j] + potential[t, j] - top
                     total += exp(apart) if apart > -700.0 else 0.0
                 log_marginal[t - 1, i] = top + log(total)
-    top = initial[0] + potential[s, 0]
-    for j in range(1, states):
-        top = max(top, initial[j] + potential[s, j])
-    total = 0.0
-    for j in range(states):
-        apart = initial[j] + potential[s, j] - top
-        marginal[s, j] = exp(apart) if apart > -700.0 else 0.0
-        total += marginal[s, j]
-    for j in range(states):
-        marginal[s, j] /= total
-        if live > 0 and marginal[s, j] > 0.0:
-            part -= marginal[s, j] * (initial[j] + unary[s, j])
-    if live > 0:
-        part += top + log(total)
+    part += add_first(s, initial, unary, potential, marginal, live)
     for t in range(s + 1, e):
         for i in range(states):
             weight[i] = log_marginal[t - 1, i]

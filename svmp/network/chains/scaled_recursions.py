@@ -47,7 +47,8 @@ def solve(initial: Array, transition: Array, unary: Array, steps: Steps) -> Solu
     beta = _times(b, turned, steps.group)  # that of the step before each
     beta[steps.starts[:-1][np.diff(steps.starts) > 0]] = 1.0
     potential = np.array(unary)
-    follows = np.concatenate([column.steps[column.more] for column in at])
+    none = np.zeros(0, dtype=np.int64)  # where no sequence has rows
+    follows = np.concatenate([none, *(column.steps[column.more] for column in at)])
     potential[follows] += np.log(beta[follows + 1])
     potential -= potential.max(axis=1, keepdims=True)
     marginal = np.empty_like(b)

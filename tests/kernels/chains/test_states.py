@@ -24,9 +24,10 @@ def solved(initial, transition, unary, steps):
     lengths=st.lists(st.integers(0, 6), min_size=1, max_size=5).filter(any),
     spread=st.sampled_from([0.1, 3.0, 900.0]),
     least=st.sampled_from([1.0, 1e-3, 0.0]),
+    sure=st.booleans(),
 )
 def test_twins_agree(
-    seed: int, count: int, lengths: list[int], spread: float, least: float
+    seed: int, count: int, lengths: list[int], spread: float, least: float, sure: bool
 ) -> None:
     rng = np.random.default_rng(seed)
     starts = np.concatenate([[0], np.cumsum(lengths)])
@@ -40,6 +41,10 @@ def test_twins_agree(
         if least == 0 and count > 1:
             transition[:, np.arange(count), rng.permutation(count)] = -np.inf
     initial = np.log(rng.dirichlet(np.ones(count), len(lengths)))
+    if sure:  # all other first states are impossible
+        initial = np.where(
+            np.arange(count) == rng.integers(0, count, (len(lengths), 1)), 0, -np.inf
+        )
     plain = forward_backward.solve(initial, transition, unary, steps)
     solutions = [solved(initial, transition, unary, steps)]
     if scaled_recursions.is_likely(transition):

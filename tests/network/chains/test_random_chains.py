@@ -44,13 +44,15 @@ def probabilities(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 @HOW_MANY
 def test_states_are_those_of_all_paths(count: int) -> None:
-    def check(seed: int, states: int, kernels: bool, far: float) -> None:
+    def check(seed: int, states: int, kernels: bool, far: float, likely: bool) -> None:
         rng = np.random.default_rng(seed)
         sequence = ragged(rng, 2, 4)
         rows, means = len(sequence), rng.normal(0, far, states)
         y = np.where(rng.random(rows) < 0.3, np.nan, rng.normal(0, far, rows))
         y[rng.integers(rows)] = 0.0
         first, P = probabilities(rng, states), probabilities(rng, states, states)
+        if likely:  # transitions for scaled numbers, first states that are impossible
+            P = rng.dirichlet(np.ones(states), states)
         with svmp.Model(coords={"state": states, "row": rows}) as model:
             given = svmp.data(first, dims="state")
             z = svmp.DiscreteMarkovChain("z", given, P, sequence=sequence, dims="row")
@@ -74,7 +76,8 @@ def test_states_are_those_of_all_paths(count: int) -> None:
         np.testing.assert_allclose(fit.mean("z"), marginal, atol=1e-9)
 
     strategies = {"states": st.integers(1, 3), "far": st.sampled_from([1.0, 10.0, 300.0])}
-    on_random(count, check, seed=SEEDS, kernels=st.booleans(), **strategies)
+    strategies |= {name: st.booleans() for name in ("kernels", "likely")}
+    on_random(count, check, seed=SEEDS, **strategies)
 
 
 @HOW_MANY
