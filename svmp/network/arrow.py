@@ -189,6 +189,39 @@ class Arrow:
         found[inner] = own + self.weight @ found[outer]
         return found
 
+    @cached_property
+    def variances(self) -> Array:
+        """The variance of each unknown."""
+        every = np.arange(self.split.size)
+        return self.entries(every, every)
+
+    @cached_property
+    def inflation(self) -> Array:
+        """Variance of each unknown, over the one that it would have given all others.
+
+        Both are rounded to that many times the rounding of one number: the more collinear the
+        coefficients are, the fewer digits are left.
+        """
+        return np.asarray(self.variances * self.precision.diagonal())
+
+    def quadratic(self, lines: Any) -> Array:
+        """Return x^T cov x of each row x of a sparse matrix, as a sum of squares.
+
+        Unlike the sum over the entries of cov it has all of its digits where these cancel.
+        """
+        inner, outer = self.split.eliminated, self.split.rest
+        beside, found = lines[:, inner], np.zeros(lines.shape[0])
+        towards = (lines[:, outer] + beside @ self.weight).tocsr()
+        step = max(1, AT_ONCE // max(1, len(outer)))
+        for start in range(0, len(found) if len(outer) else 0, step):
+            part = towards[start : start + step].toarray().T
+            white = linalg.solve_triangular(self.rest_root, part, lower=True)
+            found[start : start + step] = np.einsum("ir,ir->r", white, white)
+        if len(inner):
+            own = beside @ block_diagonal(self.split, self.root).T
+            found += np.asarray(own.multiply(own).sum(axis=1)).ravel()
+        return found
+
     def entries(self, left: Ints, right: Ints) -> Array:
         """Return the covariance of each unknown on the left with the one on the right."""
         split, found = self.split, np.zeros(len(left))

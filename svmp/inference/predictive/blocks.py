@@ -1,14 +1,17 @@
 """Joint blocks of a fit in the rows to predict: joint draws, and covariances of means.
 
 A block is either integrated over as a whole, where the mean of a row is linear in its variables, or
-drawn as a whole. Integrated over, it adds its covariances to the variance of the mean:
+drawn as a whole. Integrated over, its variables count as known in the row, and it adds
 
-    Var[mu] = sum over pairs of unknowns i, j of  x_i x_j cov_ij.
+    Var[mu] = sum over unknowns i, j of  x_i x_j cov_ij
+
+to the variance of the mean. Where these terms cancel, as those of collinear coefficients do, the
+sum is computed from the factors of cov.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -27,6 +30,9 @@ from svmp.network.grid import Ints
 from svmp.network.joint_normal import Layout
 from svmp.network.means.linear import Linear
 from svmp.network.variable import Variable
+
+CANCELLED = 1e-5
+"""Share of what its terms could add up to, below which a variance is computed from factors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +92,11 @@ class KnownBlock:
         return found
 
     def added(self, given: Conditional, rows: Ints) -> Array:
-        """Return what covariances add to the variance of the mean of some sub-rows."""
+        """Return what the block adds to the variance of the mean of some sub-rows.
+
+        That is all of the variance that is due to it. Of a block that is linearised it is what the
+        covariances add to the variance under independent variables.
+        """
         table = given.variable.name
         if table not in self._added:
             self._added[table] = self._covariances(given)
@@ -135,16 +145,21 @@ class KnownBlock:
                         self.precision[np.ix_(places, places)]
                     )
             return np.asarray((lines @ apart * lines.toarray()).sum(axis=1))
-        found = np.zeros((given.variable.size * given.components, 1))
-        start = 0
-        for scaled in self._scaled_lines(given):
-            pairs = row_covariances(scaled, 1, self.joint.layout.elements())
-            stop = start + scaled.shape[0]
-            if pairs is not None:
-                none = np.zeros(0, dtype=np.int64)
-                found[start:stop] = pairs.sums(self.joint.covariance, none)
-            start = stop
-        return np.asarray(found[:, 0])
+        found = [self._variances(lines) for lines in self._scaled_lines(given)]
+        return np.concatenate([np.zeros(0), *found])
+
+    def _variances(self, lines: Any) -> Array:
+        """Return x^T cov x of each row of a sparse matrix."""
+        covariance, none = self.joint.covariance, np.zeros(0, dtype=np.int64)
+        each: Ints = np.arange(self.joint.layout.size)
+        pairs = row_covariances(lines, 1, each)
+        found = lines.power(2) @ covariance.variances
+        if pairs is not None:
+            found = found + pairs.sums(covariance, none)[:, 0]
+        largest = (abs(lines) @ np.sqrt(np.maximum(covariance.variances, 0.0))) ** 2
+        few = np.flatnonzero(found < CANCELLED * largest)
+        found[few] = covariance.quadratic(lines[few])
+        return np.asarray(found)
 
     def _scaled_lines(self, given: Conditional) -> Iterator[Any]:
         """Yield the coefficients of the unknowns of the fit in blocks of rows, scaled."""
@@ -186,9 +201,24 @@ def in_fit(lines: Any, old: Ints, scale: Array) -> Any:
     return found
 
 
+def known_in_rows(
+    blocks: Sequence[KnownBlock], known: Mapping[str, Ints], integrated: Collection[str]
+) -> set[str]:
+    """Return variables of blocks that are integrated over as a whole, whose variance blocks add."""
+    whole = (b for b in blocks if not b.linear and not is_single(b, known))
+    return {name for block in whole for name in block.place if name in known} & set(integrated)
+
+
 def is_single(block: KnownBlock, known: Mapping[str, Ints]) -> bool:
     """Return whether one element of a block is needed only, so that marginals suffice."""
     return sum(len(e) for n, e in known.items() if n in block.place) <= 1
+
+
+def without_variance(natural: Array, moments: Array) -> Array:
+    """Return moments of Normals or MvNormals as if their means were known numbers."""
+    size = int((np.sqrt(1 + 4 * natural.shape[1]) - 1) / 2)
+    mean = moments[:, :size]
+    return np.concatenate([mean, (mean[:, :, None] * mean[:, None]).reshape(len(mean), -1)], axis=1)
 
 
 def is_whole(

@@ -18,7 +18,12 @@ import numpy as np
 
 from svmp import factors, families
 from svmp.families.family import Array, Family, stack
-from svmp.inference.predictive.blocks import is_single, is_whole
+from svmp.inference.predictive.blocks import (
+    is_single,
+    is_whole,
+    known_in_rows,
+    without_variance,
+)
 from svmp.inference.predictive.chains import chain_of
 from svmp.inference.predictive.known import Known
 from svmp.inference.predictive.marginals import inverse_moment
@@ -114,7 +119,7 @@ def expectations(known: Known, need: Needed) -> Beliefs | None:
 
     New Gammas have no hidden parents in it; None if one has, or if another kind of variable is new.
     """
-    q = Beliefs()
+    q, whole = Beliefs(), known_in_rows(known.blocks, need.known, need.known)
     for name in known.given:
         variable = known.variables[name]
         q.moments[name] = variable.conditional.child(q, variable.rows)
@@ -131,6 +136,10 @@ def expectations(known: Known, need: Needed) -> Beliefs | None:
         if elements is not None:
             family = family_of(variable, elements)
             set_natural(q, name, family, elements, known.natural[name][elements])
+            if name in whole:
+                q.moments[name][elements] = without_variance(
+                    q.natural[name][elements], q.moments[name][elements]
+                )
         new = need.new.get(name)
         if new is None:
             continue

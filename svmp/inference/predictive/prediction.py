@@ -19,6 +19,7 @@ from svmp.errors import ModelError
 from svmp.families.family import Array, Bools
 from svmp.inference.output.prediction_frame import prediction_frame
 from svmp.inference.posteriors.posterior import draw_count, probabilities, tails
+from svmp.inference.predictive.blocks import is_single
 from svmp.inference.predictive.closed import closed_moments
 from svmp.inference.predictive.known import Known
 from svmp.inference.predictive.linearised import moved
@@ -316,9 +317,8 @@ class Prediction:
     def _block(self, rows: Ints, rng: np.random.Generator) -> RowMixture:
         given, simulation = self._variable.conditional, self._simulation(rows)
         varying = simulation.varying
-        target = Target(
-            given, simulation.integrated, varying, self.noise, rng, {}, self._known.blocks
-        )
+        several = (b for b in self._known.blocks if not is_single(b, simulation.needed.known))
+        target = Target(given, simulation.integrated, varying, self.noise, rng, {}, tuple(several))
         found, weights = [], []
         count = self.draws if varying or target.is_drawn else 1
         with np.errstate(all="ignore"):

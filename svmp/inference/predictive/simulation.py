@@ -16,6 +16,7 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families import Dirichlet, Poisson
 from svmp.families.family import Array, Family
+from svmp.inference.predictive.blocks import known_in_rows, without_variance
 from svmp.inference.predictive.chains import chain_of, forecast, in_turn, mark_earlier
 from svmp.inference.predictive.joint import draw_known, strata
 from svmp.inference.predictive.known import Known
@@ -174,6 +175,7 @@ class Simulation:
 
     def _start(self) -> Beliefs:
         """Return beliefs with what is the same in every draw."""
+        whole = known_in_rows(self.known.blocks, self.needed.known, self.integrated)
         q = Beliefs()
         for name in self.known.given:
             variable = self.known.variables[name]
@@ -191,6 +193,9 @@ class Simulation:
                 q.natural[name][elements] = natural
                 family = family_of(variable, elements)
                 q.moments[name][elements] = integrated_moments(family, natural)
+                if name in whole:
+                    some = q.moments[name][elements]
+                    q.moments[name][elements] = without_variance(natural, some)
         set_values(q, self.known)
         return q
 

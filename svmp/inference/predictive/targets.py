@@ -119,7 +119,7 @@ class Target:
     kept
         What is the same in every draw.
     blocks
-        Joint blocks of the fit.
+        Joint blocks of the fit of which rows read several elements.
     """
 
     given: Conditional

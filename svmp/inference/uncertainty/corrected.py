@@ -34,6 +34,7 @@ from svmp.inference.uncertainty.linear_response import (
     message_map,
     not_a_maximum,
 )
+from svmp.inference.updaters.joint_block import INFLATED, quoted
 from svmp.network.arrow import Arrow, Split
 from svmp.network.joint_normal import Layout
 from svmp.network.model import Model
@@ -70,7 +71,24 @@ def response_of(fit: RunRecord, model: Model | None, names: Any = None) -> Covar
         np.linalg.cholesky(found.matrix)
     except np.linalg.LinAlgError:
         raise ModelError(not_a_maximum(names[0])) from None
+    if not has_digits(found.matrix):
+        raise ModelError(
+            f"the covariance matrix of {quoted(names)} by linear response has too few digits: rows "
+            "hardly tell some of their terms apart; centre and scale covariates, leave one of the "
+            "terms out, or use stronger priors"
+        )
     return found
+
+
+def has_digits(matrix: Array) -> bool:
+    """Return whether a covariance matrix can be inverted with some digits."""
+    scale = 1 / np.sqrt(matrix.diagonal())
+    try:
+        inverse = np.linalg.inv(matrix * scale[:, None] * scale)
+        np.linalg.cholesky(inverse)
+    except np.linalg.LinAlgError:
+        return False
+    return bool((np.abs(inverse.diagonal()) <= INFLATED).all())
 
 
 def factors_of_rates(network: Network) -> set[str]:
@@ -119,7 +137,9 @@ def block_of(posteriors: Posteriors, names: Sequence[str], matrix: Array) -> Joi
     dimensions = {name: numbers[name] // max(sizes[name], 1) for name in names}
     layout = Layout.of(sizes, dimensions)
     count = layout.size
-    precision = sparse.csr_array(np.linalg.inv(matrix))
+    scale = 1 / np.sqrt(matrix.diagonal())
+    inverse = np.linalg.inv(matrix * scale[:, None] * scale)
+    precision = sparse.csr_array(inverse * scale[:, None] * scale)
     split = Split.of_groups(count, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
     arrow = Arrow.of(split, precision)
     return JointPosterior(layout, arrow, 0.0, None, np.ones(count), np.zeros(count))

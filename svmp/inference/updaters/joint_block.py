@@ -38,6 +38,12 @@ from svmp.network.variable import Variable
 
 LARGEST = 5000
 """Most unknowns of a block that stay after the elimination of groups: their matrix is dense."""
+INFLATED = 1e11
+"""Largest ratio of the variance of an unknown to the one given all others. Standard deviations then
+have a relative error of up to 1e-4, and that of the bound is as large."""
+RIDGE = 1e-9
+"""Share of the diagonal that is added to a precision matrix that cannot be factorised, to find out
+which unknowns are collinear."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,23 +132,46 @@ class JointBlock:
 
     def solve(self, q: Beliefs) -> tuple[JointNormal, Array]:
         """Return the optimal covariances and means, given all other variables."""
-        precision, gradient, barren = self.assemble(q)
-        try:
-            joint = self.with_covariance(Arrow.of(self.split, precision), barren, q)
-        except np.linalg.LinAlgError:
-            raise self._singular() from None
+        joined = q.block_of(self.layout.names[0]) is not None  # its means are those of a solution
+        precision, gradient, barren = self.assemble(q, check=joined)
+        covariance = self.factorise(precision)
+        joint = self.with_covariance(covariance, barren, q)
         means = self.means(q) + joint.covariance.solve(gradient)
         if not np.isfinite(means).all():
-            raise self._singular()
+            raise self._singular(covariance)
         return joint, means
 
-    def assemble(self, q: Beliefs) -> tuple[Any, Array, float]:
-        """Return the precision matrix, the gradient at the current means, and `barren`."""
+    def factorise(self, precision: Any) -> Arrow:
+        """Return the covariances of a precision matrix.
+
+        Raises
+        ------
+        ModelError
+            If unknowns are so collinear that too few digits of their variances are left.
+        """
+        try:
+            covariance = Arrow.of(self.split, precision)
+        except np.linalg.LinAlgError:
+            ridge = sparse.diags_array(RIDGE * np.abs(precision.diagonal()))
+            try:
+                covariance = Arrow.of(self.split, sparse.csr_array(precision + ridge))
+            except np.linalg.LinAlgError:
+                raise self._singular(None) from None
+            raise self._singular(covariance) from None
+        if not (np.abs(covariance.inflation) <= INFLATED).all():
+            raise self._singular(covariance)
+        return covariance
+
+    def assemble(self, q: Beliefs, check: bool = False) -> tuple[Any, Array, float]:
+        """Return the precision matrix, the gradient at the current means, and `barren`.
+
+        `check` is that of `BlockRows.weigh`.
+        """
         size = self.layout.size
         precision: Any = sparse.csr_array((size, size))
         gradient, barren = np.zeros(size), 0.0
         for table in self.tables:
-            weight, pull = table.weigh(q)
+            weight, pull = table.weigh(q, check)
             precision = precision + table.precision(weight)
             gradient += table.transposed @ pull.ravel()
             barren += table.barren_log_det(weight) if len(table.barren) else 0.0
@@ -175,11 +204,29 @@ class JointBlock:
         pair = None if self.pair is None else Paired(self.pair.name, self.pair.classes)
         return JointNormal(self.layout, covariance, self.pairs, own, entropy - joint, barren, pair)
 
-    def _singular(self) -> ModelError:
+    def _singular(self, covariance: Arrow | None) -> ModelError:
+        """Return the error of collinear terms, which names them where they are known."""
+        collinear = self.names if covariance is None else self._collinear(covariance.inflation)
         return ModelError(
             f"the joint block of {quoted(self.names)} has a covariance matrix that cannot be "
-            "computed: centre and scale covariates, or use stronger priors"
+            f"computed: rows hardly tell the terms {', '.join(collinear)} apart, which leaves too "
+            "few digits of their variances; centre and scale covariates, leave one of the terms "
+            "out, or use stronger priors"
         )
+
+    def _collinear(self, inflation: Array) -> list[str]:
+        """Return the terms that are collinear with others, in quotes."""
+        size, found = np.nan_to_num(np.abs(inflation), nan=np.inf), []
+        for name in self.layout.names:
+            worst = size[self.layout.places(name)].max(axis=1, initial=0.0)
+            chosen = np.flatnonzero(worst >= 0.01 * size.max())
+            if len(worst) == 1 or len(chosen) > 3:
+                found += [f"'{name}'"] if len(chosen) else []
+            else:
+                shape = self.network.hidden[name].plate.shape
+                places = [", ".join(map(str, np.unravel_index(i, shape))) for i in chosen]
+                found += [f"'{name}'[{place}]" for place in places]
+        return found
 
     def marginals(self, joint: JointNormal, means: Array) -> Iterator[tuple[str, Array]]:
         """Yield the natural parameters of the marginals of each variable."""

@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from svmp import families
+from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
@@ -29,6 +30,8 @@ from svmp.network.slot import Single
 
 WIDE = 24
 """Number of unknowns in a row from which products of dense matrices are faster than pairs."""
+FAR = 1e7
+"""Largest mean of a row in its standard deviations: E[mu^2] then has two digits of the variance."""
 MOST_PAIRS = 1 << 24
 """Number of pairs from which products of dense matrices take less memory."""
 
@@ -82,18 +85,26 @@ class BlockRows:
         """The transpose of `counting`."""
         return self.counting.T.tocsr()
 
-    def weigh(self, q: Beliefs) -> tuple[Array, Array]:
-        """Return the precision of each sub-row that counts, and w times its expected residual."""
+    def weigh(self, q: Beliefs, check: bool = False) -> tuple[Array, Array]:
+        """Return the precision of each sub-row that counts, and w times its expected residual.
+
+        Parameters
+        ----------
+        q
+            The current q.
+        check
+            Whether to refuse rows whose mean is so far from 0 that E[mu^2] has too few digits.
+        """
         table, size = self.conditional, self.dimension
         count = table.variable.size * table.components
         rows = np.arange(count) if self.rows is None else self.rows
         step = max(1, CHUNK // (size + size * size))
         found = [(np.zeros((0, size * size)), np.zeros((0, size)))]
-        found += [self._weigh(q, rows[i : i + step]) for i in range(0, len(rows), step)]
+        found += [self._weigh(q, rows[i : i + step], check) for i in range(0, len(rows), step)]
         weight, pull = (np.concatenate(part) for part in zip(*found, strict=True))
         return weight, pull
 
-    def _weigh(self, q: Beliefs, rows: Ints) -> tuple[Array, Array]:
+    def _weigh(self, q: Beliefs, rows: Ints, check: bool) -> tuple[Array, Array]:
         table, slot = self.conditional, self.conditional.slots[self.slot]
         message, size = table.weighted_to_slot(q, self.slot, rows), self.dimension
         weight = -2 * message[:, size:]
@@ -102,6 +113,13 @@ class BlockRows:
         else:
             mean = slot.moments(q, rows)[:, :size]
         towards = np.einsum("rij,rj->ri", weight.reshape(-1, size, size), mean)
+        far = np.max(mean**2 * weight[:, :: size + 1], initial=0.0)
+        if check and far > FAR**2:
+            raise ModelError(
+                f"rows of '{table.variable.name}' have means {np.sqrt(far):.1e} of their standard "
+                "deviations from 0, which leaves too few digits of their variances: subtract a "
+                "constant from the values, or give the noise a weaker precision"
+            )
         return weight, message[:, :size] - towards
 
     def precision(self, weight: Array) -> Any:
