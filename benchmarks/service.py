@@ -29,6 +29,7 @@ from common import Row, main
 
 from svmp.datasets import netflix_shaped
 from svmp.recommend import RatingModel
+from svmp.recommend.files import folder_of
 
 RATE, SECONDS, CONNECTIONS = 1_000, 30.0, 32
 LATEST = 0.050
@@ -130,7 +131,7 @@ async def swapped(port: int, folder: Path, other: RatingModel, seconds: float) -
     await asyncio.sleep(seconds / 4)
     draft = folder.with_name("damaged")
     shutil.copytree(folder, draft)
-    arrays = draft / "arrays.safetensors"
+    arrays = folder_of(draft) / "arrays.safetensors"
     arrays.write_bytes(arrays.read_bytes()[:-1000])
     folder.rename(folder.with_name("sound"))
     draft.rename(folder)

@@ -1,22 +1,34 @@
 """Safe writing of files: atomic, and never over files that are not svmp's.
 
 A file is written under a temporary name (its draft) and then renamed, so that a killed process
-leaves either the old file or the new one. Before the work begins, the path is checked: a folder, a
-device, a link or a file of other origin is refused and not changed.
+leaves either the old file or the new one. No two drafts share a name, and one process at a time
+writes to a path (locking.py), so the drafts that it finds there are those of killed processes.
+Before the work begins, the path is checked: a folder, a device, a link or a file of other origin is
+refused and not changed.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+import secrets
 import stat
+import sys
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from svmp.errors import FileError, ModelError
+from svmp.locking import locked
 
 Ours = Callable[[Path], bool]
+TOKEN = 4
+"""Bytes of the random part of a draft's name."""
+OPEN_TRIES, PAUSE = 100, 0.02
+"""On Windows: how often to replace a file that a reader has open, and the seconds in between."""
 PICTURES = (".png", ".svg", ".pdf", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".eps", ".ps")
 
 
@@ -39,11 +51,21 @@ def as_path(path: Any, argument: str = "path") -> Path:
 
 
 def draft_of(target: Path) -> Path:
-    """Return the temporary path under which a file is written before it is renamed."""
-    return target.with_name(f"{target.stem}.part{target.suffix}")
+    """Return a new temporary path, under which a file or a folder is written at first."""
+    return target.with_name(f"{target.stem}.{secrets.token_hex(TOKEN)}.part{target.suffix}")
 
 
-def check_place(target: Path, ours: Ours, what: str, draft: Ours | None = None) -> None:
+def drafts_of(target: Path) -> list[Path]:
+    """Return all drafts of a path that are there."""
+    name = re.compile(
+        rf"{re.escape(target.stem)}\.[0-9a-f]{{{2 * TOKEN}}}\.part{re.escape(target.suffix)}"
+    )
+    with suppress(OSError), os.scandir(target.parent) as entries:
+        return [target.with_name(e.name) for e in entries if name.fullmatch(e.name)]
+    return []
+
+
+def check_place(target: Path, ours: Ours, what: str) -> None:
     """Raise if a path holds something else, or if no file can be created there.
 
     Parameters
@@ -54,20 +76,14 @@ def check_place(target: Path, ours: Ours, what: str, draft: Ours | None = None) 
         Function that decides whether an existing file may be replaced.
     what
         What svmp writes, as "a checkpoint".
-    draft
-        The same as `ours`, for a draft that was left behind; by default `ours`.
     """
-    beside = draft_of(target)
     if not os.path.lexists(target.parent):
         raise FileError(f"{target}: there is no folder {target.parent}")
     refuse_other(target, ours, what)
-    refuse_other(beside, draft or ours, what)
-    left_behind = os.path.lexists(beside)
+    draft = draft_of(target)
     try:
-        with beside.open("ab"):
-            pass
-        if not left_behind:
-            beside.unlink()
+        draft.touch(exist_ok=False)
+        draft.unlink()
     except OSError as error:
         raise FileError(f"{target}: cannot be written ({os.strerror(error.errno or 0)})") from None
 
@@ -77,7 +93,7 @@ def check_picture(target: Path, formats: Collection[str] = PICTURES) -> None:
     if target.suffix not in formats:
         known = ", ".join(formats)
         raise FileError(f"{target}: cannot draw to {target.suffix!r:.20}; use one of {known}")
-    check_place(target, lambda there: True, "a picture", draft=lambda there: False)
+    check_place(target, lambda there: True, "a picture")
 
 
 def refuse_other(path: Path, ours: Ours, what: str) -> None:
@@ -120,16 +136,43 @@ def begins_as(path: Path, key: str) -> bool:
 def written_beside(target: Path) -> Iterator[Path]:
     """Yield the path of a draft, which is renamed to the target if the block succeeds.
 
+    Another process that writes to the target is waited for.
+    """
+    with locked(target) as alone:
+        if alone:
+            for left in drafts_of(target):
+                with suppress(OSError):
+                    left.unlink()
+        with drafted_file(target) as draft:
+            yield draft
+
+
+@contextmanager
+def drafted_file(target: Path) -> Iterator[Path]:
+    """As `written_beside`, within the lock of the caller.
+
     The file gets the permissions of any new file, whatever those of the draft are.
     """
     draft = draft_of(target)
-    draft.unlink(missing_ok=True)
     with draft.open("xb") as file:
         mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
     try:
         yield draft
         draft.chmod(mode)
-        draft.replace(target)
+        rename(draft, target)
     finally:
         with suppress(OSError):
             draft.unlink()
+
+
+def rename(draft: Path, target: Path) -> None:
+    """Let a file take its place; on Windows, once no reader has the old one open."""
+    tries = OPEN_TRIES if sys.platform == "win32" else 1
+    for left in reversed(range(tries)):
+        try:
+            os.replace(draft, target)
+            return
+        except PermissionError as error:
+            if not left or error.errno != errno.EACCES:
+                raise
+            time.sleep(PAUSE)

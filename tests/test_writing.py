@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import pytest
 import svmp
 from svmp import recommend
 from svmp.inference import fit as fitting
-from svmp.writing import draft_of
+from svmp.locking import lock_of
+from svmp.recommend.files import ABOUT, ARRAYS, version_at
+from svmp.writing import draft_of, drafts_of, written_beside
 
 
 def coin() -> svmp.Model:
@@ -76,7 +79,7 @@ def contents(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("make", OTHERS)
-@pytest.mark.parametrize("name", ["run", "run.before", "run.part"])
+@pytest.mark.parametrize("name", ["run", "run.before"])
 def test_checkpoint_does_not_replace_other_files(
     make: Callable[[Path], None], name: str, tmp_path: Path, no_work: None
 ) -> None:
@@ -136,6 +139,7 @@ def test_files_that_svmp_may_replace(tmp_path: Path) -> None:
     path = tmp_path / "run"
     path.touch()
     draft_of(path).touch()
+    lock_of(path).touch()
     run(path)
     whole = path.read_bytes()
     draft_of(path).write_bytes(whole[:200])
@@ -161,14 +165,13 @@ def test_file_that_appears_during_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [*OTHERS, run])
-@pytest.mark.parametrize("name", ["coin", "coin.part"])
 def test_saved_fit_does_not_replace_other_files(
-    make: Callable[[Path], object], name: str, tmp_path: Path
+    make: Callable[[Path], object], tmp_path: Path
 ) -> None:
     fit = svmp.fit(coin(), kernels=False)
-    make(tmp_path / name)
+    make(tmp_path / "coin")
     before = contents(tmp_path)
-    with pytest.raises(svmp.FileError, match=name):
+    with pytest.raises(svmp.FileError, match="coin"):
         fit.save(tmp_path / "coin")
     assert contents(tmp_path) == before
 
@@ -192,13 +195,12 @@ def model() -> recommend.RatingModel:
 
 
 @pytest.mark.parametrize("make", OTHERS)
-@pytest.mark.parametrize("name", ["model", "model.part", "model.before"])
 def test_model_does_not_replace_other_files(
-    model: recommend.RatingModel, make: Callable[[Path], None], name: str, tmp_path: Path
+    model: recommend.RatingModel, make: Callable[[Path], None], tmp_path: Path
 ) -> None:
-    make(tmp_path / name)
+    make(tmp_path / "model")
     before = contents(tmp_path)
-    with pytest.raises(svmp.FileError, match=name):
+    with pytest.raises(svmp.FileError, match="model"):
         model.save(tmp_path / "model")
     assert contents(tmp_path) == before
 
@@ -223,11 +225,59 @@ def test_folder_with_other_files_is_not_a_model(
 def test_model_replaces_another(model: recommend.RatingModel, tmp_path: Path) -> None:
     path = tmp_path / "model"
     model.save(path)
-    (tmp_path / "model.part").mkdir()  # as of a process that was killed
-    (tmp_path / "model.part" / ".tmpAbCdEf").touch()
+    killed = path / "v2-01234567"  # as of a process that was killed
+    killed.mkdir()
+    for left in (killed / ".tmpAbCdEf", draft_of(killed / ARRAYS), draft_of(path / ABOUT)):
+        left.touch()
+    lock_of(path).touch()
     model.save(path)
     assert [p.name for p in tmp_path.iterdir()] == ["model"]
+    assert {p.name for p in path.iterdir()} == {ABOUT, version_at(path)}
     assert recommend.load(path).predict([1], [1]) is not None
+
+
+# --- drafts ---------------------------------------------------------------------------------
+
+
+def test_files_beside_are_left_alone(model: recommend.RatingModel, tmp_path: Path) -> None:
+    """No name beside the target is taken: drafts have names of their own."""
+    for name in ("run.part", "coin.part", "model.part", "model.before", "network.part.dot"):
+        a_folder(tmp_path / name)
+    before = contents(tmp_path)
+    run(tmp_path / "run")
+    svmp.fit(coin(), kernels=False).save(tmp_path / "coin")
+    model.save(tmp_path / "model")
+    coin().draw().save(tmp_path / "network.dot")
+    after = contents(tmp_path)
+    assert {name: after[name] for name in before} == before
+    new = {path.name for path in tmp_path.iterdir()} - {Path(name).name for name in before}
+    assert new == {"run", "run.before", "coin", "model", "network.dot"}
+
+
+def test_drafts_of_one_path_have_different_names(tmp_path: Path) -> None:
+    names = {draft_of(tmp_path / "a.png").name for _ in range(1000)}
+    assert len(names) == 1000
+    assert {Path(name).suffix for name in names} == {".png"}
+    for name in [*names][:3]:
+        (tmp_path / name).touch()
+    (tmp_path / "b.00000000.part.png").touch()
+    assert len(drafts_of(tmp_path / "a.png")) == 3
+
+
+def test_writers_at_the_same_time_each_write_a_whole_file(tmp_path: Path) -> None:
+    """The first to begin is the first to end; no draft is shared, and none is left."""
+    path, texts = tmp_path / "text", [str(n) * 10_000 for n in range(8)]
+
+    def write(text: str) -> None:
+        with written_beside(path) as draft:
+            for start in range(0, len(text), 1000):
+                with draft.open("a") as file:
+                    file.write(text[start : start + 1000])
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, texts))
+    assert path.read_text() in texts
+    assert [p.name for p in tmp_path.iterdir()] == ["text"]
 
 
 # --- pictures -------------------------------------------------------------------------------

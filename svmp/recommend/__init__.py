@@ -4,6 +4,7 @@ from svmp.recommend import split
 from svmp.recommend.evaluate import Evaluation, evaluate
 from svmp.recommend.events import EventModel
 from svmp.recommend.factor_model import Person, Top
+from svmp.recommend.files import lock
 from svmp.recommend.fold import Explanation
 from svmp.recommend.load import load
 from svmp.recommend.rating import RatingModel
@@ -17,5 +18,6 @@ __all__ = [
     "Top",
     "evaluate",
     "load",
+    "lock",
     "split",
 ]

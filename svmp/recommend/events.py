@@ -173,6 +173,7 @@ class EventModel(StreamingModel):
                 if interrupt.pressed:
                     break
         self._keep(run.posteriors, ratings)
+        self._changed(anew=True)
         self.interrupted_ = interrupt.pressed
 
     def update(self, data: Any) -> Self:
@@ -188,6 +189,7 @@ class EventModel(StreamingModel):
             state, settings = self._state(), self._settings()
             state = update_events(state, settings, self.read(data, self._text_ids(data)))
             self.users_, self.items_, self.history_, self.odds_, self.learned_ = state
+            self._changed(anew=False)
         return self
 
     def fold_in(self, items: Any, counts: Any = None, *, unknown: str = "error") -> Person:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from svmp.errors import FileError, ModelError, naming
 from svmp.inference.seeds import Seed, whole_seed
+from svmp.locking import WAIT
 from svmp.ratings import Ratings, read_ratings
 from svmp.recommend import files
 from svmp.recommend.estimator import BaseEstimator, check_number, check_whole
@@ -100,6 +101,10 @@ class FactorModel(BaseEstimator, ABC):
     seed: Seed
     seed_: int
     interrupted_: bool = False
+    _origin: files.Origin | None = None
+    """The saved version from which this model goes on, and which it may replace."""
+    _saved: files.Origin | None = None
+    """The version that this model was saved as, unless it has changed."""
 
     def recommend(
         self,
@@ -211,8 +216,20 @@ class FactorModel(BaseEstimator, ABC):
         ids = self.items_.ids[keys[order]]
         return Explanation(found, base, ids, ratings[order], parts[order], rest)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a folder atomically; `svmp.recommend.load` reads it."""
+    def save(self, path: str | os.PathLike[str], *, wait: float = WAIT) -> None:
+        """Write the model to a folder atomically; `svmp.recommend.load` reads it.
+
+        A model that is there is replaced. If this one was loaded from there, or was saved there and
+        then updated, and another process has saved a newer version in the meantime, a FileError is
+        raised instead: load that one, and repeat the update. `svmp.recommend.lock` avoids it.
+
+        Parameters
+        ----------
+        path
+            The folder.
+        wait
+            Seconds to wait for another process that writes there.
+        """
         self._check_fitted()
         arrays = of_known("users", self.users_) | of_known("items", self.items_)
         arrays |= of_history(self.history_)
@@ -223,7 +240,14 @@ class FactorModel(BaseEstimator, ABC):
         }
         more, others = self._own_state()
         ids = {"users": self.users_.ids, "items": self.items_.ids}
-        files.write(path, {**about, **more}, {**arrays, **others}, ids)
+        both = {**about, **more}, {**arrays, **others}
+        self._saved = files.write(path, *both, ids, origin=self._origin, wait=wait)
+        self._origin = None
+
+    def _changed(self, anew: bool) -> None:
+        """Note that the model is not the one that was saved, but one fitted anew, or updated."""
+        self._origin = None if anew else self._origin or self._saved
+        self._saved = None
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -244,6 +268,7 @@ class FactorModel(BaseEstimator, ABC):
         read into memory, so that the folder may change afterwards.
         """
         about, arrays, ids = files.read(path, mapped)
+        origin = files.Origin(os.path.realpath(path), files.version_of(about))
         try:
             kind, parameters = about.get("kind"), about.get("parameters", {})
             files.need(kind == cls.__name__, f"this is a {kind!s:.40}, not a {cls.__name__}")
@@ -260,6 +285,7 @@ class FactorModel(BaseEstimator, ABC):
                 model.items_ = to_known("items", ids["items"], arrays)
                 model.history_ = to_history(arrays)
                 model._own_restore(about, arrays)
+                model._origin = origin
             except (TypeError, KeyError, ValueError, OverflowError) as error:
                 if isinstance(error, FileError):
                     raise

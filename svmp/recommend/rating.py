@@ -176,6 +176,7 @@ class RatingModel(StreamingModel):
                 self._learn_parts(source, limit, client, interrupt)
             if interrupt.pressed and not self.sweeps_:
                 raise KeyboardInterrupt
+            self._changed(anew=True)
             self.interrupted_ = interrupt.pressed
             if interrupt.pressed and self.fit_ is not None:
                 self.fit_ = replace(self.fit_, status="interrupted")
@@ -250,6 +251,7 @@ class RatingModel(StreamingModel):
                 progress=self.progress,
             )
             self.users_, self.items_, self.history_, self.noise_ = state
+            self._changed(anew=False)
         return self
 
     def fold_in(self, items: Any, ratings: Any = None, *, unknown: str = "error") -> Person:

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 
+from svmp.recommend.files import folder_of
 from tests.ratings.tools import FORMS, Plain, netflix, random_table
 
 Rng = np.random.Generator
@@ -382,23 +383,25 @@ def change_ids(path: Path, rng: Rng) -> None:
 
 def change_model(folder: Path, rng: Rng) -> None:
     """Damage one file of a model's folder."""
+    inside = folder_of(folder)
     match int(rng.integers(10)):
         case 0 | 1 | 2:
             path = folder / "model.json"
             path.write_text(json.dumps(change_json(json.loads(path.read_text()), rng)))
         case 3 | 4 | 5:
-            path = folder / "arrays.safetensors"
+            path = inside / "arrays.safetensors"
             path.write_bytes(change_arrays(path.read_bytes(), rng))
         case 6:
-            change_ids(folder / one_of(rng, ["users.parquet", "items.parquet"]), rng)
+            change_ids(inside / one_of(rng, ["users.parquet", "items.parquet"]), rng)
         case 7:
-            path = folder / one_of(rng, ["users.parquet", "items.parquet"])
+            path = inside / one_of(rng, ["users.parquet", "items.parquet"])
             path.write_bytes(change_bytes(path.read_bytes(), rng))
         case 8:
-            path = folder / "arrays.safetensors"
+            path = inside / "arrays.safetensors"
             path.write_bytes(change_bytes(path.read_bytes(), rng))
         case _:
-            path = folder / one_of(rng, ["model.json", "users.parquet", "arrays.safetensors"])
+            every = [folder / "model.json", inside / "users.parquet", inside / "arrays.safetensors"]
+            path = every[int(rng.integers(len(every)))]
             if rng.random() < 0.2:
                 path.unlink()
                 if rng.random() < 0.5:

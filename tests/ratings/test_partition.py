@@ -18,6 +18,8 @@ from scipy import sparse
 from svmp.errors import FileError, ModelError, RatingsError
 from svmp.parts.parquet_files import MARKER, ParquetSource, parquet
 from svmp.ratings import partition, partitioning, read_ratings
+from svmp.ratings.folders import drafted
+from svmp.writing import draft_of
 from tests.ratings.tools import FORMS, contents, expected, netflix, random_table
 
 Contents = dict[tuple[Any, Any], tuple[float, float]]
@@ -238,7 +240,11 @@ def test_what_is_not_ours_is_not_replaced(tmp_path: Path) -> None:
     assert (out / "notes.txt").read_text() == "mine"
     (tmp_path / "new.part").mkdir()
     (tmp_path / "new.part" / "notes.txt").write_text("mine")
-    with pytest.raises(FileError, match=r"new\.part: there is something else"):
+    partition(tmp_path / "r.csv", tmp_path / "new")
+    assert (tmp_path / "new.part" / "notes.txt").read_text() == "mine"
+    (tmp_path / "new.before").mkdir()
+    (tmp_path / "new.before" / "notes.txt").write_text("mine")
+    with pytest.raises(FileError, match=r"new\.before: there is something else"):
         partition(tmp_path / "r.csv", tmp_path / "new")
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(FileError, match="a link, not a folder"):
@@ -248,12 +254,26 @@ def test_what_is_not_ours_is_not_replaced(tmp_path: Path) -> None:
 def test_a_draft_left_by_a_killed_process_is_replaced(tmp_path: Path) -> None:
     table = random_table(9)
     (tmp_path / "r.csv").write_text(table.csv())
-    draft = tmp_path / "out.part"
+    draft = draft_of(tmp_path / "out")
     draft.mkdir()
     (draft / "rows-00000.bin").write_bytes(b"left behind")
     partition(tmp_path / "r.csv", tmp_path / "out", parts=2)
     assert contents_of(tmp_path / "out") == expected(table)
     assert not draft.exists()
+
+
+def test_a_process_killed_between_the_two_renames_loses_nothing(tmp_path: Path) -> None:
+    table = random_table(9)
+    (tmp_path / "r.csv").write_text(table.csv())
+    partition(tmp_path / "r.csv", tmp_path / "out", parts=2)
+    (tmp_path / "out").rename(tmp_path / "out.before")
+    (tmp_path / "bad.csv").write_text("user,item,rating\n1,2,x\n")
+    with pytest.raises(RatingsError):
+        partition(tmp_path / "bad.csv", tmp_path / "out")
+    with drafted(tmp_path / "out", "written") as draft:
+        assert contents_of(tmp_path / "out") == expected(table)
+        (draft / "new").touch()
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["new"]
 
 
 def test_a_file_that_changes_between_the_passes_is_refused(tmp_path: Path) -> None:

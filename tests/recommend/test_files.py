@@ -12,6 +12,7 @@ import pytest
 
 from svmp.errors import FileError
 from svmp.recommend import EventModel, RatingModel, load
+from svmp.recommend.files import folder_of
 from tests.recommend.tools import fitted
 
 
@@ -60,8 +61,9 @@ def test_model_in_memory_does_not_need_its_folder(tmp_path: Path) -> None:
 
 def cut(name: str, keep: float) -> Callable[[Path], None]:
     def damage(folder: Path) -> None:
-        raw = (folder / name).read_bytes()
-        (folder / name).write_bytes(raw[: int(keep * len(raw))])
+        path = (folder if name == "model.json" else folder_of(folder)) / name
+        raw = path.read_bytes()
+        path.write_bytes(raw[: int(keep * len(raw))])
 
     return damage
 
@@ -75,11 +77,12 @@ def change(**entries: Any) -> Callable[[Path], None]:
 
 
 def nan(folder: Path) -> None:
-    raw = bytearray((folder / "arrays.safetensors").read_bytes())
+    path = folder_of(folder) / "arrays.safetensors"
+    raw = bytearray(path.read_bytes())
     length = int.from_bytes(raw[:8], "little")
     entry = json.loads(raw[8 : 8 + length])["users/side/mean"]["data_offsets"]
     raw[8 + length + entry[0] : 8 + length + entry[0] + 4] = np.float32(np.nan).tobytes()
-    (folder / "arrays.safetensors").write_bytes(raw)
+    path.write_bytes(raw)
 
 
 @pytest.mark.parametrize(
@@ -89,8 +92,8 @@ def nan(folder: Path) -> None:
         (cut("arrays.safetensors", 0.001), "damaged"),
         (cut("users.parquet", 0.5), "users.parquet cannot be read"),
         (cut("model.json", 0.5), "model.json cannot be read"),
-        (lambda f: (f / "items.parquet").unlink(), "items.parquet cannot be read"),
-        (lambda f: (f / "arrays.safetensors").unlink(), "cannot be read"),
+        (lambda f: (folder_of(f) / "items.parquet").unlink(), "items.parquet cannot be read"),
+        (lambda f: (folder_of(f) / "arrays.safetensors").unlink(), "cannot be read"),
         (lambda f: (f / "model.json").unlink(), "not a model that svmp saved"),
         (change(format=99), "format 99, made by a newer version"),
         (change(format="x"), "damaged"),

@@ -13,6 +13,7 @@ import pytest
 
 from svmp.errors import FileError, ModelError
 from svmp.recommend import EventModel, RatingModel, load
+from svmp.recommend.files import folder_of
 from tests.ratings.test_library_errors import panic
 from tests.recommend.tools import drawn, fitted
 
@@ -106,7 +107,7 @@ def test_non_finite_numbers_are_refused(name: str, tmp_path: Path) -> None:
 
 def header(path: Path, work: Callable[[dict[str, Any]], Any]) -> None:
     """Change the header of the arrays."""
-    file = path / "arrays.safetensors"
+    file = folder_of(path) / "arrays.safetensors"
     raw = file.read_bytes()
     length = int.from_bytes(raw[:8], "little")
     entries = json.loads(raw[8 : 8 + length])
@@ -163,7 +164,7 @@ def test_values_of_arrays_are_checked(name: str, value: float, tmp_path: Path) -
 def overwrite(path: Path, name: str, value: float) -> None:
     """Write another number in the middle of an array."""
     kinds = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
-    file = path / "arrays.safetensors"
+    file = folder_of(path) / "arrays.safetensors"
     raw = bytearray(file.read_bytes())
     length = int.from_bytes(raw[:8], "little")
     entry = json.loads(raw[8 : 8 + length])[name]
@@ -218,7 +219,9 @@ def test_counts_are_checked(value: float, events: EventModel, tmp_path: Path) ->
 def test_ids_are_checked(ids: list[Any], tmp_path: Path) -> None:
     path = tmp_path / "m.svmp"
     fitted().save(path)
-    pl.DataFrame({"id": pl.Series(ids, strict=False)}).write_parquet(path / "users.parquet")
+    pl.DataFrame({"id": pl.Series(ids, strict=False)}).write_parquet(
+        folder_of(path) / "users.parquet"
+    )
     refused(path)
 
 

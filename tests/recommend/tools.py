@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,3 +59,8 @@ def continued(ratings: Ratings, users: Side, items: Side, precision: Any) -> Mod
         covariance="full" if users.full else "diagonal",
         noise=precision,
     )
+
+
+def copied(model: Path, to: Path) -> Path:
+    """Copy the folder of a saved model."""
+    return Path(shutil.copytree(model, to))

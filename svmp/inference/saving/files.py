@@ -109,7 +109,7 @@ LATER = ("coords", "parents", "forgetting", "changed")
 def write(fit: RunRecord, path: str | os.PathLike[str]) -> None:
     """Write a fit to a file atomically; an existing file is replaced only if it is a fit."""
     target = as_path(path)
-    check_place(target, is_fit, WHAT, draft=is_draft)
+    check_place(target, is_fit, WHAT)
     tensors: Tensors = {f"trace/{c}": array for c, array in fit.trace.to_dict().items()}
     variables = {}
     for name, q in fit.posteriors.items():
@@ -167,12 +167,7 @@ def write(fit: RunRecord, path: str | os.PathLike[str]) -> None:
 
 def is_fit(path: Path) -> bool:
     """Return whether a file is a fit by its suffix or its first bytes; it may be damaged."""
-    return path.suffix == SUFFIX or is_draft(path)
-
-
-def is_draft(path: Path) -> bool:
-    """Return whether a file begins like a fit."""
-    return begins_as(path, KEY)
+    return path.suffix == SUFFIX or begins_as(path, KEY)
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from svmp import interrupts
 from svmp.errors import ModelError, RatingsError
 from svmp.interrupts import if_interrupted
 from svmp.recommend.commands.options import (
+    WAIT,
     AtLeast,
     Count,
     Counts,
@@ -27,6 +28,7 @@ from svmp.recommend.commands.options import (
     Seed,
     TextIds,
     Unpacked,
+    Wait,
     columns_of,
 )
 from svmp.recommend.commands.output import formatted, print_rows
@@ -72,6 +74,7 @@ def fit(
         str | None,
         typer.Option(help="Dask scheduler, as tcp://host:8786, on whose workers parts are fitted."),
     ] = None,
+    wait: Wait = WAIT,
     as_json: Json = False,
 ) -> None:
     """Fit a model to a file of ratings, or of events; or to ratings in parts.
@@ -103,7 +106,7 @@ def fit(
         else:
             model.fit(_read(model, ratings, options))
     with if_interrupted("the model was not saved"):
-        model.save(out)
+        model.save(out, wait=wait)
     about: dict[str, Any] = {
         "model": str(out),
         "events" if events else "ratings": len(model.history_.item),
@@ -180,26 +183,30 @@ def update(
     duplicates: Rule = "",
     encoding: Encoding = "utf-8",
     max_unpacked: Unpacked = None,
+    wait: Wait = WAIT,
     as_json: Json = False,
 ) -> None:
-    """Update a model with more ratings or events, without a new fit."""
-    from svmp.recommend import EventModel, load
-    from svmp.recommend.files import check_place
+    """Update a model with more ratings or events, without a new fit.
 
-    check_place(out or model)
-    found = load(model)
-    found.set_params(columns=columns_of(columns))
-    if duplicates:
-        found.set_params(duplicates=duplicates)
-    found._check_parameters()
-    table = _read(found, ratings, FileOptions(encoding, max_unpacked))
-    before = len(found.history_.item), len(found.users_), len(found.items_)
-    with if_interrupted(f"{model} is unchanged"):
+    Updates of the same model wait for each other.
+    """
+    from svmp.recommend import EventModel, load
+    from svmp.recommend.files import check_place, lock
+
+    target = check_place(out or model)
+    with if_interrupted(f"{target} is unchanged"), lock(target, wait):
+        found = load(model)
+        found.set_params(columns=columns_of(columns))
+        if duplicates:
+            found.set_params(duplicates=duplicates)
+        found._check_parameters()
+        table = _read(found, ratings, FileOptions(encoding, max_unpacked))
+        before = len(found.history_.item), len(found.users_), len(found.items_)
         try:
             found.update(table)
         except RatingsError as error:
             raise RatingsError(f"{ratings}: {error}") from None
-        found.save(out or model)
+        found.save(target, wait=wait)
     after = len(found.history_.item), len(found.users_), len(found.items_)
     names = ("events" if isinstance(found, EventModel) else "ratings", "users", "items")
     both = dict(zip(names, zip(before, after, strict=True), strict=True))

@@ -7,6 +7,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from svmp.locking import WAIT as WAIT
+
 File = Annotated[Path, typer.Argument(metavar="RATINGS", help="A file of ratings.")]
 Folder = Annotated[Path, typer.Argument(metavar="MODEL", help="A saved model.")]
 Factors = Annotated[int, typer.Option(min=0, help="Number of factors of a user and of an item.")]
@@ -36,6 +38,10 @@ TextIds = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
+Wait = Annotated[
+    float,
+    typer.Option(min=0, help="Seconds to wait for another process that writes the model."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Count = Annotated[int, typer.Option("-n", min=1, help="Number of results.")]
 

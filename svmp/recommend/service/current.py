@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 
 from svmp.errors import FileError, SvmpError
+from svmp.recommend.files import ABOUT, folder_of
 from svmp.recommend.load import load
 from svmp.recommend.service.answers import ServedModel
 from svmp.recommend.service.bodies import Explain, FoldIn, Predict, Rated, Recommend, Similar
 from svmp.recommend.service.catalogue import read_titles
 from svmp.recommend.service.metrics import Metrics
+from svmp.writing import drafts_of
 
 LOG = logging.getLogger("svmp.serve")
 PAUSE = 1.0
@@ -101,10 +103,13 @@ class CurrentModel:
 
 
 def signature(path: Path) -> Signature:
-    """Return names, inodes, sizes and times of the files of a model, which change with it."""
+    """Return names, inodes, sizes and times of the files of a model, which change with it.
+
+    Those of a version that is still being written do not count.
+    """
     try:
-        files = sorted(path.iterdir())
-        facts = [(file.name, file.stat()) for file in files]
+        files = {*path.iterdir(), *folder_of(path).iterdir()} - {*drafts_of(path / ABOUT)}
+        facts = [(str(file), file.stat()) for file in sorted(files) if not file.is_dir()]
     except OSError:
         return ()
     return tuple((name, fact.st_ino, fact.st_size, fact.st_mtime_ns) for name, fact in facts)

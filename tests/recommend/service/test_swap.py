@@ -16,6 +16,7 @@ import pytest
 
 from svmp.errors import FileError
 from svmp.recommend import RatingModel, load
+from svmp.recommend.files import folder_of
 from svmp.recommend.service import current as swapping
 from svmp.recommend.service import demo
 from svmp.recommend.service.current import CurrentModel
@@ -136,7 +137,7 @@ def test_model_that_changes_while_loading_is_loaded_again(
 
     def disturbed(self: CurrentModel) -> Any:
         served = reading(self)
-        (path / "users.parquet").touch()
+        (folder_of(path) / "users.parquet").touch()
         return served
 
     monkeypatch.setattr(CurrentModel, "_load", disturbed)
