@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 SCALE = "a scale has no conjugate prior; give the precision tau = 1 / sigma**2 a svmp.Gamma prior"
+HALF_CAUCHY = (
+    "on a standard deviation it is two Gammas: rate = svmp.Gamma('rate', alpha=0.5, beta=1 / s**2) "
+    "and the precision tau = svmp.Gamma('tau', alpha=0.5, beta=rate)"
+)
+HALF_STUDENT_T = (
+    "on a standard deviation it is two Gammas: rate = svmp.Gamma('rate', alpha=0.5, beta=1 / s**2) "
+    "and the precision tau = svmp.Gamma('tau', alpha=nu / 2, beta=nu * rate)"
+)
 ANY = "the network must be conjugate"
 
 OTHER_NAMES = {
     "HalfNormal": SCALE,
-    "HalfCauchy": SCALE,
-    "HalfStudentT": SCALE,
+    "HalfCauchy": HALF_CAUCHY,
+    "HalfStudentT": HALF_STUDENT_T,
     "InverseGamma": "it is the prior of a variance; give the precision, 1 / variance, a svmp.Gamma",
     "StudentT": "write it as svmp.Normal with the precision tau * lam, and lam a "
     "svmp.Gamma(alpha=nu / 2, beta=nu / 2) for each row",
@@ -20,7 +28,8 @@ OTHER_NAMES = {
     "LKJCorr": "a precision matrix has the prior svmp.Wishart",
     "WishartBartlett": "a precision matrix has the prior svmp.Wishart",
     "Laplace": f"{ANY}; use svmp.Normal",
-    "Cauchy": f"{ANY}; use svmp.Normal with a small tau",
+    "Cauchy": "write it as svmp.Normal with the precision tau * lam, and lam a "
+    "svmp.Gamma(alpha=0.5, beta=0.5) for each row",
     "LogNormal": "use svmp.Normal for the logarithms of the data",
     "ZeroInflatedPoisson": "use svmp.Mixture of Poissons, one with a rate near 0",
     "NormalMixture": "use svmp.Mixture(name, z, svmp.Normal.dist(...)), with z a svmp.Categorical",

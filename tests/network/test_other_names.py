@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import svmp
 from svmp.network.other_names import OTHER_NAMES
@@ -66,3 +68,16 @@ def test_a_name_of_another_library_is_refused_with_a_remedy(name: str) -> None:
     with pytest.raises(AttributeError, match=f"has no attribute '{name}'; "):
         getattr(svmp, name)
     assert not hasattr(svmp, "something_else")
+
+
+@pytest.mark.parametrize(("name", "nu"), [("HalfCauchy", 1), ("HalfStudentT", 5)])
+def test_the_declared_prior_of_a_standard_deviation_is_the_named_one(name: str, nu: int) -> None:
+    code = "\n".join(re.findall(r"\w+ = svmp\.Gamma\('\w+', .*?\)(?= and|$)", OTHER_NAMES[name]))
+    names: dict[str, Any] = {"svmp": svmp, "s": 2.0, "nu": nu}
+    with svmp.Model() as model:
+        exec(code, names)
+    sd = svmp.prior_predictive(model, 20_000, seed=3)["tau"] ** -0.5
+    p = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+    expected = 2.0 * stats.t(nu).ppf((1 + p) / 2)  # a half-Cauchy has one degree of freedom
+    below = (sd[:, None] < expected).mean(axis=0)
+    np.testing.assert_allclose(below, p, atol=4 * np.sqrt(0.25 / len(sd)))
