@@ -7,6 +7,13 @@ STAMP  := $(VENV)/.stamp
 # What the packages that come as source only are built with (pinned like all the rest).
 BUILD  := hatchling editables setuptools setuptools-scm
 
+# $(call install,python) installs what requirements.lock has, by hash, and svmp as it is here.
+define install
+$(1) -m pip install -q -c constraints.txt $(BUILD) && \
+$(1) -m pip install -q --require-hashes --use-pep517 --no-build-isolation -r requirements.lock && \
+$(1) -m pip install -q --no-deps --use-pep517 --no-build-isolation -e .
+endef
+
 # The arguments of every pytest run; more with `make test ARGS="-k gamma"`.
 # BLAS gets one thread: two workers with two BLAS threads each would only be in each other's way.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg \
@@ -23,16 +30,15 @@ help: ## show this list
 	@sed -n 's/^\([a-z][a-z -]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
 	    while IFS='|' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
 
-venv: $(STAMP) ## make .venv with everything pinned in constraints.txt
+venv: $(STAMP) ## make .venv with everything pinned in requirements.lock
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml constraints.txt requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 	    { echo "svmp needs Python 3.11 or newer: $(PYTHON) is $$($(PYTHON) --version 2>/dev/null || \
 	      echo not there); name another with make PYTHON=..." >&2; exit 1; }
 	@echo "Setting up $(VENV) (about a minute the first time) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -q -c constraints.txt $(BUILD)
-	@$(BIN)/python -m pip install -q -c constraints.txt --use-pep517 --no-build-isolation -e '.[test,study,serve,docs]'
+	@$(call install,$(BIN)/python)
 	@# pip writes the bytecode of what it installs, but not that of an editable package
 	@$(BIN)/python -m compileall -q svmp
 	@touch $@
@@ -48,15 +54,13 @@ test-all: lint dot chromium ## the same with the slow tests
 
 # Each has an environment of its own in build/pythons. A name that is there but does not start, as a
 # version manager's may be, counts as absent.
-test-pythons: ## all but the slow tests on each of python3.11, 3.12 and 3.13 that is there
-	@absent=; failed=; for version in 3.11 3.12 3.13; do \
+test-pythons: ## all but the slow tests on each of python3.11 to python3.14 that is there
+	@absent=; failed=; for version in 3.11 3.12 3.13 3.14; do \
 	    python=python$$version; venv=build/pythons/$$version; \
 	    $$python -c '' 2>/dev/null || { absent="$$absent $$python"; continue; }; \
 	    echo "== $$($$python --version)"; \
 	    $$python -m venv $$venv && \
-	    $$venv/bin/python -m pip install -q -c constraints.txt $(BUILD) && \
-	    $$venv/bin/python -m pip install -q -c constraints.txt --use-pep517 --no-build-isolation \
-	        -e '.[test,study,serve,docs]' && \
+	    $(call install,$$venv/bin/python) && \
 	    $(subst $(BIN),$$venv/bin,$(PYTEST)) -m 'not slow' $(ARGS) || failed="$$failed $$python"; \
 	done; \
 	[ -z "$$absent" ] || echo "Not there:$$absent"; \

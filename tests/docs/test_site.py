@@ -47,7 +47,7 @@ class Page(HTMLParser):
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the site, without running the gallery."""
     for package in ("sphinx", "myst_parser", "furo", "sphinx_copybutton"):
-        pytest.importorskip(package, reason="needs pip install svmp[docs]")
+        pytest.importorskip(package, reason="needs the dependency group docs")
     out = tmp_path_factory.mktemp("site")
     command = [sys.executable, ROOT / "docs" / "site" / "build.py", out]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -36,6 +36,69 @@ def test_workflows_store_no_secrets(path: Path) -> None:
     assert content(path)["permissions"] == {"contents": "read"}
 
 
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_use_actions_by_hash_with_their_version(path: Path) -> None:
+    used = re.findall(r"uses: (.*)$", path.read_text(encoding="utf-8"), re.M)
+    assert used
+    for action in used:
+        assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), action
+
+
+def test_an_action_has_one_hash_in_all_workflows() -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in WORKFLOWS)
+    used = set(re.findall(r"uses: (.*)@(.*)$", text, re.M))
+    assert len(used) == len({name for name, _ in used})
+
+
+def test_the_tests_run_on_all_three_systems() -> None:
+    jobs = content(ROOT / ".github" / "workflows" / "test.yml")["jobs"]
+    assert jobs["test"]["runs-on"] == "ubuntu-latest"
+    assert jobs["systems"]["strategy"]["matrix"]["system"] == ["macos-latest", "windows-latest"]
+
+
+def test_updates_are_proposed_for_actions_and_for_packages() -> None:
+    updates = content(ROOT / ".github" / "dependabot.yml")["updates"]
+    assert {u["package-ecosystem"] for u in updates} == {"github-actions", "pip"}
+
+
+def pins(file: str) -> dict[str, str]:
+    """Return the pinned version of each package, by its normalised name."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    found = re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.M)
+    return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in found}
+
+
+def test_the_lock_file_has_the_pinned_versions_with_hashes() -> None:
+    locked = pins("requirements.lock")
+    on_windows_only = {"colorama"}
+    assert {n: v for n, v in locked.items() if n not in on_windows_only} == pins("constraints.txt")
+    for file in ("requirements.lock", ".github/sbom.lock"):
+        text = (ROOT / file).read_text(encoding="utf-8")
+        assert "://" not in text, "a lock file names no index"
+        packages = re.split(r"^(?=[\w.-]+==)", text, flags=re.M)[1:]
+        assert len(packages) == len(pins(file))
+        assert all(re.search(r"--hash=sha256:[0-9a-f]{64}\b", package) for package in packages)
+
+
+def test_the_lock_file_has_all_that_is_declared() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        declared = tomllib.load(file)
+    project, groups = declared["project"], declared["dependency-groups"]
+    needs = [*project["dependencies"]]
+    for some in (*project["optional-dependencies"].values(), *groups.values()):
+        needs += [need for need in some if isinstance(need, str)]
+    names = {re.match(r"[\w.-]+", need)[0].lower() for need in needs} - {"svmp"}
+    assert names - pins("requirements.lock").keys() == set()
+    included = {g["include-group"] for g in groups["dev"]}
+    assert included == groups.keys() - {"dev"}
+
+
+def test_the_links_of_the_project_lead_to_the_paper() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        urls = tomllib.load(file)["project"]["urls"]
+    assert urls["Paper"] in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 def test_the_matrix_has_every_declared_version_of_python() -> None:
     declared = re.findall(
         r"Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -67,7 +130,7 @@ def test_lower_bounds_are_the_versions_that_are_tested() -> None:
     extras = project["optional-dependencies"]
     declared = [
         *project["dependencies"],
-        *(need for name in extras if name not in ("docs", "test") for need in extras[name]),
+        *(need for needs in extras.values() for need in needs),
     ]
     bounds = dict(
         re.match(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", need).groups()

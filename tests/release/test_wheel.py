@@ -15,7 +15,6 @@ import pytest
 from .uses import USES
 
 ROOT = Path(__file__).parents[2]
-FOR_DEVELOPERS = {"docs", "test"}
 
 
 def run(*command: object, cwd: Path) -> str:
@@ -45,7 +44,7 @@ def declared_extras() -> set[str]:
 
 
 def test_every_extra_for_users_has_a_use() -> None:
-    assert set(USES) - {""} == declared_extras() - FOR_DEVELOPERS
+    assert set(USES) - {""} == declared_extras()
 
 
 @pytest.mark.slow
