@@ -20,7 +20,7 @@ from svmp.recommend.rating import RatingModel
 from svmp.recommend.top import BLOCK, CELLS, rank
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 LEVELS = (0.5, 0.9, 0.95)
 CURVE = tuple(round(0.05 * step, 2) for step in range(1, 20))
@@ -67,8 +67,14 @@ class Evaluation:
             "n": self.n,
         }
 
-    def plot(self) -> Figure:
-        """Draw calibration, error by predicted deviation, and ranking scores."""
+    def plot(self) -> NDArray[Any]:
+        """Draw calibration, error by predicted deviation, and ranking scores; for events the last.
+
+        Returns
+        -------
+        array of Axes
+            One for each; `axes[0].figure` is the figure.
+        """
         from svmp.recommend.plot import plot
 
         return plot(self.scores, self.calibration, self.by_spread)

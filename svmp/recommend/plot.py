@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from svmp.errors import SvmpError
 from svmp.recommend.metrics import Score
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Scores = Mapping[str, Mapping[str, Score]]
 COLOURS = {"model": "#0072b2", "biases": "#e69f00", "popularity": "#999999"}
@@ -20,17 +20,18 @@ COLOURS = {"model": "#0072b2", "biases": "#e69f00", "popularity": "#999999"}
 
 def plot(
     scores: Scores, calibration: Mapping[float, float], by_spread: Sequence[tuple[float, float]]
-) -> Figure:
+) -> NDArray[Any]:
     """Draw calibration, error by predicted deviation, and rankings; for events only the last."""
     try:
         from matplotlib import pyplot
     except ImportError:  # pragma: no cover
         raise SvmpError('a plot needs matplotlib: pip install "svmp[plot]"') from None
     if not calibration:
-        figure, right = pyplot.subplots(figsize=(5, 4), layout="constrained")
+        right = pyplot.subplots(figsize=(5, 4), layout="constrained")[1]
         rankings(scores, right)
-        return figure
-    figure, (left, middle, right) = pyplot.subplots(1, 3, figsize=(13, 4), layout="constrained")
+        return np.array([right])
+    panels = pyplot.subplots(1, 3, figsize=(13, 4), layout="constrained")[1]
+    left, middle, right = panels
     levels, shares = zip(*calibration.items(), strict=True)
     left.plot([0, 1], [0, 1], color="#bbbbbb", lw=1)
     left.plot(levels, shares, marker=".", color=COLOURS["model"])
@@ -44,7 +45,7 @@ def plot(
     rankings(scores, right)
     for axes in (left, middle):
         axes.spines[["top", "right"]].set_visible(False)
-    return figure
+    return np.asarray(panels)
 
 
 def rankings(scores: Scores, right: Axes) -> None:

@@ -64,9 +64,9 @@ def test_evaluation_can_be_printed_drawn_and_serialised() -> None:
         assert score.low <= score.value <= score.high
     assert "NDCG@5" in str(found)
     assert json.loads(json.dumps(found.to_dict()))["n"] == 5
-    figure = found.plot()
-    assert figure.axes[0].get_title("left") == "Calibration"
-    plt.close(figure)
+    axes = found.plot()
+    assert axes[0].get_title("left") == "Calibration"
+    plt.close(axes[0].figure)
 
 
 def test_unknown_users_and_items_are_predicted_by_the_prior() -> None:

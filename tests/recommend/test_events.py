@@ -184,7 +184,7 @@ def test_evaluation_includes_popularity() -> None:
     found = evaluate(model, test, n=5, draws=20)
     assert list(found.scores) == ["model", "popularity"]
     assert found.scores["model"]["NDCG@5"].value > found.scores["popularity"]["NDCG@5"].value
-    assert len(found.plot().axes) == 1
+    assert found.plot().shape == (1,)
 
 
 # --- input ----------------------------------------------------------------------------------

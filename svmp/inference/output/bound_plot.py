@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from svmp.inference.output.figures import new_axes, new_figure
+from svmp.inference.output.figures import new_axes, new_panels
 from svmp.inference.run_record import RunRecord
 from svmp.inference.trace import HELD_OUT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 ACCESSES = "accesses (rows read for an element)"
 
@@ -40,10 +40,10 @@ def plot(fit: RunRecord, ax: Axes | None = None, **options: Any) -> Axes:
     return ax
 
 
-def plot_trace(fit: RunRecord) -> Figure:
+def plot_trace(fit: RunRecord) -> NDArray[Any]:
     """Draw the bound, its distance from the best bound, and held-out scores if there are any."""
     held_out = HELD_OUT in fit.trace.columns
-    figure, axes = new_figure(2 + held_out)
+    axes = new_panels(2 + held_out)
     plot(fit, axes[0])
     accesses, bound, se = (fit.trace[c] for c in ("accesses", "bound", "bound_se"))
     exact = (accesses > 0) & (se == 0)
@@ -60,4 +60,4 @@ def plot_trace(fit: RunRecord) -> Figure:
         axes[2].set(
             title="Held-out values", xlabel=ACCESSES, ylabel="score (nats per row)", xscale="log"
         )
-    return figure
+    return axes

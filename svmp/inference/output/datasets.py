@@ -14,6 +14,8 @@ from svmp.inference.output.entries import Dim, checked_names, dims_of
 from svmp.inference.run_record import RunRecord
 
 STATISTIC, DRAW, CHAIN, EVALUATION = "statistic", "draw", "chain", "evaluation"
+OBSERVED = "observed_data"
+"""The group without draws."""
 FIRST_WITH_TREES = 1
 """First version of ArviZ that works on a DataTree."""
 
@@ -41,13 +43,23 @@ def draws_of(fit: RunRecord, draws: Mapping[str, Array], chains: bool = False) -
     arrays = {}
     for name, values in draws.items():
         dims = dims_of(fit, fit.posteriors[name])[: values.ndim - 1]
+        arrays[name] = dims, values
+    return _dataset(fit, along_draws(arrays, chains))
+
+
+def along_draws(
+    arrays: Mapping[str, tuple[Sequence[Dim], Array]], chains: bool
+) -> dict[str, tuple[Sequence[Dim], Array]]:
+    """Add the dim `draw`, which arrays have first, and that of one `chain` if asked for."""
+    found: dict[str, tuple[Sequence[Dim], Array]] = {}
+    for name, (dims, values) in arrays.items():
         first = Dim(DRAW, len(values), None)
-        arrays[name] = (
+        found[name] = (
             ([Dim(CHAIN, 1, None), first, *dims], values[None])
             if chains
             else ([first, *dims], values)
         )
-    return _dataset(fit, arrays)
+    return found
 
 
 def _dataset(fit: RunRecord, arrays: Mapping[str, tuple[Sequence[Dim], Array]]) -> Any:
@@ -60,7 +72,8 @@ def _dataset(fit: RunRecord, arrays: Mapping[str, tuple[Sequence[Dim], Array]]) 
     coords: dict[str, Any] = {}
     found = {}
     for name, (dims, values) in arrays.items():
-        names = [f"{d.name}_dim" if d.name in fit.posteriors else d.name for d in dims]
+        variables = {*fit.posteriors, *arrays}
+        names = [f"{d.name}_dim" if d.name in variables else d.name for d in dims]
         twice = next((n for n in names if names.count(n) > 1), None)
         if twice is not None:
             raise ModelError(
@@ -73,8 +86,12 @@ def _dataset(fit: RunRecord, arrays: Mapping[str, tuple[Sequence[Dim], Array]]) 
     return xarray.Dataset(found, coords=coords, attrs=about)
 
 
-def to_arviz(fit: RunRecord, draws: Mapping[str, Array]) -> Any:
-    """Return draws as the group `posterior` of ArviZ, with the trace of the run beside it.
+def to_arviz(
+    fit: RunRecord,
+    draws: Mapping[str, Array],
+    groups: Mapping[str, Mapping[str, tuple[Sequence[Dim], Array]]],
+) -> Any:
+    """Return draws as the group `posterior` of ArviZ, other groups, and the trace of the run.
 
     That is a DataTree for ArviZ 1 and later, an InferenceData for earlier versions.
     """
@@ -85,12 +102,13 @@ def to_arviz(fit: RunRecord, draws: Mapping[str, Array]) -> Any:
     except ModuleNotFoundError:
         raise SvmpError('this needs ArviZ: pip install "svmp[arviz]"') from None
     xarray = _xarray()
-    posterior = draws_of(fit, draws, chains=True)
-    trace = xarray.Dataset(
+    found = {"posterior": draws_of(fit, draws, chains=True)}
+    for name, arrays in groups.items():
+        found[name] = _dataset(fit, arrays if name == OBSERVED else along_draws(arrays, True))
+    found["trace"] = xarray.Dataset(
         {name: (EVALUATION, values) for name, values in fit.trace.to_dict().items()},
         coords={EVALUATION: np.arange(len(fit.trace))},
     )
-    groups = {"posterior": posterior, "trace": trace}
     if int(str(arviz.__version__).split(".")[0]) < FIRST_WITH_TREES:
-        return arviz.InferenceData(**groups)
-    return xarray.DataTree.from_dict(groups)
+        return arviz.InferenceData(**found)
+    return xarray.DataTree.from_dict(found)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from svmp.errors import SvmpError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 def _pyplot() -> Any:
@@ -25,10 +27,11 @@ def new_axes() -> Axes:
     return axes
 
 
-def new_figure(
-    panels: int, across: int = 3, heights: list[float] | None = None
-) -> tuple[Figure, list[Any]]:
-    """Return a figure with some panels, and their axes.
+def new_panels(panels: int, across: int = 3, heights: list[float] | None = None) -> NDArray[Any]:
+    """Return the axes of a new figure with some panels, as an array.
+
+    Every plot returns axes, as pandas does, and none a figure: a notebook draws each open figure at
+    the end of a cell, and would draw one that is the value of the cell again.
 
     Parameters
     ----------
@@ -41,15 +44,18 @@ def new_figure(
     rows = -(-panels // columns)
     each = heights or [3.0] * panels
     tall = [max(each[r * columns : (r + 1) * columns]) for r in range(rows)]
-    figure, axes = _pyplot().subplots(
-        rows,
-        columns,
-        figsize=(4 * columns, sum(tall)),
-        squeeze=False,
-        layout="constrained",
-        height_ratios=tall,
+    axes = (
+        _pyplot()
+        .subplots(
+            rows,
+            columns,
+            figsize=(4 * columns, sum(tall)),
+            squeeze=False,
+            layout="constrained",
+            height_ratios=tall,
+        )[1]
+        .ravel()
     )
-    flat = list(axes.ravel())
-    for unused in flat[panels:]:
+    for unused in axes[panels:]:
         unused.remove()
-    return figure, flat[:panels]
+    return np.asarray(axes[:panels])

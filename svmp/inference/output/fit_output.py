@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import NDArray
+
 from svmp.errors import ModelError
 from svmp.families.family import Array
+from svmp.inference.arguments import check_model
+from svmp.inference.output.arviz_groups import fits_into_memory, model_groups
 from svmp.inference.output.bound_plot import plot, plot_trace
 from svmp.inference.output.datasets import draws_of, means_and_sds, to_arviz
 from svmp.inference.output.entries import checked_names
@@ -18,11 +22,11 @@ from svmp.inference.predictive.joint import draw_together
 from svmp.inference.seeds import Seed
 from svmp.inference.uncertainty.fit_uncertainty import FitUncertainty
 from svmp.network.keywords import known_keywords
+from svmp.network.model import Model
 from svmp.network.validation import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 CORRECTED = "sds by linear response; fit.summary(corrected=False) has those of q"
@@ -150,24 +154,41 @@ class FitOutput(FitUncertainty):
         self,
         names: str | Collection[str] | None = None,
         *,
+        model: Model | None = None,
         draws: int = 1000,
         seed: Seed = None,
     ) -> Any:
-        """Return draws from q for ArviZ: the group `posterior`, and `trace` with the run.
+        """Return draws for ArviZ, with log likelihoods, predictions and observed values.
+
+        `az.loo` and `az.plot_ppc` work on the result. The scores of `az.loo` are those of the
+        draws: `svmp.compare` weights them, so that they are nearer to those of the posterior.
 
         Parameters
         ----------
         names
-            Hidden variables, by default all.
+            Hidden variables in the group `posterior`, by default all.
+        model
+            The model of this fit, for the groups `log_likelihood`, `posterior_predictive` and
+            `observed_data`. Small networks keep it; fits of others have these groups if it is
+            given. Without `model`, they are also left out above 20 million numbers.
         draws, seed
-            Number of joint draws from q, and their seed.
+            Number of joint draws of the hidden variables, and their seed.
 
         Returns
         -------
         xarray.DataTree or arviz.InferenceData
-            A DataTree for ArviZ 1 and later. The draws are independent, in one chain.
+            A DataTree for ArviZ 1 and later. The draws are independent, in one chain. The group
+            `trace` has the run.
         """
-        return to_arviz(self, self._draws(names, draws, seed))
+        wanted, size = checked_names(self, names), draw_count(draws, "draws")
+        known = self._kept if model is None else model
+        if model is not None:
+            check_model(model)
+        if known is None or (model is None and not fits_into_memory(known, size)):
+            return to_arviz(self, self._draws(wanted, size, seed), {})
+        drawn = self._draws(None, size, seed)
+        groups = model_groups(self, known, drawn, seed)
+        return to_arviz(self, {name: drawn[name] for name in wanted}, groups)
 
     @known_keywords
     def plot_posterior(
@@ -176,8 +197,11 @@ class FitOutput(FitUncertainty):
         *,
         prob: float = 0.9,
         most: int = 40,
-    ) -> Figure:
+    ) -> NDArray[Any]:
         """Draw the posteriors: densities of single numbers, intervals of arrays with their labels.
+
+        An array of several dims has a line for each label of the longest, in which each label of
+        the others has a colour.
 
         Parameters
         ----------
@@ -186,23 +210,23 @@ class FitOutput(FitUncertainty):
         prob
             Probability of the intervals.
         most
-            Largest number of entries with a line each; those of larger arrays are sorted by their
-            means, and drawn as a band.
+            Largest number of labelled lines in a panel; entries of larger arrays are sorted by
+            their means, and drawn as a band.
 
         Returns
         -------
-        Figure
-            A Matplotlib figure with a panel for each variable.
+        array of Axes
+            One for each variable; `axes[0].figure` is the figure.
         """
         return plot_posterior(self, checked_names(self, names), prob, most)
 
-    def plot_trace(self) -> Figure:
+    def plot_trace(self) -> NDArray[Any]:
         """Draw the run: the bound, its distance from the best bound, and held-out scores.
 
         Returns
         -------
-        Figure
-            A Matplotlib figure with a panel for each.
+        array of Axes
+            One for each; `axes[0].figure` is the figure.
         """
         return plot_trace(self)
 

@@ -1,27 +1,27 @@
 """`fit.plot_posterior()`: a panel for each variable.
 
 a single number              its density or its probabilities, the central interval shaded
-an array of some entries     mean and central interval of each, with its label
+an array of some entries     mean and central interval of each, with its label; of two dims or
+                             more a line for each label of the longest, in a colour for each other
 a larger array               means in ascending order, and the intervals as a band
 a Categorical                mean probability of each category over all elements
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from svmp.errors import ModelError
 from svmp.families import Bernoulli, Binomial, Multinomial, Poisson
 from svmp.inference.output.entries import Dim, dims_of, is_categorical, statistics
-from svmp.inference.output.figures import new_figure
+from svmp.inference.output.figures import new_panels
+from svmp.inference.output.lines import Lines, short
 from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.run_record import RunRecord
 from svmp.network.validation import shown
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DISCRETE = (Bernoulli, Binomial, Multinomial, Poisson)
 EDGES = (0.0005, 0.9995)
@@ -30,16 +30,17 @@ POINTS = 400
 """Number of points of a density."""
 
 
-def plot_posterior(fit: RunRecord, names: list[str], prob: float, most: int) -> Figure:
+def plot_posterior(fit: RunRecord, names: list[str], prob: float, most: int) -> NDArray[Any]:
     """Draw a panel for each variable."""
     if type(most) is not int or most < 1:
         raise ModelError(f"most must be a whole number from 1, not {shown(most)}")
     if not names:
         raise ModelError("there is no variable to draw; name at least one")
     every = [fit.posteriors[name] for name in names]
-    heights = [_height(q, most) for q in every]
-    figure, axes = new_figure(len(names), heights=heights)
-    for ax, q in zip(axes, every, strict=True):
+    lines = [Lines.of(dims_of(fit, q), most) for q in every]
+    heights = [_height(q, some, most) for q, some in zip(every, lines, strict=True)]
+    axes = new_panels(len(names), heights=heights)
+    for ax, q, some in zip(axes, every, lines, strict=True):
         ax.set_title(q.name)
         dims = dims_of(fit, q)
         if not np.size(q.mean):
@@ -48,16 +49,18 @@ def plot_posterior(fit: RunRecord, names: list[str], prob: float, most: int) -> 
             _categories(ax, q, dims[-1])
         elif not dims:
             _number(ax, q, prob)
-        elif np.size(q.mean) <= most:
-            _entries(ax, q, dims, prob)
+        elif some is not None:
+            _entries(ax, q, some, prob)
         else:
             _band(ax, q, prob)
-    return figure
+    return axes
 
 
-def _height(q: Posterior, most: int) -> float:
-    entries = np.shape(q.mean)[-1] if is_categorical(q) else np.size(q.mean)
-    return max(3.0, 0.8 + 0.22 * entries) if 1 < entries <= most else 3.0
+def _height(q: Posterior, lines: Lines | None, most: int) -> float:
+    if is_categorical(q):
+        entries = np.shape(q.mean)[-1]
+        return max(3.0, 0.8 + 0.22 * entries) if entries <= most else 3.0
+    return 3.0 if lines is None else max(3.0, 0.8 + 0.22 * lines.count + 0.1 * lines.entries)
 
 
 def _number(ax: Any, q: Posterior, prob: float) -> None:
@@ -83,20 +86,19 @@ def _number(ax: Any, q: Posterior, prob: float) -> None:
     ax.set_xlabel(f"mean {float(q.mean):.3g}, {prob:.0%} from {lower:.3g} to {upper:.3g}")
 
 
-def _entries(ax: Any, q: Posterior, dims: list[Dim], prob: float) -> None:
-    """Draw the interval of each entry beside its label."""
+def _entries(ax: Any, q: Posterior, lines: Lines, prob: float) -> None:
+    """Draw the interval of each entry, on the line of its label."""
     numbers = {k: np.ravel(v) for k, v in statistics(q, prob).items()}
-    mean, places = numbers["mean"], np.arange(np.size(q.mean))
-    ax.hlines(places, numbers["lower"], numbers["upper"], linewidth=2, alpha=0.6)
-    ax.plot(mean, places, "o", markersize=4)
-    at = np.unravel_index(places, [dim.size for dim in dims])
-    texts = [
-        ", ".join(dim.text(int(i)) for dim, i in zip(dims, row, strict=True))
-        for row in zip(*at, strict=True)
-    ]
-    ax.set_yticks(places, [_short(text) for text in texts], fontsize="small")
-    ax.set_ylabel(", ".join(dim.name for dim in dims))
-    ax.set_ylim(len(places) - 0.5, -0.5)
+    for colour, (text, entries, places) in enumerate(lines.groups()):
+        style: dict[str, Any] = {"color": f"C{colour}"}
+        lower, upper = numbers["lower"][entries], numbers["upper"][entries]
+        ax.hlines(places, lower, upper, linewidth=2, alpha=0.6, **style)
+        ax.plot(numbers["mean"][entries], places, "o", markersize=4, label=text, **style)
+    if lines.colours > 1:
+        ax.legend(title=lines.colour_name, fontsize="small")
+    ax.set_yticks(range(lines.count), lines.texts, fontsize="small")
+    ax.set_ylabel(lines.name)
+    ax.set_ylim(lines.count - 0.5, -0.5)
     ax.set_xlabel(f"mean and {prob:.0%} interval")
 
 
@@ -116,11 +118,7 @@ def _categories(ax: Any, q: Posterior, dim: Dim) -> None:
     share = q.mean.reshape(-1, dim.size).mean(axis=0)
     places = np.arange(dim.size)
     ax.barh(places, share)
-    ax.set_yticks(places, [_short(dim.text(i)) for i in range(dim.size)], fontsize="small")
+    ax.set_yticks(places, [short(dim.text(i)) for i in range(dim.size)], fontsize="small")
     ax.invert_yaxis()
     ax.set_ylabel(dim.name)
     ax.set_xlabel("mean probability")
-
-
-def _short(text: str, most: int = 24) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"

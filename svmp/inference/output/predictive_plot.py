@@ -9,7 +9,9 @@ from numpy.typing import ArrayLike
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
+from svmp.inference.output.entries import Dim
 from svmp.inference.output.figures import new_axes
+from svmp.inference.output.lines import Lines
 from svmp.inference.predictive.prediction import Prediction
 from svmp.network.validation import array, shown
 from svmp.network.variable import Variable
@@ -45,24 +47,29 @@ def plot_predictive(
     lower, upper = (np.ravel(end) for end in prediction.interval(prob))
     seen = None if observed is None else _numbers(observed, prediction, "observed")
     ax = new_axes() if ax is None else ax
-    place = np.arange(len(mean), dtype=float) if x is None else _numbers(x, prediction, "x")
-    order = np.argsort(place, kind="stable")
-    if x is None and len(mean) > FEW:
-        order = np.argsort(mean, kind="stable")
-        ax.set_xlabel(f"{len(mean):,} rows by their predicted mean")
-    elif x is None:
-        _name_rows(ax, prediction, len(mean))
-    across = np.arange(len(mean)) if x is None else place[order]
-    if x is None and len(mean) <= FEW:
-        ax.vlines(across, lower, upper, linewidth=2, alpha=0.6)
-        ax.plot(across, mean, "o", markersize=4, label="predicted mean")
+    lines = None if x is not None else Lines.of(_dims(prediction), FEW)
+    if lines is not None:
+        for colour, (text, entries, across) in enumerate(lines.groups()):
+            style: dict[str, Any] = {"color": f"C{colour}"}
+            label = f"predicted mean, {text}" if text else "predicted mean"
+            ax.vlines(across, lower[entries], upper[entries], linewidth=2, alpha=0.6, **style)
+            ax.plot(across, mean[entries], "o", markersize=4, label=label, **style)
+            if seen is not None:
+                known: dict[str, Any] = {} if colour else {"label": "observed"}
+                ax.plot(across, seen[entries], "k.", markersize=4, alpha=0.6, **known)
+        _name_rows(ax, prediction, lines)
     else:
+        place = mean if x is None else _numbers(x, prediction, "x")
+        order = np.argsort(place, kind="stable")
+        across = np.arange(len(mean)) if x is None else place[order]
         ax.fill_between(
             across, lower[order], upper[order], alpha=0.3, linewidth=0, label=f"{prob:.0%} interval"
         )
         ax.plot(across, mean[order], label="predicted mean")
-    if seen is not None:
-        ax.plot(across, seen[order], "k.", markersize=4, alpha=0.6, label="observed")
+        if seen is not None:
+            ax.plot(across, seen[order], "k.", markersize=4, alpha=0.6, label="observed")
+        if x is None:
+            ax.set_xlabel(f"{len(mean):,} rows by their predicted mean")
     ax.set_ylabel(prediction.name)
     ax.legend(fontsize="small")
     return ax
@@ -79,15 +86,16 @@ def _numbers(values: Any, prediction: Prediction, what: str) -> Array:
     return np.ravel(found).astype(np.float64)
 
 
-def _name_rows(ax: Any, prediction: Prediction, count: int) -> None:
-    """Write the label or the place of each row below it."""
-    each = [
-        [str(label) for label in prediction.labels.get(dim, range(size))]
-        for dim, size in zip(prediction.dims, prediction.shape, strict=True)
+def _dims(prediction: Prediction) -> list[Dim]:
+    """Return the dims of the rows, with their labels."""
+    return [
+        Dim(name, size, list(prediction.labels[name]) if name in prediction.labels else None)
+        for name, size in zip(prediction.dims, prediction.shape, strict=True)
     ]
-    places = np.unravel_index(np.arange(count), prediction.shape) if prediction.shape else ()
-    parts = [[texts[i] for i in at] for texts, at in zip(each, places, strict=True)]
-    texts = [", ".join(row) for row in zip(*parts, strict=True)]
+
+
+def _name_rows(ax: Any, prediction: Prediction, lines: Lines) -> None:
+    """Write the label or the place of each line below it."""
     if any(dim in prediction.labels for dim in prediction.dims) or len(prediction.dims) > 1:
-        ax.set_xticks(range(count), texts, rotation=90, fontsize="small")
-    ax.set_xlabel(", ".join(prediction.dims))
+        ax.set_xticks(range(lines.count), lines.texts, rotation=90, fontsize="small")
+    ax.set_xlabel(lines.name)

@@ -167,7 +167,7 @@ def evaluate(
     found = score(model.fit(train), test, n=n, seed=seed)
     if plot is not None:
         with written_beside(plot) as draft:
-            found.plot().savefig(draft, dpi=120)
+            found.plot()[0].figure.savefig(draft, dpi=120)
     print(json.dumps(found.to_dict(), indent=1) if as_json else found)
     _exit_if_interrupted(model, "the scores are those of the model that was learned until then")
 

@@ -6,6 +6,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib import pyplot
+from matplotlib.axes import Axes
 from scipy import stats
 
 import svmp
@@ -24,8 +25,8 @@ def _plain_figures(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_panel_for_each_variable() -> None:
     _, fit = labelled()
-    figure = fit.plot_posterior()
-    panels = {ax.get_title(): ax for ax in figure.axes}
+    axes = fit.plot_posterior()
+    panels = {ax.get_title(): ax for ax in axes}
     assert list(panels) == list(fit.posteriors)
     assert [text.get_text() for text in panels["u"].get_yticklabels()] == WHO
     np.testing.assert_array_equal(panels["u"].lines[0].get_xdata(), fit.mean("u"))
@@ -37,13 +38,14 @@ def test_a_panel_for_each_variable() -> None:
         bar.get_x() + bar.get_width() / 2: bar.get_height() for bar in panels["count"].patches
     }
     assert heights[2] == pytest.approx(stats.poisson(3).pmf(2))
-    assert panels["grid"].get_ylabel() == "day, who"
-    figure.canvas.draw()
+    assert panels["grid"].get_ylabel() == "who"
+    assert panels["grid"].get_legend().get_title().get_text() == "day"
+    axes[0].figure.canvas.draw()
 
 
 def test_large_arrays_are_bands() -> None:
     _, fit = labelled()
-    (ax,) = fit.plot_posterior("grid", most=2).axes
+    (ax,) = fit.plot_posterior("grid", most=2)
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), np.sort(fit.mean("grid").ravel()))
     assert "6 entries" in ax.get_xlabel()
     with pytest.raises(svmp.ModelError, match="most must be"):
@@ -60,7 +62,7 @@ def test_the_trace_with_held_out_values() -> None:
         train, test = np.where(y < 10, y, np.nan), np.where(y < 10, np.nan, y)
         svmp.Normal("r", mu=u[np.arange(12) % 3], tau=1, observed=train, missing=True)
     fit = svmp.fit(model, svmp.FullVB(), max_sweeps=5, tol=0, held_out={"r": test})
-    bound, gap, held_out = fit.plot_trace().axes
+    bound, gap, held_out = fit.plot_trace()
     np.testing.assert_array_equal(bound.lines[0].get_ydata(), fit.trace["bound"])
     best = fit.trace["bound"].max()
     np.testing.assert_array_equal(gap.lines[0].get_ydata(), best - fit.trace["bound"][:-1])
@@ -91,3 +93,51 @@ def test_few_rows_have_their_labels() -> None:
         svmp.Normal("y", mu=mu, tau=1, dims="who", observed=[1.0, 2.0, 3.0])
     ax = svmp.fit(model).plot_predictive(model, "y")
     assert [text.get_text() for text in ax.get_xticklabels()] == WHO
+
+
+def schools() -> tuple[svmp.Model, svmp.Fit, np.ndarray]:
+    """Return a model of three effects in each of 20 schools, whose posteriors are known."""
+    effect = np.random.default_rng(0).normal(size=(20, 3))
+    names = [f"school {place}" for place in range(20)]
+    with svmp.Model(coords={"school": names, "year": [2021, 2022, 2023]}) as model:
+        theta = svmp.Normal("theta", mu=0, tau=1, dims=("school", "year"))
+        svmp.Normal("y", mu=theta, tau=3, dims=("school", "year"), observed=effect)
+    return model, svmp.fit(model), effect
+
+
+def test_a_table_of_20_by_3_has_a_line_for_each_row_and_a_colour_for_each_column() -> None:
+    _, fit, effect = schools()
+    (ax,) = fit.plot_posterior("theta")
+    assert [text.get_text() for text in ax.get_yticklabels()] == [f"school {i}" for i in range(20)]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["2021", "2022", "2023"]
+    assert len({line.get_color() for line in ax.lines}) == 3
+    for year, (line, bars) in enumerate(zip(ax.lines, ax.collections, strict=True)):
+        np.testing.assert_allclose(line.get_xdata(), 0.75 * effect[:, year])  # 3 / (3 + 1)
+        np.testing.assert_allclose(line.get_ydata(), np.arange(20), atol=0.5)
+        ends = np.array([segment[:, 0] for segment in bars.get_segments()])
+        half = stats.norm.ppf(0.95) / 2  # the sd is 1 / sqrt(4)
+        expected = 0.75 * effect[:, year, None] + [-half, half]
+        np.testing.assert_allclose(ends, expected)
+
+
+def test_predictions_of_20_by_3_rows_have_labels_and_colours() -> None:
+    model, fit, effect = schools()
+    ax = fit.plot_predictive(model, "y")
+    assert [text.get_text() for text in ax.get_xticklabels()] == [f"school {i}" for i in range(20)]
+    predicted, observed = ax.lines[::2], ax.lines[1::2]
+    for year in range(3):
+        np.testing.assert_allclose(predicted[year].get_ydata(), 0.75 * effect[:, year])
+        np.testing.assert_array_equal(observed[year].get_ydata(), effect[:, year])
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == [
+        "predicted mean, 2021",
+        "observed",
+        *(f"predicted mean, {y}" for y in (2022, 2023)),
+    ]
+
+
+def test_every_plot_returns_axes() -> None:
+    model, fit, _ = schools()
+    one = [fit.plot(), fit.plot_predictive(model, "y")]
+    several = [*fit.plot_trace(), *fit.plot_posterior()]
+    assert all(isinstance(ax, Axes) for ax in (*one, *several))
