@@ -111,7 +111,7 @@ def fit(
         `resume` the same values must be given again. For `svmp.Parts`, a function from the rows of
         a part to its held-out values.
     progress
-        Whether to show a line of progress; by default on a terminal only.
+        Whether to show a line of progress; by default on a terminal or in a notebook.
     watch
         A function that is called with each new row of the trace during the run, as a dict from
         column to number. An exception that it raises ends the run.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from svmp.network.tables import html_table
+
 
 class VariableUpdater(NamedTuple):
     """A hidden variable, its updater, and why it is not a compiled one."""
@@ -14,7 +16,7 @@ class VariableUpdater(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ProgramSummary:
     """The updater of each hidden variable under a method.
 
@@ -29,10 +31,13 @@ class ProgramSummary:
     method: str
     variables: tuple[VariableUpdater, ...]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         name = max((len(s.variable) for s in self.variables), default=0)
         lines = [f"{self.method}"]
         for served in self.variables:
             why = f" (not compiled: {served.reason})" if served.reason else ""
             lines.append(f"  {served.variable:<{name}}  {served.updater}{why}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return html_table(("variable", "updater", "not compiled"), self.variables, self.method)

@@ -1,8 +1,7 @@
-"""The progress line of a run on the terminal."""
+"""The progress line of a run, on a terminal or in a notebook."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.text import Text
 
+from svmp.inference.notebook import DELAY, in_notebook, is_shown, line_in_cell
 from svmp.inference.program import Program
 from svmp.inference.run import Run
 from svmp.inference.stopping import Budget
@@ -26,40 +26,40 @@ class Line:
     text: str
     program: Program
 
+    def __str__(self) -> str:
+        return "   ".join(filter(None, (self.text, self.program.note)))
+
     def __rich__(self) -> Text:
         from rich.text import Text
 
-        return Text("   ".join(filter(None, (self.text, self.program.note))))
+        return Text(str(self))
 
 
 @contextmanager
-def line_of_progress(wanted: bool | None) -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows a line on the terminal, or that does nothing."""
-    if wanted is None:
-        wanted = sys.stderr.isatty()
-    if not wanted:
-        yield lambda text: None
+def line_of_progress(wanted: bool | None) -> Iterator[Callable[[str | Line], None]]:
+    """Yield a function that shows a line on a terminal or in a notebook, or that does nothing."""
+    if not is_shown(wanted):
+        yield lambda line: None
+        return
+    if in_notebook():
+        with line_in_cell(DELAY if wanted is None else 0.0) as show:
+            yield show
         return
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
     with Live(console=Console(stderr=True), transient=True, refresh_per_second=8) as live:
-        yield lambda text: live.update(Text(text))
+        yield lambda line: live.update(Text(line) if isinstance(line, str) else line)
 
 
 @contextmanager
 def report_to(wanted: bool | None, budget: Budget) -> Iterator[Report]:
     """Yield a function that shows the progress of a run, or that does nothing."""
-    if wanted is None:
-        wanted = sys.stderr.isatty()
-    if not wanted:
+    if not is_shown(wanted):
         yield lambda run: None
         return
-    from rich.console import Console
-    from rich.live import Live
-
-    with Live(console=Console(stderr=True), transient=True, refresh_per_second=8) as live:
+    with line_of_progress(wanted) as show:
 
         def report(run: Run) -> None:
             seconds = budget.seconds
@@ -74,7 +74,7 @@ def report_to(wanted: bool | None, budget: Budget) -> Iterator[Report]:
                 bound += f" ± {se:,.2g}" if se else ""
                 step = f"{run.state.trace.last('step_median'):.3g}"
             done = f"iteration {run.state.iteration:,}   sweeps {run.sweeps:,.2f}"
-            live.update(
+            show(
                 Line(
                     f"{done}   bound {bound}   "
                     f"step {step}   {run.state.accesses / seconds:,.3g} accesses/s   "

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from svmp.network.tables import html_table
+
 
 @dataclass(frozen=True)
 class Restart:
@@ -31,7 +33,8 @@ class Restart:
 class Restarts(tuple[Restart, ...]):
     """The starts of a fit, in order; printed as a table."""
 
-    def __repr__(self) -> str:
+    def _lines(self) -> list[tuple[str, ...]]:
+        """Return the table, its heads first."""
         heads = ("start", "seed", "bound", "status", "sweeps", "")
         lines = [
             (
@@ -44,12 +47,20 @@ class Restarts(tuple[Restart, ...]):
             )
             for number, start in enumerate(self)
         ]
-        widths = [max(len(line[i]) for line in (heads, *lines)) for i in range(len(heads))]
+        return [heads, *lines]
+
+    def _repr_html_(self) -> str:
+        heads, *rows = self._lines()
+        return html_table(heads, rows)
+
+    def __repr__(self) -> str:
+        lines = self._lines()
+        widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
         text = (
             "  ".join(
                 cell.ljust(width) if i in (3, 5) else cell.rjust(width)
                 for i, (cell, width) in enumerate(zip(line, widths, strict=True))
             ).rstrip()
-            for line in (heads, *lines)
+            for line in lines
         )
         return "\n".join(text)

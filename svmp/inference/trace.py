@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.network.tables import html_table
+from svmp.network.tables import Columns, first_and_last
 
 COLUMNS = (
     "iteration",
@@ -30,7 +30,7 @@ HELD_OUT = "held_out"
 """The column of a run with held-out values."""
 
 
-class Trace:
+class Trace(Columns):
     """A table of numbers with a row for each bound; iterating over it gives the names of columns.
 
     >>> trace = Trace()
@@ -77,22 +77,13 @@ class Trace:
         """Return the columns as arrays, ready for a data frame."""
         return {name: self[name] for name in self._columns}
 
-    def _some(self) -> tuple[list[list[str]], int]:
-        """Return the first and last rows as text, and the number of those between."""
-        count = len(self)
-        shown = range(count) if count <= 10 else [*range(5), *range(count - 5, count)]
-        rows = [[f"{self._columns[c][i]:,.10g}" for c in self._columns] for i in shown]
-        return rows, max(count - 10, 0)
+    def columns_by_name(self) -> dict[str, NDArray[Any]]:
+        return self.to_dict()
 
     def __repr__(self) -> str:
-        rows, more = self._some()
-        lines = ["  ".join(f"{cell:>14}" for cell in row) for row in [[*self._columns], *rows]]
-        if more:
-            lines.insert(6, f"... {more} more")
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        rows, more = self._some()
-        if more:
-            rows.insert(5, [f"... {more} more", *[""] * (len(self._columns) - 1)])
-        return html_table(self.columns, rows)
+        rows = first_and_last(self.to_dict(), digits=10)
+        lines = (
+            row if row[0].startswith("...") else "  ".join(f"{c:>14}" for c in row)
+            for row in ([*self._columns], *rows)
+        )
+        return "\n".join(line if isinstance(line, str) else line[0] for line in lines)

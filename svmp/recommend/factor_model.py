@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from svmp.errors import FileError, ModelError, naming
 from svmp.inference.seeds import Seed, whole_seed
 from svmp.locking import WAIT
+from svmp.network.tables import Columns, first_and_last, text_table
 from svmp.ratings import Ratings, read_ratings
 from svmp.recommend import files
 from svmp.recommend.estimator import BaseEstimator, check_number, check_whole
@@ -38,9 +39,11 @@ from svmp.recommend.similar import Similarity
 from svmp.recommend.top import BLOCK, CELLS, Explore, best, scorer, shown
 
 
-class Top(NamedTuple):
+@dataclass(frozen=True, eq=False, repr=False)
+class Top(Columns):
     """Items in decreasing order of their score: for one user a list, for several a row each.
 
+    It is unpacked as `items, scores, stds`, printed as a table, and read as a table by data frames.
     A row with fewer items than requested ends with scores of NaN and items of -1, or ''.
 
     Attributes
@@ -49,11 +52,38 @@ class Top(NamedTuple):
         Their ids.
     scores, stds
         Expected score, clipped to the range of ratings, and its standard deviation under q.
+    users
+        Ids of the users, if they are several; else None.
     """
 
     items: NDArray[Any]
     scores: Floats
     stds: Floats
+    users: NDArray[Any] | None = None
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        return iter((self.items, self.scores, self.stds))
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, place: Any) -> Any:
+        return (self.items, self.scores, self.stds)[place]
+
+    def columns_by_name(self) -> dict[str, NDArray[Any]]:
+        """Return a row for each item of each user, as columns: what a table of it has."""
+        items, scores, stds = self
+        there = ~np.isnan(scores)
+        rank = np.broadcast_to(np.arange(1, scores.shape[-1] + 1), scores.shape)
+        columns = {"rank": rank, "item": items, "score": scores, "sd": stds}
+        if scores.ndim > 1:
+            users = np.arange(len(scores)) if self.users is None else self.users
+            columns = {"user": np.broadcast_to(users[:, None], scores.shape), **columns}
+        return {name: values[there] for name, values in columns.items()}
+
+    def __repr__(self) -> str:
+        columns = self.columns_by_name()
+        return text_table(list(columns), first_and_last(columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +175,7 @@ class FactorModel(BaseEstimator, ABC):
             Seed of the draws: a whole number for the same draws each time, or a
             `numpy.random.Generator`. By default they are different each time.
         progress
-            Whether to show progress; by default on a terminal.
+            Whether to show progress; by default on a terminal or in a notebook.
 
         Returns
         -------
@@ -175,11 +205,11 @@ class FactorModel(BaseEstimator, ABC):
             best(of_block(block, some), n, *hidden, places[rows])
             scores[rows], stds[rows] = self._scored(some, items, places[rows])
         found = places if allowed is None else np.where(places < 0, -1, allowed[places])
-        top = Top(labels(self.items_.ids, found), scores, stds)
+        ids = labels(self.items_.ids, found)
         if person or np.ndim(users) == 0:
             some = found[0] >= 0
-            return Top(top.items[0][some], top.scores[0][some], top.stds[0][some])
-        return top
+            return Top(ids[0][some], scores[0][some], stds[0][some])
+        return Top(ids, scores, stds, np.asarray(users))
 
     def similar_items(self, item: Any, n: int = 10) -> Top:
         """Return the items most similar to one, with similarities and their standard deviations.

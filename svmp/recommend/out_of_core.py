@@ -8,7 +8,6 @@ they fit, all ratings, twice while they are saved.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from svmp.errors import FileError, ModelError, called
+from svmp.inference.notebook import in_notebook, is_shown
+from svmp.inference.progress import line_of_progress
 from svmp.parts.parquet_files import files_of, needs_pyarrow, parquet
 from svmp.parts.parts import BYTES_A_ROW
 from svmp.parts.sources import Source, as_source
@@ -140,9 +141,10 @@ def history_of(parts: RatingParts, about: PartsSummary, report: Report) -> Histo
 
 @contextmanager
 def reporting(progress: bool | None) -> Iterator[Report]:
-    """Yield a function that shows a line of progress; by default on a terminal only."""
-    if not (sys.stderr.isatty() if progress is None else progress):
-        yield lambda text: None
+    """Yield a function that shows a line, by default on a terminal or in a notebook."""
+    if in_notebook() or not is_shown(progress):
+        with line_of_progress(progress) as show:
+            yield show
         return
     from rich.console import Console
     from rich.status import Status

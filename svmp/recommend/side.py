@@ -24,6 +24,7 @@ from svmp.errors import ModelError, RatingsError, UnknownError
 from svmp.kernels.machine.compiling import jit
 from svmp.kernels.machine.sorting import read_only
 from svmp.models import NormalPrior
+from svmp.network.tables import Columns, first_and_last, text_table
 from svmp.ratings.table import Ids, keys_of
 
 Floats = NDArray[np.floating[Any]]
@@ -31,6 +32,8 @@ Floats = NDArray[np.floating[Any]]
 Keys = NDArray[np.int64]
 PAIRS = 1024
 """Pairs of users and items that are scored at a time."""
+WIDE = 9
+"""Columns of a table of users or items that are printed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +149,7 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class EntityTable:
+class EntityTable(Columns):
     """Ids and q of all users, or of all items, and the prior of an unknown one.
 
     Attributes
@@ -168,6 +171,25 @@ class EntityTable:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def columns_by_name(self) -> dict[str, NDArray[Any]]:
+        """Return the id of each, and means and standard deviations of its bias and factors."""
+        side = self.side
+        var = np.diagonal(side.cov, axis1=1, axis2=2) if side.full else side.cov
+        bias, bias_var = side.bias, side.bias_var
+        if side.joined:
+            bias, bias_var = side.mean[:, -2], var[:, -2]
+        found = {self.what: np.asarray(self.ids), "bias": bias, "bias_sd": np.sqrt(bias_var)}
+        for place in range(side.factors):
+            found[f"factor_{place}"] = side.mean[:, place]
+            found[f"factor_{place}_sd"] = np.sqrt(var[:, place])
+        return found
+
+    def __repr__(self) -> str:
+        columns = dict(list(self.columns_by_name().items())[:WIDE])
+        more = 2 * self.side.factors + 3 - WIDE
+        below = f"\n... {more} more columns" if more > 0 else ""
+        return text_table(list(columns), first_and_last(columns)) + below
 
     @cached_property
     def _order(self) -> Keys:

@@ -123,7 +123,7 @@ class Search(ABC, Generic[Run]):
     tol
         Relative decrease of the held-out error below which the run stops.
     progress
-        Whether to show progress; by default on a terminal.
+        Whether to show progress; by default on a terminal or in a notebook.
     biases
         Minimum number of sweeps if there are no factors.
     first, patient

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 import numpy as np
 
+from svmp.inference.notebook import in_notebook, is_shown
+from svmp.inference.progress import line_of_progress
 from svmp.inference.seeds import Seed, generator
 from svmp.kernels.machine.compiling import CHUNK, claim, jit, shared
 from svmp.kernels.machine.threads import share
@@ -103,12 +104,21 @@ def rank_cells(taken, scores, row, column, ranks):  # type: ignore[no-untyped-de
 def shown(
     blocks: Sequence[int], progress: bool | None, doing: str = "recommending", few: int = 20
 ) -> Iterable[int]:
-    """Show a progress bar; by default on a terminal, if there are more than `few` blocks."""
-    if progress is None:
-        progress = sys.stderr.isatty() and len(blocks) > few
-    if not progress:
+    """Show progress: by default on a terminal or in a notebook, from more than `few` blocks on."""
+    if not is_shown(progress) or (progress is None and len(blocks) <= few):
         return blocks
+    if in_notebook():
+        return in_cell(blocks, progress, doing)
     from rich.console import Console
     from rich.progress import track
 
     return track(blocks, doing, console=Console(stderr=True), transient=True)
+
+
+def in_cell(blocks: Sequence[int], progress: bool | None, doing: str) -> Iterator[int]:
+    """Yield blocks, with their number below the cell of a notebook."""
+    with line_of_progress(progress) as show:
+        for done, block in enumerate(blocks):
+            show(f"{doing}: {done:,} of {len(blocks):,}")
+            yield block
+        show(f"{doing}: {len(blocks):,} of {len(blocks):,}")

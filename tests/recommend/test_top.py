@@ -6,11 +6,13 @@ import copy
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import svmp.recommend
+from svmp.recommend import RatingModel
 from svmp.recommend.side import score_all, variance_all
 from svmp.recommend.top import best, rank
 from tests.recommend.tools import fitted
@@ -191,3 +193,27 @@ def test_empty_candidates_give_no_recommendations() -> None:
     for users, shape in ((model.users_.ids[0], (0,)), (model.users_.ids[:3], (3, 0))):
         top = model.recommend(users, 4, candidates=[])
         assert top.items.shape == top.scores.shape == top.stds.shape == shape
+
+
+def test_recommendations_and_users_are_tables() -> None:
+    pairs = np.random.default_rng(0).permutation(12 * 9)[:60]
+    names = np.array([f"user {i}" for i in range(12)])
+    rating = 1.0 + pairs % 5
+    model = RatingModel(factors=2, max_sweeps=3, covariance="full")
+    model.fit((names[pairs // 9], pairs % 9, rating))
+    top = model.recommend(["user 3", "user 1"], n=2)
+    items, scores, stds = top
+    table = pl.DataFrame(top)
+    assert table.columns == ["user", "rank", "item", "score", "sd"]
+    assert table["user"].to_list() == ["user 3", "user 3", "user 1", "user 1"]
+    assert table["item"].to_list() == items.ravel().tolist()
+    np.testing.assert_array_equal(table["score"], scores.ravel())
+    np.testing.assert_array_equal(table["sd"], stds.ravel())
+    assert str(top).splitlines()[2].split()[:3] == ["user", "3", "1"]
+    assert pl.DataFrame(model.recommend("user 3", n=2)).columns == ["rank", "item", "score", "sd"]
+    users = pl.DataFrame(model.users_)
+    assert users["user"].to_list() == model.users_.ids.tolist()
+    mean, cov = model.users_.side.tastes()
+    np.testing.assert_array_equal(users["factor_1"], mean[:, 1])
+    np.testing.assert_allclose(users["factor_1_sd"] ** 2, cov[:, 1, 1], rtol=1e-5)
+    assert model.users_._repr_html_().count("<tr>") == 12  # heads, 5 + 5 rows, and what is between

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.inference.output.figures import new_axes, new_panels
+from svmp.inference.output.figures import log_axis, new_axes, new_panels
 from svmp.inference.run_record import RunRecord
 from svmp.inference.trace import HELD_OUT
 
@@ -32,11 +32,8 @@ def plot(fit: RunRecord, ax: Axes | None = None, **options: Any) -> Axes:
             colour = line.get_color()
             ax.fill_between(accesses[later], low, high, color=colour, alpha=0.2, linewidth=0)
     ax.set_title("Evidence lower bound", loc="center")
-    ax.set(
-        xlabel=ACCESSES,
-        ylabel="bound (nats)",
-        xscale="log",
-    )
+    ax.set(xlabel=ACCESSES, ylabel="bound (nats)")
+    log_axis(ax)
     return ax
 
 
@@ -51,13 +48,13 @@ def plot_trace(fit: RunRecord) -> NDArray[Any]:
     before = exact & (bound < best)
     if before.any():
         axes[1].plot(accesses[before], best - bound[before], marker=".")
-        axes[1].set(xscale="log", yscale="log")
+        axes[1].set_yscale("log")
+        log_axis(axes[1])
     axes[1].set(title="Distance from the best bound", xlabel=ACCESSES, ylabel="nats")
     if held_out:
         score = fit.trace[HELD_OUT]
         there = (accesses > 0) & np.isfinite(score)
         axes[2].plot(accesses[there], score[there], marker=".")
-        axes[2].set(
-            title="Held-out values", xlabel=ACCESSES, ylabel="score (nats per row)", xscale="log"
-        )
+        axes[2].set(title="Held-out values", xlabel=ACCESSES, ylabel="score (nats per row)")
+        log_axis(axes[2])
     return axes

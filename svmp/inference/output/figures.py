@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,3 +60,25 @@ def new_panels(panels: int, across: int = 3, heights: list[float] | None = None)
     for unused in axes[panels:]:
         unused.remove()
     return np.asarray(axes[:panels])
+
+
+def log_axis(ax: Axes) -> None:
+    """Make the x axis logarithmic, with a few labels as 20,000, also within one power of ten.
+
+    What is drawn already gives its range.
+    """
+    ticker: Any = import_module("matplotlib.ticker")
+    low, high = ax.dataLim.intervalx
+    ax.set_xscale("log")
+    if not 0 < low < high < np.inf:
+        return
+    decades = np.log10(high / low)
+    marks = (1, 3) if decades < 2 else (1,)
+    few = ticker.MaxNLocator(4) if decades < 1 else ticker.LogLocator(subs=marks, numticks=5)
+    ax.xaxis.set_major_locator(few)
+    ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda x, _: _short_number(x)))
+    ax.xaxis.set_minor_formatter(ticker.NullFormatter())
+
+
+def _short_number(x: float) -> str:
+    return f"{x:,.0f}" if x < 1e7 else f"{x:.0e}".replace("e+0", "e")

@@ -60,7 +60,7 @@ def _height(q: Posterior, lines: Lines | None, most: int) -> float:
     if is_categorical(q):
         entries = np.shape(q.mean)[-1]
         return max(3.0, 0.8 + 0.22 * entries) if entries <= most else 3.0
-    return 3.0 if lines is None else max(3.0, 0.8 + 0.22 * lines.count + 0.1 * lines.entries)
+    return 3.0 if lines is None else max(3.0, 0.8 + 0.17 * lines.count + 0.05 * lines.entries)
 
 
 def _number(ax: Any, q: Posterior, prob: float) -> None:

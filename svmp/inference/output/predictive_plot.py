@@ -51,10 +51,11 @@ def plot_predictive(
     if lines is not None:
         for colour, (text, entries, across) in enumerate(lines.groups()):
             style: dict[str, Any] = {"color": f"C{colour}"}
-            label = f"predicted mean, {text}" if text else "predicted mean"
+            label = f"predicted mean, {lines.colour_name} {text}" if text else "predicted mean"
             ax.vlines(across, lower[entries], upper[entries], linewidth=2, alpha=0.6, **style)
             ax.plot(across, mean[entries], "o", markersize=4, label=label, **style)
-            if seen is not None:
+        if seen is not None:
+            for colour, (_, entries, across) in enumerate(lines.groups()):
                 known: dict[str, Any] = {} if colour else {"label": "observed"}
                 ax.plot(across, seen[entries], "k.", markersize=4, alpha=0.6, **known)
         _name_rows(ax, prediction, lines)

@@ -13,11 +13,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from svmp.errors import ModelError
 from svmp.families.family import Array, Bools
-from svmp.inference.output.prediction_frame import prediction_frame
+from svmp.inference.output.entries import Dim
+from svmp.inference.output.frames import entries_frame, index_of
 from svmp.inference.posteriors.posterior import draw_count, probabilities, tails
 from svmp.inference.predictive.blocks import is_single
 from svmp.inference.predictive.closed import closed_moments
@@ -29,15 +30,18 @@ from svmp.inference.predictive.targets import KINDS, Target, integrable, margina
 from svmp.inference.seeds import Seed, generator
 from svmp.network.grid import Ints
 from svmp.network.keywords import known_keywords
+from svmp.network.tables import Columns, html_table
 from svmp.network.validation import array, shown
 from svmp.network.variable import Variable
 
 AT_ONCE = 1 << 21
 """Most numbers in the arrays of one block of rows."""
+SHOWN = 10_000
+"""Most entries of a prediction that a notebook computes to show them."""
 
 
 @dataclass(frozen=True, eq=False)
-class Prediction:
+class Prediction(Columns):
     """The distribution of the rows of one variable, given what a fit has learned.
 
     Attributes
@@ -245,12 +249,40 @@ class Prediction:
         backend
             "pandas", "polars" or "pyarrow".
         """
+        return entries_frame(self.name, self._axes, self._statistics(prob), backend)
+
+    def _statistics(self, prob: float) -> dict[str, Array]:
+        """Return mean, sd and the ends of the interval, which a Categorical does not have."""
         tails(prob)
         numbers = {"mean": self.mean, "sd": self.std}
         if len(self.dims) == len(self.shape):
             numbers["lower"], numbers["upper"] = self.interval(prob)
-        dims = [*self.dims, self._category][: len(self.shape)]
-        return prediction_frame(self.name, dims, self.labels, numbers, backend)
+        return numbers
+
+    @property
+    def _axes(self) -> list[Dim]:
+        """The axes of the mean, with their labels; those of a Categorical end with categories."""
+        found: list[Dim] = []
+        for name, size in zip([*self.dims, self._category], self.shape, strict=False):
+            known = self.labels.get(name)
+            twice = any(other.name == name for other in found)
+            labels = None if known is None else [*known]
+            found.append(Dim(f"{name}_2" if twice else name, size, labels))
+        return found
+
+    def columns_by_name(self) -> dict[str, NDArray[Any]]:
+        axes = self._axes
+        columns = dict(zip([a.name for a in axes], index_of(axes, "pandas"), strict=True))
+        return columns | {k: np.ravel(v) for k, v in self._statistics(0.9).items()}
+
+    def _caption(self) -> str:
+        what = "prediction" if self.noise else "prediction of the mean"
+        return f"{what} of {self.name}, 90% interval, covariances of {self.covariances}"
+
+    def _repr_html_(self) -> str:
+        if math.prod(self.shape) > SHOWN:
+            return html_table((), (), self._caption())
+        return super()._repr_html_()
 
     @property
     def _category(self) -> str:

@@ -32,6 +32,7 @@ from svmp.inference.uncertainty.linear_response import asked_names
 from svmp.inference.uncertainty.ranks import Ranks, band, fractions_of, p_value
 from svmp.network.model import Model
 from svmp.network.network import Network
+from svmp.network.tables import html_table
 from svmp.network.validation import shown
 
 if TYPE_CHECKING:
@@ -133,14 +134,28 @@ class Calibration:
             raise ModelError(f"there are ranks of {list(self.ranks)}, not of {shown(name)}")
         return self.ranks[name]
 
-    def __repr__(self) -> str:
+    def _lines(self) -> list[tuple[str, ...]]:
+        """Return the table, its heads first."""
         heads = ("variable", "numbers", "in 50%", "in 90%", "spread", "p", "verdict")
         lines: list[tuple[str, ...]] = [heads]
         for name, ranks in self.ranks.items():
             covered = (f"{self.coverage(name, level):.0%}" for level in (0.5, 0.9))
             numbers = (f"{self.spread(name):.2f}", f"{self.p_value(name):.2g}")
             lines.append((name, str(ranks.shape[1]), *covered, *numbers, self.verdict(name)))
-        widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
+        return lines
+
+    @property
+    def _title(self) -> str:
+        late = f", {self.unconverged} of them not converged" if self.unconverged else ""
+        return f"{self.n} simulations{late}"
+
+    def _repr_html_(self) -> str:
+        heads, *rows = self._lines()
+        return html_table(heads, rows, self._title)
+
+    def __repr__(self) -> str:
+        lines = self._lines()
+        widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
         table = (
             "  ".join(
                 cell.ljust(width) if i in (0, 6) else cell.rjust(width)
@@ -148,8 +163,7 @@ class Calibration:
             ).rstrip()
             for line in lines
         )
-        late = f", {self.unconverged} of them not converged" if self.unconverged else ""
-        return "\n".join([f"{self.n} simulations{late}", *table])
+        return "\n".join([self._title, *table])
 
 
 def calibrate(
@@ -184,8 +198,8 @@ def calibrate(
     method, options
         As for `svmp.fit`.
     progress
-        Whether to show a line of progress; by default on a terminal only. Ctrl-C ends with the
-        simulations so far.
+        Whether to show a line of progress; by default on a terminal or in a notebook. Ctrl-C ends
+        with the simulations so far.
 
     Returns
     -------

@@ -8,11 +8,12 @@ than those of the two sums.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
@@ -24,6 +25,7 @@ from svmp.inference.uncertainty.leave_one_out import LeaveOneOut, leave_one_out
 from svmp.inference.uncertainty.psis import DRAWS, importance
 from svmp.network.keywords import known_keywords
 from svmp.network.model import Model
+from svmp.network.tables import Columns, html_table
 from svmp.network.validation import shown
 
 
@@ -71,10 +73,43 @@ class Compared:
     unreliable: int = 0
 
 
-class Comparison(dict[str, Compared]):
-    """Fits by name, the best first: by leave-one-out, held-out score, or bound; print it."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Columns):
+    """Fits by name, the best first: by leave-one-out, held-out score, or bound; print it.
 
-    def __repr__(self) -> str:
+    It is read like a dict, and by data frames as a table.
+
+    Attributes
+    ----------
+    fits
+        By name, each fit.
+    """
+
+    fits: dict[str, Compared]
+
+    def keys(self) -> KeysView[str]:
+        """Return the names."""
+        return self.fits.keys()
+
+    def values(self) -> ValuesView[Compared]:
+        """Return the fits."""
+        return self.fits.values()
+
+    def items(self) -> ItemsView[str, Compared]:
+        """Return names and fits."""
+        return self.fits.items()
+
+    def __getitem__(self, name: str) -> Compared:
+        return self.fits[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.fits)
+
+    def __len__(self) -> int:
+        return len(self.fits)
+
+    def _lines(self) -> list[list[str]]:
+        """Return the table, its heads first."""
         heads = ["fit", "status", "bound"]
         some = list(self.values())
         scores = [(f, t) for f, t in TITLES.items() if any(getattr(c, f) is not None for c in some)]
@@ -91,6 +126,31 @@ class Comparison(dict[str, Compared]):
             if c.khat is not None:
                 line += [f"{c.khat:.2f}", str(c.unreliable)]
             lines.append(line)
+        return lines
+
+    def columns_by_name(self) -> dict[str, NDArray[Any]]:
+        some = list(self.values())
+        found: dict[str, Any] = {
+            "fit": list(self),
+            "status": [c.status for c in some],
+            "bound": [c.bound for c in some],
+        }
+        for field in TITLES:
+            scores = [getattr(c, field) for c in some]
+            if any(score is not None for score in scores):
+                for part in ("value", "se", "difference", "difference_se"):
+                    name = field if part == "value" else f"{field}_{part}"
+                    found[name] = [getattr(score, part) for score in scores]
+        if any(c.khat is not None for c in some):
+            found |= {"khat": [c.khat for c in some], "unreliable": [c.unreliable for c in some]}
+        return {name: np.array(values) for name, values in found.items()}
+
+    def _repr_html_(self) -> str:
+        heads, *rows = self._lines()
+        return html_table(heads, rows)
+
+    def __repr__(self) -> str:
+        lines = self._lines()
         widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
         return "\n".join(
             "  ".join(
@@ -152,7 +212,7 @@ def compare(
         if held_out is not None:
             raise ModelError("held_out needs models=, as not every fit keeps its model")
         found = {n: Compared(f.status, f.bound) for n, f in given.items()}
-        return Comparison(sorted(found.items(), key=lambda pair: -pair[1].bound))
+        return Comparison(dict(sorted(found.items(), key=lambda pair: -pair[1].bound)))
     known = check_models(given, models)
     held = {} if held_out is None else held_out_scores(given, known, held_out)
     left: dict[str, LeaveOneOut] = {}

@@ -219,7 +219,7 @@ def best_of(
     together
         How many starts run at the same time.
     progress
-        Whether to show a line of progress; None for on a terminal only.
+        Whether to show a line of progress; None for on a terminal or in a notebook.
     """
     found: dict[int, Outcome] = {}
     errors: dict[int, BaseException] = {}

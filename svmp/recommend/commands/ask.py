@@ -85,7 +85,9 @@ def similar(
         typer.echo(
             f"svmp: {model} has no factors, so no {what} is more like it than others", err=True
         )
-    print_rows(list(ranked(*best, what=what, score="similarity")), as_json)
+    print_rows(
+        list(ranked(best.items, best.scores, best.stds, what=what, score="similarity")), as_json
+    )
 
 
 def fold_in(

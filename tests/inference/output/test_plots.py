@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from matplotlib.axes import Axes
 from scipy import stats
 
 import svmp
+from svmp.inference.output.figures import log_axis, new_axes
 
 from .labelled import WHO, labelled
 
@@ -124,16 +127,12 @@ def test_predictions_of_20_by_3_rows_have_labels_and_colours() -> None:
     model, fit, effect = schools()
     ax = fit.plot_predictive(model, "y")
     assert [text.get_text() for text in ax.get_xticklabels()] == [f"school {i}" for i in range(20)]
-    predicted, observed = ax.lines[::2], ax.lines[1::2]
+    predicted, observed = ax.lines[:3], ax.lines[3:]
     for year in range(3):
         np.testing.assert_allclose(predicted[year].get_ydata(), 0.75 * effect[:, year])
         np.testing.assert_array_equal(observed[year].get_ydata(), effect[:, year])
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert texts == [
-        "predicted mean, 2021",
-        "observed",
-        *(f"predicted mean, {y}" for y in (2022, 2023)),
-    ]
+    assert texts == [*(f"predicted mean, year 202{y}" for y in "123"), "observed"]
 
 
 def test_every_plot_returns_axes() -> None:
@@ -141,3 +140,18 @@ def test_every_plot_returns_axes() -> None:
     one = [fit.plot(), fit.plot_predictive(model, "y")]
     several = [*fit.plot_trace(), *fit.plot_posterior()]
     assert all(isinstance(ax, Axes) for ax in (*one, *several))
+
+
+@pytest.mark.parametrize("factor", [1.5, 8, 1e3, 1e7])
+def test_labels_of_a_logarithmic_axis_are_readable(factor: float) -> None:
+    ax = new_axes()
+    ax.plot([3000, 3000 * factor], [0, 1])
+    log_axis(ax)
+    ax.figure.canvas.draw()
+    boxes = [
+        text.get_window_extent() for text in ax.get_xticklabels(which="both") if text.get_text()
+    ]
+    low, high = ax.get_xlim()
+    shown = [b for b, x in zip(boxes, ax.get_xticks(), strict=False) if low <= x <= high]
+    assert len(shown) >= 2
+    assert all(a.x1 < b.x0 for a, b in pairwise(shown))
