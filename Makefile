@@ -24,7 +24,7 @@ ARGS   ?=
 FIGURES := $(patsubst docs/gallery/%.py,build/figures/%.png,$(wildcard docs/gallery/[0-9]*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-pythons test-lowest bench bench-recommend docs gallery lint format clean dot chromium
+.PHONY: help venv demo test test-all test-pythons test-lowest laws bench bench-recommend docs gallery lint format clean dot chromium
 
 help: ## show this list
 	@sed -n 's/^\([a-z][a-z -]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
@@ -51,6 +51,9 @@ test: lint dot chromium ## formatting, lint, types and all but the slow tests
 
 test-all: lint dot chromium ## the same with the slow tests
 	$(PYTEST) $(ARGS)
+
+laws: $(STAMP) ## try laws on drawn networks: make laws ARGS="--seconds 600 --seed 3"
+	@OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m tests.laws.trials $(ARGS)
 
 # Each has an environment of its own in build/pythons. A name that is there but does not start, as a
 # version manager's may be, counts as absent.
