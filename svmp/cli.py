@@ -64,7 +64,7 @@ COMMANDS: dict[str, tuple[Callable[[], typer.Typer], str]] = {
 
 
 class Commands(TyperGroup):
-    """All commands. After Ctrl-C a command prints one sentence and exits with code 130."""
+    """All commands. An interrupted one prints one sentence; the code is 130, or 143 by SIGTERM."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Import the command that is called."""
@@ -86,7 +86,7 @@ class Commands(TyperGroup):
             yield
         except KeyboardInterrupt as interrupt:
             interrupts.say(interrupt)
-            raise typer.Exit(interrupts.STOPPED) from None
+            raise typer.Exit(interrupts.exit_code()) from None
 
 
 app = typer.Typer(
@@ -119,13 +119,13 @@ def svmp(
 
 def main() -> None:
     """Run the command line; invalid input ends with one sentence and exit code 2."""
-    try:
-        interrupts.begin()  # may itself raise KeyboardInterrupt
-        with naming(flags=True):
-            app()
-    except KeyboardInterrupt:  # before the command is known
-        interrupts.say()
-        sys.exit(interrupts.STOPPED)
-    except SvmpError as error:
-        print(f"svmp: {getattr(error, 'fact', error)}", file=sys.stderr)
-        sys.exit(2)
+    with interrupts.interruptible():
+        try:
+            with naming(flags=True):
+                app()
+        except KeyboardInterrupt:  # before the command is known
+            interrupts.say()
+            sys.exit(interrupts.exit_code())
+        except SvmpError as error:
+            print(f"svmp: {getattr(error, 'fact', error)}", file=sys.stderr)
+            sys.exit(2)

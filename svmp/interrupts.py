@@ -1,4 +1,8 @@
-"""Ctrl-C on the command line: a sentence and exit code 130, never a traceback.
+"""Ctrl-C and SIGTERM on the command line: a sentence and exit code 130 or 143, never a traceback.
+
+SIGTERM, by which service managers, batch systems and `kill` end a process, does what Ctrl-C does:
+both raise KeyboardInterrupt, or end a fit with what was learned. Other programs that import svmp
+keep their own SIGTERM.
 
 Imports take most of the time before a command begins, so `svmp/__init__.py` sets this up first. If
 another program imports svmp, nothing changes.
@@ -11,12 +15,14 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-STOPPED = 130
-"""Exit code of a command that was stopped by Ctrl-C."""
+_terminates = False
+"""Whether SIGTERM does what Ctrl-C does."""
+_last = int(signal.SIGINT)
+"""The signal that has interrupted this process."""
 
 
 def is_command() -> bool:
@@ -37,10 +43,54 @@ def end_quietly() -> None:
         signal.signal(signal.SIGINT, _end)
 
 
-def begin() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt again."""
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM raise KeyboardInterrupt within a command.
+
+    A command that SIGTERM has ended then ends by that signal, so that whoever sent it knows.
+    """
+    global _terminates, _last
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    main = threading.current_thread() is threading.main_thread()
+    _last = int(signal.SIGINT)
+    _terminates = main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if _terminates:
+        signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        if _terminates:
+            _terminates = False
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            if _last == signal.SIGTERM:
+                for stream in (sys.stdout, sys.stderr):
+                    with suppress(OSError, ValueError):
+                        stream.flush()
+                signal.raise_signal(signal.SIGTERM)
+
+
+def caught() -> int | None:
+    """Return the signal whose handler decides what an interruption does; None if nothing does.
+
+    It is that of Ctrl-C, which SIGTERM calls too, unless Ctrl-C is ignored, as in the background.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return None
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        return signal.SIGINT
+    return signal.SIGTERM if _terminates else None
+
+
+def note(number: int) -> None:
+    """Remember which signal has interrupted this process."""
+    global _last
+    _last = number
+
+
+def exit_code() -> int:
+    """Return the exit code of a command that was interrupted: 128 and the number of the signal."""
+    return 128 + _last
 
 
 @contextmanager
@@ -76,6 +126,16 @@ def if_interrupted(what: str) -> Iterator[None]:
         raise KeyboardInterrupt(str(error) or what) from None
 
 
+def _terminate(number: int, frame: FrameType | None) -> None:
+    """Do what Ctrl-C would do now."""
+    note(number)
+    handler = signal.getsignal(signal.SIGINT)
+    if callable(handler):
+        handler(number, frame)
+    else:
+        raise KeyboardInterrupt
+
+
 def _end(number: int, frame: FrameType | None) -> None:
     os.write(2, b"svmp: interrupted\n")
-    os._exit(STOPPED)
+    os._exit(128 + number)

@@ -1,4 +1,4 @@
-"""Ctrl-C on the command line: partial results, one sentence, exit code 130, no traceback."""
+"""Ctrl-C and SIGTERM on the command line: partial results, one sentence, no traceback."""
 
 from __future__ import annotations
 
@@ -48,17 +48,30 @@ waiting(Run)
 main()
 """
 """The command line, which waits for Ctrl-C at the end of some sweep."""
+BOTH = pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 
 
-def during(sweep: str, *arguments: object) -> tuple[str, str]:
+def during(sweep: str, *arguments: object, sent: int = signal.SIGINT) -> tuple[str, str]:
     """Press Ctrl-C at the end of a sweep; return the output, and the last sentence."""
-    return Command("-c", WAITING, sweep, *arguments).press(sweep).end()
+    return Command("-c", WAITING, sweep, *arguments, sent=sent).press(sweep).end()
 
 
 class Command:
-    """A running command."""
+    """A running command, and the signal that it is sent; it may have been started ignoring some."""
 
-    def __init__(self, *arguments: object, **variables: str) -> None:
+    def __init__(
+        self,
+        *arguments: object,
+        sent: int = signal.SIGINT,
+        ignored: tuple[int, ...] = (),
+        **variables: str,
+    ) -> None:
+        self.sent = sent
+
+        def prepare() -> None:
+            for number in (signal.SIGINT, signal.SIGTERM):  # as at a terminal
+                signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
+
         path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
         self.said: list[str] = []
         self.process = subprocess.Popen(
@@ -68,7 +81,7 @@ class Command:
             text=True,
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": path, "SVMP_THREADS": "1", **variables},
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # as at a terminal
+            preexec_fn=prepare,
         )
         self._killer = threading.Timer(PATIENCE, self.process.kill)
         self._killer.start()
@@ -79,7 +92,7 @@ class Command:
         for line in self.process.stderr:
             self.said.append(line)
             if all(word in line for word in after):
-                self.process.send_signal(signal.SIGINT)
+                self.process.send_signal(self.sent)
                 return self
         raise AssertionError("".join(self.said))
 
@@ -88,8 +101,10 @@ class Command:
         out, said = self.process.communicate()
         self._killer.cancel()
         lines = [line for line in "".join([*self.said, said]).splitlines() if line]
-        # A shell calls both 130: Python ends by the signal itself if Ctrl-C came within an exec().
-        assert self.process.returncode in (130, -signal.SIGINT), (self.process.returncode, lines)
+        # A shell calls both 130, or 143: Python ends by the signal itself if Ctrl-C came within an
+        # exec(), and after SIGTERM.
+        codes = (128 + self.sent, -self.sent)
+        assert self.process.returncode in codes, (self.process.returncode, lines)
         assert "Traceback" not in said
         words = [line for line in lines if not line.startswith("import time:")]
         assert words, lines
@@ -155,16 +170,38 @@ def test_importing_svmp_does_not_change_signal_handling() -> None:
     assert "default_int_handler" in done.stdout
 
 
-@pytest.mark.parametrize("events", [[], ["--events"]], ids=["ratings", "events"])
-def test_interrupted_fit_saves_the_model(ratings: Path, events: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("events", "sent"),
+    [
+        ([], signal.SIGINT),
+        ([], signal.SIGTERM),
+        (["--events"], signal.SIGINT),
+        pytest.param(["--events"], signal.SIGTERM, marks=pytest.mark.slow),
+    ],
+)
+def test_interrupted_fit_saves_the_model(
+    ratings: Path, events: list[str], sent: int, tmp_path: Path
+) -> None:
     out = tmp_path / "model"
     fit = ["recommend", "fit", ratings, "-o", out, "--factors", 2, *events]
-    said, last = during("Online 2", *fit)
+    said, last = during("Online 2", *fit, sent=sent)
     assert last.endswith(": the saved model is what was learned until then")
     assert "users" in said
     model = load(out)
     top = model.recommend(model.users_.ids, 3)
     assert np.isfinite(top.scores).all()
+
+
+def test_sigterm_saves_the_model_where_ctrl_c_is_ignored(ratings: Path, tmp_path: Path) -> None:
+    """As of a command that a shell script has started in the background."""
+    out = tmp_path / "model"
+    fit = ["recommend", "fit", ratings, "-o", out, "--factors", 2]
+    command = Command(
+        "-c", WAITING, "Online 2", *fit, sent=signal.SIGTERM, ignored=(signal.SIGINT,)
+    )
+    _, last = command.press("Online 2").end()
+    assert last.endswith(": the saved model is what was learned until then")
+    assert len(load(out).users_) == 60
 
 
 @pytest.mark.slow
@@ -175,30 +212,64 @@ def test_interrupt_is_reported_in_json(ratings: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_interrupted_evaluation_prints_scores(ratings: Path) -> None:
+@BOTH
+def test_interrupted_evaluation_prints_scores(ratings: Path, sent: int) -> None:
     arguments = ["recommend", "evaluate", ratings, "--factors", 2]
-    said, last = during("Online 2", *arguments)
+    said, last = during("Online 2", *arguments, sent=sent)
     assert last.endswith(": the scores are those of the model that was learned until then")
     assert "popularity" in said
 
 
 @pytest.mark.slow
+@BOTH
 @pytest.mark.parametrize("kind", [RatingModel, EventModel])
 def test_interrupted_update_leaves_the_model_unchanged(
-    ratings: Path, kind: Any, tmp_path: Path
+    ratings: Path, kind: Any, sent: int, tmp_path: Path
 ) -> None:
     out = tmp_path / "model"
     few = {"iterations": 2} if kind is EventModel else {"max_sweeps": 3}
     kind(2, progress=False, threads=1, **few).fit(drawn(0)).save(out)
-    before = {file.name: file.read_bytes() for file in out.iterdir()}
+    before = contents(out)
     more = tmp_path / "more.csv"
     more.write_text("user,item,rating\n9999,14,5\n9999,21,1\n4,21,2\n")
     sweep = "Online 1" if kind is EventModel else "Run 1"
     update = ["recommend", "update", out, more, "--duplicates", "last"]
-    said, last = during(sweep, *update)
+    said, last = during(sweep, *update, sent=sent)
     assert (said, last) == ("", f"svmp: interrupted: {out} is unchanged")
-    assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+    assert contents(out) == before
     assert {file.name for file in tmp_path.iterdir()} == {"model", "more.csv"}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the files of a folder, by their path in it."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "seen"),
+    [
+        (["recommend", "partition", "{ratings}", "{out}"], "svmp.ratings.partitioning"),
+        (["warm"], "svmp.warm.recipes"),
+        (["study", "all", "--out", "{out}"], "svmp.study.settings"),
+    ],
+)
+def test_sigterm_ends_other_commands_with_a_sentence(
+    arguments: list[str], seen: str, ratings: Path, tmp_path: Path
+) -> None:
+    words = [word.format(ratings=ratings, out=tmp_path / "out") for word in arguments]
+    command = Command("-c", IMPORTING, seen, *words, sent=signal.SIGTERM).press("importing", seen)
+    assert command.end()[0] == ""
+    assert not (tmp_path / "out").exists()
+
+
+def test_programs_that_import_svmp_keep_their_sigterm() -> None:
+    code = (
+        "import signal, svmp; from svmp.inference.stopping import catch_interrupt\n"
+        "with catch_interrupt(): print(signal.getsignal(signal.SIGTERM) == signal.SIG_DFL)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout == "True\n"
 
 
 @pytest.mark.slow
@@ -215,11 +286,12 @@ def test_second_interrupt_during_compilation_ends_the_command(
 
 
 @pytest.mark.slow
+@BOTH
 def test_one_interrupt_during_compilation_still_gives_a_model(
-    ratings: Path, tmp_path: Path
+    ratings: Path, sent: int, tmp_path: Path
 ) -> None:
     out = tmp_path / "model"
     fit = ["recommend", "fit", ratings, "-o", out, "--factors", 2]
-    command = Command(*MODULE, *fit, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+    command = Command(*MODULE, *fit, sent=sent, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
     command.press("compiling loops").end()
     assert len(load(out).users_) == 60

@@ -1,15 +1,19 @@
-"""When a run must stop: a limit is reached, or the user pressed Ctrl-C."""
+"""When a run must stop: a limit is reached, or the user pressed Ctrl-C.
+
+On the command line SIGTERM does the same (svmp/interrupts.py).
+"""
 
 from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
+
+from svmp.interrupts import caught, note
 
 
 @dataclass
@@ -76,8 +80,8 @@ def catch_interrupt(tell: bool = False) -> Iterator[Interrupt]:
     enclosing ones are notified.
     """
     global _innermost
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    number = caught()
+    if number is None:
         yield Interrupt()
         return
     outer = _innermost
@@ -85,15 +89,16 @@ def catch_interrupt(tell: bool = False) -> Iterator[Interrupt]:
     if outer is not None and outer.waiting:
         flag.pressed, outer.waiting = True, False
 
-    def handle(number: int, frame: FrameType | None) -> None:
+    def handle(sent: int, frame: FrameType | None) -> None:
+        note(sent)
         if flag.pressed:
             raise KeyboardInterrupt
         flag.waiting = True
         flag.press()
 
-    before = signal.signal(signal.SIGINT, handle)
+    before = signal.signal(number, handle)
     try:
         yield flag
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, before)
         _innermost = outer

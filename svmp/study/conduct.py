@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from svmp.errors import StudyError
-from svmp.interrupts import STOPPED
+from svmp.interrupts import exit_code
 from svmp.study import answer
 from svmp.study.data import load
 from svmp.study.outcomes import QUESTIONS, known, work_out
@@ -63,7 +63,7 @@ def conduct(question: str, settings: Settings, out: Path, threads: int | None, f
             f"Stopped. {made} runs were made and are kept: the same command continues from there."
         )
         console.print(said, markup=False)
-        raise typer.Exit(STOPPED) from None
+        raise typer.Exit(exit_code()) from None
     seconds = time.monotonic() - began
     about |= {"seconds": seconds, "made": runner.runs.made, "found": runner.runs.found}
     store.open(about)

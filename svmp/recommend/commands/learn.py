@@ -218,10 +218,10 @@ def update(
 
 
 def _exit_if_interrupted(model: RatingModel | EventModel, what: str) -> None:
-    """If Ctrl-C ended the fit, print what has become of it and exit with code 130."""
+    """If Ctrl-C or SIGTERM ended the fit, print what has become of it and exit with its code."""
     if model.interrupted_:
         interrupts.say(what)
-        raise typer.Exit(interrupts.STOPPED)
+        raise typer.Exit(interrupts.exit_code())
 
 
 def _read(model: RatingModel | EventModel, path: Path, options: FileOptions) -> Ratings:
