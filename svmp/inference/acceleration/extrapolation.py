@@ -1,50 +1,88 @@
-"""Extrapolation of Gaussian means where updates are the tangents of a convex bound.
+"""Extrapolation of Gaussian means that are not solved together: beside chains, and under logits.
 
-The rows of a logit send tangents of their bound, so that the means of one sweep are no exact
-solution: the next sweep has other tangents, and the distance from the optimum shrinks by a factor
-that is near 1 where classes are far apart. With x_t the means at which sweep t began, G(x_t) those
-at which it ended, and f_t = G(x_t) - x_t, the next sweep begins at
+A linear chain and the effects in the same means are updated in turn, and so are two such chains:
+where both can explain the level of the observations, the distance from the optimum shrinks by a
+factor near 1. The rows of a logit send tangents of their bound, so that the means of one sweep are
+no exact solution: the next sweep has other tangents, and the factor is near 1 where classes are far
+apart. With x_t the means at which sweep t began, G(x_t) those at which it ended, and
+f_t = G(x_t) - x_t, the next sweep begins at
 
     G(x_t) - sum_j c_j ((x_j+1 - x_j) + (f_j+1 - f_j)),
 
 with the c_j for which f_t - sum_j c_j (f_j+1 - f_j) is smallest, in units of the precisions
-(Anderson 1965). Precisions stay as they are. The new means are kept only if the exact bound is not
-lower there, so that it rises in every sweep.
+(Anderson 1965). Precisions and the covariances within chains stay as they are. The new means are
+kept only if the exact bound is not lower there, so that it rises in every sweep.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from svmp.families.family import Array
-from svmp.inference.acceleration.relaxation import Means, is_gaussian, times_precision
+from svmp.inference.acceleration.relaxation import (
+    Means,
+    is_gaussian,
+    move_beyond,
+    times_precision,
+)
+from svmp.inference.updaters.joint_block import JointBlock
+from svmp.inference.updaters.linear_block import connected, fits, is_linear
+from svmp.inference.updaters.linear_chain import renew_pairs
 from svmp.network.beliefs import Beliefs
+from svmp.network.chains.linear_chain import LinearChain
 from svmp.network.network import Network
 
 DEPTH = 6
 """Sweeps that are remembered."""
-LARGEST = 4096
-"""Most means that are extrapolated together."""
+LARGEST = 1 << 16
+"""Most parameters of q whose means are extrapolated under logits."""
+LONGEST = 1 << 20
+"""Most parameters of q whose means are extrapolated beside chains."""
 
 
-def extrapolated_names(network: Network, joined: Iterable[str]) -> tuple[str, ...]:
-    """Return the variables whose means are extrapolated: none without tangents of convex bounds.
+def extrapolated_names(network: Network, joined: Mapping[str, JointBlock]) -> tuple[str, ...]:
+    """Return the variables whose means are extrapolated.
 
     Parameters
     ----------
     network
         The network.
     joined
-        Variables with a joint q, which are left as they are.
+        The joint blocks of variables that have one: they are left as they are, but for the means
+        beside chains of blocks without a precision.
     """
-    if network.chains or not any(v.conditional.factor.convex for v in network.observed.values()):
-        return ()
     left_out = {*network.locals, *joined}
-    names = [n for n, v in network.hidden.items() if is_gaussian(v.family) and n not in left_out]
+    if network.chains:
+        paired = {name for name, block in joined.items() if block.pair is not None}
+        names, most = beside_chains(network, paired), LONGEST
+    elif any(v.conditional.factor.convex for v in network.observed.values()):
+        every = network.hidden.items()
+        names = [n for n, v in every if is_gaussian(v.family) and n not in left_out]
+        most = LARGEST
+    else:
+        return ()
     size = sum(network.hidden[n].family.size * network.hidden[n].size for n in names)
-    return tuple(names) if 0 < size <= LARGEST * 16 else ()
+    return tuple(names) if 0 < size <= most else ()
+
+
+def beside_chains(network: Network, left_out: Collection[str]) -> list[str]:
+    """Return the chains of vectors whose rows depend on other such chains or effects, and these.
+
+    The means of all of them are linear, with known coefficients, in the mean of each row.
+    """
+
+    def qualifies(name: str) -> bool:
+        if not isinstance(network.chains.get(name), LinearChain):
+            return name not in left_out and fits(network, network.hidden[name])
+        return bool(network.edges[name]) and all(map(is_linear, network.edges[name]))
+
+    variables = [variable for name, variable in network.hidden.items() if qualifies(name)]
+    groups = connected(network, variables)
+    chained = [g for g in groups if len(g) > 1 and any(v.name in network.chains for v in g)]
+    return [variable.name for group in chained for variable in group]
 
 
 def remember(history: Means, before: Means, after: Means) -> Means:
@@ -81,20 +119,26 @@ def steps_beyond(q: Beliefs, history: Means) -> Means:
 def move_means(q: Beliefs, network: Network, steps: Means) -> None:
     """Move means; precisions stay as they are."""
     for name, step in steps.items():
-        natural = q.natural[name].copy()
-        natural[:, : step.shape[1]] += times_precision(natural, step)
-        q.natural[name][:] = natural
-        q.moments[name][:] = network.hidden[name].family.moments(natural)
+        natural, moments, chain = q.natural[name], q.moments[name], network.chains.get(name)
+        move_beyond(natural, moments, moments[:, : step.shape[1]] - step, 2.0)
+        if isinstance(chain, LinearChain):
+            renew_pairs(chain, q, network.present[name])
     q.version += 1
 
 
-def kept_parameters(q: Beliefs, names: Iterable[str]) -> dict[str, tuple[Array, Array]]:
+Kept = dict[str, tuple[Array, Array, dict[str, NDArray[np.generic]]]]
+"""By variable natural parameters, moments, and what else its joint q has."""
+
+
+def kept_parameters(q: Beliefs, names: Iterable[str]) -> Kept:
     """Return copies of natural parameters and moments, to return to."""
-    return {name: (q.natural[name].copy(), q.moments[name].copy()) for name in names}
+    return {n: (q.natural[n].copy(), q.moments[n].copy(), dict(q.joint.get(n, {}))) for n in names}
 
 
-def restore(q: Beliefs, kept: dict[str, tuple[Array, Array]]) -> None:
+def restore(q: Beliefs, kept: Kept) -> None:
     """Return to natural parameters and moments."""
-    for name, (natural, moments) in kept.items():
+    for name, (natural, moments, joint) in kept.items():
         q.natural[name][:], q.moments[name][:] = natural, moments
+        if joint:
+            q.joint[name] = joint
     q.version += 1

@@ -58,6 +58,16 @@ def solve_vectors(how: ModuleType, chain: Chain, q: Beliefs, spans: Spans, messa
     q.version += 1
 
 
+def renew_pairs(chain: LinearChain, q: Beliefs, present: Ints | None) -> None:
+    """Add up the moments of pairs again, where they are kept: all means have changed."""
+    name = chain.variable.name
+    joint = dict(q.joint[name])
+    if "pairs" in joint:
+        pairs, groups = pair_rows(chain, chain.sequences.live(present)), chain.group_count
+        joint["pairs"] = pair_sums(pairs, groups, q.moments[name], joint["cross"], chain.moving)
+    q.joint[name] = joint
+
+
 def pair_rows(chain: LinearChain, live: Ints) -> PairRows:
     """Return the transitions that count, by group; they are kept with the chain."""
     if "pair rows" not in chain.derived:
