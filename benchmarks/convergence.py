@@ -21,8 +21,8 @@ from common import DATA, Row, main
 import svmp
 from svmp.datasets import netflix_shaped
 from svmp.families import MvNormal, Normal
-from svmp.inference.default import choose
 from svmp.inference.methods import Growing, Method
+from svmp.inference.program.default import choose
 from svmp.network.network import Network
 from svmp.ratings import Ratings
 from svmp.study.netflix import matrix_factorization

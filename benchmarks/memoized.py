@@ -19,16 +19,16 @@ from common import Curve, Row, first_at, main
 from lda import NEAR, load, network, perplexity
 
 import svmp
-from svmp.inference.default import choose
-from svmp.inference.program import Program
-from svmp.inference.recording import Recorder
-from svmp.inference.run import Run
-from svmp.inference.run_record import Status
+from svmp.inference.program.default import choose
+from svmp.inference.program.program import Program
+from svmp.inference.running.recording import Recorder
+from svmp.inference.running.run import Run
+from svmp.inference.running.stopping import Budget, Interrupt
 from svmp.inference.starts.start import start
-from svmp.inference.state import State
-from svmp.inference.stopping import Budget, Interrupt
+from svmp.inference.state.state import State
 from svmp.kernels.machine.threads import use_threads
 from svmp.network.network import Network
+from svmp.posterior.record.run_record import Status
 
 MINE, DEFAULT = "Memoized", "the default"
 HOFFMAN = svmp.RobbinsMonro(kappa=0.7, tau=10)

@@ -21,11 +21,9 @@ if TYPE_CHECKING:
         RatingsError,
         SvmpError,
     )
-    from svmp.inference.fit import explain, fit
+    from svmp.fitting.calibration import calibrate
+    from svmp.fitting.fit import explain, fit
     from svmp.inference.methods import Batch, Children, FullVB, Growing, Memoized
-    from svmp.inference.predictive.prediction import Prediction
-    from svmp.inference.predictive.prior import prior_predictive
-    from svmp.inference.result import Fit, load
     from svmp.inference.steps import (
         Constant,
         Grow,
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
         RobbinsMonro,
         StepContext,
     )
-    from svmp.inference.uncertainty.calibration import calibrate
-    from svmp.inference.uncertainty.comparison import compare
     from svmp.network.chains.linear_chains import LinearGaussianChain
     from svmp.network.chains.markov_chains import DiscreteMarkovChain
     from svmp.network.chains.structural import Structure, local_level, local_trend, seasonal
@@ -63,6 +59,10 @@ if TYPE_CHECKING:
     from svmp.parts.parts import Parts
     from svmp.parts.sources import from_dask
     from svmp.parts.splitting import frames, split
+    from svmp.posterior.checks.comparison import compare
+    from svmp.posterior.prediction.prediction import Prediction
+    from svmp.posterior.prediction.prior import prior_predictive
+    from svmp.posterior.result.result import Fit, load
 
 __version__ = "0.1.0"
 
@@ -75,7 +75,7 @@ _NAMES = {
         "RatingsError",
         "SvmpError",
     ),
-    "svmp.inference.fit": (
+    "svmp.fitting.fit": (
         "explain",
         "fit",
     ),
@@ -86,9 +86,9 @@ _NAMES = {
         "Growing",
         "Memoized",
     ),
-    "svmp.inference.predictive.prediction": ("Prediction",),
-    "svmp.inference.predictive.prior": ("prior_predictive",),
-    "svmp.inference.result": (
+    "svmp.posterior.prediction.prediction": ("Prediction",),
+    "svmp.posterior.prediction.prior": ("prior_predictive",),
+    "svmp.posterior.result.result": (
         "Fit",
         "load",
     ),
@@ -100,8 +100,8 @@ _NAMES = {
         "RobbinsMonro",
         "StepContext",
     ),
-    "svmp.inference.uncertainty.calibration": ("calibrate",),
-    "svmp.inference.uncertainty.comparison": ("compare",),
+    "svmp.fitting.calibration": ("calibrate",),
+    "svmp.posterior.checks.comparison": ("compare",),
     "svmp.network.distributions": (
         "Bernoulli",
         "Beta",

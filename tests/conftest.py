@@ -63,7 +63,7 @@ def loops_for_small_networks(
     """
     room = request.node.path.relative_to(Path(__file__).parent).parts[0]
     if room in ABOUT_LOOPS and request.node.get_closest_marker("by_size") is None:
-        monkeypatch.setattr("svmp.inference.default.SMALL", 0)
+        monkeypatch.setattr("svmp.inference.program.default.SMALL", 0)
 
 
 @pytest.fixture(scope="module")

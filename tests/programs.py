@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import svmp
 from svmp.inference.engine import step
-from svmp.inference.info import Info
 from svmp.inference.methods.draw import Draw
-from svmp.inference.program import Program
-from svmp.inference.state import State
+from svmp.inference.program.program import Program
+from svmp.inference.state.info import Info
+from svmp.inference.state.state import State
 from svmp.inference.steps import as_policy
 from svmp.inference.updaters.plain import PlainUpdater
 from svmp.inference.updaters.setup import find_loops

@@ -197,7 +197,7 @@ def call(number: int) -> Callable[[], object]:
 
 def entered(run: Callable[[], object]) -> list[str]:
     """Return the files of the package in the order in which a call first enters them."""
-    importlib.import_module("svmp.inference.fit")  # importing it is no part of a walk
+    importlib.import_module("svmp.fitting.fit")  # importing it is no part of a walk
     seen: dict[str, None] = {}
 
     def note(frame: Any, event: str, _: Any) -> None:

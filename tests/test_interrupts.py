@@ -23,9 +23,9 @@ PATIENCE = 1200
 MODULE = ["-m", "svmp"]
 WAITING = """
 import sys, time
-from svmp.inference import stopping
-from svmp.inference.online import Online
-from svmp.inference.run import Run
+from svmp.inference.running import stopping
+from svmp.fitting.online import Online
+from svmp.inference.running.run import Run
 from svmp.cli import main
 
 where = sys.argv.pop(1)
@@ -265,7 +265,7 @@ def test_sigterm_ends_other_commands_with_a_sentence(
 
 def test_programs_that_import_svmp_keep_their_sigterm() -> None:
     code = (
-        "import signal, svmp; from svmp.inference.stopping import catch_interrupt\n"
+        "import signal, svmp; from svmp.inference.running.stopping import catch_interrupt\n"
         "with catch_interrupt(): print(signal.getsignal(signal.SIGTERM) == signal.SIG_DFL)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)

@@ -14,7 +14,7 @@ import pytest
 
 import svmp
 from svmp import recommend
-from svmp.inference import fit as fitting
+from svmp.fitting import fit as fitting
 from svmp.locking import lock_of
 from svmp.recommend.files import ABOUT, ARRAYS, version_at
 from svmp.writing import draft_of, drafts_of, written_beside

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from svmp.inference.info import Info
-from svmp.inference.program import Program
-from svmp.inference.state import State
+from svmp.inference.program.program import Program
+from svmp.inference.state.info import Info
+from svmp.inference.state.state import State
 from svmp.inference.steps.rule import StepRule
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from svmp.errors import ModelError
 from svmp.inference import steps
 from svmp.inference.methods import Method
-from svmp.inference.settings import Setting
+from svmp.inference.methods.settings import Setting
 from svmp.inference.steps import Policy
 from svmp.study.choices import defaults, methods_by_name, takes_option
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from svmp.inference.settings import Setting
+from svmp.inference.methods.settings import Setting
 from svmp.lab.choices import DEFAULT, OPTIONS, algorithms, determined, policies
 from svmp.lab.data import Source
 from svmp.study.choices import takes_option

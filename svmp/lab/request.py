@@ -8,7 +8,7 @@ from typing import Any
 
 import svmp
 from svmp.errors import ModelError
-from svmp.inference.recording import Watch
+from svmp.inference.running.recording import Watch
 from svmp.lab.choices import DEFAULT, algorithms, policies
 from svmp.lab.data import RatingsFile, Source, find_sources
 from svmp.lab.fields import InvalidFields, Value, code, number, read_fields

@@ -1,6 +1,6 @@
 """Held-out values of rows in parts: each part scores its own, and the coordinator adds up.
 
-The score is that of `inference/held_out.py`,
+The score is that of `inference/running/held_out.py`,
 
     score = sum over parts p of total_p / sum over parts p of count_p,
 
@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from svmp.errors import ModelError, SvmpError
-from svmp.inference.held_out import HeldOut, Scorer, held_out_of
-from svmp.inference.program import Program
-from svmp.inference.saving.fingerprint import fingerprint
+from svmp.inference.program.program import Program
+from svmp.inference.running.held_out import HeldOut, Scorer, held_out_of
 from svmp.network.beliefs import Beliefs
 from svmp.network.declaration import Declaration
 from svmp.network.network import Network
 from svmp.network.validation import shown
 from svmp.network.variable import Variable
+from svmp.saving.fingerprint import fingerprint
 
 ValuesOf = Callable[[Any], Mapping[str, Any]]
 """Returns the held-out values of the rows of one part, by variable."""

@@ -14,9 +14,9 @@ from weakref import finalize
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.inference.held_out import HeldOut
 from svmp.inference.methods.draw import AllRows
-from svmp.inference.program import Program
+from svmp.inference.program.program import Program
+from svmp.inference.running.held_out import HeldOut
 from svmp.inference.starts.start import start
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.categorical import at_means

@@ -14,7 +14,7 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.methods.method import check_count
-from svmp.inference.problem import Divided
+from svmp.inference.running.problem import Divided
 from svmp.network.keywords import known_keywords
 from svmp.network.validation import shown
 from svmp.parts.cache import forget

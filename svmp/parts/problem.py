@@ -11,15 +11,14 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.acceleration.relaxation import relaxed_blocks
-from svmp.inference.default import LARGEST
-from svmp.inference.estimate import Estimator
-from svmp.inference.held_out import Scorer
 from svmp.inference.methods import FullVB, Growing, Method
 from svmp.inference.methods.method import check_order
-from svmp.inference.problem import HeldOutArgument, Problem
-from svmp.inference.program import Program
-from svmp.inference.program_summary import ProgramSummary, VariableUpdater
-from svmp.inference.saving.fingerprint import describe
+from svmp.inference.program.default import LARGEST
+from svmp.inference.program.program import Program
+from svmp.inference.program.program_summary import ProgramSummary, VariableUpdater
+from svmp.inference.running.estimate import Estimator
+from svmp.inference.running.held_out import Scorer
+from svmp.inference.running.problem import HeldOutArgument, Problem
 from svmp.inference.starts.start import Init
 from svmp.inference.steps import Constant, Nodewise, Policy
 from svmp.inference.updaters.setup import Setup
@@ -39,6 +38,7 @@ from svmp.parts.start import start_q
 from svmp.parts.tasks import summarise_held_out
 from svmp.parts.visit_updater import VisitUpdater
 from svmp.parts.workspace import Executor, Workspace
+from svmp.saving.fingerprint import describe
 
 FEW = 4
 """Fewest parts of which a sample pays."""

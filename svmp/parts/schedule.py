@@ -19,7 +19,7 @@ from svmp.errors import ModelError
 from svmp.families.family import Array, Family
 from svmp.inference.methods import FullVB, Growing, Method
 from svmp.inference.methods.method import check_order
-from svmp.inference.program import Program
+from svmp.inference.program.program import Program
 from svmp.inference.updaters.plain import PlainUpdater
 from svmp.inference.updaters.solver import LineSolver, MultilinearSolver, PlainSolver, Solver
 from svmp.inference.updaters.updater import SummingUpdater, Updater

@@ -14,7 +14,6 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
-from svmp.inference.posteriors.posterior import Posterior, Posteriors
 from svmp.inference.starts.fitted_products import fitted_terms
 from svmp.inference.starts.products import products, start_at_level
 from svmp.inference.starts.seeding import locations
@@ -26,6 +25,7 @@ from svmp.parts.cache import load_part
 from svmp.parts.context import Job
 from svmp.parts.shared import SharedNetwork
 from svmp.parts.workspace import Workspace
+from svmp.posterior.marginals.posterior import Posterior, Posteriors
 
 
 def start_q(

@@ -18,11 +18,11 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference.acceleration.relaxation import means_of, relax
-from svmp.inference.domain import check_domain
 from svmp.inference.methods.division import PASSES
 from svmp.inference.methods.draw import AllRows, Draw, Reading
-from svmp.inference.program import Program
+from svmp.inference.program.program import Program
 from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.domain import check_domain
 from svmp.inference.updaters.updater import Change, Updater, blend
 from svmp.network.beliefs import Beliefs
 from svmp.network.edge import Edge

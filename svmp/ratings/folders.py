@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from svmp.errors import FileError
-from svmp.inference.stopping import catch_interrupt
+from svmp.inference.running.stopping import catch_interrupt
 from svmp.locking import locked
 from svmp.writing import draft_of, drafts_of
 

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.families.family import Array
-from svmp.inference.online import Online
+from svmp.fitting.online import Online
 from svmp.inference.starts.start import start
-from svmp.inference.state import State
+from svmp.inference.state.state import State
 from svmp.kernels.machine.compiling import CHUNK, claim, shared
 from svmp.kernels.machine.sorting import read_only, take
 from svmp.kernels.machine.threads import share, use_threads

@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import Any, Self, get_args
 
 from svmp.errors import Interface, ModelError, called
-from svmp.inference.seeds import check_seed
+from svmp.inference.running.seeds import check_seed
 from svmp.ratings.columns import ColumnSelection
 from svmp.ratings.table import Duplicates
 

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import ModelError, RatingsError
-from svmp.inference.online import Online
-from svmp.inference.posteriors.posterior import Posterior
-from svmp.inference.seeds import Seed, whole_seed
+from svmp.fitting.online import Online
+from svmp.inference.running.seeds import Seed, whole_seed
+from svmp.inference.running.stopping import catch_interrupt
 from svmp.inference.steps import HoldThenDecay
-from svmp.inference.stopping import catch_interrupt
 from svmp.kernels.machine.threads import use_threads
+from svmp.posterior.marginals.posterior import Posterior
 from svmp.ratings import Ratings, read_ratings
 from svmp.ratings.columns import Columns
 from svmp.ratings.table import Duplicates

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import FileError, ModelError, naming
-from svmp.inference.seeds import Seed, whole_seed
+from svmp.inference.running.seeds import Seed, whole_seed
 from svmp.locking import WAIT
 from svmp.network.tables import Columns, first_and_last, text_table
 from svmp.ratings import Ratings, read_ratings

@@ -30,7 +30,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from svmp.errors import FileError, called
-from svmp.inference.stopping import catch_interrupt
+from svmp.inference.running.stopping import catch_interrupt
 from svmp.locking import WAIT, locked
 from svmp.ratings.folders import check_above, check_kind
 from svmp.ratings.library_errors import reading

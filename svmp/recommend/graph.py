@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.families.family import Array
-from svmp.inference.posteriors.posterior import Posterior
 from svmp.kernels.machine.threads import share
 from svmp.models import GammaPrior, NormalPrior, UserItemPairs, matrix_factorization
 from svmp.network.model import Model
+from svmp.posterior.marginals.posterior import Posterior
 from svmp.recommend.draw_graph import Odds, draw_graph, odds
 from svmp.recommend.side import Keys, Side
 

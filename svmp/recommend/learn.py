@@ -21,18 +21,18 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.inference.fit import fit
+from svmp.fitting.fit import fit
+from svmp.fitting.online import Online
 from svmp.inference.methods import FullVB
-from svmp.inference.online import Online
-from svmp.inference.posteriors.posterior import Posterior
-from svmp.inference.result import Fit
+from svmp.inference.running.stopping import Interrupt, catch_interrupt
 from svmp.inference.steps import Constant
-from svmp.inference.stopping import Interrupt, catch_interrupt
 from svmp.inference.updaters.setup import replace_observed, share_sorted_rows
 from svmp.kernels.machine.threads import use_threads
 from svmp.kernels.vectors.ahead import begin_to_compile_vectors
 from svmp.models.factorization import Covariance
 from svmp.network.network import Network
+from svmp.posterior.marginals.posterior import Posterior
+from svmp.posterior.result.result import Fit
 from svmp.ratings import Ratings
 from svmp.recommend.bias_sweeps import BiasSweeps
 from svmp.recommend.mean_sweeps import SortedPairs, relaxation, sweep_means

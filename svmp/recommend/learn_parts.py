@@ -15,13 +15,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from svmp.fitting.fit import fit
 from svmp.inference.engine import step
-from svmp.inference.fit import fit
 from svmp.inference.methods import Growing
-from svmp.inference.posteriors.posterior import Posterior
-from svmp.inference.state import State
+from svmp.inference.running.stopping import Interrupt, catch_interrupt
+from svmp.inference.state.state import State
 from svmp.inference.steps import Constant
-from svmp.inference.stopping import Interrupt, catch_interrupt
 from svmp.kernels.machine.threads import use_threads
 from svmp.models.factorization import Covariance
 from svmp.network.model import Model
@@ -29,6 +28,7 @@ from svmp.network.network import Network
 from svmp.parts.cache import forget
 from svmp.parts.parts import Parts
 from svmp.parts.problem import PartsProblem
+from svmp.posterior.marginals.posterior import Posterior
 from svmp.ratings import Ratings
 from svmp.recommend.learn import (
     LAST,

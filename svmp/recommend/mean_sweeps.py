@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.inference.state import State
+from svmp.inference.state.state import State
 from svmp.kernels.machine.sorting import by_key, read_only, take
 from svmp.kernels.machine.threads import share, use_threads
 from svmp.kernels.vectors import means

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from svmp.inference.seeds import Seed, generator
+from svmp.inference.running.seeds import Seed, generator
 
 Array = NDArray[np.float64]
 CELLS = 200_000

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.inference.online import Online
+from svmp.fitting.online import Online
 from svmp.inference.steps import HoldThenDecay, StepContext, Steps
 from svmp.kernels.machine.threads import use_threads
 from svmp.models import UserItemPairs, matrix_factorization

@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp import families
-from svmp.inference.posteriors.posterior import Posterior
-from svmp.inference.run_record import RunRecord
-from svmp.inference.trace import Trace
+from svmp.inference.state.trace import Trace
 from svmp.kernels.vectors.means import mean_and_covariance
 from svmp.models import GammaPrior, NormalPrior, UserItemPairs, UserNoise, matrix_factorization
 from svmp.models.factorization import DIMS, Covariance
 from svmp.network.model import Model
+from svmp.posterior.marginals.posterior import Posterior
+from svmp.posterior.record.run_record import RunRecord
 from svmp.ratings import Ratings
 from svmp.recommend.side import Side
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from svmp.errors import FileError, ModelError, called
-from svmp.inference.notebook import in_notebook, is_shown
-from svmp.inference.progress import line_of_progress
+from svmp.inference.running.notebook import in_notebook, is_shown
+from svmp.inference.running.progress import line_of_progress
 from svmp.parts.parquet_files import files_of, needs_pyarrow, parquet
 from svmp.parts.parts import BYTES_A_ROW
 from svmp.parts.sources import Source, as_source

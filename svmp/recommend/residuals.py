@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.families import MvNormal
-from svmp.inference.posteriors.posterior import Posterior
 from svmp.kernels.machine.compiling import claim, shared
 from svmp.kernels.machine.sorting import read_only
 from svmp.kernels.machine.threads import share, threads_for
 from svmp.kernels.vectors.means import vector_means
+from svmp.posterior.marginals.posterior import Posterior
 from svmp.ratings import Ratings
 
 Floats = NDArray[np.float32]

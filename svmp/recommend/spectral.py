@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from svmp.inference.posteriors.posterior import Posterior
+from svmp.posterior.marginals.posterior import Posterior
 from svmp.ratings import Ratings
 from svmp.recommend.residuals import residuals
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import RatingsError, called
-from svmp.inference.seeds import Seed, generator
+from svmp.inference.running.seeds import Seed, generator
 from svmp.ratings import Ratings, read_ratings
 
 

@@ -26,8 +26,8 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.inference.posteriors.posterior import Posterior
-from svmp.inference.stopping import Interrupt
+from svmp.inference.running.stopping import Interrupt
+from svmp.posterior.marginals.posterior import Posterior
 from svmp.recommend.network import FIRM, LOOSE
 from svmp.recommend.top import shown
 

@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from svmp.inference.notebook import in_notebook, is_shown
-from svmp.inference.progress import line_of_progress
-from svmp.inference.seeds import Seed, generator
+from svmp.inference.running.notebook import in_notebook, is_shown
+from svmp.inference.running.progress import line_of_progress
+from svmp.inference.running.seeds import Seed, generator
 from svmp.kernels.machine.compiling import CHUNK, claim, jit, shared
 from svmp.kernels.machine.threads import share
 from svmp.recommend.side import Floats, Keys, Side, score_all, variance_all

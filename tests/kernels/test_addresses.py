@@ -14,7 +14,7 @@ import pytest
 
 import svmp
 from svmp.inference.methods.draw import AllRows
-from svmp.inference.program import Program
+from svmp.inference.program.program import Program
 from svmp.inference.updaters.updater import SummingUpdater
 from svmp.kernels.categorical import mixture_sums, topics, topics_sums
 from svmp.kernels.machine import elements

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import svmp
 from svmp.datasets import netflix_shaped
 from svmp.inference import methods, steps
-from svmp.inference.settings import Setting
+from svmp.inference.methods.settings import Setting
 from svmp.lab.choices import form, policies
 from svmp.lab.data import find_sources
 from svmp.lab.fields import InvalidFields

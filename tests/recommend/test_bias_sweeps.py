@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from svmp.inference.online import Online
+from svmp.fitting.online import Online
 from svmp.inference.steps import Constant
 from svmp.inference.updaters.setup import replace_observed
 from svmp.network.network import Network

@@ -10,7 +10,7 @@ from scipy import integrate, sparse, stats
 from scipy.special import expit
 
 import svmp
-from svmp.inference.online import Online
+from svmp.fitting.online import Online
 from svmp.ratings import Ratings
 from svmp.recommend import EventModel, evaluate, split
 from svmp.recommend.fold_events import fold_in_events

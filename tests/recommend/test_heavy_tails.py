@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from svmp.inference.result import Fit
+from svmp.posterior.result.result import Fit
 from svmp.ratings import Ratings, partition
 from svmp.recommend import RatingModel, split
 from svmp.recommend.learn import CUT

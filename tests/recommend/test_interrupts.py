@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from svmp.inference import run
-from svmp.inference.online import Online
-from svmp.inference.stopping import catch_interrupt
+from svmp.fitting.online import Online
+from svmp.inference.running import run
+from svmp.inference.running.stopping import catch_interrupt
 from svmp.recommend import EventModel, RatingModel, update
 from tests.recommend.tools import drawn, parts
 

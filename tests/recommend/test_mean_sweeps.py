@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from svmp.inference.online import Online
+from svmp.fitting.online import Online
 from svmp.inference.steps import Constant
 from svmp.kernels.machine.threads import share, use_threads
 from svmp.kernels.vectors.mean_steps import move_means

@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from svmp.datasets import netflix_shaped
-from svmp.inference.online import Online
-from svmp.inference.posteriors.posterior import Posterior
+from svmp.fitting.online import Online
 from svmp.inference.steps import Constant
 from svmp.models import UserItemPairs, matrix_factorization
+from svmp.posterior.marginals.posterior import Posterior
 from svmp.ratings import Ratings, read_ratings
 from svmp.recommend import EventModel
 from svmp.recommend.evaluate import ranks

@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 
 import svmp
-from svmp.inference.online import Online
+from svmp.fitting.online import Online
 from svmp.ratings import Ratings
 from svmp.recommend import RatingModel, learn
 from svmp.recommend.learn import LAST

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from svmp import families
-from svmp.inference.posteriors.posterior import Posterior
 from svmp.kernels.machine.threads import use_threads
+from svmp.posterior.marginals.posterior import Posterior
 from svmp.ratings import Ratings
 from svmp.recommend.residuals import BLOCK, clipped, residuals
 

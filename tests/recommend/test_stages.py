@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from svmp.inference.stopping import Interrupt
+from svmp.inference.running.stopping import Interrupt
 from svmp.recommend.learn import VectorSearch
 from svmp.recommend.network import FIRM, LOOSE
 from svmp.recommend.stages import FIRST, HASTY, Search, Stage, ends, search_best

@@ -14,7 +14,7 @@ from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw, Pairs, Reading, among, by_colour, with_locals
 from svmp.inference.methods.groups import DrawnGroups, DrawnSubchains, draw_groups
 from svmp.inference.methods.method import MOST, Method, Option, check_count, check_option
-from svmp.inference.settings import Setting
+from svmp.inference.methods.settings import Setting
 from svmp.kernels.machine.streams import sample_each
 from svmp.kernels.multilinear.table import Keyed
 from svmp.kernels.multilinear.work import Work

@@ -20,7 +20,7 @@ from svmp.inference.methods.draw import (
     with_locals,
 )
 from svmp.inference.methods.method import Method, Option
-from svmp.inference.settings import Setting
+from svmp.inference.methods.settings import Setting
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
 from svmp.network.network import Network

@@ -25,7 +25,7 @@ from svmp.errors import ModelError
 from svmp.inference.methods.division import Division
 from svmp.inference.methods.draw import Draw
 from svmp.inference.methods.method import MOST, Method, Option, check_count
-from svmp.inference.settings import Setting
+from svmp.inference.methods.settings import Setting
 from svmp.network.grid import Ints
 from svmp.network.network import Network
 from svmp.network.validation import text

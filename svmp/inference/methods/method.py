@@ -16,7 +16,7 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.inference.methods.division import Division
 from svmp.inference.methods.draw import Draw
-from svmp.inference.settings import Setting
+from svmp.inference.methods.settings import Setting
 from svmp.network.grid import Ints
 from svmp.network.grouping import Grouping
 from svmp.network.network import Network

@@ -9,11 +9,10 @@ import numpy as np
 
 from svmp.families.mvnormal import MvNormal
 from svmp.families.normal import Normal
-from svmp.inference.domain import check_domain
-from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.starts.chain_seeds import Seeds
 from svmp.inference.starts.clusters import centres_of, members
 from svmp.inference.starts.row_features import row_features
+from svmp.inference.updaters.domain import check_domain
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import CHUNK, Conditional
 from svmp.network.expressions import Symbol
@@ -24,6 +23,7 @@ from svmp.network.network import Network
 from svmp.network.partly_known import PartlyKnown
 from svmp.network.slot import Single
 from svmp.network.variable import Variable
+from svmp.posterior.marginals.posterior import Posterior
 
 SAMPLE = 2000
 """Most elements of a Categorical that are clustered."""

@@ -17,14 +17,13 @@ from svmp.errors import ModelError
 from svmp.families.categorical import Categorical
 from svmp.families.family import Array
 from svmp.families.matrix import is_symmetric
-from svmp.inference.domain import check_domain
-from svmp.inference.posteriors.posterior import Posterior
 from svmp.inference.starts.chain_init import check_states
 from svmp.inference.starts.chain_seeds import seed_rows
 from svmp.inference.starts.fitted_products import start_at_fits
 from svmp.inference.starts.products import products, start_at_level
 from svmp.inference.starts.seeding import read_rows, seed_components
 from svmp.inference.starts.vector_chain_start import start_vectors
+from svmp.inference.updaters.domain import check_domain
 from svmp.network.beliefs import Beliefs, Implicit
 from svmp.network.chains.discrete_chain import DiscreteChain
 from svmp.network.grid import Ints
@@ -32,6 +31,7 @@ from svmp.network.network import Network
 from svmp.network.partly_known import base_of
 from svmp.network.validation import shown
 from svmp.network.variable import Variable
+from svmp.posterior.marginals.posterior import Posterior
 
 UNSURE = 1e-6
 """Total probability that is spread over all categories where a start has probabilities of 0."""

@@ -17,11 +17,11 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.families.matrix import flat, inverse
 from svmp.families.normal import Normal
-from svmp.inference.domain import check_domain
 from svmp.inference.methods.draw import AllRows
 from svmp.inference.starts.loadings import Loadings, loadings_of
 from svmp.inference.starts.principal_components import Components, principal_components, scores
 from svmp.inference.steps.rule import StepRule
+from svmp.inference.updaters.domain import check_domain
 from svmp.inference.updaters.plain import PlainUpdater
 from svmp.network.beliefs import Beliefs
 from svmp.network.chains.linear_chain import LinearChain

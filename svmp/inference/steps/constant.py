@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from svmp.inference.settings import Setting
+from svmp.inference.methods.settings import Setting
 from svmp.inference.steps.policy import Policy, StepContext, as_fraction, refuse
 from svmp.network.validation import check_real, shown
 

@@ -11,7 +11,7 @@ from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.methods import Children, Method
 from svmp.inference.methods.method import MOST
-from svmp.inference.settings import Setting
+from svmp.inference.methods.settings import Setting
 from svmp.inference.steps.nodewise import TRUST, largest_joint_step, wiener
 from svmp.inference.steps.policy import Policy, StepContext
 from svmp.network.validation import check_real, shown

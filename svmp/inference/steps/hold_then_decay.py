@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from svmp.errors import ModelError
-from svmp.inference.settings import Setting
+from svmp.inference.methods.settings import Setting
 from svmp.inference.steps.policy import Policy, StepContext
 from svmp.inference.steps.robbins_monro import KAPPA, RobbinsMonro, decayed
 from svmp.network.validation import check_real, shown

@@ -9,7 +9,7 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
-from svmp.inference.settings import Setting
+from svmp.inference.methods.settings import Setting
 from svmp.inference.steps.policy import Policy, StepContext
 from svmp.inference.steps.robbins_monro import KAPPA, RobbinsMonro, delay
 from svmp.network.validation import check_real, shown

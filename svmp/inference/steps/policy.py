@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.methods import Children, Method
-from svmp.inference.settings import Setting
+from svmp.inference.methods.settings import Setting
 from svmp.network.grid import Ints
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from svmp.errors import ModelError
-from svmp.inference.settings import Setting
+from svmp.inference.methods.settings import Setting
 from svmp.inference.steps.policy import Policy, StepContext, as_fraction, refuse
 from svmp.network.validation import check_real, shown
 

@@ -11,9 +11,9 @@ from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.methods.draw import ONE, Draw
 from svmp.inference.methods.method import Option
+from svmp.inference.state.sums_by_part import Memo
 from svmp.inference.steps.constant import Constant
 from svmp.inference.steps.policy import Policy, StepContext
-from svmp.inference.sums_by_part import Memo
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from svmp.families.family import Array, dot
-from svmp.inference.domain import check_domain
 from svmp.inference.methods.draw import Draw, by_colour
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.categorical import ImplicitUpdater, at_means
 from svmp.inference.updaters.chains import ChainUpdater
+from svmp.inference.updaters.domain import check_domain
 from svmp.inference.updaters.plain import PlainUpdater
 from svmp.inference.updaters.updater import Change, Updater
 from svmp.kernels.categorical.topics_sums import Topics

@@ -18,8 +18,8 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.inference.methods.division import Division, VisitedPart
 from svmp.inference.methods.draw import Draw
+from svmp.inference.state.sums_by_part import SumsByPart
 from svmp.inference.steps.rule import StepRule
-from svmp.inference.sums_by_part import SumsByPart
 from svmp.inference.updaters.categorical import ImplicitMessages, TopicUpdater
 from svmp.inference.updaters.plain import NONE, Messages, PlainUpdater, Tangents
 from svmp.inference.updaters.updater import NO_ELEMENTS, NO_NATURAL, Change, Updater, blend

@@ -3,7 +3,7 @@
     lambda_i_temp = eta_i + (N_i / |rows_i|) * sum over e in rows_i of eta_(e -> i)
     lambda_i     <- (1 - rho_i) lambda_i + rho_i lambda_i_temp
 
-`inference/program.py` chooses the updater of each variable.
+`inference/program/program.py` chooses the updater of each variable.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw
+from svmp.inference.state.sums_by_part import SumsByPart
 from svmp.inference.steps.rule import StepRule
-from svmp.inference.sums_by_part import SumsByPart
 from svmp.inference.updaters.solver import Places, Solver
 from svmp.network.beliefs import Beliefs, RowLosses
 from svmp.network.grid import Ints

@@ -1,6 +1,6 @@
 """The multilinear loops of one density: updates (equation (6) of the paper), sums and bounds.
 
-`loop_table.py` says which densities they serve, `inference/program.py` where they are used.
+`loop_table.py` says which densities they serve, `inference/program/program.py` where they are used.
 """
 
 from __future__ import annotations

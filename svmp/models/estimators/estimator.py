@@ -20,11 +20,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from svmp.families.family import Array
-from svmp.inference.fit import fit
+from svmp.fitting.fit import fit
 from svmp.inference.methods import Method
-from svmp.inference.result import Fit, load
 from svmp.network.model import Model
 from svmp.network.validation import shown
+from svmp.posterior.result.result import Fit, load
 
 WEAK = 1e-6
 """Shape and rate of vague Gammas, and precision of an intercept relative to other coefficients."""

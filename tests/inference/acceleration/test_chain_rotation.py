@@ -8,9 +8,9 @@ import pytest
 import svmp
 from svmp.inference.acceleration.chain_rotating import basis_of, rotatable, rotate_chain
 from svmp.inference.engine import step
-from svmp.inference.program import Program
+from svmp.inference.program.program import Program
 from svmp.inference.starts.start import start
-from svmp.inference.state import State
+from svmp.inference.state.state import State
 from svmp.network.chains.linear_chain import LinearChain
 from svmp.network.network import Network
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.inference.program import Program
+from svmp.inference.program.program import Program
 from svmp.network.network import Network
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.inference.guard import Guard
+from svmp.inference.running.guard import Guard
 from svmp.network.network import Network
 from tests.inference.tools import begin
 from tests.inference.updaters.test_groups import NETWORKS, on_networks, options, ratings, topics

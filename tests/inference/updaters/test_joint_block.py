@@ -12,7 +12,7 @@ from scipy.special import digamma, gammaln
 from scipy.stats import multivariate_normal
 
 import svmp
-from svmp.inference.posteriors.joint_posterior import covariance_of
+from svmp.inference.gaussian.joint_posterior import covariance_of
 from svmp.inference.updaters import joint_block, joint_rows
 from svmp.network.arrow import split_unknowns
 

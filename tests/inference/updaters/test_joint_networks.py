@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import svmp
-from svmp.inference.uncertainty.fitted import network_and_q
-from svmp.inference.uncertainty.joint_density import JointDensity
+from svmp.posterior.uncertainty.fitted import network_and_q
+from svmp.posterior.uncertainty.joint_density import JointDensity
 from tests.network.networks import of_kind
 
 GAUSSIAN = ["vectors", "vector means", "factorization", "comparisons", "random means", "mixtures"]

@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 
 import svmp
-from svmp.inference.info import Info
 from svmp.inference.methods.draw import AllRows
+from svmp.inference.state.info import Info
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters import linear_block, linear_design
 from svmp.inference.updaters.linear_block import LinearBlockUpdater, find_blocks

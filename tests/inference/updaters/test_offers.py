@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import svmp
-from svmp.inference.program import Program
+from svmp.inference.program.program import Program
 from svmp.inference.updaters import offers
 from svmp.network.network import Network
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.inference.online import Online
+from svmp.fitting.online import Online
 from svmp.inference.updaters.setup import find_loops, replace_observed, share_sorted_rows
 from svmp.models import NormalPrior, UserItemPairs, matrix_factorization
 from svmp.network.network import Network

@@ -12,7 +12,7 @@ import pytest
 import svmp
 from svmp.families.family import Array
 from svmp.inference.methods.draw import AllRows
-from svmp.inference.program import Program
+from svmp.inference.program.program import Program
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.block_sums import BlockSolver, Member, SummingBlockUpdater
 from svmp.inference.updaters.joint import JointSolver

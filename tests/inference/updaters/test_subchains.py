@@ -11,7 +11,7 @@ import pytest
 import svmp
 from svmp.inference.methods.draw import AllRows, Draw
 from svmp.inference.methods.groups import DrawnSubchains
-from svmp.inference.program import Program
+from svmp.inference.program.program import Program
 from svmp.inference.starts.start import start
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.plain import PlainUpdater

@@ -11,7 +11,7 @@ import svmp
 from svmp.families.family import Array
 from svmp.inference.methods.draw import AllRows, with_locals
 from svmp.inference.methods.growing import Sampled
-from svmp.inference.program import Program
+from svmp.inference.program.program import Program
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.updater import SummingUpdater
 from svmp.network.beliefs import Beliefs

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp, softmax
 
 import svmp
-from svmp.inference.posteriors.posterior import Posteriors
 from svmp.inference.updaters import groups
 from svmp.kernels.machine import threads
 from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
+from svmp.posterior.marginals.posterior import Posteriors
 from tests.inference.tools import advance, assert_same, gallery
 from tests.network.tools import anywhere, bound, copy, elements_of, optimum
 from tests.programs import iterate, unstore

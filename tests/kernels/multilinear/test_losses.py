@@ -9,9 +9,9 @@ import pytest
 
 import svmp
 from svmp.inference.engine import step
-from svmp.inference.program import Program
+from svmp.inference.program.program import Program
 from svmp.inference.starts.start import start
-from svmp.inference.state import State
+from svmp.inference.state.state import State
 from svmp.kernels.machine.threads import use_threads
 from svmp.network.network import Network
 

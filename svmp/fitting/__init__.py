@@ -1,0 +1,1 @@
+"""Calls that run fits: svmp.fit, several starts, online steps, calibration."""

@@ -1,0 +1,1 @@
+"""Joint Gaussians: which variables, and what their q is."""

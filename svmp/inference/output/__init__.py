@@ -1,1 +1,0 @@
-"""What a fit gives out: summaries, data frames, xarray, ArviZ and figures, all with labels."""

@@ -1,1 +1,0 @@
-"""Posteriors as users read them."""

@@ -1,0 +1,1 @@
+"""The updater of each variable, chosen before the run."""

@@ -1,1 +1,0 @@
-"""Fits and checkpoints in files."""

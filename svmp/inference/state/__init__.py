@@ -1,0 +1,1 @@
+"""What changes from one iteration to the next."""

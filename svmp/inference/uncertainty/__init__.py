@@ -1,1 +1,0 @@
-"""How far to trust a fit: linear response, PSIS, calibration, restarts and comparison."""

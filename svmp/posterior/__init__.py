@@ -1,0 +1,1 @@
+"""What a fit has afterwards: its posteriors, and what is computed from them."""

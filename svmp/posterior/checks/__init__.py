@@ -1,0 +1,1 @@
+"""How far to trust a fit, and which of several fits is better."""

@@ -1,0 +1,1 @@
+"""The posterior of each variable, as users read it."""

@@ -1,0 +1,1 @@
+"""Summaries, figures, xarray and ArviZ."""

@@ -1,0 +1,1 @@
+"""The distribution of rows, new or missing, given a fit."""

@@ -1,0 +1,1 @@
+"""The data of a finished run, which are saved, printed and plotted."""

@@ -1,0 +1,1 @@
+"""The result of a fit, with all of its methods."""

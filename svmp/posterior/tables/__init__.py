@@ -1,0 +1,1 @@
+"""Posteriors and predictions as labelled entries and data frames."""

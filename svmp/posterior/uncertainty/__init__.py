@@ -1,0 +1,1 @@
+"""Covariances beyond those of q."""

@@ -1,0 +1,1 @@
+"""New rows: what a fit has learned is their prior."""

@@ -1,0 +1,1 @@
+"""What is saved in files is declared and checked here."""
