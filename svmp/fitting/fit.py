@@ -15,9 +15,9 @@ from svmp.errors import ConvergenceWarning, ModelError
 from svmp.fitting.restarts import best_start, check_restarts
 from svmp.inference.checkpoints.checkpoint import checkpoints_at
 from svmp.inference.execute import MAX_SWEEPS, execute
-from svmp.inference.gaussian.joint_blocks import Joint
 from svmp.inference.methods import Method
 from svmp.inference.program.default import uses_loops
+from svmp.inference.program.joint_blocks import Joint
 from svmp.inference.program.program_summary import ProgramSummary
 from svmp.inference.running.arguments import check_method_and_steps, check_model
 from svmp.inference.running.problem import Divided, HeldOutArgument, OneTable, Problem

@@ -35,12 +35,11 @@ from svmp.inference.running.problem import OneTable, Problem
 from svmp.inference.running.progress import line_of_progress
 from svmp.inference.running.run import Observer, Run
 from svmp.inference.running.seeds import Seed, whole_seed
-from svmp.inference.running.stopping import Interrupt, catch_interrupt
+from svmp.inference.running.stopping import Interrupt, Status, catch_interrupt
 from svmp.kernels.machine.threads import number_of_threads
 from svmp.network.network import Network
 from svmp.network.validation import shown
 from svmp.posterior.record.restart_record import Restart, Restarts
-from svmp.posterior.record.run_record import Status
 
 FIRST = 8
 """Sweeps after which all starts meet for the first time; then after twice as many, and so on."""

@@ -17,9 +17,9 @@ import numpy as np
 from svmp.errors import ClusterError, ModelError
 from svmp.inference.checkpoints.checkpoint import Checkpoints, checkpoints_at
 from svmp.inference.checkpoints.resuming import Saved
-from svmp.inference.gaussian.joint_blocks import Joint
 from svmp.inference.methods import Method
 from svmp.inference.program.default import uses_loops
+from svmp.inference.program.joint_blocks import Joint
 from svmp.inference.program.program import Program
 from svmp.inference.running.arguments import check_method_and_steps, check_numbers, given_values
 from svmp.inference.running.diagnosis import Diagnosis, diagnose, safe_first_step
@@ -29,14 +29,13 @@ from svmp.inference.running.progress import report_to
 from svmp.inference.running.recording import Recorder, Watch
 from svmp.inference.running.run import Observer, Run
 from svmp.inference.running.seeds import whole_seed
-from svmp.inference.running.stopping import Budget, catch_interrupt
+from svmp.inference.running.stopping import Budget, Status, catch_interrupt
 from svmp.inference.starts.start import Init, check_finite
 from svmp.inference.state.state import State
 from svmp.inference.steps import Steps, as_policy
 from svmp.inference.updaters.linear_block import find_blocks
 from svmp.kernels.machine.threads import use_threads
 from svmp.network.beliefs import Beliefs
-from svmp.posterior.record.run_record import Status
 
 MAX_SWEEPS = 1000
 """Default limit of sweeps."""

@@ -60,3 +60,8 @@ def check_form(variable: Variable, then: Mapping[str, str] | None) -> None:
                 f"{parameter} = {now[parameter] or 'a number'} in the model, apart from numbers "
                 "and covariates; declare the network that was fitted"
             )
+
+
+def parents_of(variable: Variable) -> list[str]:
+    """Return the names of the hidden variables that a variable depends on."""
+    return [parent.name for parent in variable.conditional.parents() if parent.hidden]

@@ -14,10 +14,10 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.inference.methods.division import RESTARTS, first_step
 from svmp.inference.methods.draw import Draw
+from svmp.inference.methods.sums_by_part import Memo, SumsByPart
 from svmp.inference.program.program import Program
 from svmp.inference.program.program_summary import ProgramSummary
 from svmp.inference.state.state import State
-from svmp.inference.state.sums_by_part import Memo, SumsByPart
 from svmp.inference.steps import Policy
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.categorical import ImplicitUpdater

@@ -14,6 +14,7 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
+from svmp.inference.earlier import EarlierBeliefs, EarlierQ
 from svmp.inference.starts.fitted_products import fitted_terms
 from svmp.inference.starts.products import products, start_at_level
 from svmp.inference.starts.seeding import locations
@@ -25,7 +26,6 @@ from svmp.parts.cache import load_part
 from svmp.parts.context import Job
 from svmp.parts.shared import SharedNetwork
 from svmp.parts.workspace import Workspace
-from svmp.posterior.marginals.posterior import Posterior, Posteriors
 
 
 def start_q(
@@ -50,7 +50,7 @@ def start_q(
         Makes an array of zeros for the q of an own variable, in memory or on disk.
     """
     own = space.context.sharing.own
-    given = dict(init.stored if isinstance(init, Posteriors) else init or {})
+    given = dict(init.stored if isinstance(init, EarlierBeliefs) else init or {})
     unknown = [name for name in given if name not in network.hidden]
     if unknown:
         raise ModelError(f"init names {unknown}, which are not hidden variables of the parts")
@@ -75,7 +75,7 @@ def start_q(
         variable, value = network.hidden[name], given[name]
         natural = (
             from_posterior(variable, value)
-            if isinstance(value, Posterior)
+            if isinstance(value, EarlierQ)
             else from_values(variable, q.natural[name], value)
         )
         sound = variable.family.in_domain(natural)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp import families
-from svmp.inference.state.trace import Trace
+from svmp.inference.trace import Trace
 from svmp.kernels.vectors.means import mean_and_covariance
 from svmp.models import GammaPrior, NormalPrior, UserItemPairs, UserNoise, matrix_factorization
 from svmp.models.factorization import DIMS, Covariance

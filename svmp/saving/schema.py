@@ -20,7 +20,6 @@ from safetensors import SafetensorError, safe_open
 
 from svmp.errors import FileError
 from svmp.families.family import Array, Family
-from svmp.inference.state.trace import BUFFERS, COLUMNS, HELD_OUT
 
 Tensors = dict[str, np.ndarray]
 Check = Callable[[str, Any], Any]
@@ -276,21 +275,3 @@ def moments_of(family: Family, tensors: Tensors, natural: str) -> Callable[[Arra
         return None if near.all() else "does not belong to the natural parameters"
 
     return trouble
-
-
-def trace_names(name: str, value: Any) -> list[str]:
-    """Column names of a trace: none if it is empty, else those that a run writes."""
-    found = [str(column) for column in list_of(text)(name, value)]
-    more = found[len(COLUMNS) :]
-    more = more[len(BUFFERS) :] if more[: len(BUFFERS)] == [*BUFFERS] else more
-    known = not found or (found[: len(COLUMNS)] == [*COLUMNS] and more in ([], [HELD_OUT]))
-    need(known, "damaged: the trace has other columns")
-    return found
-
-
-def trace_tensors(columns: list[str], tensors: Tensors) -> dict[str, Tensor]:
-    """Declare the columns of a trace: finite numbers, the same count in each."""
-    first = tensors.get(f"trace/{columns[0]}") if columns else None
-    rows = 0 if first is None else first.size
-    column = Tensor((rows,), finite, ("int64", "float64"))
-    return {f"trace/{name}": column for name in columns}

@@ -1,8 +1,8 @@
 """The paper's claims, each by a test of its number in CLAIMS.md.
 
-A run diverges if its status says so (svmp/inference/running/guard.py); it converges if it does not and ends
-near where full VB is after as many accesses. Quick tests have a twentieth of the ratings, where
-thresholds are higher; those marked slow have the paper's million, K = 5 and kappa = 0.6.
+A run diverges if its status says so (svmp/inference/running/guard.py); it converges if it does not
+and ends near where full VB is after as many accesses. Quick tests have a twentieth of the ratings,
+where thresholds are higher; those marked slow have the paper's million, K = 5 and kappa = 0.6.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 
 import svmp
 from svmp.datasets import netflix_shaped
-from svmp.inference.state.trace import Trace
+from svmp.inference.trace import Trace
 from svmp.ratings import Ratings
 from svmp.study import convergence
 from svmp.study.netflix import beginning, matrix_factorization

@@ -32,8 +32,8 @@ from svmp.families.family import Array, Family
 from svmp.families.mvnormal import MvNormal
 from svmp.families.normal import Normal
 from svmp.inference.methods.draw import Draw
-from svmp.inference.state.trace import Trace
 from svmp.inference.steps.rule import StepRule
+from svmp.inference.trace import Trace
 from svmp.inference.updaters.updater import Change, Updater
 from svmp.kernels.machine.elements import move_normals, normal_change
 from svmp.network.beliefs import Beliefs

@@ -15,19 +15,20 @@ from typing import Any
 import numpy as np
 
 from svmp.errors import FileError, ModelError
+from svmp.inference.checkpoints import joint_files
 from svmp.inference.checkpoints.checkpoint import FORMAT, KEY, WHAT, before
 from svmp.inference.checkpoints.recipes import check_recipe, make, recipe
 from svmp.inference.checkpoints.state_schema import DESCRIPTION, declared_tensors, restore_state
-from svmp.inference.gaussian import joint_files
-from svmp.inference.gaussian.joint_blocks import Joint
+from svmp.inference.checkpoints.trace_schema import trace_tensors
 from svmp.inference.methods import Method
 from svmp.inference.methods.method import check_order
+from svmp.inference.program.joint_blocks import Joint
 from svmp.inference.running.held_out import Scorer
 from svmp.inference.running.problem import Problem
 from svmp.inference.running.run import global_names
 from svmp.inference.state.state import State
-from svmp.inference.state.trace import HELD_OUT
 from svmp.inference.steps import Policy
+from svmp.inference.trace import HELD_OUT
 from svmp.inference.updaters.joint_block import JointBlock
 from svmp.saving.schema import (
     ANY,
@@ -43,7 +44,6 @@ from svmp.saving.schema import (
     read_tensors,
     record,
     text,
-    trace_tensors,
     truth,
     whole,
 )

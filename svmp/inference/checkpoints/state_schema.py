@@ -18,10 +18,11 @@ import numpy as np
 from svmp.families.family import Family
 from svmp.inference.acceleration.extrapolation import DEPTH
 from svmp.inference.acceleration.relaxation import is_gaussian
-from svmp.inference.gaussian import joint_files
-from svmp.inference.state.state import State
-from svmp.inference.state.trace import Trace
+from svmp.inference.checkpoints import joint_files
+from svmp.inference.checkpoints.trace_schema import trace_names
+from svmp.inference.state.state import MOST_ROLLBACKS, State
 from svmp.inference.state.window import SAMPLES
+from svmp.inference.trace import Trace
 from svmp.network.beliefs import Beliefs
 from svmp.network.chains.chain import Chain
 from svmp.saving.schema import (
@@ -37,12 +38,8 @@ from svmp.saving.schema import (
     number,
     proper,
     record,
-    trace_names,
     whole,
 )
-
-MOST_ROLLBACKS = 50
-"""Most rollbacks of a run that diverges."""
 
 
 @dataclass(frozen=True)

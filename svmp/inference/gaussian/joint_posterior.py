@@ -8,21 +8,17 @@ over (integrating.py), which changes the means by `shift` and the standard devia
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from svmp.errors import ModelError
 from svmp.families.family import Array, Family
+from svmp.inference.earlier import EarlierQ
 from svmp.network.arrow import Arrow
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.joint_normal import GivenPrecision, JointNormal, Layout, Paired, natural_of
-from svmp.posterior.marginals.posterior import Posterior
-
-LARGEST = 5000
-"""Most rows of a covariance matrix that is returned."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +85,7 @@ class JointPosterior:
         return self.layout.names if self.pair is None else (*self.layout.names, self.pair.name)
 
     def draw(
-        self, marginals: Mapping[str, Posterior], rng: np.random.Generator, size: int
+        self, marginals: Mapping[str, EarlierQ], rng: np.random.Generator, size: int
     ) -> dict[str, Array]:
         """Return draws of all variables together, each (size, elements, entries)."""
         around, means = self.covariance.draw(rng, size), self.means(marginals)
@@ -104,46 +100,10 @@ class JointPosterior:
             found = {name: given.apply(x, at[name]) for name, x in found.items()}
         return {name: means[name] + x for name, x in found.items()} | drawn
 
-    def means(self, marginals: Mapping[str, Posterior]) -> dict[str, Array]:
+    def means(self, marginals: Mapping[str, EarlierQ]) -> dict[str, Array]:
         """Return the means of all Normals, each (elements, entries)."""
         found = {}
         for name in self.layout.names:
             q, shape = marginals[name], self.layout.places(name).shape
             found[name] = np.asarray(q.family.mean(q.natural)).reshape(shape)
         return found
-
-
-def covariance_of(
-    blocks: Sequence[JointPosterior], marginals: Mapping[str, Posterior], names: Sequence[str]
-) -> Array:
-    """Return the covariance matrix of some variables under q.
-
-    The rows are the entries of the variables in the order of the names, each flattened. Variables
-    in different blocks are independent under q, and so are elements that are in none.
-    """
-    sizes = [int(np.size(marginals[name].mean)) for name in names]
-    if sum(sizes) > LARGEST:
-        raise ModelError(
-            f"the covariance matrix of {list(names)} has {sum(sizes):,} rows, and at most "
-            f"{LARGEST:,} are computed; give fewer variables"
-        )
-    starts = np.cumsum([0, *sizes])
-    found = np.zeros((starts[-1], starts[-1]))
-    for block in blocks:
-        rows, unknowns = [], list[Ints]()
-        for name, start in zip(names, starts, strict=False):
-            if name in block.layout.starts:
-                places = block.layout.places(name).ravel()
-                unknowns.append(places)
-                rows.append(start + np.arange(len(places)))
-        if rows:
-            at: Ints = np.concatenate(rows)
-            found[np.ix_(at, at)] = block.dense(np.concatenate(unknowns))
-    joined = {name for block in blocks for name in block.layout.names}
-    for name, start, size in zip(names, starts, sizes, strict=False):
-        if name not in joined and size:
-            width = size // max(len(marginals[name].natural), 1)
-            for element, matrix in enumerate(marginals[name].cov.reshape(-1, width, width)):
-                at = start + element * width + np.arange(width)
-                found[np.ix_(at, at)] = matrix
-    return found

@@ -43,12 +43,12 @@ from svmp.inference.methods import Method
 from svmp.inference.methods.draw import AllRows, Draw
 from svmp.inference.methods.groups import DrawnGroups
 from svmp.inference.methods.method import check_order
+from svmp.inference.methods.sums_by_part import Memo, SumsByPart
 from svmp.inference.program.default import uses_loops
 from svmp.inference.program.measuring import measuring_updates
 from svmp.inference.program.program_summary import ProgramSummary, VariableUpdater
 from svmp.inference.starts.loadings import Loadings
 from svmp.inference.state.state import State
-from svmp.inference.state.sums_by_part import Memo, SumsByPart
 from svmp.inference.steps import Constant, Policy
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters import offers

@@ -7,10 +7,10 @@ from numbers import Integral, Real
 from typing import Any
 
 from svmp.errors import ModelError
+from svmp.inference.earlier import EarlierBeliefs, EarlierQ
 from svmp.inference.methods.method import check_method
 from svmp.network.model import Model
 from svmp.network.validation import array, shown
-from svmp.posterior.marginals.posterior import Posterior, Posteriors
 
 
 def check_model_and_method(model: Any, method: Any, steps: Any, watch: Any = None) -> None:
@@ -68,9 +68,9 @@ def check_numbers(
 
 def given_values(init: Any) -> set[str]:
     """Return the variables for which the user gave starting values, and not a posterior."""
-    if not isinstance(init, Mapping) or isinstance(init, Posteriors):
+    if not isinstance(init, Mapping) or isinstance(init, EarlierBeliefs):
         return set()
-    return {name for name, value in init.items() if not isinstance(value, Posterior | None)}
+    return {name for name, value in init.items() if not isinstance(value, EarlierQ | None)}
 
 
 def _real(value: Any) -> bool:

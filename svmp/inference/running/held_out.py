@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,19 +21,13 @@ from scipy.special import logsumexp
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
-from svmp.inference.gaussian.joint_posterior import JointPosterior
 from svmp.inference.program.program import Program
-from svmp.inference.running.arguments import check_model_and_method
 from svmp.inference.running.scratch import NONE, ChosenElements, locals_of, optimise, scratch_copy
-from svmp.inference.starts.start import start
-from svmp.inference.updaters.joint_block import joint_normals
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
-from svmp.network.model import Model
 from svmp.network.network import Network
 from svmp.network.validation import shown
 from svmp.network.variable import Variable
-from svmp.posterior.marginals.posterior import Posterior
 from svmp.saving.fingerprint import fingerprint
 
 PASSES = 100
@@ -202,30 +196,3 @@ def held_out_of(variables: Mapping[str, Variable], name: str, values: Any) -> Va
             "out of one of the two"
         )
     return held
-
-
-def score(
-    q: Mapping[str, Posterior],
-    model: Model,
-    values: Mapping[str, Any],
-    joint: Sequence[JointPosterior] = (),
-) -> float:
-    """Return the score of held-out values under the q of a fit."""
-    return float(pointwise_scores(q, model, values, joint)[0].mean())
-
-
-def pointwise_scores(
-    q: Mapping[str, Posterior],
-    model: Model,
-    values: Mapping[str, Any],
-    joint: Sequence[JointPosterior] = (),
-) -> tuple[Array, str]:
-    """Return the score of each held-out row under the q of a fit, and a hash of the values."""
-    check_model_and_method(model, None, None)
-    network = Network(model)
-    if sorted(network.hidden) != sorted(q):
-        raise ModelError(f"the fit has q of {list(q)}, but the model hides {list(network.hidden)}")
-    held = HeldOut.of(network, values)
-    found = start(network, 0, q)
-    found.blocks = joint_normals(network, found, joint)
-    return held.pointwise(found), held.fingerprint

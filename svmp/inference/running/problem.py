@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from svmp.errors import ModelError
-from svmp.inference.gaussian.joint_blocks import Joint, check_joint_method, find_joint
 from svmp.inference.methods import Method
 from svmp.inference.methods.method import check_order
 from svmp.inference.program.default import choose
+from svmp.inference.program.joint_blocks import Joint, check_joint_method, find_joint
 from svmp.inference.program.program import Program
 from svmp.inference.running.estimate import Estimator
 from svmp.inference.running.held_out import HeldOut, Scorer

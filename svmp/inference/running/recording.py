@@ -15,7 +15,7 @@ from svmp.inference.running.held_out import Scorer
 from svmp.inference.running.stopping import Budget
 from svmp.inference.state.info import Info
 from svmp.inference.state.state import Measured, State
-from svmp.inference.state.trace import BUFFERS
+from svmp.inference.trace import BUFFERS
 from svmp.network.beliefs import Beliefs
 
 Watch = Callable[[dict[str, float]], object]

@@ -8,18 +8,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from svmp.errors import ImproperError
-from svmp.inference.checkpoints.state_schema import MOST_ROLLBACKS
 from svmp.inference.engine import step
 from svmp.inference.methods import Method
 from svmp.inference.program.program import Program
 from svmp.inference.running.guard import Alarm, Guard, has_fallen
 from svmp.inference.running.recording import Recorder
-from svmp.inference.running.stopping import Budget, Interrupt
+from svmp.inference.running.stopping import Budget, Interrupt, Status
 from svmp.inference.state.info import Info
-from svmp.inference.state.state import State
+from svmp.inference.state.state import MOST_ROLLBACKS, State
 from svmp.inference.state.window import Window
 from svmp.network.network import Network
-from svmp.posterior.record.run_record import Status
 
 ROUNDING = 1e-9
 """Largest fall of the bound, relative to its size, that counts as rounding: the compiled loops of

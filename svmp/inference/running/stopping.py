@@ -12,8 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
+from typing import Literal
 
 from svmp.interrupts import caught, note
+
+Status = Literal["converged", "budget", "diverged", "interrupted"]
+"""How a run ended."""
 
 
 @dataclass

@@ -17,6 +17,7 @@ from svmp.errors import ModelError
 from svmp.families.categorical import Categorical
 from svmp.families.family import Array
 from svmp.families.matrix import is_symmetric
+from svmp.inference.earlier import EarlierQ
 from svmp.inference.starts.chain_init import check_states
 from svmp.inference.starts.chain_seeds import seed_rows
 from svmp.inference.starts.fitted_products import start_at_fits
@@ -31,7 +32,6 @@ from svmp.network.network import Network
 from svmp.network.partly_known import base_of
 from svmp.network.validation import shown
 from svmp.network.variable import Variable
-from svmp.posterior.marginals.posterior import Posterior
 
 UNSURE = 1e-6
 """Total probability that is spread over all categories where a start has probabilities of 0."""
@@ -66,7 +66,7 @@ def start(
         if name in q.implicit or name in but:
             continue
         value = init.get(name)
-        if isinstance(value, Posterior):
+        if isinstance(value, EarlierQ):
             natural = from_posterior(variable, value)
         else:
             prior = np.array(network.priors(q, name))
@@ -115,7 +115,7 @@ def start(
     return q
 
 
-def from_posterior(variable: Variable, value: Posterior) -> Array:
+def from_posterior(variable: Variable, value: EarlierQ) -> Array:
     """Return the natural parameter of the posterior of an earlier fit."""
     family, name = variable.family, variable.name
     same = type(value.family) is type(family) and value.plate == variable.plate.shape

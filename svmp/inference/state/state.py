@@ -9,11 +9,14 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference.acceleration.relaxation import Relaxation
-from svmp.inference.state.sums_by_part import Memo
-from svmp.inference.state.trace import Trace
+from svmp.inference.methods.sums_by_part import Memo
 from svmp.inference.state.window import Window
 from svmp.inference.steps.rule import GradientStatistics
+from svmp.inference.trace import Trace
 from svmp.network.beliefs import Beliefs
+
+MOST_ROLLBACKS = 50
+"""Most rollbacks of a run that diverges."""
 
 
 @dataclass

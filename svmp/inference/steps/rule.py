@@ -11,7 +11,7 @@ from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.methods.draw import ONE, Draw
 from svmp.inference.methods.method import Option
-from svmp.inference.state.sums_by_part import Memo
+from svmp.inference.methods.sums_by_part import Memo
 from svmp.inference.steps.constant import Constant
 from svmp.inference.steps.policy import Policy, StepContext
 from svmp.network.beliefs import Beliefs

@@ -18,7 +18,7 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.inference.methods.division import Division, VisitedPart
 from svmp.inference.methods.draw import Draw
-from svmp.inference.state.sums_by_part import SumsByPart
+from svmp.inference.methods.sums_by_part import SumsByPart
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.categorical import ImplicitMessages, TopicUpdater
 from svmp.inference.updaters.plain import NONE, Messages, PlainUpdater, Tangents

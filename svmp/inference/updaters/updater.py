@@ -16,7 +16,7 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw
-from svmp.inference.state.sums_by_part import SumsByPart
+from svmp.inference.methods.sums_by_part import SumsByPart
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.solver import Places, Solver
 from svmp.network.beliefs import Beliefs, RowLosses

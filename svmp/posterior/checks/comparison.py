@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
-from svmp.inference.running.held_out import pointwise_scores
 from svmp.inference.running.seeds import Seed
 from svmp.network.keywords import known_keywords
 from svmp.network.model import Model
 from svmp.network.tables import Columns, html_table
 from svmp.network.validation import shown
+from svmp.posterior.checks.held_out_scores import pointwise_scores
 from svmp.posterior.checks.leave_one_out import LeaveOneOut, leave_one_out
 from svmp.posterior.checks.psis import DRAWS, importance
 from svmp.posterior.record.run_record import RunRecord

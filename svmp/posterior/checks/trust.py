@@ -13,7 +13,7 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families import Categorical
 from svmp.families.family import Array
-from svmp.inference.gaussian.joint_blocks import found_blocks
+from svmp.inference.program.joint_blocks import found_blocks
 from svmp.inference.running.seeds import Seed
 from svmp.network.model import Model
 from svmp.posterior.checks.psis import DRAWS, GOOD, USABLE, Importance, importance

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from svmp.families.family import Family
-from svmp.posterior.updating.drifting import RATES, Drift
+from svmp.posterior.record.drift import RATES, Drift
 from svmp.saving.schema import Tensor, Tensors, finite, need
 
 

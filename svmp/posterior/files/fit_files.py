@@ -21,13 +21,15 @@ from safetensors.numpy import save_file
 from svmp import families
 from svmp.errors import FileError
 from svmp.families.family import Family
-from svmp.inference.gaussian import joint_files
-from svmp.inference.state.trace import Trace
+from svmp.inference.checkpoints import joint_files
+from svmp.inference.checkpoints.trace_schema import trace_names, trace_tensors
+from svmp.inference.running.stopping import Status
+from svmp.inference.trace import Trace
 from svmp.network.partly_known import PartlyKnown, base_of
 from svmp.posterior.files import chain_files, drift_files, label_files, response_files
 from svmp.posterior.marginals.posterior import Posterior
 from svmp.posterior.record.restart_record import Restart, Restarts
-from svmp.posterior.record.run_record import RunRecord, Status
+from svmp.posterior.record.run_record import RunRecord
 from svmp.saving.schema import (
     LARGEST,
     Tensor,
@@ -43,8 +45,6 @@ from svmp.saving.schema import (
     read_tensors,
     record,
     text,
-    trace_names,
-    trace_tensors,
     truth,
     whole,
 )

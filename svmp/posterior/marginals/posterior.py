@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from svmp.errors import ModelError
 from svmp.families import Categorical
 from svmp.families.family import Array, Family
+from svmp.inference.earlier import EarlierBeliefs, EarlierQ
 from svmp.inference.running.seeds import Seed, generator
 from svmp.network.partly_known import base_of
 from svmp.network.tables import Row
@@ -21,7 +22,7 @@ from svmp.posterior.marginals.rows import LARGEST, row, row_html
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class Posterior(EarlierQ):
     """The approximate posterior of one hidden variable.
 
     Attributes
@@ -234,7 +235,7 @@ def tails(prob: Any) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Posteriors(Mapping[str, Posterior]):
+class Posteriors(EarlierBeliefs[Posterior]):
     """Posteriors by variable, some of which are computed on first access.
 
     Attributes

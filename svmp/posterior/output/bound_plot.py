@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.inference.state.trace import HELD_OUT
+from svmp.inference.trace import HELD_OUT
 from svmp.posterior.output.figures import log_axis, new_axes, new_panels
 from svmp.posterior.record.run_record import RunRecord
 

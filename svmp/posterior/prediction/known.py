@@ -22,7 +22,7 @@ from svmp.errors import ModelError
 from svmp.families.family import Array, Bools
 from svmp.network.beliefs import Beliefs
 from svmp.network.dims.matching import DimMatch, coords_now, match_extent, new_rows, size_of
-from svmp.network.forms import check_form
+from svmp.network.forms import check_form, parents_of
 from svmp.network.grid import Ints
 from svmp.network.model import Model
 from svmp.network.network import Network
@@ -31,8 +31,7 @@ from svmp.network.validation import shown
 from svmp.network.variable import Variable
 from svmp.posterior.prediction.blocks import KnownBlock
 from svmp.posterior.prediction.chains import chain_of
-from svmp.posterior.record.run_record import RunRecord
-from svmp.posterior.updating.updating import coords_of, parents_of
+from svmp.posterior.record.run_record import RunRecord, coords_of
 
 ROUNDING = 1e-9
 """Share of a natural parameter by which that of a barren element may differ from its prior."""

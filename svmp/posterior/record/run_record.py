@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from svmp.inference.gaussian.joint_posterior import JointPosterior
-from svmp.inference.state.trace import Trace
+from svmp.inference.trace import Trace
 from svmp.network.chains.continuing import SequenceEnds
 from svmp.network.dims.coords import Extent
 from svmp.posterior.marginals.posterior import Posterior
 from svmp.posterior.record.covariance import Covariance
+from svmp.posterior.record.drift import Drift
 from svmp.posterior.record.restart_record import Restarts
-from svmp.posterior.updating.drifting import Drift
-
-Status = Literal["converged", "budget", "diverged", "interrupted"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,3 +41,12 @@ class RunRecord:
     def bound(self) -> float:
         """The evidence lower bound of the q that is returned, in nats."""
         return sum(self.bound_terms.values())
+
+
+def coords_of(earlier: RunRecord) -> dict[str, Extent]:
+    """Return the sizes of the dims of a fit that was saved without labels."""
+    return {
+        dim: int(size)
+        for q in earlier.posteriors.values()
+        for dim, size in zip(q.dims, q.mean.shape, strict=False)
+    }

@@ -18,13 +18,13 @@ from svmp.inference.execute import Outcome
 from svmp.inference.methods import Method
 from svmp.inference.program.program_summary import ProgramSummary
 from svmp.inference.running.diagnosis import Diagnosis
-from svmp.inference.running.held_out import score
 from svmp.inference.running.seeds import Seed
 from svmp.network.declaration import Declaration
 from svmp.network.dims.matching import hidden_coords
-from svmp.network.forms import form_of
+from svmp.network.forms import form_of, parents_of
 from svmp.network.keywords import known_keywords
 from svmp.network.model import Model
+from svmp.posterior.checks.held_out_scores import score
 from svmp.posterior.files import fit_files as files
 from svmp.posterior.marginals.chain_posterior import ChainPosterior
 from svmp.posterior.marginals.from_run import posteriors_of
@@ -37,7 +37,7 @@ from svmp.posterior.prediction.prediction import Prediction
 from svmp.posterior.result.fit_output import FitOutput
 from svmp.posterior.uncertainty.small import kept
 from svmp.posterior.updating import updating
-from svmp.posterior.updating.updating import Forget, parents_of
+from svmp.posterior.updating.updating import Forget
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -25,12 +25,12 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
-from svmp.inference.gaussian.joint_posterior import covariance_of
 from svmp.network.model import Model
 from svmp.network.partly_known import PartlyKnown, base_of
 from svmp.network.validation import shown
 from svmp.posterior.record.covariance import Covariance
 from svmp.posterior.record.run_record import RunRecord
+from svmp.posterior.uncertainty.covariance_of_q import covariance_of
 from svmp.posterior.uncertainty.fitted import network_and_q
 from svmp.posterior.uncertainty.message_map import MessageMap
 from svmp.posterior.uncertainty.response_matrix import LARGEST, responses

@@ -25,28 +25,11 @@ from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.dims.matching import VariableMatch
 from svmp.network.network import Network
+from svmp.posterior.record.drift import RATES, Drift
 
-RATES = np.array([1.0, 0.9, 0.7, 0.4])
-"""Shares of what was learned that are kept in each update."""
 EVERY = np.arange(len(RATES))
 SWITCH = 0.0002
 """Probability that the rate changes between two updates."""
-
-
-@dataclass(frozen=True, eq=False)
-class Drift:
-    """What is carried of one variable from one update to the next.
-
-    Attributes
-    ----------
-    weights
-        w_r of each rate.
-    offsets
-        S_r less the S that the fit has, for each rate, of all elements.
-    """
-
-    weights: Array
-    offsets: Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,7 @@ from svmp.network.dims.matching import (
     match_dims,
     match_variable,
 )
-from svmp.network.forms import check_form
+from svmp.network.forms import check_form, parents_of
 from svmp.network.keywords import check_keywords
 from svmp.network.model import Model
 from svmp.network.network import Network
@@ -52,8 +52,9 @@ from svmp.network.partly_known import PartlyKnown, base_of
 from svmp.network.validation import shown
 from svmp.network.variable import Variable
 from svmp.posterior.marginals.posterior import Posterior
-from svmp.posterior.record.run_record import RunRecord
-from svmp.posterior.updating.drifting import RATES, Drift, Paths
+from svmp.posterior.record.drift import RATES, Drift
+from svmp.posterior.record.run_record import RunRecord, coords_of
+from svmp.posterior.updating.drifting import Paths
 from svmp.posterior.updating.forgetting import Share, bound_of_shares, shares_of
 
 ROUNDING = 1e-12
@@ -303,20 +304,6 @@ def check_same(earlier: RunRecord, network: Network) -> None:
                 f"'{name}' depended on {earlier.parents[name]} and depends on {parents} in the new "
                 "model"
             )
-
-
-def parents_of(variable: Variable) -> list[str]:
-    """Return the names of the hidden variables that a variable depends on."""
-    return [parent.name for parent in variable.conditional.parents() if parent.hidden]
-
-
-def coords_of(earlier: RunRecord) -> dict[str, Extent]:
-    """Return the sizes of the dims of a fit that was saved without labels."""
-    return {
-        dim: int(size)
-        for q in earlier.posteriors.values()
-        for dim, size in zip(q.dims, q.mean.shape, strict=False)
-    }
 
 
 def earlier_q(

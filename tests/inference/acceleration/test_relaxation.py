@@ -13,8 +13,8 @@ from svmp.inference.acceleration.relaxation import fell_last, means_of, next_ome
 from svmp.inference.methods.draw import AllRows
 from svmp.inference.program.program import Program
 from svmp.inference.starts.start import start
-from svmp.inference.state.trace import Trace
 from svmp.inference.steps.rule import StepRule
+from svmp.inference.trace import Trace
 from svmp.network.network import Network
 from tests.inference.tools import gallery
 

@@ -17,7 +17,7 @@ from svmp.inference.checkpoints import state_schema
 from svmp.inference.checkpoints.checkpoint import FORMAT, before
 from svmp.inference.checkpoints.recipes import FIELDS, KNOWN, check_recipe, make, recipe
 from svmp.inference.state.state import State
-from svmp.inference.state.trace import COLUMNS
+from svmp.inference.trace import COLUMNS
 from svmp.network.beliefs import Beliefs
 from svmp.posterior.marginals.posterior import Posterior
 from svmp.saving.schema import read_json

@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 import svmp
-from svmp.posterior.updating.drifting import RATES, SWITCH
+from svmp.posterior.record.drift import RATES
+from svmp.posterior.updating.drifting import SWITCH
 
 ROWS = 25
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from svmp.inference.state.sums_by_part import SumsByPart
+from svmp.inference.methods.sums_by_part import SumsByPart
 
 PLACES = [None, np.array([0, 2, 3]), np.array([], dtype=np.int64), np.array([1])]
 
