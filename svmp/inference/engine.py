@@ -17,7 +17,6 @@ from dataclasses import replace
 from svmp.inference.program.program import Program
 from svmp.inference.state.info import Info
 from svmp.inference.state.state import State
-from svmp.inference.steps.rule import StepRule
 
 
 def step(program: Program, state: State, measured: bool = False) -> tuple[State, Info]:
@@ -27,12 +26,8 @@ def step(program: Program, state: State, measured: bool = False) -> tuple[State,
     next, the last update of a mean keeps the sums over rows that it needs.
     """
     q, t = state.q, state.iteration + 1
-    rows = program.draw(t)
-    option, damping = program.method.option, state.safety.damping
-    relaxation = program.relax(state)
-    over = relaxation.omega, program.relaxed[:-1]  # the last block is moved on at the next step
-    kept, losses = (state.statistics, state.memo), program.measured(measured)
-    rho = StepRule(rows, program.policy, option, t, damping, *kept, *over, losses)
+    rows, relaxation = program.draw(t), program.accelerate(state)
+    rho = program.step_rule(state, rows, relaxation, measured)
     info, collected = Info(fresh=rows.fresh), []
     program.begin(q, rows)
     for updater in program.updaters:  # each hidden x_i

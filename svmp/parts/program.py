@@ -12,12 +12,13 @@ from functools import cached_property
 import numpy as np
 
 from svmp.families.family import Array
+from svmp.inference.acceleration import Accelerator
+from svmp.inference.acceleration.relaxation import OverRelaxation
 from svmp.inference.methods.division import RESTARTS, first_step
 from svmp.inference.methods.draw import Draw
 from svmp.inference.methods.sums_by_part import Memo, SumsByPart
 from svmp.inference.program.program import Program
 from svmp.inference.program.program_summary import ProgramSummary
-from svmp.inference.state.state import State
 from svmp.inference.steps import Policy
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.categorical import ImplicitUpdater
@@ -136,11 +137,13 @@ class PartsProgram(Program):
     @property
     def relaxed(self) -> tuple[tuple[str, ...], ...]:
         """The blocks that are over-relaxed, if the q of own variables is kept between visits."""
-        return self.blocks if self.may_relax and self.space.context.keeps else ()
+        return self.blocks if self.may_accelerate and self.space.context.keeps else ()
 
-    def rotate(self, state: State) -> bool:
-        """Return False: own variables are not here."""
-        return False
+    @cached_property
+    def accelerators(self) -> tuple[Accelerator, ...]:
+        """Over-relaxation alone: the others read own variables, which are not here."""
+        found = OverRelaxation.of(self.setup, self.relaxed, rotates=False)
+        return () if found is None else (found,)
 
     def changes(self, updater: Updater, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
         """Yield the changes of a visit, in which means are moved beyond their solution."""

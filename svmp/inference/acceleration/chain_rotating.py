@@ -6,13 +6,16 @@ through loadings that are learned, each line of which is an MvNormal.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from svmp.families.family import Array
 from svmp.families.gamma import Gamma
 from svmp.families.matrix import flat, join
+from svmp.inference.acceleration.accelerator import Accelerator, Bound
 from svmp.inference.acceleration.chain_rotation import (
     Basis,
     Dynamics,
@@ -20,7 +23,12 @@ from svmp.inference.acceleration.chain_rotation import (
     StateSums,
     StepPrecision,
 )
+from svmp.inference.methods import Method
 from svmp.inference.starts.loadings import Loadings, loadings_of
+from svmp.inference.state.relaxation import Relaxation
+from svmp.inference.state.state import State
+from svmp.inference.updaters.setup import Setup
+from svmp.inference.updaters.updater import Updater
 from svmp.network.beliefs import Beliefs
 from svmp.network.chains import transition
 from svmp.network.chains.linear_chain import LinearChain
@@ -35,6 +43,32 @@ LARGEST = 32
 """Longest vectors whose states are changed."""
 CHUNK = 1 << 13
 """Rows that are changed at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChainRotation(Accelerator):
+    """Changes the basis of the states of chains before every sweep over all rows.
+
+    Attributes
+    ----------
+    loadings
+        By chain of vectors, the loadings through which its states are read.
+    """
+
+    network: Network
+    method: Method
+    loadings: dict[str, list[Loadings]]
+
+    @classmethod
+    def find(cls, setup: Setup, updaters: Sequence[Updater]) -> Self | None:
+        found = rotatable(setup.network, setup.joined)
+        return cls(setup.network, setup.method, found) if found else None
+
+    def apply(self, state: State, last: Relaxation, bound: Bound) -> Relaxation:
+        if state.iteration > 0 and self.method.reads_all(state.iteration + 1):
+            for name, loadings in self.loadings.items():
+                rotate_chain(self.network, state.q, name, loadings)
+        return last
 
 
 def rotatable(network: Network, joined: Collection[str] = ()) -> dict[str, list[Loadings]]:

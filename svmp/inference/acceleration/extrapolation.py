@@ -16,21 +16,30 @@ kept only if the exact bound is not lower there, so that it rises in every sweep
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from svmp.families.family import Array
+from svmp.inference.acceleration.accelerator import Accelerator, Bound
 from svmp.inference.acceleration.relaxation import (
-    Means,
     is_gaussian,
+    means_of,
     move_beyond,
+    relaxed_blocks,
     times_precision,
 )
+from svmp.inference.methods import Method
+from svmp.inference.state.relaxation import Means, Relaxation
+from svmp.inference.state.state import State
 from svmp.inference.updaters.joint_block import JointBlock
 from svmp.inference.updaters.linear_block import connected, fits, is_linear
 from svmp.inference.updaters.linear_chain import renew_pairs
+from svmp.inference.updaters.setup import Setup
+from svmp.inference.updaters.updater import Updater
 from svmp.network.beliefs import Beliefs
 from svmp.network.chains.linear_chain import LinearChain
 from svmp.network.network import Network
@@ -41,6 +50,47 @@ LARGEST = 1 << 16
 """Most parameters of q whose means are extrapolated under logits."""
 LONGEST = 1 << 20
 """Most parameters of q whose means are extrapolated beside chains."""
+
+
+@dataclass(frozen=True, eq=False)
+class Extrapolation(Accelerator):
+    """Moves means to where the last sweeps lead, unless the exact bound is lower there.
+
+    It serves networks in which no blocks are over-relaxed.
+
+    Attributes
+    ----------
+    names
+        The variables whose means are extrapolated.
+    """
+
+    network: Network
+    method: Method
+    names: tuple[str, ...]
+
+    @classmethod
+    def find(cls, setup: Setup, updaters: Sequence[Updater]) -> Self | None:
+        if relaxed_blocks(updaters, setup.network):
+            return None
+        names = extrapolated_names(setup.network, setup.joined)
+        return cls(setup.network, setup.method, names) if names else None
+
+    def apply(self, state: State, last: Relaxation, bound: Bound) -> Relaxation:
+        q, t = state.q, state.iteration
+        now, history = means_of(q, self.network, self.names), {}
+        if last.before.keys() == now.keys() and self.method.reads_all(t):
+            history = remember(last.history, last.before, now)
+        known = state.measured.iteration == t
+        if known and history and len(history[self.names[0]]) > 1:
+            kept = kept_parameters(q, self.names)
+            q.means.clear()
+            move_means(q, self.network, steps_beyond(q, history))
+            if bound(q) >= state.measured.bound:
+                now = means_of(q, self.network, self.names)
+            else:
+                restore(q, kept)
+                history = {}
+        return Relaxation(before=now, history=history)
 
 
 def extrapolated_names(network: Network, joined: Mapping[str, JointBlock]) -> tuple[str, ...]:

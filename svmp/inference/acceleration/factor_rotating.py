@@ -19,17 +19,24 @@ w has full covariances, so that the change is exact, and the bound never falls.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy import linalg
 
 from svmp import families
 from svmp.families.family import Array
+from svmp.inference.acceleration.accelerator import Accelerator, Bound
 from svmp.inference.acceleration.chain_rotating import change_vectors
 from svmp.inference.acceleration.rotating import isotropic_prior
+from svmp.inference.methods import Method
 from svmp.inference.starts.seeding import read_rows
+from svmp.inference.state.relaxation import Relaxation
+from svmp.inference.state.state import State
+from svmp.inference.updaters.setup import Setup
+from svmp.inference.updaters.updater import Updater
 from svmp.network.beliefs import Beliefs
 from svmp.network.matrices import Diagonal
 from svmp.network.means.linear import Linear, dimension
@@ -90,6 +97,32 @@ class FactorPair(NamedTuple):
     w: str
     precision: float
     prior: Known | Relevance
+
+
+@dataclass(frozen=True, eq=False)
+class FactorRotation(Accelerator):
+    """Changes the factors of products of vectors before every sweep over all rows.
+
+    Attributes
+    ----------
+    pairs
+        The products.
+    """
+
+    network: Network
+    method: Method
+    pairs: list[FactorPair]
+
+    @classmethod
+    def find(cls, setup: Setup, updaters: Sequence[Updater]) -> Self | None:
+        found = factor_pairs(setup.network, setup.joined)
+        return cls(setup.network, setup.method, found) if found else None
+
+    def apply(self, state: State, last: Relaxation, bound: Bound) -> Relaxation:
+        if state.iteration > 0 and self.method.reads_all(state.iteration + 1):
+            for pair in self.pairs:
+                rotate_factors(self.network, state.q, pair, last.before)
+        return last
 
 
 def factor_pairs(network: Network, joined: Collection[str]) -> list[FactorPair]:

@@ -24,24 +24,29 @@ begins, so that every q and every bound that is seen from outside has it at its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
 from svmp.families.family import Array, Family
 from svmp.families.mvnormal import MvNormal
 from svmp.families.normal import Normal
+from svmp.inference.acceleration.accelerator import Accelerator, Bound
+from svmp.inference.acceleration.rotating import rotate
+from svmp.inference.methods import Method
 from svmp.inference.methods.draw import Draw
+from svmp.inference.state.relaxation import Means, Relaxation
+from svmp.inference.state.state import State
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.trace import Trace
+from svmp.inference.updaters.setup import Setup
 from svmp.inference.updaters.updater import Change, Updater
 from svmp.kernels.machine.elements import move_normals, normal_change
 from svmp.network.beliefs import Beliefs
 from svmp.network.means.linear import dimension
 from svmp.network.network import Network
 
-Means = dict[str, Array]
-"""By variable, the means of its elements, (elements, entries)."""
 BLOCK = 4096
 """Elements that are moved at a time."""
 PAIR = 2
@@ -50,27 +55,62 @@ IN_PRODUCTS = 1.3
 """Largest factor where a product has more variables."""
 
 
-@dataclass
-class Relaxation:
-    """The part of a run's state that over-relaxation needs.
+@dataclass(frozen=True, eq=False)
+class OverRelaxation(Accelerator):
+    """Moves the block that was solved last beyond its solution.
+
+    In one of the first sweeps over all rows, factors are rotated instead if that raises the bound.
 
     Attributes
     ----------
-    omega
-        The factor of the last iteration.
-    change
-        Square of the last change of the block that is solved last, in units of its precisions; NaN
-        before the first.
-    before
-        The means of that block before its last update, or those that are extrapolated.
-    history
-        By variable, the last sweeps of means that are extrapolated (extrapolation.py).
+    blocks
+        The blocks of variables whose means are over-relaxed, in the order of their updates.
+    largest
+        Largest factor: lower where blocks are multiplied by more than one other.
+    rotates
+        Whether factors may be rotated.
     """
 
-    omega: float = 1.0
-    change: float = np.nan
-    before: Means = field(default_factory=dict)
-    history: Means = field(default_factory=dict)
+    network: Network
+    method: Method
+    blocks: tuple[tuple[str, ...], ...]
+    largest: float
+    rotates: bool = True
+
+    @classmethod
+    def find(cls, setup: Setup, updaters: Sequence[Updater]) -> Self | None:
+        return cls.of(setup, relaxed_blocks(updaters, setup.network))
+
+    @classmethod
+    def of(
+        cls, setup: Setup, blocks: tuple[tuple[str, ...], ...], rotates: bool = True
+    ) -> Self | None:
+        """Return the over-relaxation of some blocks; None if there are none."""
+        if not blocks:
+            return None
+        most = largest_omega(setup.network, blocks)
+        return cls(setup.network, setup.method, blocks, most, rotates)
+
+    def apply(self, state: State, last: Relaxation, bound: Bound) -> Relaxation:
+        q, t, method = state.q, state.iteration + 1, self.method
+        change, rate = change_of(q, last.before), np.nan
+        if t > 2 and method.reads_all(t - 2) and last.change > 0:
+            rate = float(np.sqrt(change / last.change))
+        omega = next_omega(last.omega, rate, min(method.relaxation(t), self.largest))
+        if fell_last(state.trace, t - 1):
+            omega, change = 1.0, np.nan
+        elif last.omega == 1 and np.isnan(rate) and method.reads_all(t - 2):
+            omega = 1.0  # the second plain sweep after a fall, from which the rate is known again
+        q.means.clear()
+        known = state.measured.bound if state.measured.iteration == state.iteration else None
+        if self.rotates and method.rotates(t) and rotate(self.network, q, bound, known):
+            change = np.nan
+        else:
+            relax(q, self.network, last.before, omega)
+        before = last.before or means_of(q, self.network, self.blocks[-1])
+        for name, means in before.items():  # in place: new memory for them would cost more
+            np.copyto(means, q.moments[name][:, : means.shape[1]])
+        return replace(last, omega=omega, change=change, before=before)
 
 
 def means_of(q: Beliefs, network: Network, names: Iterable[str]) -> Means:

@@ -18,16 +18,23 @@ bound never falls. Parameter-expanded variational Bayes (Qi & Jaakkola 2006) doe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from svmp.families.family import Array
+from svmp.inference.acceleration.accelerator import Accelerator, Bound
 from svmp.inference.acceleration.chain_rotating import change_vectors
 from svmp.inference.acceleration.factor_rotating import Relevance, prior_of_gammas, relevance_of
+from svmp.inference.methods import Method
 from svmp.inference.starts.products import width_of
 from svmp.inference.starts.seeding import read_rows
+from svmp.inference.state.relaxation import Relaxation
+from svmp.inference.state.state import State
+from svmp.inference.updaters.setup import Setup
+from svmp.inference.updaters.updater import Updater
 from svmp.network.beliefs import Beliefs
 from svmp.network.means.linear import dimension
 from svmp.network.network import Network
@@ -83,6 +90,32 @@ class ScaledProduct:
 
     operands: tuple[Operand, ...]
     width: int
+
+
+@dataclass(frozen=True, eq=False)
+class FactorScaling(Accelerator):
+    """Scales the factors of products before every sweep over all rows.
+
+    Attributes
+    ----------
+    products
+        The products.
+    """
+
+    network: Network
+    method: Method
+    products: list[ScaledProduct]
+
+    @classmethod
+    def find(cls, setup: Setup, updaters: Sequence[Updater]) -> Self | None:
+        found = scaled_products(setup.network, setup.joined)
+        return cls(setup.network, setup.method, found) if found else None
+
+    def apply(self, state: State, last: Relaxation, bound: Bound) -> Relaxation:
+        if state.iteration > 0 and self.method.reads_all(state.iteration + 1):
+            for product in self.products:
+                scale_factors(self.network, state.q, product, last.before)
+        return last
 
 
 def scaled_products(network: Network, joined: Collection[str]) -> list[ScaledProduct]:

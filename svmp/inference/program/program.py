@@ -12,33 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.inference.acceleration.chain_rotating import rotatable, rotate_chain
-from svmp.inference.acceleration.extrapolation import (
-    extrapolated_names,
-    kept_parameters,
-    move_means,
-    remember,
-    restore,
-    steps_beyond,
-)
-from svmp.inference.acceleration.factor_rotating import (
-    FactorPair,
-    factor_pairs,
-    rotate_factors,
-)
-from svmp.inference.acceleration.relaxation import (
-    Relaxation,
-    change_of,
-    fell_last,
-    largest_omega,
-    means_of,
-    next_omega,
-    relax,
-    relaxed_blocks,
-    relaxed_update,
-)
-from svmp.inference.acceleration.rotating import rotate
-from svmp.inference.acceleration.scaling import ScaledProduct, scale_factors, scaled_products
+from svmp.inference.acceleration import ACCELERATORS, Accelerator
+from svmp.inference.acceleration.relaxation import relaxed_blocks, relaxed_update
 from svmp.inference.methods import Method
 from svmp.inference.methods.draw import AllRows, Draw
 from svmp.inference.methods.groups import DrawnGroups
@@ -47,7 +22,7 @@ from svmp.inference.methods.sums_by_part import Memo, SumsByPart
 from svmp.inference.program.default import uses_loops
 from svmp.inference.program.measuring import measuring_updates
 from svmp.inference.program.program_summary import ProgramSummary, VariableUpdater
-from svmp.inference.starts.loadings import Loadings
+from svmp.inference.state.relaxation import Relaxation
 from svmp.inference.state.state import State
 from svmp.inference.steps import Constant, Policy
 from svmp.inference.steps.rule import StepRule
@@ -218,102 +193,49 @@ class Program:
         return method.draw(self.network, self.seed, iteration)
 
     @property
-    def may_relax(self) -> bool:
-        """Whether the method and its steps allow over-relaxation."""
+    def may_accelerate(self) -> bool:
+        """Whether the method and its steps allow q to be moved between sweeps."""
         return self.method.relaxes and self.safe and self.method.option == "a"
+
+    @cached_property
+    def accelerators(self) -> tuple[Accelerator, ...]:
+        """What moves q before a sweep, in turn."""
+        if not self.may_accelerate:
+            return ()
+        found = (kind.find(self.setup, self.updaters) for kind in ACCELERATORS)
+        return tuple(accelerator for accelerator in found if accelerator is not None)
 
     @cached_property
     def relaxed(self) -> tuple[tuple[str, ...], ...]:
         """The blocks of variables whose means are over-relaxed, in the order of their updates."""
-        return relaxed_blocks(self.updaters, self.network) if self.may_relax else ()
+        return relaxed_blocks(self.updaters, self.network) if self.may_accelerate else ()
 
-    def relax(self, state: State) -> Relaxation:
-        """Move the block that was solved last beyond its solution; return the new factor.
+    def accelerate(self, state: State) -> Relaxation:
+        """Move q before an iteration; return what is kept until the next."""
+        kept = state.relaxation
+        for accelerator in self.accelerators:
+            kept = accelerator.apply(state, kept, lambda q: sum(self.bound(q).values()))
+        return kept
 
-        Before one of the first sweeps over all rows, factors are rotated instead if that raises the
-        bound.
+    def step_rule(
+        self, state: State, rows: Draw, relaxation: Relaxation, measured: bool
+    ) -> StepRule:
+        """Return the steps of the iteration that follows `state`.
+
+        `measured` says whether the exact bound is computed after it.
         """
-        q, last, iteration = state.q, state.relaxation, state.iteration + 1
-        if self.may_relax and iteration > 1 and self.method.reads_all(iteration):
-            for name, loadings in self._rotatable.items():
-                rotate_chain(self.network, q, name, loadings)
-            for pair in self._factor_pairs:
-                rotate_factors(self.network, q, pair, last.before)
-            for product in self._scaled:
-                scale_factors(self.network, q, product, last.before)
-        if self.extrapolated:
-            return self.extrapolate(state)
-        if not self.relaxed:
-            return last
-        method, change, rate = self.method, change_of(q, last.before), np.nan
-        if iteration > 2 and method.reads_all(iteration - 2) and last.change > 0:
-            rate = float(np.sqrt(change / last.change))
-        most = min(method.relaxation(iteration), self._largest_omega)
-        omega = next_omega(last.omega, rate, most)
-        if fell_last(state.trace, iteration - 1):
-            omega, change = 1.0, np.nan
-        elif last.omega == 1 and np.isnan(rate) and method.reads_all(iteration - 2):
-            omega = 1.0  # the second plain sweep after a fall, from which the rate is known again
-        q.means.clear()
-        if method.rotates(iteration) and self.rotate(state):
-            change = np.nan
-        else:
-            relax(q, self.network, last.before, omega)
-        before = last.before or means_of(q, self.network, self.relaxed[-1])
-        for name, means in before.items():  # in place: new memory for them would cost more
-            np.copyto(means, q.moments[name][:, : means.shape[1]])
-        return Relaxation(omega, change, before)
-
-    @cached_property
-    def _rotatable(self) -> dict[str, list[Loadings]]:
-        """Chains of vectors whose states are changed before every sweep, with their loadings."""
-        return rotatable(self.network, self.setup.joined)
-
-    @cached_property
-    def _factor_pairs(self) -> list[FactorPair]:
-        """Products of factors that are changed before every sweep."""
-        return factor_pairs(self.network, self.setup.joined)
-
-    @cached_property
-    def _scaled(self) -> list[ScaledProduct]:
-        """Products whose factors are scaled before every sweep."""
-        return scaled_products(self.network, self.setup.joined)
-
-    @cached_property
-    def extrapolated(self) -> tuple[str, ...]:
-        """The variables whose means are extrapolated; none where blocks are over-relaxed."""
-        if self.relaxed or not self.may_relax:
-            return ()
-        return extrapolated_names(self.network, self.setup.joined)
-
-    def extrapolate(self, state: State) -> Relaxation:
-        """Move means to where the last sweeps lead, unless the exact bound is lower there."""
-        q, last, t = state.q, state.relaxation, state.iteration
-        now, history = means_of(q, self.network, self.extrapolated), {}
-        if last.before.keys() == now.keys() and self.method.reads_all(t):
-            history = remember(last.history, last.before, now)
-        known = state.measured.iteration == t
-        if known and history and len(history[self.extrapolated[0]]) > 1:
-            kept = kept_parameters(q, self.extrapolated)
-            q.means.clear()
-            move_means(q, self.network, steps_beyond(q, history))
-            if sum(self.bound(q).values()) >= state.measured.bound:
-                now = means_of(q, self.network, self.extrapolated)
-            else:
-                restore(q, kept)
-                history = {}
-        return Relaxation(before=now, history=history)
-
-    @cached_property
-    def _largest_omega(self) -> float:
-        """Limit of the factor: lower where blocks are multiplied by more than one other."""
-        return largest_omega(self.network, self.relaxed)
-
-    def rotate(self, state: State) -> bool:
-        """Rotate factors if that raises the exact bound; return whether it does."""
-        known = state.measured.iteration == state.iteration
-        before = state.measured.bound if known else None
-        return rotate(self.network, state.q, lambda q: sum(self.bound(q).values()), before)
+        return StepRule(
+            rows,
+            self.policy,
+            self.method.option,
+            state.iteration + 1,
+            state.safety.damping,
+            state.statistics,
+            state.memo,
+            relaxation.omega,
+            self.relaxed[:-1],  # the last block is moved on before the next iteration
+            self.measured(measured),
+        )
 
     def changes(self, updater: Updater, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
         """Yield the changes of an updater, whose means may then be moved beyond their solution."""

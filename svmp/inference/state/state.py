@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.inference.acceleration.relaxation import Relaxation
 from svmp.inference.methods.sums_by_part import Memo
+from svmp.inference.state.relaxation import Relaxation
 from svmp.inference.state.window import Window
 from svmp.inference.steps.rule import GradientStatistics
 from svmp.inference.trace import Trace

@@ -68,7 +68,7 @@ def test_resumed_run_gives_the_same_bits(model, way, tmp_path):
 RUN = """
 import sys, svmp
 sys.path.insert(0, {tests!r})
-from tests.inference.saving.test_checkpoint import ratings_model
+from tests.inference.checkpoints.test_checkpoint import ratings_model
 again = {{"resume": sys.argv[1]}} if len(sys.argv) > 3 else {{}}
 how = {{}} if again else {{"method": svmp.Children(2), "steps": svmp.Nodewise(), "tol": 0}}
 fit = svmp.fit(ratings_model(), how.pop("method", None), max_sweeps=4, checkpoint=sys.argv[1],

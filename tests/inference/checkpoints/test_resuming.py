@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.inference.saving.test_checkpoint import same_bits
 
 import svmp
 from svmp.inference.checkpoints import state_schema
@@ -23,6 +22,7 @@ from svmp.posterior.marginals.posterior import Posterior
 from svmp.saving.schema import read_json
 from tests.fuzz.mutants import DEEP, assembled, dumped, opened, put_together, taken_apart
 from tests.fuzz.saved_files import factorization, mixture, topics
+from tests.inference.checkpoints.test_checkpoint import same_bits
 
 RUN = {"max_sweeps": 2, "tol": 0, "every": 1}
 

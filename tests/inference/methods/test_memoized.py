@@ -7,13 +7,13 @@ import json
 import numpy as np
 import pytest
 from scipy.special import digamma
-from tests.inference.saving.test_checkpoint import same_bits
 
 import svmp
 from svmp.inference.methods.division import MEANS, RESTARTS
 from svmp.inference.running.run import Run
 from svmp.network.network import Network
 from tests.fuzz.mutants import assembled, dumped, opened, put_together, taken_apart
+from tests.inference.checkpoints.test_checkpoint import same_bits
 from tests.inference.tools import gallery
 from tests.inference.updaters.test_groups import (
     NETWORKS,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.inference.program.program import default
+from svmp.inference.program import default
 from svmp.network.network import Network
 
 pytestmark = pytest.mark.by_size

@@ -7,12 +7,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from tests.inference.saving.test_checkpoint import ratings_model, same_bits, topics_model
 
 import svmp
 from svmp.inference.running import estimate
 from svmp.inference.running.estimate import Estimator, tables
 from svmp.network.network import Network
+from tests.inference.checkpoints.test_checkpoint import ratings_model, same_bits, topics_model
 from tests.inference.models import mixture, rates, ratings
 from tests.network.tools import anywhere
 from tests.programs import bound_terms, optimise_locals

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import digamma, gammaln, logsumexp
-from tests.inference.saving.test_checkpoint import same_bits
-from tests.inference.test_estimate import Stops, estimate
 
 import svmp
+from tests.inference.checkpoints.test_checkpoint import same_bits
+from tests.inference.running.test_estimate import Stops, estimate
 
 NAN = np.nan
 

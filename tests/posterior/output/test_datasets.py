@@ -12,7 +12,7 @@ from scipy import stats
 
 import svmp
 
-from .labelled import DAYS, GROUPS, WHO, labelled
+from ..labelled import DAYS, GROUPS, WHO, labelled
 
 
 def test_means_and_sds_have_dims_and_labels() -> None:

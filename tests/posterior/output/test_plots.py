@@ -14,7 +14,7 @@ from scipy import stats
 import svmp
 from svmp.posterior.output.figures import log_axis, new_axes
 
-from .labelled import WHO, labelled
+from ..labelled import WHO, labelled
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from scipy import stats
 
 import svmp
 
-from .labelled import DAYS, GROUPS, WHO, Y, labelled
+from ..labelled import DAYS, GROUPS, WHO, Y, labelled
 
 
 def test_labels_come_out_as_they_went_in(tmp_path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import svmp
 from svmp.inference.methods import division
-from svmp.inference.program.program import default
+from svmp.inference.program import default
 from svmp.inference.updaters import groups
 
 DOCUMENTS, TOPICS, WORDS, PARTS = 40, 3, 12, 4

@@ -1,0 +1,44 @@
+"""What an accelerator is: it moves q before a sweep, so that fewer sweeps are needed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Self
+
+from svmp.inference.state.relaxation import Relaxation
+from svmp.inference.state.state import State
+from svmp.inference.updaters.setup import Setup
+from svmp.inference.updaters.updater import Updater
+from svmp.network.beliefs import Beliefs
+
+Bound = Callable[[Beliefs], float]
+"""The exact bound of q."""
+
+
+class Accelerator(ABC):
+    """Moves q before a sweep. The bound after the sweep is no lower than without it."""
+
+    @classmethod
+    @abstractmethod
+    def find(cls, setup: Setup, updaters: Sequence[Updater]) -> Self | None:
+        """Return the accelerator of a network; None if it has nothing to do there."""
+
+    @abstractmethod
+    def apply(self, state: State, last: Relaxation, bound: Bound) -> Relaxation:
+        """Move q in place before the iteration that follows `state`.
+
+        Parameters
+        ----------
+        state
+            The state of the run.
+        last
+            What accelerators have kept, some of which the earlier ones of the list have changed.
+        bound
+            Computes the exact bound of q.
+
+        Returns
+        -------
+        Relaxation
+            What is kept until the next iteration.
+        """
