@@ -4,32 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .spec import Add, Expr, Mul, Spec, names, parts_of
-
-LINEAR_CHAINS = ("LinearGaussianChain", "GaussianRandomWalk")
-
-
-def beside_a_chain(spec: Spec) -> bool:
-    """Whether a mean adds a chain of vectors to something else that is hidden."""
-    chains = {d.name for d in spec.declarations if d.kind in LINEAR_CHAINS}
-
-    def within(e: Expr) -> bool:
-        if isinstance(e, Add | Mul) and names(e) & chains and names(e) - chains:
-            return True
-        return any(within(part) for part in parts_of(e))
-
-    return any(within(e) for d in spec.declarations for _, e in d.parameters)
-
+from .spec import Spec
 
 KNOWN: tuple[tuple[str, Callable[[str, Spec, str], bool]], ...] = (
-    (
-        "two tables on one chain of states crash",
-        lambda law, spec, message: "output array is read-only" in message,
-    ),
-    (
-        "a chain of vectors beside an effect crashes, or ends at a wrong answer",
-        lambda law, spec, message: "KeyError: 'init tau'" in message or beside_a_chain(spec),
-    ),
     (
         "fit.summary has the sd of linear response, and to_frame that of q",
         lambda law, spec, message: law == "what_is_printed_agrees",

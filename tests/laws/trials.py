@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import hypothesis.internal.conjecture.engine as engine
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import HealthCheck, Phase, assume, given, seed, settings
 from hypothesis import strategies as st
 
 from .case import Broken, Case, Refused, Skip
@@ -106,8 +106,13 @@ def signature(law: str, message: str, cause: BaseException | None) -> str:
     return f"{law}: {' '.join(re.findall(r'[a-z]{3,}', message))[:60]}"
 
 
-def tried(seconds: float, first_seed: int, only: str = "", examples: int = 10**9) -> Report:
-    """Try laws on drawn networks for some seconds, or for a number of trials."""
+def tried(
+    seconds: float, first_seed: int, only: str = "", examples: int = 10**9, having: str = ""
+) -> Report:
+    """Try laws on drawn networks for some seconds, or for a number of trials.
+
+    `only` selects laws by a pattern of their names, and `having` networks by one of their features.
+    """
     report, seen = Report(), set()
     laws = tuple(law for law in LAWS if re.search(only, law.__name__))
     end, number = time.monotonic() + seconds, 0
@@ -116,7 +121,7 @@ def tried(seconds: float, first_seed: int, only: str = "", examples: int = 10**9
     engine.ConjectureRunner.generate_mutations_from = lambda self, data: None
     while time.monotonic() < end and sum(report.trials.values()) < examples:
         left = min(60, examples - sum(report.trials.values()))
-        last = one_run(report, seen, laws, first_seed * 100_000 + number, left)
+        last = one_run(report, seen, laws, having, first_seed * 100_000 + number, left)
         number += 1
         if last is not None:
             seen.add(last.signature)
@@ -129,7 +134,8 @@ def tried(seconds: float, first_seed: int, only: str = "", examples: int = 10**9
 
 
 def one_run(
-    report: Report, seen: set[str], laws: tuple[Callable[[Case], None], ...], of: int, count: int
+    report: Report, seen: set[str], laws: tuple[Callable[[Case], None], ...], having: str, of: int,
+    count: int,
 ) -> Failure | None:  # fmt: skip
     """Run Hypothesis once; return the shrunk failure, if there was a new one."""
     found: list[Failure] = []
@@ -144,6 +150,7 @@ def one_run(
     def trial(data: st.DataObject) -> None:
         law = data.draw(st.sampled_from(laws))
         spec = data.draw(networks())
+        assume(not having or any(re.search(having, f) for f in features(spec)))
         case = Case(spec, data.draw)
         started = time.process_time()
         try:
@@ -198,8 +205,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--laws", default="", help="only the laws whose names match")
+    parser.add_argument("--having", default="", help="only networks with a feature that matches")
     given = parser.parse_args()
-    report = tried(given.seconds, given.seed, given.laws)
+    report = tried(given.seconds, given.seed, given.laws, having=given.having)
     print(report)
     if path := os.environ.get("LAWS_REFUSED"):
         with open(path, "w") as file:

@@ -21,11 +21,17 @@ from svmp.kernels.chains import smoother
 from svmp.kernels.chains.dynamics import Dynamics, OrderedRows, Output
 from svmp.kernels.chains.pair_sums import PairRows, pair_sums
 from svmp.network.beliefs import Beliefs
+from svmp.network.chains import disturbances
 from svmp.network.chains.chain import Chain
 from svmp.network.chains.linear_chain import LinearChain
 from svmp.network.chains.sequences import Spans
+from svmp.network.chains.transition import Pairs
 from svmp.network.grid import Ints
 
+SQUARES = 1e8
+"""Condition from which disturbances are no longer differences of moments: 8 digits are left."""
+WITHOUT_SQUARES, WITH_SQUARES = 1e11, 1e26
+"""Conditions that are refused, where disturbances are differences of moments and where not."""
 VAGUE = 1e6
 """Variance of the start of a span within a sequence, in variances of a step."""
 Parts = tuple[Array, Array, Array, Array, Array]
@@ -51,21 +57,115 @@ def solve_vectors(how: ModuleType, chain: Chain, q: Beliefs, spans: Spans, messa
     if not whole:
         q.natural[name][rows], q.moments[name][rows] = out.natural, out.moments
         joint["cross"][rows], joint["log_det"][rows] = out.cross, out.log_det
+    _keep_digits(chain, q, spans, dynamics)
     joint.pop("pairs", None)
     if spans.whole and chain.selector is None and how is smoother:
-        pairs, groups = pair_rows(chain, spans.live), chain.group_count
-        joint["pairs"] = pair_sums(pairs, groups, q.moments[name], joint["cross"], chain.moving)
+        joint["pairs"] = _sums(chain, q, spans.live)
     q.version += 1
 
 
 def renew_pairs(chain: LinearChain, q: Beliefs, present: Ints | None) -> None:
     """Add up the moments of pairs again, where they are kept: all means have changed."""
-    name = chain.variable.name
-    joint = dict(q.joint[name])
+    joint = q.joint[chain.variable.name] = dict(q.joint[chain.variable.name])
     if "pairs" in joint:
-        pairs, groups = pair_rows(chain, chain.sequences.live(present)), chain.group_count
-        joint["pairs"] = pair_sums(pairs, groups, q.moments[name], joint["cross"], chain.moving)
-    q.joint[name] = joint
+        joint["pairs"] = _sums(chain, q, chain.sequences.live(present))
+
+
+def _sums(chain: LinearChain, q: Beliefs, live: Ints) -> Array:
+    """Return the moments of all pairs of rows that count, summed by group."""
+    joint, moments = q.joint[chain.variable.name], q.moments[chain.variable.name]
+    pairs = pair_rows(chain, live)
+    if "steps" in joint:
+        return chain.sum_pairs(q, pairs.rows, chain.group[pairs.rows])
+    lines = pair_sums(pairs, chain.group_count, moments, joint["cross"], chain.moving)
+    if chain.known is None:
+        return lines
+    return Pairs.of(lines, chain.moving, chain.width).about(chain.known).lines()
+
+
+def _keep_digits(chain: LinearChain, q: Beliefs, spans: Spans, dynamics: Dynamics) -> None:
+    """Compute covariances of disturbances as sums of squares where their condition asks for it.
+
+    Refuse conditions that leave too few digits of the variances of steps.
+    """
+    name, size, rows = chain.variable.name, chain.size, spans.rows
+    joint = q.joint[name]
+    if spans.whole:
+        joint.pop("steps", None)
+    M, tau, _ = chain.by_group(q)
+    moments = q.moments[name] if spans.whole else q.moments[name][rows]
+    largest = moments[:, size :: size + 1].max(initial=0.0)
+    reach = 1 + np.abs(M[:, :, :size]).sum(axis=2).max(initial=0.0)
+    crude = np.einsum("gii->gi", tau).max(initial=0.0) * reach**2 * largest
+    if "steps" not in joint and crude <= SQUARES * chain.least_step:
+        return
+    later = _later(chain, spans)
+    worst, condition = _worst(chain, q, rows[later], M[:, :, :size], tau)
+    if "steps" not in joint and condition <= SQUARES:
+        return
+    diagonal = np.einsum("gii->gi", tau)
+    apart = float((diagonal.max(axis=1) / diagonal.min(axis=1)).max())
+    differences = chain.known is None and condition > WITHOUT_SQUARES
+    if condition > SQUARES and (differences or condition * apart**2 > WITH_SQUARES):
+        raise ModelError(too_small(name, worst, condition))
+    if chain.known is None:
+        return
+    steps = joint.get("steps")
+    if steps is None:
+        steps = _differences(chain, q)
+    some, kind = rows[later], dynamics.kind[later]
+    noise = chain.step[some][:, None, None] * dynamics.noise[kind]
+    A, natural = chain.known[chain.group[some]][:, :, :size], q.natural[name][some]
+    steps[some] = disturbances.covariances(natural, joint["cross"][some], A, noise)
+    joint["steps"] = steps
+
+
+def _later(chain: LinearChain, spans: Spans) -> Ints:
+    """Return the places of the rows of spans that follow another and have observed descendants."""
+    lengths = np.diff(spans.starts)
+    place = np.arange(len(spans.rows)) - np.repeat(spans.starts[:-1], lengths)
+    counts = place < np.repeat(spans.live, lengths)
+    return np.flatnonzero(counts & (chain.sequences.previous[spans.rows] >= 0))
+
+
+def _worst(
+    chain: LinearChain, q: Beliefs, later: Ints, A: Array, tau: Array
+) -> tuple[int, float]:  # fmt: skip
+    """Return the row whose disturbance has the worst condition, and that condition."""
+    if not len(later):
+        return -1, 0.0
+    moments = q.moments[chain.variable.name]
+    now, before = moments[later], moments[chain.sequences.previous[later]]
+    found = np.zeros(len(later))
+    for k in range(chain.components):
+        kind = chain.group[later] * chain.components + k
+        precision = tau[kind] / chain.step[later][:, None, None]
+        found = np.maximum(
+            found, disturbances.conditions(now, before, A[kind], precision, chain.size)
+        )
+    place = int(np.argmax(found))
+    return int(later[place]), float(found[place])
+
+
+def _differences(chain: LinearChain, q: Beliefs) -> Array:
+    """Return the covariances of disturbances as differences of moments, of all rows."""
+    name, size = chain.variable.name, chain.size
+    rows = np.flatnonzero(chain.sequences.previous >= 0)
+    moments, cross = q.moments[name], q.joint[name]["cross"]
+    assert chain.known is not None
+    A, before = chain.known[chain.group[rows]][:, :, :size], chain.sequences.previous[rows]
+    found = np.zeros((chain.variable.size, size, size))
+    found[rows] = disturbances.differences(moments[rows], moments[before], cross[rows], A)
+    return found
+
+
+def too_small(name: str, row: int, condition: float) -> str:
+    """Say that steps are too small beside states."""
+    return (
+        f"the precision tau of the steps of '{name}' at row {row} is about {condition:.0e} times "
+        "1 / E[x^2] of its states, which leaves too few digits of the variance of a step; subtract "
+        "a constant from the data, use a smaller tau, or declare one state for all rows"
+    )
 
 
 def pair_rows(chain: LinearChain, live: Ints) -> PairRows:

@@ -8,7 +8,8 @@ If a Categorical or a chain of states z switches between dynamics, each row has 
 of its categories, with the probability q(z_t = k) as its weight: q factorises between the two.
 
 Beside its marginals, q of a sequence is determined by `cross`, Cov[x_t, x_(t-1)] of each row.
-`log_det` has the terms of its entropy: see kernels/chains/dynamics.py.
+`log_det` has the terms of its entropy: see kernels/chains/dynamics.py. Where steps are small beside
+states and A is known, `steps` has Cov[x_t - A x_(t-1)] of each row: see disturbances.py.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from svmp.families.family import Array, dot
 from svmp.families.matrix import inverse, log_det
 from svmp.families.normal import LOG_2PI
 from svmp.network.beliefs import Beliefs
-from svmp.network.chains import transition
+from svmp.network.chains import disturbances, transition
 from svmp.network.chains.chain import Reads
 from svmp.network.chains.continuing import Continued
 from svmp.network.chains.linear_chain_parameters import LinearChainParameters, is_step
 from svmp.network.chains.transition import Entries, Pairs
 from svmp.network.expressions import Symbol
 from svmp.network.grid import Ints
-from svmp.network.means.coefficients import Coefficients
+from svmp.network.means.coefficients import Coefficients, FixedMatrix
 from svmp.network.means.row_sums import sum_by_owner
 from svmp.network.slot import Slot
 
@@ -96,6 +97,30 @@ class LinearChain(LinearChainParameters):
         """E[M] with M = (A, B) at some sub-rows."""
         parts = [self.matrices[name].mean(q, subrows) for name in self.matrices]
         return np.concatenate(parts, axis=2)
+
+    @cached_property
+    def known(self) -> Array | None:
+        """(A, B) of each group where A is known, with 0 for a B that is not; None otherwise.
+
+        Sums over transitions are then about x_t - A x_(t-1) - B u_t, not about x_t: `Pairs`.
+        """
+        A = self.matrices["A"]
+        if self.selector is not None or self.moving < self.size or not isinstance(A, FixedMatrix):
+            return None
+        rows = self.subrows(self._groups[0])
+        found = np.zeros((len(rows), self.size, self.width))
+        for matrix, columns in self._columns():
+            if isinstance(matrix, FixedMatrix):
+                found[:, :, columns] = matrix.mean(Beliefs(), rows)
+        return found
+
+    def _unknown(self, q: Beliefs, subrows: Ints) -> Array:
+        """E[M] less what of it is known, at some sub-rows."""
+        if self.known is None:
+            return self.coefficients(q, subrows)
+        if all(isinstance(m, FixedMatrix) for m in self.matrices.values()):
+            return np.zeros((1, self.moving, self.width))
+        return np.asarray(self.coefficients(q, subrows) - self.known[self.group[subrows]])
 
     def precision(self, q: Beliefs, subrows: Ints) -> tuple[Array, Array]:
         """E[tau] and E[log|tau|] at some sub-rows."""
@@ -168,6 +193,8 @@ class LinearChain(LinearChainParameters):
         found = {"cross": ((rows, size, size), "float64"), "log_det": ((rows,), "float64")}
         if "pairs" in arrays:
             found["pairs"] = ((len(self._groups[0]), self._line), "float64")
+        if "steps" in arrays:
+            found["steps"] = ((rows, size, size), "float64")
         return found | self.declared_more(arrays)
 
     def array_trouble(
@@ -197,9 +224,9 @@ class LinearChain(LinearChainParameters):
         into = self.row_sums(q, entered) if len(entered) else 0.0
         if "pairs" in arrays and self.components == 1:
             return arrays["pairs"] + into
-        return self._sum_pairs(q, *self._transitions(present)) + into
+        return self.sum_pairs(q, *self._transitions(present)) + into
 
-    def _sum_pairs(self, q: Beliefs, rows: Ints, owner: Ints) -> Array:
+    def sum_pairs(self, q: Beliefs, rows: Ints, owner: Ints) -> Array:
         """Return the moments of some pairs, of groups in ascending order, by group and category."""
         total = np.zeros((len(self._groups[0]), self.components, self._line))
         step = self.chunk(self._line)
@@ -232,16 +259,22 @@ class LinearChain(LinearChainParameters):
 
     def _lines(self, q: Beliefs, rows: Ints) -> Array:
         """Return the moments of a row and the one before it, for `Pairs`."""
-        moments, step = q.moments[self.variable.name], self.step[rows]
-        before = moments[self.sequences.previous[rows]]
-        cross = q.joint[self.variable.name]["cross"][rows]
+        arrays, step = q.joint[self.variable.name], self.step[rows]
+        moments = q.moments[self.variable.name]
+        now, before = moments[rows], moments[self.sequences.previous[rows]]
+        cross, inputs = arrays["cross"][rows], self.inputs[rows]
+        kept = arrays["steps"][rows] if "steps" in arrays else None
         places, _ = self.entering(q, rows)
         if len(places):
             found = self.entries(q, rows[places])
             before[places], cross[places] = found.moments, found.cross
             step[places] = self.first_step[rows[places]]
-        inputs = self.inputs[rows]
-        return transition.pair_lines(moments[rows], before, cross, inputs, step, self.moving)
+            if kept is not None:
+                kept[places] = found.steps
+        if self.known is not None:
+            matrix = self.known[self.group[rows]]
+            now, cross = disturbances.moments(now, before, cross, matrix, inputs, kept)
+        return transition.pair_lines(now, before, cross, inputs, step, self.moving)
 
     def entries(self, q: Beliefs, rows: Ints) -> Entries:
         """Return q(x_0 | x_1) at the first rows of sequences that go on from an earlier fit."""
@@ -265,7 +298,7 @@ class LinearChain(LinearChainParameters):
         return Pairs.of(lines, self.moving, self.width)
 
     def _residual(self, q: Beliefs, subrows: Ints, pairs: Pairs) -> Array:
-        mean, scatter = self.coefficients(q, subrows), self._scatter(q, subrows, pairs.rr)
+        mean, scatter = self._unknown(q, subrows), self._scatter(q, subrows, pairs.rr)
         return transition.residual(pairs, mean, scatter)
 
     def term(self, q: Beliefs, present: Ints | None) -> float:
@@ -347,7 +380,7 @@ class LinearChain(LinearChainParameters):
     def row_sums(self, q: Beliefs, rows: Ints) -> Array:
         """Return the moments of the pairs of rows that follow a state, by group and category."""
         rows = rows[np.argsort(self.group[rows], kind="stable")]
-        return self._sum_pairs(q, rows, self.group[rows])
+        return self.sum_pairs(q, rows, self.group[rows])
 
     def transition_message(self, q: Beliefs, parent: Symbol, lines: Array) -> Array:
         """Return the message to every element of a parent of transitions, from sums of pairs."""
@@ -420,7 +453,7 @@ class LinearChain(LinearChainParameters):
             incoming = transition.to_tau(pairs, self._residual(q, subrows, pairs))
             return slot.message(q, parent, elements, subrows, incoming)
         tau, _ = self.precision(q, subrows)
-        slope = transition.slope(pairs, self.coefficients(q, subrows), tau)
+        slope = transition.slope(pairs, self._unknown(q, subrows), tau)
         matrix, columns = next((m, c) for m, c in self._columns() if m is slot)
         gram = pairs.rr[:, columns, columns]
         return matrix.to_element(q, elements, subrows, slope[:, :, columns], gram, tau)

@@ -55,6 +55,8 @@ class LinearChainParameters(Chain):
         u_t of each row, and the factor s_t of its covariance, which is 1 at first rows.
     first_step
         s_t as given: at the first rows of sequences that go on from an earlier fit it counts.
+    least_step
+        The least s_t.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class LinearChainParameters(Chain):
         self.inputs = self._inputs(inputs, parameters.get("B"))
         self.first_step = self._given_steps(step)
         self.step = self._steps()
+        self.least_step = float(self.step.min(initial=1.0))
         start = _start(variable.name, parameters.pop("init"))
         given = {"init mu": start["mu"], "init tau": start["tau"], **parameters}
         given = {name: value for name, value in given.items() if value is not None}

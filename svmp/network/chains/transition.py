@@ -24,6 +24,8 @@ from svmp.families.normal import LOG_2PI
 class Pairs(NamedTuple):
     """Sums over transitions: the moments of x_t and r_t divided by s_t, their number, sum log s_t.
 
+    Where a part M_0 of M is known, x_t - M_0 r_t and M - M_0 take the places of x_t and M.
+
     Attributes
     ----------
     xx, xr, rr
@@ -51,6 +53,15 @@ class Pairs(NamedTuple):
             rest[..., 0],
             rest[..., 1],
         )
+
+    def about(self, known: Array) -> Pairs:
+        """Return the sums about x_t - M_0 r_t."""
+        found = residual(self, known, np.zeros(1))
+        return self._replace(xx=found, xr=self.xr - known @ self.rr)
+
+    def lines(self) -> Array:
+        """Return the sums as flat lines."""
+        return join(flat(self.xx), flat(self.xr), flat(self.rr), stack(self.number, self.log_step))
 
 
 def line_size(size: int, width: int) -> int:
@@ -177,11 +188,14 @@ class Entries(NamedTuple):
         (E[x_0], E[x_0 x_0']), flat, and Cov[x_1, x_0].
     log_det
         Log-determinant of the precision matrix of q(x_0 | x_1).
+    steps
+        Cov[x_1 - A x_0], with the A of the first category; that of states of lags is not needed.
     """
 
     moments: Array
     cross: Array
     log_det: Array
+    steps: Array
 
 
 def entries(
@@ -213,10 +227,13 @@ def entries(
     cov = inverse(precision)
     gain, shift = cov @ back.sum(axis=1), apply(cov, linear)
     x, xx = now[:, :size], now[:, size:].reshape(-1, size, size)
-    middle = shift + apply(gain, x)
-    spread = (xx - x[:, :, None] * x[:, None, :]) @ np.swapaxes(gain, -1, -2)
+    middle, own = shift + apply(gain, x), xx - x[:, :, None] * x[:, None, :]
+    spread = own @ np.swapaxes(gain, -1, -2)
     square = cov + gain @ spread + middle[:, :, None] * middle[:, None, :]
-    return Entries(join(middle, flat(square)), spread, log_det(precision))
+    matrix = A[:, 0]
+    rest = np.eye(size) - matrix @ gain
+    steps = rest @ own @ np.swapaxes(rest, -1, -2) + matrix @ cov @ np.swapaxes(matrix, -1, -2)
+    return Entries(join(middle, flat(square)), spread, log_det(precision), steps)
 
 
 def lag_entries(
@@ -232,4 +249,4 @@ def lag_entries(
     spread = (xx - x[:, :, None] * x[:, None, :]) @ np.swapaxes(gain, -1, -2)
     square = gain @ spread + middle[:, :, None] * middle[:, None, :]
     square[:, -1, -1] += variance
-    return Entries(join(middle, flat(square)), spread, -np.log(variance))
+    return Entries(join(middle, flat(square)), spread, -np.log(variance), np.zeros_like(spread))
