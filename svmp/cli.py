@@ -9,14 +9,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
 from svmp import interrupts
-from svmp.errors import SvmpError, naming
+from svmp.errors import ExtraError, SvmpError, naming
 
 
 def _recommend() -> typer.Typer:
@@ -54,22 +54,43 @@ def _one(function: Callable[..., None]) -> typer.Typer:
     return only
 
 
-COMMANDS: dict[str, tuple[Callable[[], typer.Typer], str]] = {
-    "lab": (_lab, "Open a local page to pick an algorithm, run it, and watch the bound."),
-    "warm": (_warm, "Compile all loops ahead, so that no fit has to wait for them."),
-    "recommend": (_recommend, "Recommendations from a file of ratings, with honest uncertainty."),
-    "study": (_study, "The paper's figures and claims, and the answer to its question."),
+class Command(NamedTuple):
+    """A command: what imports it, the line that `svmp --help` shows of it, and its extra."""
+
+    get: Callable[[], typer.Typer]
+    line: str
+    extra: str
+
+
+COMMANDS = {
+    "lab": Command(
+        _lab, "Open a local page to pick an algorithm, run it, and watch the bound.", "study"
+    ),
+    "warm": Command(
+        _warm, "Compile all loops ahead, so that no fit has to wait for them.", "study"
+    ),
+    "recommend": Command(
+        _recommend, "Recommendations from a file of ratings, with honest uncertainty.", "recommend"
+    ),
+    "study": Command(
+        _study, "The paper's figures and claims, and the answer to its question.", "study"
+    ),
 }
-"""By name, what imports a command, and the line that `svmp --help` shows of it."""
 
 
 class Commands(TyperGroup):
-    """All commands. An interrupted one prints one sentence; the code is 130, or 143 by SIGTERM."""
+    """All commands. An interrupted one prints one sentence; the code is 130, or 143 by SIGTERM.
+
+    One that lacks a package says which extra to install.
+    """
+
+    called: Command | None = None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Import the command that is called."""
         if args and args[0] in COMMANDS:
-            self.commands[args[0]] = get_command(COMMANDS[args[0]][0]())
+            self.called = COMMANDS[args[0]]
+            self.commands[args[0]] = get_command(self.called.get())
         return super().resolve_command(ctx, args)
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
@@ -87,6 +108,10 @@ class Commands(TyperGroup):
         except KeyboardInterrupt as interrupt:
             interrupts.say(interrupt)
             raise typer.Exit(interrupts.exit_code()) from None
+        except ModuleNotFoundError as error:
+            if self.called is None or isinstance(error, SvmpError) or not error.name:
+                raise
+            raise ExtraError(error, self.called.extra) from None
 
 
 app = typer.Typer(
@@ -96,8 +121,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-for _name, (_, _line) in COMMANDS.items():
-    app.command(name=_name, help=_line)(lambda: None)  # replaced when it is called
+for _name, _command in COMMANDS.items():
+    app.command(name=_name, help=_command.line)(lambda: None)  # replaced when it is called
 
 
 def _version(asked: bool) -> None:

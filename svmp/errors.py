@@ -94,6 +94,18 @@ class RatingsError(SvmpError, ValueError):
     """Ratings that cannot be read or used; the message names the file and the line."""
 
 
+class ExtraError(SvmpError, ModuleNotFoundError):
+    """A package that is not installed, and that an extra of svmp needs.
+
+    >>> print(ExtraError(ModuleNotFoundError(name="polars.exceptions"), "recommend"))
+    this needs polars: pip install 'svmp[recommend]'
+    """
+
+    def __init__(self, error: ModuleNotFoundError, extra: str) -> None:
+        package = str(error.name).partition(".")[0]
+        super().__init__(f"this needs {package}: pip install 'svmp[{extra}]'", name=package)
+
+
 class ConvergenceWarning(UserWarning):
     """A fit that reached the default limit of sweeps before it converged."""
 
@@ -139,4 +151,4 @@ def needing(extra: str, module: str) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        raise SvmpError(f"this needs {error.name}: pip install 'svmp[{extra}]'") from None
+        raise ExtraError(error, extra) from None

@@ -16,7 +16,7 @@ from svmp.models import UserItemPairs, matrix_factorization
 from svmp.posterior.marginals.posterior import Posterior
 from svmp.ratings import Ratings, read_ratings
 from svmp.recommend import EventModel
-from svmp.recommend.evaluate import ranks
+from svmp.recommend.evaluation import ranks
 from svmp.recommend.graph import EventGraph, popularity
 from svmp.recommend.history import History
 from svmp.recommend.negatives import NegativeSampler, draw_times

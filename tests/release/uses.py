@@ -26,6 +26,15 @@ for use in (fit.plot, lambda: svmp.parquet("rows"), lambda: svmp.from_dask(None)
         raise AssertionError("an extra is missing, and nothing says so")
 """
 
+HELP = """
+import subprocess, sys
+from pathlib import Path
+
+for command in ("recommend", "recommend fit", "recommend serve", "lab", "warm", "study all"):
+    words = [Path(sys.executable).parent / "svmp", *command.split(), "--help"]
+    assert "Usage: svmp" in subprocess.run(words, check=True, capture_output=True, text=True).stdout
+"""
+
 RATINGS = """
 rng = np.random.default_rng(0)
 pairs = rng.permutation(30 * 20)[:300]
@@ -49,7 +58,7 @@ def declare(rows):
 """
 
 USES = {
-    "": FIT + MISSING,
+    "": FIT + MISSING + HELP,
     "plot": FIT + 'fit.plot().figure.savefig("bound.png")',
     "frames": FIT + """
 import subprocess, sys

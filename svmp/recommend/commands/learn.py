@@ -145,7 +145,7 @@ def evaluate(
 ) -> None:
     """Fit to a part of a file, and score predictions and rankings on the rest."""
     from svmp.recommend import split as splits
-    from svmp.recommend.evaluate import evaluate as score
+    from svmp.recommend.evaluation import evaluate as score
     from svmp.writing import check_picture, written_beside
 
     if plot is not None:

@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 
 def ranked(
     items: Any, scores: Any, stds: Any, what: str = "item", score: str = "score"
@@ -20,7 +18,7 @@ def ranked(
 
 def plain(value: Any) -> Any:
     """Return a NumPy scalar as a Python object."""
-    return value.item() if isinstance(value, np.generic) else value
+    return value.item() if hasattr(value, "dtype") else value
 
 
 def formatted(value: Any) -> str:

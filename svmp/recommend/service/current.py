@@ -19,7 +19,7 @@ import numpy as np
 
 from svmp.errors import FileError, SvmpError
 from svmp.recommend.files import ABOUT, folder_of
-from svmp.recommend.load import load
+from svmp.recommend.loading import load
 from svmp.recommend.service.answers import ServedModel
 from svmp.recommend.service.bodies import Explain, FoldIn, Predict, Rated, Recommend, Similar
 from svmp.recommend.service.catalogue import read_titles
