@@ -74,7 +74,7 @@ class Batch(Method):
     over: str | None = None
     length: int | None = None
     tolerance: float = 1e-6
-    joint: bool = field(default=False, init=False)
+    joint: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_option(self.option)

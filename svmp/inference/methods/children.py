@@ -52,7 +52,7 @@ class Children(Method):
     option: Option = "a"
     share_draw: bool = False
     order: Sequence[str] | None = None
-    joint: bool = field(default=False, init=False)
+    joint: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_option(self.option)
