@@ -31,6 +31,7 @@ import numpy as np
 from svmp.families.family import Array, Family
 from svmp.families.mvnormal import MvNormal
 from svmp.families.normal import Normal
+from svmp.inference.loops import loops_in_use
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.trace import Trace
@@ -94,9 +95,9 @@ def blocks_of(count: int) -> Iterator[slice]:
 def in_loops(old: Array) -> bool:
     """Return whether compiled loops move these elements, which they do for many Normals.
 
-    The choice depends on sizes only, and small networks compile nothing.
+    Small networks compile nothing, and neither does `kernels=False`.
     """
-    return old.shape[1] == 1 and len(old) > BLOCK
+    return old.shape[1] == 1 and len(old) > BLOCK and loops_in_use()
 
 
 def change_of(q: Beliefs, before: Mapping[str, Array]) -> float:
