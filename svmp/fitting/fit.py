@@ -88,7 +88,8 @@ def fit(
         Blocks of Normals and MvNormals whose q is one multivariate Normal instead of a product:
         `[("mu", "school")]`, or "auto" for all that share rows. Their standard deviations are then
         not too small because of each other, see docs/uncertainty.md. It needs all rows in every
-        iteration: `FullVB()` or `Growing(first=1)`, which is then the default.
+        iteration: `FullVB()` or `Growing(first=1)`, which is then the default. None and False mean
+        no blocks.
     tol
         The run has converged when a sweep changes the bound by at most `tol` of its size, and q
         by a symmetrised KL of at most `tol` nats an element.

@@ -20,6 +20,7 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference.engine import step
+from svmp.inference.loops import use_loops
 from svmp.inference.methods import FullVB
 from svmp.inference.program.program import Program
 from svmp.inference.starts.start import start
@@ -80,7 +81,11 @@ class Online:
         """Update every hidden variable once, by the engine."""
         network, init = self._continued(model)
         program = self._program_of(network)
-        with np.errstate(all="ignore"), use_threads(self.threads, self.tell):
+        with (
+            np.errstate(all="ignore"),
+            use_threads(self.threads, self.tell),
+            use_loops(self.kernels),
+        ):
             if self.state is None:
                 self.state = State(start(network, self.seed, init))
             program.attach(self.state.q)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,12 @@ import numpy as np
 from svmp.errors import ClusterError, ModelError
 from svmp.inference.checkpoints.checkpoint import Checkpoints, checkpoints_at
 from svmp.inference.checkpoints.resuming import Saved
+from svmp.inference.arguments import check_method_and_steps, check_numbers, given_values
+from svmp.inference.default import uses_loops
+from svmp.inference.diagnosis import Diagnosis, diagnose, safe_first_step
+from svmp.inference.held_out import Scorer
+from svmp.inference.joint_blocks import Joint
+from svmp.inference.loops import use_loops
 from svmp.inference.methods import Method
 from svmp.inference.program.default import uses_loops
 from svmp.inference.program.joint_blocks import Joint
@@ -113,13 +119,14 @@ def execute(
         return problem.start(program, init)
 
     def probe() -> float | None:
-        with _computing(threads, tell=False):
+        with _computing(threads, tell=False), use_loops(bool(kernels)):
             return safe_first_step(run, begin)
 
     budget = Budget(max_sweeps, max_accesses, max_seconds)
     recorder = Recorder(budget, bound_every, held, watch, problem.estimator(method))
-    with _computing(threads, tell=progress is not False):
+    with _computing(threads, tell=progress is not False), ExitStack() as stack:
         kernels = uses_loops(problem.network) if kernels is None else kernels
+        stack.enter_context(use_loops(kernels))
         program = problem.program(method, policy, kernels, seed, stored)
         program.prepare()
         state = State(begin(program), memo=program.memo())

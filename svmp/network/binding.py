@@ -15,7 +15,7 @@ from svmp.errors import ModelError
 from svmp.families.family import Family
 from svmp.network.dims.coords import Coords
 from svmp.network.expressions import DiagonalMatrix, Expression, Sum, Term, lift, unused
-from svmp.network.grid import Grid, Labelled, Scope, StrayAxisError
+from svmp.network.grid import Grid, Labelled, Scope, StrayAxisError, UnalignedError
 from svmp.network.matrices import Diagonal, Multiple
 from svmp.network.means.entry_terms import joined
 from svmp.network.means.linear import Linear, LinearTerm
@@ -102,8 +102,27 @@ class Binder:
                 f"{parameter} of '{self.name}': {stray.what} has the dimension '{stray.label}', "
                 f"which '{self.name}' does not have; {self._remedy(stray, sums)}"
             ) from None
+        except UnalignedError as unaligned:
+            raise ModelError(self._unaligned(parameter, unaligned.shape)) from None
         except ModelError as error:
             raise ModelError(f"{parameter} of '{self.name}': {error}") from None
+
+    def _unaligned(self, parameter: str, shape: tuple[int, ...]) -> str:
+        """Say that an array has more axes than the variable, and how to give it dims."""
+        one = len(shape) == 1
+        size = f"length {shape[0]}" if one else f"shape {shape}"
+        if not self.dims and not self.plate.labels:
+            example = "" if not one else ", as dims='row',"
+            return (
+                f"{parameter} of '{self.name}' has {size}, but '{self.name}' has no dims; add "
+                f"dims={example} or observed= with as many values"
+            )
+        dims = dims_as_written(self.dims or self.plate.labels)
+        return (
+            f"{parameter} of '{self.name}' has an array of {size}, but '{self.name}' has only the "
+            f"dims {dims}; give it more dims, or name the axes of the array, as "
+            "svmp.data(array, dims=...)"
+        )
 
     def _remedy(self, stray: StrayAxisError, sums: bool) -> str:
         """Say how to give the variable a missing dimension, or how to remove it."""

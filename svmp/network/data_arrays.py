@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from svmp.errors import ModelError
+from svmp.network.dims.column_arrays import source_of
 from svmp.network.dims.labels import object_array
 from svmp.network.expressions import Expression, Sum, Term, constant, sparse_rows
 from svmp.network.grid import Labelled
@@ -67,6 +68,7 @@ def data(
     elif dims is None:
         raise ModelError("data needs dims, a name, or both")
     names = None if dims is None else dim_names(dims)
+    source = name or source_of(values)
     if sparse.issparse(values):
         if names is None or len(names) != 2:
             raise ModelError("a sparse design needs two dims, as dims=('row', 'feature')")
@@ -80,7 +82,7 @@ def data(
     if name is not None and copy.ndim == 0:
         raise ModelError(f"data '{name}' is a single number; give an array to replace it later")
     axes = names or (None,) * copy.ndim
-    return constant(copy, axes, name) if labels is None else LabelArray(labels, axes, name)
+    return constant(copy, axes, source) if labels is None else LabelArray(labels, axes, source)
 
 
 def labels_of(values: Any) -> NDArray[Any] | None:

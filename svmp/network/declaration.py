@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from svmp.errors import EmptyTableError, ModelError
+from svmp.network.dims.column_arrays import ModelColumns
 from svmp.network.dims.coords import Coords
-from svmp.network.dims.data_columns import Columns
 from svmp.network.dims.frames import columns_of
 from svmp.network.variable import Variable
 
@@ -43,13 +43,13 @@ class Declaration:
         return self.coords.labels
 
     @property
-    def data(self) -> Columns:
+    def data(self) -> ModelColumns:
         """The columns that the model was given: `model.data.price`, `model.data["price"]`."""
         if self.coords.data is None:
             raise ModelError(
                 "the model has no data; give a data frame, as in svmp.Model(data=frame)"
             )
-        return self.coords.data
+        return ModelColumns.of(self.coords.data)
 
     def add(self, variable: Variable) -> None:
         """Add a variable that was declared without an error.

@@ -23,6 +23,7 @@ from scipy import sparse
 
 from svmp.errors import ModelError
 from svmp.families.family import Family
+from svmp.network.dims.column_arrays import source_of
 from svmp.network.dims.coords import Coords
 from svmp.network.grid import Grid, Labelled
 from svmp.network.refusals import Symbolic
@@ -347,7 +348,7 @@ def lift(value: Any) -> Expression:
         )
     if sparse.issparse(value):
         raise ModelError("use a sparse design in svmp.dot(design, weights)")
-    return constant(numeric(value))
+    return constant(numeric(value), source=source_of(value))
 
 
 def constant(
@@ -413,7 +414,7 @@ def _design(values: Any, dim: str) -> Expression:
     dense = numeric(values)
     if dense.ndim == 0:
         raise ModelError("dot needs an array with at least one axis beside a variable")
-    return constant(dense, (*(None,) * (dense.ndim - 1), dim))
+    return constant(dense, (*(None,) * (dense.ndim - 1), dim), source_of(values))
 
 
 def sparse_rows(values: Any) -> Any:

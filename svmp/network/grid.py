@@ -160,6 +160,20 @@ def column_sums(rows: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(wide.reshape(many, -1).sum(axis=0) + rows[whole:].sum(axis=0))
 
 
+class UnalignedError(ModelError):
+    """An array with more axes than the variable has dims.
+
+    Attributes
+    ----------
+    shape
+        The shape of the array.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+        super().__init__(f"an array has shape {shape}, with more axes than the variable has dims")
+
+
 class StrayAxisError(ModelError):
     """An array or parent has a dimension that the declared variable does not have."""
 
@@ -208,11 +222,7 @@ class Scope:
         """Align the unnamed axes with the last axes of the plate, and check every length."""
         unnamed = array.axes.count(None)
         if unnamed > len(plate.labels):
-            raise ModelError(
-                f"an array has {counted(unnamed)} without names, and the variable "
-                f"{counted(len(plate.labels))} to align with; give the variable more dims, or "
-                "name those of the array with svmp.data(array, dims=...)"
-            )
+            raise UnalignedError(np.shape(array.values))
         names = iter(plate.labels[len(plate.labels) - unnamed :])
         axes = tuple(next(names) if a is None else a for a in array.axes)
         values, kept = array.values, []
@@ -246,15 +256,6 @@ def complement(numbers: Ints | None, size: int) -> Ints | None:
     absent = np.ones(size, dtype=bool)
     absent[numbers] = False
     return np.flatnonzero(absent)
-
-
-def counted(axes: int) -> str:
-    """Describe a number of axes.
-
-    >>> counted(0), counted(1), counted(2)
-    ('no axis', '1 axis', '2 axes')
-    """
-    return f"{axes or 'no'} {'axes' if axes > 1 else 'axis'}"
 
 
 def ragged(starts: Ints, counts: Ints) -> tuple[Ints, Ints]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar, Token
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from svmp.errors import ModelError
 from svmp.network.declaration import Declaration
 from svmp.network.drawing import Drawing, draw
 from svmp.network.keywords import known_keywords
+from svmp.network.other_names import OF_MODEL, refuse_attribute
 from svmp.network.redeclaring import redeclare
 from svmp.network.summary import HEADS, rows_of, summarise
 from svmp.network.tables import html_table
@@ -97,6 +98,11 @@ class Model(Declaration):
           v0("p ~ Beta")
         """
         return draw(list(self.variables.values()))
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            refuse_attribute(self, OF_MODEL, name)
 
     def __str__(self) -> str:
         return summarise(self)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
 SCALE = "a scale has no conjugate prior; give the precision tau = 1 / sigma**2 a svmp.Gamma prior"
 HALF_CAUCHY = (
     "on a standard deviation it is two Gammas: rate = svmp.Gamma('rate', alpha=0.5, beta=1 / s**2) "
@@ -12,6 +16,24 @@ HALF_STUDENT_T = (
     "and the precision tau = svmp.Gamma('tau', alpha=nu / 2, beta=nu * rate)"
 )
 ANY = "the network must be conjugate"
+EXP = (
+    "only sums and products are conjugate; a rate is a product of Gammas, as mu=a[group] * b[year] "
+    "of a svmp.Poisson, and a numeric predictor of a log rate is not supported"
+)
+LOG = (
+    "only sums and products are conjugate; take the logarithm of the data, as in "
+    "svmp.Normal('y', ..., observed=np.log(y))"
+)
+LOGISTIC = "a logistic regression is svmp.Bernoulli('y', logit=...), or svmp.Binomial with logit="
+ORDERED = (
+    "ordered categories are not supported; model the probability of being above one threshold with "
+    "svmp.Bernoulli('above', logit=...), or treat the scores as numbers with svmp.Normal"
+)
+SOFTMAX = (
+    "categories with predictors are not supported; fit one svmp.Bernoulli with logit= for each "
+    "category, or give each group probabilities with a svmp.Dirichlet"
+)
+SAMPLER = "use svmp.fit(model): the posterior is approximated, not sampled"
 
 OTHER_NAMES = {
     "HalfNormal": SCALE,
@@ -35,6 +57,51 @@ OTHER_NAMES = {
     "NormalMixture": "use svmp.Mixture(name, z, svmp.Normal.dist(...)), with z a svmp.Categorical",
     "Deterministic": "an expression needs no name: use it as it is, and compute it from draws, "
     "fit.draw([...])",
+    "OrderedLogistic": ORDERED,
+    "OrderedProbit": ORDERED,
+    "OrderedMultinomial": ORDERED,
+    "Logistic": f"{ANY}; use svmp.Normal",
+    "MvStudentT": "use svmp.MvNormal with the precision lam * W for each row, lam a svmp.Gamma",
+    "AsymmetricLaplace": f"{ANY}; use svmp.Normal",
+    "SkewNormal": f"{ANY}; use svmp.Normal for the data or for their logarithms",
+    "ExGaussian": f"{ANY}; use svmp.Normal for the logarithms of the data",
+    "Weibull": "durations have svmp.Exponential, or svmp.Gamma with a fixed alpha",
+    "TruncatedNormal": f"{ANY}, so that densities cannot be truncated",
+    "BetaBinomial": "write it as svmp.Binomial with a fixed svmp.Beta for each row",
+    "DirichletMultinomial": "write it as svmp.Multinomial with a fixed svmp.Dirichlet for each row",
+    "ZeroInflatedNegativeBinomial": "use svmp.Mixture of Poissons, one with a rate near 0",
+    "ZeroInflatedBinomial": "use svmp.Mixture of Binomials, one with a probability near 0",
+    "HurdlePoisson": "use svmp.Mixture of Poissons, one with a rate near 0",
+    "ChiSquared": "it is svmp.Gamma with alpha=nu / 2 and beta=0.5",
+    "Geometric": f"{ANY}; use svmp.Poisson with a svmp.Gamma rate for each row",
+    "DiscreteUniform": "use svmp.Categorical with equal probabilities",
+    "CAR": "use svmp.MvNormal with the matrix of the neighbours as tau, times a svmp.Gamma",
+    "ICAR": "its prior is improper; use the basis of docs/gallery/31_smooth_maps.py",
+    "RandomWalk": "use svmp.GaussianRandomWalk or svmp.local_level",
+    "StickBreakingWeights": "use svmp.Dirichlet with small concentrations",
+    "CustomDist": f"{ANY}: the densities are listed in docs/networks.md",
+    "DensityDist": f"{ANY}: the densities are listed in docs/networks.md",
+    "exp": EXP,
+    "log": LOG,
+    "sqrt": "only sums and products are conjugate; apply other functions to the data",
+    "logit": LOGISTIC,
+    "invlogit": LOGISTIC,
+    "sigmoid": LOGISTIC,
+    "softmax": SOFTMAX,
+    "sum": 'write x.sum("axis")',
+    "stack": "declare one variable with dims, and read it by keys, as x[key]",
+    "concat": "declare one variable with dims, and read it by keys, as x[key]",
+    "switch": "to choose between densities, use svmp.Mixture",
+    "where": "to choose between densities, use svmp.Mixture",
+    "Metropolis": SAMPLER,
+    "HMC": SAMPLER,
+    "VB": SAMPLER,
+    "waic": "use svmp.compare({'a': fit, ...}, models)",
+    "plot_trace": "use fit.plot_trace()",
+    "GaussianARD": "use svmp.Normal with a svmp.Gamma precision for each feature",
+    "SumMultiply": "use svmp.dot",
+    "CategoricalMarkovChain": "use svmp.DiscreteMarkovChain",
+    "GaussianMarkovChain": "use svmp.LinearGaussianChain",
     "Potential": f"{ANY}, so that terms of the log density cannot be added",
     "Censored": f"{ANY}, so that rows cannot be censored",
     "Truncated": f"{ANY}, so that densities cannot be truncated",
@@ -95,9 +162,78 @@ OF_KIND = {
     ("Wishart", "n"): "the degrees of freedom are nu",
     ("Exponential", "beta"): "the rate is lam",
     ("Poisson", "lam"): "the rate is mu",
+    ("Poisson", "log"): EXP,
+    ("Poisson", "log_mu"): EXP,
+    ("Poisson", "log_rate"): EXP,
+    ("Poisson", "eta"): EXP,
+    ("Exponential", "log"): EXP,
+    ("Gamma", "log"): EXP,
+    ("Categorical", "logit"): SOFTMAX,
+    ("Categorical", "logit_p"): SOFTMAX,
+    ("Categorical", "logits"): SOFTMAX,
+    ("Multinomial", "logit"): SOFTMAX,
     ("Bernoulli", "logits"): "a linear predictor is given as logit=",
 }
 """By density and parameter, what to write instead."""
+
+OF_FIT = {
+    "sample": "use fit.draw([...], size)",
+    "samples": "use fit.draw([...], size)",
+    "sample_posterior_predictive": "use fit.predict(model, name).draw(size)",
+    "posterior": "use fit.to_xarray() or fit.to_arviz()",
+    "posterior_predictive": "use fit.predict(model, name)",
+    "to_inference_data": "use fit.to_arviz()",
+    "to_dataframe": "use fit.to_frame()",
+    "to_pandas": "use fit.to_frame()",
+    "elbo": "the evidence lower bound is fit.bound",
+    "lower_bound": "the evidence lower bound is fit.bound",
+    "loglike": "the evidence lower bound is fit.bound",
+    "log_evidence": "its lower bound is fit.bound",
+    "hist": "the bound during the run is fit.trace",
+    "history": "the bound during the run is fit.trace",
+    "losses": "the bound during the run is fit.trace",
+    "converged": "compare fit.status with 'converged'",
+    "loo": "use svmp.compare({'a': fit, ...}, models)",
+    "waic": "use svmp.compare({'a': fit, ...}, models)",
+    "params": "use fit['name'], fit.mean('name') or fit.summary()",
+    "coef_": "use fit.mean('name')",
+    "stddev": "use fit.std('name')",
+    "sd": "use fit.std('name')",
+    "cov": "use fit.covariance(model, [...])",
+    "interval": "use fit['name'].interval(prob)",
+    "hdi": "use fit['name'].interval(prob)",
+    "quantile": "use fit['name'].quantile(p)",
+    "score": "use fit.held_out(model, {...})",
+    "forecast": "use fit.predict(model.with_data(...), name)",
+    "fit": "use svmp.fit(model, init=fit) to go on",
+}
+"""By attribute that a Fit does not have, what to write instead."""
+OF_MODEL = {
+    "fit": "use svmp.fit(model)",
+    "sample": "use fit = svmp.fit(model), then fit.draw([...], size)",
+    "sample_prior_predictive": "use svmp.prior_predictive(model, size)",
+    "predict": "use svmp.fit(model).predict(model, name)",
+    "set_data": "use model.with_data(x=...), which returns a new model",
+    "named_vars": "use model.variables",
+    "basic_RVs": "use model.variables",
+    "to_graphviz": "use model.draw()",
+    "plot": "use model.draw()",
+    "dims": "use model.coords",
+    "add_coord": "give all dims in svmp.Model(coords=...)",
+    "add_coords": "give all dims in svmp.Model(coords=...)",
+    "logp": "the bound of the log evidence is svmp.fit(model).bound",
+}
+"""By attribute that a Model does not have, what to write instead."""
+
+
+def refuse_attribute(owner: Any, hints: Mapping[str, str], name: str) -> NoReturn:
+    """Raise the AttributeError of an object, with what to write instead."""
+    instead = hints.get(name, "")
+    if not instead and not name.startswith("_"):
+        near = get_close_matches(name, [n for n in dir(owner) if not n.startswith("_")], n=1)
+        instead = f"did you mean '{near[0]}'?" if near else ""
+    says = f"'{type(owner).__name__}' object has no attribute '{name}'"
+    raise AttributeError(f"{says}; {instead}" if instead else says)
 
 
 def instead(kind: str, parameter: str) -> str:

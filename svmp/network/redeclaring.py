@@ -11,13 +11,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from svmp.errors import ModelError
 from svmp.network.chains.chain_variable import ChainVariable
 from svmp.network.data_arrays import labels_of
 from svmp.network.declaration import Declaration
+from svmp.network.dims.column_arrays import Computed
 from svmp.network.dims.coords import Coords
+from svmp.network.dims.data_columns import Columns
 from svmp.network.expressions import DiagonalMatrix
 from svmp.network.grid import Labelled
 from svmp.network.partly_known import PartlyKnown
@@ -35,11 +38,13 @@ def redeclare(
     named: dict[str, list[tuple[Variable, Labelled]]] = {}
     for variable in model.variables.values():
         for found in sources(variable):
-            named.setdefault(str(found.source), []).append((variable, found))
+            named.setdefault(found.source or "", []).append((variable, found))
     for name in values:
         check_name(model, named, name)
+    data = new_data(model, values)
+    values = {**values, **computed(model, named, values, data)}
     sizes = new_sizes(model, named, values, coords or {})
-    empty.coords = new_coords(model, sizes, coords)
+    empty.coords = new_coords(model, sizes, coords, data)
     writer = Writer(model, empty, values)
     for variable in model.variables.values():
         try:
@@ -47,6 +52,52 @@ def redeclare(
         except ModelError as error:
             raise ModelError(f"with_data: {error}{hint(model, variable, sizes)}") from None
     return empty
+
+
+def new_data(model: Declaration, values: Mapping[str, Any]) -> Columns | None:
+    """Return the columns of the new model: given ones, and the others if they have as many rows."""
+    old = model.coords.data
+    new = {name: plain_array(values[name]) for name in given_columns(model, values)}
+    if old is None or not new:
+        return old
+    for name, column in new.items():
+        if column.ndim != 1:
+            raise ModelError(f"with_data: '{name}' has shape {column.shape}; a column has one axis")
+    given = Columns(new, "with_data")
+    return Columns({**{n: c for n, c in old.items() if len(c) == len(given)}, **new}, old.name)
+
+
+def given_columns(model: Declaration, values: Mapping[str, Any]) -> list[str]:
+    """Return the columns of a model's data that have new values."""
+    columns = model.coords.data or ()
+    return [name for name in values if name in columns and name not in model.variables]
+
+
+def computed(
+    model: Declaration, named: Mapping[str, Any], values: Mapping[str, Any], data: Columns | None
+) -> dict[str, Any]:
+    """Return the arrays that were computed from columns that are given, computed anew."""
+    found: dict[str, Any] = {}
+    given = set(given_columns(model, values))
+    for source in named:
+        if isinstance(source, Computed) and source.columns & given:
+            absent = [column for column in source.columns if column not in (data or ())]
+            if absent:
+                raise ModelError(
+                    f"with_data: {source} needs {', '.join(f'{a}=' for a in sorted(absent))} too"
+                )
+            assert data is not None
+            found[source] = source.compute(dict(data.items()))
+    return found
+
+
+def plain_array(values: Any) -> NDArray[Any]:
+    """Return the new values of a column as an array, of objects if they are no numbers."""
+    numbers = array(values)
+    if numbers is not None:
+        return numbers
+    names = labels_of(values if hasattr(values, "__array__") else list(values))
+    return np.asarray(values) if names is None else names
 
 
 def sources(variable: Variable) -> Iterator[Labelled]:
@@ -84,10 +135,14 @@ def check_name(model: Declaration, named: Mapping[str, Any], name: str) -> None:
                 "svmp.data another name"
             )
     elif variable is None:
-        there = [*named, *(n for n, v in model.variables.items() if has_values(v))]
+        every = [sorted(s.columns) if isinstance(s, Computed) else [str(s)] for s in named]
+        read = list(dict.fromkeys(column for columns in every for column in columns))
+        if name in read:
+            return
+        there = [*read, *(n for n, v in model.variables.items() if has_values(v))]
         raise ModelError(
-            f"with_data: nothing is named '{name}'; there are {there}: arrays of "
-            "svmp.data(..., name=) and observed variables"
+            f"with_data: nothing is named '{name}'; there are {there}: columns of the model's "
+            "data and arrays of svmp.data(..., name=) that it reads, and observed variables"
         )
 
 
@@ -155,7 +210,10 @@ def shape_of(values: Any) -> tuple[int, ...]:
 
 
 def new_coords(
-    model: Declaration, sizes: Mapping[str, tuple[int, str]], coords: Mapping[str, Any] | None
+    model: Declaration,
+    sizes: Mapping[str, tuple[int, str]],
+    coords: Mapping[str, Any] | None,
+    data: Columns | None,
 ) -> Coords:
     """Return the dims of the new model."""
     Coords(coords)  # which refuses what is no mapping of dims
@@ -167,7 +225,7 @@ def new_coords(
             )
     whole: dict[str, Any] = dict(model.coords)
     whole |= {d: n for d, (n, _) in sizes.items() if d not in model.labels}
-    found = Coords({**whole, **(coords or {})}, model.coords.data)
+    found = Coords({**whole, **(coords or {})}, data)
     for dim, (length, name) in sizes.items():
         if found.sizes[dim] != length:
             raise ModelError(
@@ -187,9 +245,10 @@ def hint(model: Declaration, variable: Variable, sizes: Mapping[str, tuple[int, 
             f" ('{changed[0]}' has another size: a chain with arrays of rows must be declared "
             "again; write a function that declares the network, and call it)"
         )
-    kept = [f"'{f.source}'" for f in sources(variable)]
+    names = [f.source for f in sources(variable)]
+    kept = [str(name) if isinstance(name, Computed) else f"'{name}'" for name in names]
     also = f"; it reads {', '.join(dict.fromkeys(kept))}" if kept else ""
     return (
-        f" ('{changed[0]}' has another size: every array along it must be a svmp.data(..., name=) "
-        f"that is given anew{also})"
+        f" ('{changed[0]}' has another size: every array along it must be a column of the model's "
+        f"data or a svmp.data(..., name=), and be given anew{also})"
     )

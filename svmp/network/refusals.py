@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from svmp.errors import ModelError
+from svmp.network.other_names import EXP, LOG
 
 _UNKNOWN = "it has no value before the fit; after it, use fit.mean({name}) or fit[{name}].draw(...)"
 _NOT_LINEAR = "only sums and products are conjugate; apply other functions to the data"
@@ -100,8 +101,11 @@ INSTEAD = {
         "declare one variable with dims, and read it by keys, as x[key]",
     ),
     **dict.fromkeys(
-        ("exp", "log", "sqrt", "square", "sin", "cos", "tanh", "logaddexp"), _NOT_LINEAR
+        ("sqrt", "square", "sin", "cos", "tanh", "logaddexp", "power", "abs", "absolute"),
+        _NOT_LINEAR,
     ),
+    **dict.fromkeys(("exp", "exp2", "expm1"), EXP),
+    **dict.fromkeys(("log", "log2", "log10", "log1p"), LOG),
 }
 """What to write instead of a function or an attribute of NumPy or Pandas."""
 

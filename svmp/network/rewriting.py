@@ -14,6 +14,7 @@ from svmp.errors import ModelError
 from svmp.network.chains.chain_variable import ChainVariable
 from svmp.network.data_arrays import labels_of
 from svmp.network.declaration import Declaration
+from svmp.network.dims.column_arrays import Computed
 from svmp.network.dims.keys import Axis
 from svmp.network.dims.labels import object_array
 from svmp.network.expressions import (
@@ -121,7 +122,9 @@ class Writer:
             dense = given.toarray() if sparse.issparse(given) else given
             return replace(found, values=self.once(found.source, lambda: numeric(dense)))
         except ModelError as error:
-            raise ModelError(f"the values of '{found.source}': {error}") from None
+            name = found.source
+            what = name if isinstance(name, Computed) else f"the values of '{name}'"
+            raise ModelError(f"{what}: {error}") from None
 
     def design(self, found: Labelled) -> Labelled:
         """Return a sparse design with its new values."""
@@ -164,7 +167,7 @@ class Writer:
 
     def new_key(self, variable: Variable, dim: str, length: int, place: Labelled) -> Labelled:
         """Return a key with its new values."""
-        labels, given = self.new.coords.index(dim), self.values[str(place.source)]
+        labels, given = self.new.coords.index(dim), self.values[place.source or ""]
         axis = Axis(variable.name, dim, length, labels, columns=self.new.coords.data or ())
         names = labels_of(given) if array(given) is None else None
         places = axis.places(given if names is None else names)

@@ -16,6 +16,7 @@ from svmp.families import Categorical, Multinomial, MvNormal, Normal
 from svmp.families.family import Family
 from svmp.network.conditional import Conditional
 from svmp.network.data_arrays import LabelArray, labels_of
+from svmp.network.dims.column_arrays import ColumnArray
 from svmp.network.dims.coords import Coords
 from svmp.network.dims.data_columns import Columns
 from svmp.network.dims.keys import Axis, Reading
@@ -207,8 +208,10 @@ class Variable(Symbol):
         if isinstance(key, slice) and key == slice(None):
             return axis.dim
         axes: tuple[str | None, ...] | None = None
-        source = None
-        if isinstance(key, LabelArray):
+        source: str | None = None
+        if isinstance(key, ColumnArray):
+            source, key = key.source, np.asarray(key)
+        elif isinstance(key, LabelArray):
             axes, source, key = key.axes, key.source, key.values
         elif isinstance(key, Expression):
             term = key.terms[0]

@@ -195,19 +195,22 @@ class EntityTable(Columns):
     def _order(self) -> Keys:
         return np.argsort(self.ids, kind="stable")
 
-    def keys(self, ids: Any, unknown: str = "error") -> Keys:
-        """Return the keys of ids; -1 for unknown ids, if `unknown` allows them."""
-        if unknown not in ("error", "prior"):
+    def keys(self, ids: Any, unknown: str | None = None) -> Keys:
+        """Return the keys of ids; -1 for unknown ids, if `unknown` is "prior".
+
+        Calls without an argument `unknown` leave it out, and the error does not name it.
+        """
+        if unknown not in (None, "error", "prior"):
             raise ModelError(f"unknown must be 'error' or 'prior', not {unknown!r:.60}")
         wanted = np.atleast_1d(ids)
         try:
             keys = keys_of(self.ids, wanted, self._order)
         except RatingsError as error:
             raise UnknownError(f"{self.what}: {error}") from None
-        if unknown == "error" and (keys < 0).any():
+        if unknown != "prior" and (keys < 0).any():
             raise UnknownError(
                 f"there is no {self.what} {wanted[np.argmax(keys < 0)]!s:.60} in the model",
-                "unknown='prior' predicts as for one without any data",
+                "unknown='prior' predicts as for one without any data" if unknown else "",
             )
         return keys
 

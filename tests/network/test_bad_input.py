@@ -97,7 +97,7 @@ DIMS: list[Case] = [
     ("parent with a dimension more", lambda d: normal(d["v"], dims="user"), "r", "'k'"),
     ("parent with a dimension of its own", lambda d: normal(d["u"]), "r", "'user'"),
     ("array too short", lambda d: normal([1.0, 2.0], dims="user"), "r", "length 2"),
-    ("array for a number", lambda d: svmp.Normal("r", [1.0, 2.0], 1), "r", "svmp.data"),
+    ("array for a number", lambda d: svmp.Normal("r", [1.0, 2.0], 1), "r", "add dims="),
     ("array with too many axes", lambda d: normal(np.ones((2, 2, 3))), "r", "svmp.data"),
     ("labels too short", lambda d: normal(d["u"] * svmp.data([1, 2], "user"), dims="user"),
      "r", "length 2"),

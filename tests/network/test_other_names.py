@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import svmp
-from svmp.network.other_names import OTHER_NAMES
+from svmp.network.other_names import OF_FIT, OF_KIND, OF_MODEL, OTHER_NAMES
 
 Y = np.array([1.0, 2.0, 0.5])
 
@@ -61,6 +61,45 @@ def test_keys_of_another_type_are_refused_with_a_remedy() -> None:
             svmp.ModelError, match=r"'v' along 'day' holds '2024-01-02'.*datetime64"
         ):
             v[["2024-01-02"]]
+
+
+def test_a_log_link_is_refused_with_the_conjugate_form() -> None:
+    with svmp.Model():
+        eta = svmp.Normal("eta", mu=0, tau=1)
+        for declare in (
+            lambda: svmp.Poisson("y", log=eta, observed=[1]),
+            lambda: svmp.Poisson("y", mu=np.exp(eta), observed=[1]),
+            lambda: svmp.Poisson("y", mu=eta.exp(), observed=[1]),
+            lambda: svmp.Poisson("y", mu=svmp.exp(eta), observed=[1]),
+        ):
+            with pytest.raises((svmp.ModelError, AttributeError), match="product of Gammas"):
+                declare()
+
+
+def test_an_attribute_of_another_library_is_refused_with_a_remedy() -> None:
+    with svmp.Model() as model:
+        svmp.Normal("y", mu=mu(), tau=1, observed=Y)
+    fit = svmp.fit(model)
+    for owner, hints in ((fit, OF_FIT), (model, OF_MODEL)):
+        for name in hints:
+            with pytest.raises(AttributeError, match=f"has no attribute '{name}'; use|; "):
+                getattr(owner, name)
+        with pytest.raises(AttributeError, match=r"'something_else'$"):
+            _ = owner.something_else
+        assert not hasattr(owner, "__array__")
+    with pytest.raises(AttributeError, match="no attribute 'bounds'; did you mean 'bound'"):
+        _ = fit.bounds
+    with pytest.raises(AttributeError, match=r"no attribute 'hdi'; use \.interval\(prob\)"):
+        _ = fit["mu"].hdi
+
+
+def test_every_hint_names_what_there_is() -> None:
+    every = [*OTHER_NAMES.values(), *OF_KIND.values(), *OF_FIT.values(), *OF_MODEL.values()]
+    with svmp.Model() as model:
+        svmp.Normal("y", mu=mu(), tau=1, observed=Y)
+    there = {"svmp": svmp, "fit": svmp.fit(model), "model": model}
+    for owner, name in re.findall(r"\b(svmp|fit|model)\.(\w+)", " ".join(every)):
+        assert hasattr(there[owner], name), (owner, name)
 
 
 @pytest.mark.parametrize("name", OTHER_NAMES)

@@ -140,7 +140,10 @@ def test_messages_have_no_internal_names() -> None:
             (lambda: v.sum("row"), "the axes of one are: k$"),
             (lambda: v + None, "None is neither"),
             (lambda: v[z], r"write svmp\.Mixture\(name, z, component\)"),
-            (lambda: svmp.Normal("x", mu=[0, 1], tau=1), "1 axis without names, and .* no axis"),
+            (
+                lambda: svmp.Normal("x", mu=[0, 1], tau=1),
+                "^mu of 'x' has length 2, but 'x' has no dims; add dims=.* or observed=",
+            ),
             (lambda: svmp.Mixture("x", z, listed, dims="row"), "must be one density .* a list$"),
             (lambda: svmp.Mixture("x", (z, z), one, dims="row"), "z of 'x' is a tuple;"),
         ]

@@ -35,6 +35,7 @@ from svmp.families.normal import Normal
 from svmp.inference.acceleration.accelerator import Accelerator, Bound
 from svmp.inference.acceleration.rotating import rotate
 from svmp.inference.methods import Method
+from svmp.inference.loops import loops_in_use
 from svmp.inference.methods.draw import Draw
 from svmp.inference.state.relaxation import Means, Relaxation
 from svmp.inference.state.state import State
@@ -134,9 +135,9 @@ def blocks_of(count: int) -> Iterator[slice]:
 def in_loops(old: Array) -> bool:
     """Return whether compiled loops move these elements, which they do for many Normals.
 
-    The choice depends on sizes only, and small networks compile nothing.
+    Small networks compile nothing, and neither does `kernels=False`.
     """
-    return old.shape[1] == 1 and len(old) > BLOCK
+    return old.shape[1] == 1 and len(old) > BLOCK and loops_in_use()
 
 
 def change_of(q: Beliefs, before: Mapping[str, Array]) -> float:

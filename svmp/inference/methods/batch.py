@@ -12,10 +12,12 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw, Pairs, Reading, among, by_colour, with_locals
+from svmp.inference.methods.draw_rows import sample_each
 from svmp.inference.methods.groups import DrawnGroups, DrawnSubchains, draw_groups
 from svmp.inference.methods.method import MOST, Method, Option, check_count, check_option
 from svmp.inference.methods.settings import Setting
 from svmp.kernels.machine.streams import sample_each
+from svmp.inference.settings import Setting
 from svmp.kernels.multilinear.table import Keyed
 from svmp.kernels.multilinear.work import Work
 from svmp.network.edge import Edge
@@ -74,7 +76,7 @@ class Batch(Method):
     over: str | None = None
     length: int | None = None
     tolerance: float = 1e-6
-    joint: bool = field(default=False, init=False)
+    joint: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_option(self.option)

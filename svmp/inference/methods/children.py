@@ -10,9 +10,11 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.inference.methods.draw import ONE, Draw, Reading, by_colour
+from svmp.inference.methods.draw_rows import sample_each
 from svmp.inference.methods.method import MOST, Method, Option, check_count, check_option
 from svmp.inference.methods.settings import Setting
 from svmp.kernels.machine.streams import sample_each
+from svmp.inference.settings import Setting
 from svmp.kernels.multilinear.updater import Multilinear
 from svmp.kernels.multilinear.work import Drawn, Work
 from svmp.network.edge import Edge
@@ -52,7 +54,7 @@ class Children(Method):
     option: Option = "a"
     share_draw: bool = False
     order: Sequence[str] | None = None
-    joint: bool = field(default=False, init=False)
+    joint: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_option(self.option)

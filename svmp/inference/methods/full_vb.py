@@ -28,8 +28,8 @@ class FullVB(Method):
     title: ClassVar[str] = "Full variational Bayes"
     unit_steps: ClassVar[bool] = True
     order: Sequence[str] | None = None
-    option: Option = field(default="a", init=False)
-    joint: bool = field(default=False, init=False)
+    option: Option = field(default="a", init=False, repr=False)
+    joint: bool = field(default=False, init=False, repr=False)
 
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
         return AllRows(network)

@@ -76,7 +76,7 @@ class Growing(Method):
     joint: bool = True
     relax: bool = True
     order: Sequence[str] | None = None
-    option: Option = field(default="a", init=False)
+    option: Option = field(default="a", init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_real(first=self.first, pace=self.pace)

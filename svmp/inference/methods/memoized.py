@@ -78,8 +78,8 @@ class Memoized(Method):
     over: str | None = None
     parts: int = 10
     order: Sequence[str] | None = None
-    option: Option = field(default="a", init=False)
-    joint: bool = field(default=False, init=False)
+    option: Option = field(default="a", init=False, repr=False)
+    joint: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.over is not None:

@@ -29,8 +29,8 @@ from svmp.network.slot import Single
 from svmp.network.validation import shown
 from svmp.network.variable import Variable
 
-Joint = str | Sequence[str] | Sequence[Sequence[str]]
-"""Blocks as tuples of names, one such tuple, or "auto"."""
+Joint = bool | str | Sequence[str] | Sequence[Sequence[str]]
+"""Blocks as tuples of names, one such tuple, "auto", or False for none."""
 AUTO = "auto"
 
 
@@ -42,7 +42,7 @@ def find_joint(network: Network, joint: Joint | None) -> tuple[JointBlock, ...]:
     ModelError
         If the argument makes no sense, or a variable cannot be in a block.
     """
-    if joint is None:
+    if joint is None or joint is False:
         return ()
     if isinstance(joint, str) and joint == AUTO:
         return tuple(found_blocks(network))
@@ -83,7 +83,7 @@ def names_of(joint: Any) -> list[tuple[str, ...]]:
     for names in groups:
         if not is_list(names) or not names or not all(isinstance(n, str) for n in names):
             raise ModelError(
-                f'joint must be blocks of names, as [("mu", "school")], or "auto", not '
+                f'joint must be blocks of names, as [("mu", "school")], "auto" or False, not '
                 f"{shown(joint)}"
             )
     return [tuple(names) for names in groups]

@@ -49,7 +49,7 @@ class Problem(ABC):
 
     def joining(self, joint: Joint | None) -> Problem:
         """Return the problem with joint blocks of variables."""
-        if joint is None:
+        if joint is None or joint is False:
             return self
         raise ModelError(
             "joint= needs all rows in one table, not in parts; leave it out, or fit one model"

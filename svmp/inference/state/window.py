@@ -6,11 +6,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from svmp.families.family import Array
+from svmp.inference.loops import loops_in_use
 from svmp.kernels.machine.elements import moved_kl
 from svmp.network.beliefs import Beliefs
 from svmp.network.variable import Variable
 
+BLOCK = 4096
+"""Elements whose differences are in memory at a time, without a compiled loop."""
 SAMPLES = 32
 """Most iterates in the average of a stretch: more of them would hardly differ."""
 
@@ -72,11 +77,22 @@ class Window:
         return self._end(average, {n: hidden[n].family.moments(a) for n, a in average.items()})
 
     def _end(self, natural: Mapping[str, Array], moments: Mapping[str, Array]) -> float:
+        distance = moved_kl if loops_in_use() else plain_moved_kl
         moved = math.fsum(  # the same in any order of the variables
-            moved_kl(natural[name], moments[name], last, self.last_moments[name])
+            distance(natural[name], moments[name], last, self.last_moments[name])
             for name, last in self.last.items()
         )
         self.clock, self.count = 0.0, 0
         self.total.clear()
         self.moved = max(moved, 0.0) / max(sum(map(len, self.last.values())), 1)
         return self.moved
+
+
+def plain_moved_kl(natural: Array, moments: Array, last: Array, last_moments: Array) -> float:
+    """Return the symmetrised KL divergence of q from an earlier copy, then update the copy."""
+    moved = 0.0
+    for first in range(0, len(natural), BLOCK):
+        some = slice(first, first + BLOCK)
+        moved += float(np.vdot(natural[some] - last[some], moments[some] - last_moments[some]))
+        last[some], last_moments[some] = natural[some], moments[some]
+    return moved

@@ -20,6 +20,18 @@ from svmp.network.tables import Row
 from svmp.network.validation import array, shown
 from svmp.posterior.marginals.rows import LARGEST, row, row_html
 
+OTHER = {
+    "sd": "std",
+    "stddev": "std",
+    "variance": "var",
+    "covariance": "cov",
+    "samples": "draw(size)",
+    "sample": "draw(size)",
+    "hdi": "interval(prob)",
+    "values": "mean",
+}
+"""By attribute that a posterior does not have, the one that it has."""
+
 
 @dataclass(frozen=True, eq=False)
 class Posterior(EarlierQ):
@@ -182,10 +194,7 @@ class Posterior(EarlierQ):
 
     def __getattr__(self, name: str) -> Array:
         if name.startswith("_") or name not in self.family.parameters:
-            other = {"sd": "std", "variance": "var", "covariance": "cov", "samples": "draw"}.get(
-                name
-            )
-            hint = f"; use .{other}" if other else ""
+            hint = f"; use .{OTHER[name]}" if name in OTHER else ""
             raise AttributeError(f"a posterior has no attribute '{name}'{hint}")
         return self.parameters[name]
 

@@ -7,7 +7,7 @@ import warnings
 import weakref
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,6 +38,7 @@ from svmp.posterior.result.fit_output import FitOutput
 from svmp.posterior.uncertainty.small import kept
 from svmp.posterior.updating import updating
 from svmp.posterior.updating.updating import Forget
+from svmp.network.other_names import OF_FIT, refuse_attribute
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -118,6 +119,11 @@ class Fit(FitOutput):
             _model=weakref.ref(network.model),
             _kept=kept(network),
         )
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            refuse_attribute(self, OF_FIT, name)
 
     def __getitem__(self, name: str) -> Posterior:
         if name not in self.posteriors:
@@ -311,7 +317,7 @@ class Fit(FitOutput):
         >>> fit["rate"].alpha, fit["rate"].beta
         (array(17.), array(4.))
         """
-        if self.joint or options.get("joint") is not None:
+        if self.joint or options.get("joint"):
             raise ModelError(
                 "update keeps what earlier rows taught variable by variable, which a joint q is "
                 "not; fit all rows together, or leave out joint="
