@@ -12,7 +12,7 @@ from scipy.special import betainc, betaln, log_expit, logit
 from svmp.families.bernoulli import Bernoulli
 from svmp.families.counts import check_trials, count_entropy, trials_at
 from svmp.families.family import Array, Bools, Family
-from svmp.families.quantiles import count_quantile
+from svmp.families.quantiles import count_quantile, normal_guess
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ def binomial_quantile(n: Array, chance: Array, p: ArrayLike) -> Array:
     >>> binomial_quantile(np.array(10.0), np.array(0.5), [0.05, 0.5])
     array([2., 5.])
     """
-    near = n * chance + 3 * np.sqrt(n * chance * (1 - chance))
+    near = normal_guess(n * chance, np.sqrt(n * chance * (1 - chance)), p)
     return count_quantile(lambda k: binomial_cdf(k, n, chance), p, near, n)
 
 

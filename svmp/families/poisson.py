@@ -11,7 +11,7 @@ from scipy.special import gammaincc, gammaln
 
 from svmp.families.counts import count_entropy
 from svmp.families.family import Array, Bools, Family
-from svmp.families.quantiles import count_quantile
+from svmp.families.quantiles import count_quantile, normal_guess
 
 LOG_HUGE = float(np.log(np.finfo(np.float64).max))
 
@@ -73,7 +73,8 @@ class Poisson(Family):
 
     def quantile(self, natural: Array, p: ArrayLike) -> Array:
         mu = self.mean(natural)
-        return count_quantile(lambda k: np.asarray(gammaincc(k + 1, mu)), p, mu + 3 * np.sqrt(mu))
+        near = normal_guess(mu, np.sqrt(mu), p)
+        return count_quantile(lambda k: np.asarray(gammaincc(k + 1, mu)), p, near)
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         mu = self.mean(natural)

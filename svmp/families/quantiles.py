@@ -1,7 +1,8 @@
 """Quantiles by inverting a distribution function, all elements at once.
 
-The quantile of p is the smallest x with F(x) >= p. Counts are found by bisection over the integers,
-other values by Newton's method within a bracket that shrinks with every step.
+The quantile of p is the smallest x with F(x) >= p. Counts are found by steps away from a guess,
+which grow until they have passed it, and by bisection between the last two; other values by
+Newton's method within a bracket that shrinks with every step.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from svmp.families.family import Array
 
 MOST = 2.0**60
 """Largest count that is searched; floats have no odd numbers there."""
+GROWTH = 4.0
+"""Growth of the steps of a search over counts."""
 STEPS = 200
+FAR = 9.0
+"""Standard deviations from the mean at most where a search starts."""
 CLOSE = 1e-12
 """Step at which the search ends, as a share of the bracket or of its ends."""
 
@@ -26,6 +31,8 @@ def count_quantile(
 ) -> Array:
     """Return the smallest count k in 0..top with cdf(k) >= p; `near` is where to look first.
 
+    The nearer, the fewer calls of `cdf`; it may be any number.
+
     >>> from scipy.special import pdtr
     >>> count_quantile(lambda k: pdtr(k, 3.0), [0.1, 0.5, 1.0], 3.0)
     array([ 1.,  3., inf])
@@ -34,14 +41,20 @@ def count_quantile(
         np.asarray(p, dtype=np.float64), np.asarray(near, dtype=np.float64), np.asarray(top) * 1.0
     )
     last = np.minimum(top, MOST)
-    high = np.minimum(np.maximum(np.ceil(near), 1.0), last)
-    low = np.full(p.shape, -1.0)  # cdf(low) < p <= cdf(high), once the search below ends
-    for _ in range(64):
-        short = (cdf(high) < p) & (high < last)
-        if not short.any():
+    start = np.minimum(np.fmax(np.ceil(near), 0.0), last)
+    up = cdf(start) < p
+    low, high = np.where(up, start, -1.0), np.where(up, last, start)  # cdf(low) < p <= cdf(high)
+    step, searching = 1.0, np.ones(p.shape, dtype=bool)
+    while True:
+        x = np.where(up, low + step, high - step)
+        searching &= (x > low) & (x < high)
+        if not searching.any():
             break
-        low = np.where(short, high, low)
-        high = np.where(short, np.minimum(2 * high + 1, last), high)
+        reached = cdf(np.where(searching, x, high)) >= p
+        high = np.where(searching & reached, x, high)
+        low = np.where(searching & ~reached, x, low)
+        searching &= reached != up  # not yet passed
+        step *= GROWTH
     while True:
         middle = np.floor(0.5 * (low + high))
         wide = (middle > low) & (middle < high)
@@ -51,6 +64,15 @@ def count_quantile(
         high = np.where(wide & reached, middle, high)
         low = np.where(wide & ~reached, middle, low)
     return np.where((p >= 1) & (top > high), top, high)
+
+
+def normal_guess(mean: Array, sd: Array, p: ArrayLike) -> Array:
+    """Return the quantile of a Normal with this mean and sd: where to look first.
+
+    >>> normal_guess(np.array([10.0]), np.array([2.0]), 0.5)
+    array([10.])
+    """
+    return np.asarray(mean + sd * np.clip(ndtri(np.asarray(p)), -FAR, FAR))
 
 
 def bracketed_quantile(

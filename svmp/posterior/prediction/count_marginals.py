@@ -16,7 +16,8 @@ from scipy.special import betainc, betaincinv, betaln, expit, gammaincc, ndtr
 from svmp.families.binomial import binomial_cdf, binomial_quantile
 from svmp.families.family import Array
 from svmp.families.quantiles import count_quantile
-from svmp.posterior.prediction.marginals import (
+from svmp.families.quantiles import normal_guess
+from svmp.inference.predictive.marginals import (
     NEAR,
     NEAR_WEIGHTS,
     LogitNormal,
@@ -51,7 +52,7 @@ class PoissonMarginal(Marginal):
         return np.asarray(gammaincc(x + 1, self.rate))
 
     def quantile(self, p: Array) -> Array:
-        return count_quantile(self.cdf, p, self.rate + 3 * np.sqrt(self.rate))
+        return count_quantile(self.cdf, p, normal_guess(self.rate, np.sqrt(self.rate), p))
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +75,7 @@ class NegativeBinomial(Marginal):
         return np.asarray(betainc(self.a, x + 1, self.b / (1 + self.b)))
 
     def quantile(self, p: Array) -> Array:
-        return count_quantile(self.cdf, p, self.mean + 3 * np.sqrt(self.var))
+        return count_quantile(self.cdf, p, normal_guess(self.mean, np.sqrt(self.var), p))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +146,8 @@ class BetaBinomial(Marginal):
         return np.where(x >= n, 1.0, out)
 
     def quantile(self, p: Array) -> Array:
-        return count_quantile(self.cdf, p, self.trials, self.trials)
+        near = normal_guess(self.mean, np.sqrt(self.var), p)
+        return count_quantile(self.cdf, p, near, self.trials)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,4 +197,5 @@ class BinomialLogitNormal(Marginal):
         return np.where(k[..., 0] >= n[..., 0], 1.0, np.where(k[..., 0] < 0, 0.0, below))
 
     def quantile(self, p: Array) -> Array:
-        return count_quantile(self.cdf, p, self.trials, self.trials)
+        near = normal_guess(self.mean, np.sqrt(self.var), p)
+        return count_quantile(self.cdf, p, near, self.trials)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -93,7 +94,7 @@ class NormalMarginal(Marginal):
     def var(self) -> Array:
         return self.spread
 
-    @property
+    @cached_property
     def sd(self) -> Array:
         """Standard deviation, at least the smallest float."""
         return np.maximum(np.sqrt(self.spread), TINY)

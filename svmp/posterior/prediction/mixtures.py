@@ -9,6 +9,8 @@ import numpy as np
 from svmp.families.family import Array
 from svmp.families.quantiles import bracketed_quantile, count_quantile
 from svmp.posterior.prediction.marginals import Marginal
+from svmp.families.quantiles import bracketed_quantile, count_quantile, normal_guess
+from svmp.inference.predictive.marginals import Marginal
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,12 +87,10 @@ class RowMixture:
         marginal = self.marginal
         if isinstance(marginal, Points):
             return self._quantile_of_points(p)
-        each = marginal.quantile(np.asarray(p))
-        if len(each) == 1:
-            return each[0]
-        weights = self.weights.reshape(self.weights.shape + (1,) * (each.ndim - 2))
-        low = np.where(weights > 0, each, np.inf).min(axis=0)
-        high = np.where(weights > 0, each, -np.inf).max(axis=0)
+        means = marginal.mean
+        if len(means) == 1:
+            return marginal.quantile(np.asarray(p))[0]
+        weights = self.weights.reshape(self.weights.shape + (1,) * (means.ndim - 2))
 
         def cdf(x: Array) -> Array:
             return np.asarray((weights * marginal.cdf(x)).sum(axis=0))
@@ -99,7 +99,11 @@ class RowMixture:
             return np.asarray((weights * marginal.pdf(x)).sum(axis=0))
 
         if marginal.discrete:
-            return count_quantile(cdf, p * (1 - 1e-14), high, np.max(marginal.top))
+            near = normal_guess(self.mean, np.sqrt(self.var), p)
+            return count_quantile(cdf, p * (1 - 1e-14), near, np.max(marginal.top))
+        each = marginal.quantile(np.asarray(p))
+        low = np.where(weights > 0, each, np.inf).min(axis=0)
+        high = np.where(weights > 0, each, -np.inf).max(axis=0)
         middle = np.where(weights > 0, weights * each, 0.0).sum(axis=0)
         return bracketed_quantile(cdf, pdf, np.full(low.shape, p), low, high, middle)
 

@@ -95,7 +95,7 @@ class Prediction(Columns):
 
     @property
     def exact(self) -> bool:
-        """Whether mean and variance are closed forms, and not averages over draws."""
+        """Whether mean and variance are closed forms or integrals, and not averages over draws."""
         return self._closed is not None or not self._simulation(self._rows).varying
 
     def quantile(self, p: ArrayLike) -> Array:
@@ -342,7 +342,7 @@ class Prediction(Columns):
         for start in range(0, len(own), step):
             part = own[start : start + step]
             rng, natural = generator(self.seed, self.name, "q"), self._known.natural[self.name]
-            kind, arrays = marginal_of(family_of(variable, part), natural[part], self.draws, rng)
+            kind, arrays, _ = marginal_of(family_of(variable, part), natural[part], self.draws, rng)
             each = len(arrays[0])
             yield part, RowMixture(kind(*arrays), np.full((each, len(part)), 1 / each))
 
@@ -355,10 +355,14 @@ class Prediction(Columns):
         count = self.draws if varying or target.is_drawn else 1
         with np.errstate(all="ignore"):
             for q in simulation.draws(count, rng):
-                kind, parameters = target.parameters(q, rows)
-                found.append([by_component(a, given.components) for a in parameters])
+                kind, parameters, nodes = target.parameters(q, rows)
+                found.append([by_place(a, given.components, nodes is not None) for a in parameters])
                 chosen = target.weights(q, rows)
-                weights.append(np.ones((1, len(rows))) if chosen is None else chosen.T)
+                each = np.ones((1, len(rows))) if chosen is None else chosen.T
+                if nodes is not None:
+                    at = by_place(nodes, given.components, True).reshape(len(each), -1, len(rows))
+                    each = (each[:, None] * at).reshape(-1, len(rows))
+                weights.append(each)
         arrays = [np.concatenate(part) for part in zip(*found, strict=True)]
         for parameter in arrays:
             check_finite(self.name, parameter)
@@ -372,6 +376,12 @@ class Prediction(Columns):
         )
 
 
-def by_component(values: Array, components: int) -> Array:
-    """Return values of sub-rows as (components, rows, entries)."""
-    return np.moveaxis(values.reshape(-1, components, *values.shape[1:]), 1, 0)
+def by_place(values: Array, components: int, nodes: bool) -> Array:
+    """Return values of sub-rows, which may have nodes on their second axis.
+
+    The result has the axes (components and nodes, rows, entries).
+    """
+    each = values.shape[1] if nodes else 1
+    rest = values.shape[1 + nodes :]
+    found = values.reshape(-1, components * each, *rest)
+    return found.swapaxes(0, 1)

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from svmp import factors, families
 from svmp.families.family import Array, Family
 from svmp.families.matrix import inverse
+from svmp.inference.predictive import count_marginals, marginals
+from svmp.inference.predictive.blocks import KnownBlock, is_single, is_whole
+from svmp.inference.predictive.known import Known
+from svmp.inference.predictive.marginals import Marginal
+from svmp.inference.predictive.mixtures import Points
+from svmp.inference.predictive.nodes import gamma_nodes
+from svmp.inference.predictive.simulation import Needed, draw
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints
@@ -29,8 +37,22 @@ from svmp.posterior.prediction.marginals import Marginal
 from svmp.posterior.prediction.mixtures import Points
 from svmp.posterior.prediction.simulation import Needed, draw
 
-Parameters = tuple[type[Marginal], tuple[Array, ...]]
-"""A kind of marginal, and its parameters for each sub-row."""
+
+class Parameters(NamedTuple):
+    """The marginals of sub-rows.
+
+    Attributes
+    ----------
+    kind, arrays
+        A kind of marginal, and its parameters for each sub-row.
+    weights
+        Weights (sub-rows, nodes) where one parent is integrated over by quadrature; the arrays then
+        have the nodes on their second axis.
+    """
+
+    kind: type[Marginal]
+    arrays: tuple[Array, ...]
+    weights: Array | None = None
 
 
 def integrable(known: Known, needed: Needed, target: str) -> set[str]:
@@ -63,7 +85,22 @@ def integrable(known: Known, needed: Needed, target: str) -> set[str]:
             chosen |= mine
         elif not (whole or is_single(block, needed.known)):
             chosen -= mine  # drawn together
-    return chosen
+    return chosen | precision_in(known, needed, given, free, chosen)
+
+
+def precision_in(
+    known: Known, needed: Needed, given: Conditional, free: Collection[str], chosen: Collection[str]
+) -> set[str]:
+    """Return the Gamma that is the precision of Normal rows, if nothing else is to be drawn.
+
+    It is integrated over by quadrature, which needs far fewer nodes than draws.
+    """
+    slot = given.slots.get("tau")
+    if not isinstance(given.factor, factors.Normal) or not isinstance(slot, Single):
+        return set()
+    name = slot.reader.variable.name
+    left = {*needed.known, *needed.new} - {*chosen}
+    return left if left == {name} & {*free} and known.values(name) is None else set()
 
 
 def switches(variable: Variable) -> bool:
@@ -182,15 +219,23 @@ class Target:
 def normal(target: Target, q: Beliefs, rows: Ints) -> Parameters:
     """A Normal mean plus noise, Normal given tau."""
     mean, var = target.gaussian("mu", q, rows)
-    if target.noise:
-        tau = target.given.slots["tau"].moments(q, rows)[:, 0]
-        return marginals.NormalMarginal, (mean, var + 1 / tau)
-    return points_or(mean, var)
+    if not target.noise:
+        return points_or(mean, var)
+    slot = target.given.slots["tau"]
+    if isinstance(slot, Single) and slot.reader.variable.name in target.integrated:
+        shape, rate = families.Gamma().standard(target.natural(q, slot.reader, rows)).values()
+        tau, weights = gamma_nodes(shape, rate)
+        mean = np.broadcast_to(mean[:, None], tau.shape)
+        return Parameters(marginals.NormalMarginal, (mean, var[:, None] + 1 / tau), weights)
+    tau = slot.moments(q, rows)[:, 0]
+    return Parameters(marginals.NormalMarginal, (mean, var + 1 / tau))
 
 
 def points_or(mean: Array, var: Array) -> Parameters:
     """Return Normals, or points where nothing was integrated over."""
-    return (marginals.NormalMarginal, (mean, var)) if var.any() else (Points, (mean,))
+    if not var.any():
+        return Parameters(Points, (mean,))
+    return Parameters(marginals.NormalMarginal, (mean, var))
 
 
 def logistic(target: Target, q: Beliefs, rows: Ints) -> Parameters:
@@ -200,10 +245,11 @@ def logistic(target: Target, q: Beliefs, rows: Ints) -> Parameters:
     if "n" in target.given.factor.constants:
         n = np.array(target.constant("n", rows))
     if target.noise and n.max(initial=0) <= 1:
-        return count_marginals.BinomialMarginal, (n, marginals.mean_expit(mean, var))
+        chance = marginals.mean_expit(mean, var)
+        return Parameters(count_marginals.BinomialMarginal, (n, chance))
     if target.noise:
-        return count_marginals.BinomialLogitNormal, (n, mean, var)
-    return (marginals.LogitNormal, (mean, np.maximum(var, marginals.TINY), n))
+        return Parameters(count_marginals.BinomialLogitNormal, (n, mean, var))
+    return Parameters(marginals.LogitNormal, (mean, np.maximum(var, marginals.TINY), n))
 
 
 def vector(target: Target, q: Beliefs, rows: Ints) -> Parameters:
@@ -220,7 +266,8 @@ def vector(target: Target, q: Beliefs, rows: Ints) -> Parameters:
     if not target.noise:
         return points_or(np.array(mean), var)
     tau = given.slots["tau"].moments(q, rows)[:, :-1].reshape(-1, d, d)
-    return marginals.NormalMarginal, (mean, var + np.diagonal(inverse(tau), axis1=1, axis2=2))
+    noise = np.diagonal(inverse(tau), axis1=1, axis2=2)
+    return Parameters(marginals.NormalMarginal, (mean, var + noise))
 
 
 def rate_of(target: Target, name: str, q: Beliefs, rows: Ints) -> tuple[Array, Array] | Array:
@@ -241,8 +288,9 @@ def poisson(target: Target, q: Beliefs, rows: Ints) -> Parameters:
     """Poisson with a Gamma rate."""
     rate = rate_of(target, "mu", q, rows)
     if isinstance(rate, tuple):
-        return (count_marginals.NegativeBinomial if target.noise else marginals.GammaMarginal), rate
-    return (count_marginals.PoissonMarginal if target.noise else Points), (rate,)
+        kind = count_marginals.NegativeBinomial if target.noise else marginals.GammaMarginal
+        return Parameters(kind, rate)
+    return Parameters(count_marginals.PoissonMarginal if target.noise else Points, (rate,))
 
 
 def waiting(target: Target, q: Beliefs, rows: Ints) -> Parameters:
@@ -252,9 +300,11 @@ def waiting(target: Target, q: Beliefs, rows: Ints) -> Parameters:
     rate = rate_of(target, "lam" if exponential else "beta", q, rows)
     if isinstance(rate, tuple):
         if target.noise:
-            return marginals.CompoundGamma, (alpha, *rate)
-        return marginals.InverseGamma, (rate[0], alpha * rate[1])
-    return (marginals.GammaMarginal, (alpha, rate)) if target.noise else (Points, (alpha / rate,))
+            return Parameters(marginals.CompoundGamma, (alpha, *rate))
+        return Parameters(marginals.InverseGamma, (rate[0], alpha * rate[1]))
+    if target.noise:
+        return Parameters(marginals.GammaMarginal, (alpha, rate))
+    return Parameters(Points, (alpha / rate,))
 
 
 def trials(target: Target, q: Beliefs, rows: Ints) -> Parameters:
@@ -269,14 +319,16 @@ def trials(target: Target, q: Beliefs, rows: Ints) -> Parameters:
         beta = a[:, 1] if pair else np.maximum(a.sum(axis=1, keepdims=True) - a, marginals.TINY)
         n = np.broadcast_to(n, alpha.shape)
         if target.noise and n.max(initial=0) <= 1:
-            return count_marginals.BinomialMarginal, (n, alpha / (alpha + beta))
+            return Parameters(count_marginals.BinomialMarginal, (n, alpha / (alpha + beta)))
         if target.noise:
-            return count_marginals.BetaBinomial, (n, alpha, beta)
-        return marginals.BetaMarginal, (alpha, beta, n)
+            return Parameters(count_marginals.BetaBinomial, (n, alpha, beta))
+        return Parameters(marginals.BetaMarginal, (alpha, beta, n))
     p = np.exp(slot.moments(q, rows))
     p = p[:, 0] if pair else p / p.sum(axis=1, keepdims=True)
     n = np.broadcast_to(n, p.shape)
-    return (count_marginals.BinomialMarginal, (n, p)) if target.noise else (Points, (n * p,))
+    if target.noise:
+        return Parameters(count_marginals.BinomialMarginal, (n, p))
+    return Parameters(Points, (n * p,))
 
 
 def shares(target: Target, q: Beliefs, rows: Ints) -> Parameters:
@@ -287,8 +339,8 @@ def shares(target: Target, q: Beliefs, rows: Ints) -> Parameters:
         alpha = np.array(target.constant("a", rows))
         beta = np.maximum(alpha.sum(axis=1, keepdims=True) - alpha, marginals.TINY)
     if target.noise:
-        return marginals.BetaMarginal, (alpha, beta, np.ones(alpha.shape))
-    return Points, (alpha / (alpha + beta),)
+        return Parameters(marginals.BetaMarginal, (alpha, beta, np.ones(alpha.shape)))
+    return Parameters(Points, (alpha / (alpha + beta),))
 
 
 def drawn(target: Target, q: Beliefs, rows: Ints) -> Parameters:
@@ -297,7 +349,8 @@ def drawn(target: Target, q: Beliefs, rows: Ints) -> Parameters:
     natural = given.factor.to_child(given.given(q, rows))
     natural = np.broadcast_to(natural, (len(rows), natural.shape[-1]))
     family = base_of(given.family).at(rows // given.components)
-    return Points, (draw(family, natural, target.rng) if target.noise else family.mean(natural),)
+    values = draw(family, natural, target.rng) if target.noise else family.mean(natural)
+    return Parameters(Points, (values,))
 
 
 KINDS: dict[type, Callable[[Target, Beliefs, Ints], Parameters]] = {
@@ -321,17 +374,19 @@ KINDS: dict[type, Callable[[Target, Beliefs, Ints], Parameters]] = {
 def marginal_of(family: Family, natural: Array, draws: int, rng: np.random.Generator) -> Parameters:
     """Return the marginals of elements with these natural parameters; a Wishart is drawn from."""
     if isinstance(family, families.Normal | families.MvNormal):
-        return marginals.NormalMarginal, (family.mean(natural)[None], family.var(natural)[None])
+        mean, var = family.mean(natural)[None], family.var(natural)[None]
+        return Parameters(marginals.NormalMarginal, (mean, var))
     if isinstance(family, families.Gamma):
-        return marginals.GammaMarginal, tuple(p[None] for p in family.standard(natural).values())
+        shape, rate = (p[None] for p in family.standard(natural).values())
+        return Parameters(marginals.GammaMarginal, (shape, rate))
     if isinstance(family, families.Beta):
         alpha, beta = (p[None] for p in family.standard(natural).values())
-        return marginals.BetaMarginal, (alpha, beta, np.ones(alpha.shape))
+        return Parameters(marginals.BetaMarginal, (alpha, beta, np.ones(alpha.shape)))
     if isinstance(family, families.Dirichlet):
         a = family.standard(natural)["a"][None]
         rest = np.maximum(a.sum(axis=-1, keepdims=True) - a, marginals.TINY)
-        return marginals.BetaMarginal, (a, rest, np.ones(a.shape))
+        return Parameters(marginals.BetaMarginal, (a, rest, np.ones(a.shape)))
     if isinstance(family, families.Categorical | families.Bernoulli):
         p = family.mean(natural)[None]
-        return count_marginals.BinomialMarginal, (np.ones(p.shape), p)
-    return Points, (family.draw(natural, rng, draws),)
+        return Parameters(count_marginals.BinomialMarginal, (np.ones(p.shape), p))
+    return Parameters(Points, (family.draw(natural, rng, draws),))
