@@ -34,8 +34,8 @@ from svmp.families.mvnormal import MvNormal
 from svmp.families.normal import Normal
 from svmp.inference.acceleration.accelerator import Accelerator, Bound
 from svmp.inference.acceleration.rotating import rotate
-from svmp.inference.methods import Method
 from svmp.inference.loops import loops_in_use
+from svmp.inference.methods import Method
 from svmp.inference.methods.draw import Draw
 from svmp.inference.state.relaxation import Means, Relaxation
 from svmp.inference.state.state import State

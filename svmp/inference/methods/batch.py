@@ -16,8 +16,6 @@ from svmp.inference.methods.draw_rows import sample_each
 from svmp.inference.methods.groups import DrawnGroups, DrawnSubchains, draw_groups
 from svmp.inference.methods.method import MOST, Method, Option, check_count, check_option
 from svmp.inference.methods.settings import Setting
-from svmp.kernels.machine.streams import sample_each
-from svmp.inference.settings import Setting
 from svmp.kernels.multilinear.table import Keyed
 from svmp.kernels.multilinear.work import Work
 from svmp.network.edge import Edge

@@ -13,8 +13,6 @@ from svmp.inference.methods.draw import ONE, Draw, Reading, by_colour
 from svmp.inference.methods.draw_rows import sample_each
 from svmp.inference.methods.method import MOST, Method, Option, check_count, check_option
 from svmp.inference.methods.settings import Setting
-from svmp.kernels.machine.streams import sample_each
-from svmp.inference.settings import Setting
 from svmp.kernels.multilinear.updater import Multilinear
 from svmp.kernels.multilinear.work import Drawn, Work
 from svmp.network.edge import Edge

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.families.quantiles import bracketed_quantile, count_quantile
-from svmp.posterior.prediction.marginals import Marginal
 from svmp.families.quantiles import bracketed_quantile, count_quantile, normal_guess
-from svmp.inference.predictive.marginals import Marginal
+from svmp.posterior.prediction.marginals import Marginal
 
 
 @dataclass(frozen=True, eq=False)

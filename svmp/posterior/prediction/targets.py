@@ -15,13 +15,6 @@ import numpy as np
 from svmp import factors, families
 from svmp.families.family import Array, Family
 from svmp.families.matrix import inverse
-from svmp.inference.predictive import count_marginals, marginals
-from svmp.inference.predictive.blocks import KnownBlock, is_single, is_whole
-from svmp.inference.predictive.known import Known
-from svmp.inference.predictive.marginals import Marginal
-from svmp.inference.predictive.mixtures import Points
-from svmp.inference.predictive.nodes import gamma_nodes
-from svmp.inference.predictive.simulation import Needed, draw
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints
@@ -35,6 +28,7 @@ from svmp.posterior.prediction.blocks import KnownBlock, is_single, is_whole
 from svmp.posterior.prediction.known import Known
 from svmp.posterior.prediction.marginals import Marginal
 from svmp.posterior.prediction.mixtures import Points
+from svmp.posterior.prediction.nodes import gamma_nodes
 from svmp.posterior.prediction.simulation import Needed, draw
 
 

@@ -24,6 +24,7 @@ from svmp.network.dims.matching import hidden_coords
 from svmp.network.forms import form_of, parents_of
 from svmp.network.keywords import known_keywords
 from svmp.network.model import Model
+from svmp.network.other_names import OF_FIT, refuse_attribute
 from svmp.posterior.checks.held_out_scores import score
 from svmp.posterior.files import fit_files as files
 from svmp.posterior.marginals.chain_posterior import ChainPosterior
@@ -38,7 +39,6 @@ from svmp.posterior.result.fit_output import FitOutput
 from svmp.posterior.uncertainty.small import kept
 from svmp.posterior.updating import updating
 from svmp.posterior.updating.updating import Forget
-from svmp.network.other_names import OF_FIT, refuse_attribute
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

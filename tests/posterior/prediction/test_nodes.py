@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 import svmp
-from svmp.inference.predictive.nodes import gamma_nodes
+from svmp.posterior.prediction.nodes import gamma_nodes
 
 P = np.array([0.01, 0.3, 0.5, 0.9])
 
