@@ -16,6 +16,7 @@ import numpy as np
 
 from svmp.errors import ClusterError, ModelError
 from svmp.inference.arguments import check_method_and_steps, check_numbers, given_values
+from svmp.inference.blas import one_blas_thread
 from svmp.inference.default import uses_loops
 from svmp.inference.diagnosis import Diagnosis, diagnose, safe_first_step
 from svmp.inference.held_out import Scorer
@@ -173,5 +174,5 @@ def unconverged(run: Run) -> str:
 def _computing(threads: int | None, tell: bool) -> Iterator[None]:
     """Use a number of threads, and no NumPy warnings: overflows are detected and reported."""
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
-    with quiet, use_threads(threads, tell=tell):
+    with quiet, one_blas_thread(), use_threads(threads, tell=tell):
         yield

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from svmp.families.family import Array
+from svmp.inference.blas import one_blas_thread
 from svmp.inference.posteriors.chain_posterior import ChainPosterior
 from svmp.inference.posteriors.integrating import integrate
 from svmp.inference.posteriors.joint_posterior import JointPosterior
@@ -26,11 +27,12 @@ def posteriors_of(
     """
     hidden = program.network.hidden
     known = {block.layout.names: block for block in q.blocks}
-    joint = tuple(
-        JointPosterior.of(known[b.layout.names], *integrate(b, known[b.layout.names], q))
-        for b in program.setup.joint
-        if b.layout.names in known
-    )
+    with one_blas_thread():
+        joint = tuple(
+            JointPosterior.of(known[b.layout.names], *integrate(b, known[b.layout.names], q))
+            for b in program.setup.joint
+            if b.layout.names in known
+        )
 
     def posterior(name: str, natural: Array) -> Posterior:
         v = hidden[name]

@@ -19,7 +19,6 @@ import numpy as np
 from svmp.families import Gamma, Wishart
 from svmp.families.family import Array
 from svmp.inference.updaters.joint_block import JointBlock
-from svmp.network.arrow import Arrow
 from svmp.network.beliefs import Beliefs
 from svmp.network.joint_normal import JointNormal, spread
 from svmp.network.variable import Variable
@@ -40,20 +39,20 @@ def integrate(block: JointBlock, joint: JointNormal, q: Beliefs) -> tuple[Array,
     uncertain = [v for v in precisions(block) if is_uncertain(v, q)]
     if not uncertain:
         return scale, shift
-    every, rng = np.arange(block.layout.size), np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     drawn = {v.name: draw(v, q.natural[v.name], rng) for v in uncertain}
     spreads, moves = [], []
     for place in range(DRAWS):
         given = {v.name: v.family.statistics(drawn[v.name][place]) for v in uncertain}
         precision, gradient, _ = block.assemble(replace(q, moments={**q.moments, **given}))
         try:
-            covariance = Arrow.of(block.split, precision)
+            factor = block.system.factor(precision)
         except np.linalg.LinAlgError:
             return scale, shift
-        spreads.append(covariance.entries(every, every))
-        moves.append(covariance.solve(gradient))
+        spreads.append(factor.variances)
+        moves.append(factor.solve(gradient))
     variance = np.mean(spreads, axis=0) + np.var(moves, axis=0)
-    found = np.sqrt(variance / joint.covariance.entries(every, every)), np.mean(moves, axis=0)
+    found = np.sqrt(variance / joint.covariance.variances), np.mean(moves, axis=0)
     return found if np.isfinite(found).all() and (found[0] > 0).all() else (scale, shift)
 
 

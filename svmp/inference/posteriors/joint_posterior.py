@@ -16,10 +16,16 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families.family import Array, Family
 from svmp.inference.posteriors.posterior import Posterior
-from svmp.network.arrow import Arrow
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
-from svmp.network.joint_normal import GivenPrecision, JointNormal, Layout, Paired, natural_of
+from svmp.network.joint_normal import (
+    Covariances,
+    GivenPrecision,
+    JointNormal,
+    Layout,
+    Paired,
+    natural_of,
+)
 
 LARGEST = 5000
 """Most rows of a covariance matrix that is returned."""
@@ -43,7 +49,7 @@ class JointPosterior:
     """
 
     layout: Layout
-    covariance: Arrow
+    covariance: Covariances
     barren: float
     pair: Paired | None
     scale: Array

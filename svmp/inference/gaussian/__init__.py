@@ -1,0 +1,1 @@
+"""Solving Gaussians: rows of linear equations, their order of elimination, and factors."""
