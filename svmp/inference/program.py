@@ -26,6 +26,13 @@ from svmp.inference.acceleration.factor_rotating import (
     factor_pairs,
     rotate_factors,
 )
+from svmp.inference.acceleration.precisions import (
+    logarithms,
+    natural_at,
+    next_logarithms,
+    note_sweep,
+    precisions_of,
+)
 from svmp.inference.acceleration.relaxation import (
     Relaxation,
     change_of,
@@ -55,7 +62,7 @@ from svmp.inference.steps.rule import StepRule
 from svmp.inference.sums_by_part import Memo, SumsByPart
 from svmp.inference.updaters import offers
 from svmp.inference.updaters.categorical import ImplicitUpdater
-from svmp.inference.updaters.joint_block import JointBlock
+from svmp.inference.updaters.joint_block import JointBlock, JointBlockUpdater
 from svmp.inference.updaters.setup import Setup
 from svmp.inference.updaters.updater import Change, Term, Updater
 from svmp.network.beliefs import Beliefs
@@ -243,6 +250,8 @@ class Program:
                 scale_factors(self.network, q, product, last.before)
         if self.extrapolated:
             return self.extrapolate(state)
+        if self._precisions:
+            return self.extrapolate_precisions(state)
         if not self.relaxed:
             return last
         method, change, rate = self.method, change_of(q, last.before), np.nan
@@ -303,6 +312,39 @@ class Program:
                 restore(q, kept)
                 history = {}
         return Relaxation(before=now, history=history)
+
+    @cached_property
+    def _precisions(self) -> tuple[str, ...]:
+        """The precisions of joint blocks that are extrapolated; none beside other extrapolation."""
+        if self.relaxed or self.extrapolated or not self.may_relax:
+            return ()
+        return precisions_of(self.network, self.setup.joint)
+
+    def extrapolate_precisions(self, state: State) -> Relaxation:
+        """Solve joint blocks where their precisions lead, unless the exact bound is lower there."""
+        q, last, t, names = state.q, state.relaxation, state.iteration, self._precisions
+        now, history = logarithms(q, names), {}
+        if last.before.keys() == now.keys() and self.method.reads_all(t):
+            history = note_sweep(last.history, last.before, now)
+        following = next_logarithms(history) if history else None
+        if following is None or state.measured.iteration != t:
+            return Relaxation(before=now, history=history)
+        blocks = [u for u in self.updaters if isinstance(u, JointBlockUpdater)]
+        rows = AllRows(self.network)
+        kept = kept_parameters(q, [*names, *(n for u in blocks for n in u.names)])
+        joint = q.blocks
+        q.means.clear()
+        for name, logs in following.items():
+            natural = natural_at(q.natural[name], logs)
+            self.network.move(q, name, np.arange(len(natural)), natural)
+        for updater in blocks:
+            for change in updater.update(q, rows, StepRule.unit(rows)):
+                self.apply(q, change)
+        if sum(self.bound(q).values()) >= state.measured.bound:
+            return Relaxation(before=logarithms(q, names), history=history)
+        restore(q, kept)
+        q.blocks = joint
+        return Relaxation(before=now)
 
     @cached_property
     def _largest_omega(self) -> float:
@@ -434,7 +476,8 @@ class Program:
 
     def explain(self) -> ProgramSummary:
         """Return the updater of each variable, and why it is not a compiled one."""
-        return ProgramSummary(type(self.method).__name__, tuple(self._variable_updaters()))
+        notes = tuple(block.line for block in self.setup.joint)
+        return ProgramSummary(type(self.method).__name__, tuple(self._variable_updaters()), notes)
 
     def _variable_updaters(self) -> Iterator[VariableUpdater]:
         large = uses_loops(self.network)

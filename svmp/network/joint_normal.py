@@ -183,6 +183,20 @@ class Layout:
         return found
 
 
+def described(layout: Layout, pair: str | None, left_out: Mapping[str, str]) -> str:
+    """Say what the q of a block is, in a line.
+
+    >>> described(Layout.of({"a": 1, "u": 3000, "v": 9}, dict.fromkeys("auv", 1)), None, {})
+    'q: one Normal of a, 3,000 u and 9 v'
+    """
+    sizes = layout.sizes.items()
+    names = [name if size == 1 else f"{size:,} {name}" for name, size in sizes]
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    found = f"q: one Normal of {listed}" + ("" if pair is None else f", given {pair}")
+    reasons = "; ".join(f"{name}, {reason}" for name, reason in left_out.items())
+    return f"{found}; left out of it: {reasons}" if reasons else found
+
+
 @dataclass(frozen=True, eq=False)
 class Paired:
     """The precision that a block is joint with: its name, and the element of each unknown."""

@@ -29,7 +29,9 @@ def posteriors_of(
     known = {block.layout.names: block for block in q.blocks}
     with one_blas_thread():
         joint = tuple(
-            JointPosterior.of(known[b.layout.names], *integrate(b, known[b.layout.names], q))
+            JointPosterior.of(
+                known[b.layout.names], *integrate(b, known[b.layout.names], q), b.left_out
+            )
             for b in program.setup.joint
             if b.layout.names in known
         )

@@ -24,6 +24,7 @@ from svmp.inference.saving.schema import (
     Tensor,
     Tensors,
     anything,
+    dict_of,
     finite,
     list_of,
     need,
@@ -37,16 +38,24 @@ from svmp.inference.updaters.joint_block import LARGEST
 from svmp.network.grid import Ints
 from svmp.network.joint_normal import JointNormal, Layout, Paired
 
-BLOCK: Check = record(
+FIELDS: Check = record(
     {
         "names": list_of(text),
         "pair": optional(text),
         "barren": number(),
         "unknowns": whole(1),
         "entries": whole(1),
+        "left_out": dict_of(text),
     }
 )
-BLOCKS = list_of(BLOCK)
+
+
+def block(name: str, value: Any) -> Any:
+    """A block; earlier files do not say what was left out of it."""
+    return FIELDS(name, {"left_out": {}, **value} if type(value) is dict else value)
+
+
+BLOCKS = list_of(block)
 """The description of all blocks in a file."""
 SYMMETRIC = 1e-9
 """Largest difference of a precision matrix from its transpose, relative to its size."""
@@ -79,7 +88,16 @@ def pack(blocks: Sequence[JointPosterior | JointNormal]) -> tuple[list[dict[str,
         names, entries = list(block.layout.names), len(precision.data)
         sizes = {"unknowns": len(order), "entries": entries}
         pair = None if block.pair is None else block.pair.name
-        about.append({"names": names, "pair": pair, "barren": float(block.barren), **sizes})
+        left_out = dict(getattr(block, "left_out", {}))
+        about.append(
+            {
+                "names": names,
+                "pair": pair,
+                "barren": float(block.barren),
+                "left_out": left_out,
+                **sizes,
+            }
+        )
     return about, tensors
 
 
@@ -138,7 +156,7 @@ def unpack(
             pair = Paired(of["pair"], tensors[key(block, "classes")])
             check_pair(pair, layout, covariance, families)
         moved = tensors[key(block, "scale")], tensors[key(block, "shift")]
-        posterior = JointPosterior(layout, covariance, of["barren"], pair, *moved)
+        posterior = JointPosterior(layout, covariance, of["barren"], pair, *moved, of["left_out"])
         check_marginals(posterior, {n: families[n][1] for n in names}, natural)
         found.append(posterior)
     return tuple(found)

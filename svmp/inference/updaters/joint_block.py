@@ -14,9 +14,9 @@ elements (network/joint_normal.py). The rows of a logit have the w of the tangen
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from svmp.network.joint_normal import (
     Layout,
     Paired,
     RowCovariances,
+    described,
     natural_of,
 )
 from svmp.network.means.linear import dimension
@@ -68,6 +69,8 @@ class JointBlock:
         Their normal equations.
     pair
         The precision of all rows, if it is in the block too.
+    left_out
+        Variables that could be in the block but for its size, each with the reason.
     """
 
     network: Network
@@ -76,6 +79,7 @@ class JointBlock:
     tables: tuple[BlockRows, ...]
     system: System
     pair: PrecisionPair | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, network: Network, variables: Sequence[Variable]) -> JointBlock:
@@ -115,6 +119,24 @@ class JointBlock:
         stay[tail] = True
         return max(self.layout.names, key=lambda name: int(stay[self.layout.places(name)].sum()))
 
+    def without_densest(self) -> JointBlock:
+        """Return the block without the variable that has most unknowns in the dense matrix."""
+        name, tail = self.densest, len(self.system.analysis.tail)
+        assert name is not None
+        others = [v for v in self.variables if v.name != name]
+        reason = (
+            f"which rows connect with so many others that the dense matrix would have {tail:,} "
+            f"unknowns ({8 * tail**2 / 1e9:.2g} GB), and at most {LARGEST:,} are computed"
+        )
+        return replace(
+            JointBlock.of(self.network, others), left_out={**self.left_out, name: reason}
+        )
+
+    @property
+    def line(self) -> str:
+        """What q of the block is, and what was left out of it."""
+        return described(self.layout, None if self.pair is None else self.pair.name, self.left_out)
+
     def check_size(self) -> None:
         """Refuse a block whose dense matrix would be too large."""
         if self.densest is not None:
@@ -144,8 +166,12 @@ class JointBlock:
         """Return the optimal covariances and means, given all other variables."""
         joined = q.block_of(self.layout.names[0]) is not None  # its means are those of a solution
         precision, gradient, barren = self.assemble(q, check=joined)
-        covariance = self.factorise(precision)
-        joint = self.with_covariance(covariance, barren, q)
+        last = next((b for b in q.blocks if b.layout.names == self.layout.names), None)
+        if last is not None and self.pair is None and holds(last.covariance, self, precision):
+            joint, covariance = last, last.covariance
+        else:
+            covariance = self.factorise(precision)
+            joint = self.with_covariance(covariance, barren, q)
         means = self.means(q) + covariance.solve(gradient)
         if not np.isfinite(means).all():
             raise self._singular(covariance)
@@ -325,6 +351,16 @@ def set_joint(q: Beliefs, joint: JointNormal) -> None:
     others = (b for b in q.blocks if b.layout.names != joint.layout.names)
     q.blocks = (*others, joint)
     q.version += 1
+
+
+def holds(covariance: Covariances, block: JointBlock, precision: Array) -> TypeGuard[Factor]:
+    """Return whether covariances are those of a precision matrix, which need no second factor."""
+    return (
+        isinstance(covariance, Factor)
+        and covariance.analysis is block.system.analysis
+        and covariance.scale is None
+        and np.array_equal(covariance.values, precision)
+    )
 
 
 def layout_of(variables: Sequence[Variable]) -> Layout:
