@@ -124,7 +124,8 @@ def fit(
         stored q would lag behind. See `svmp.explain`.
     threads
         Number of threads of the compiled loops; by default the environment variable `SVMP_THREADS`,
-        or the number of cores. It does not change the bits.
+        or the number of cores. It does not change the bits: BLAS, whose bits depend on its
+        threads, has one while a fit runs.
     checkpoint, every
         A file to which the run is written, and how often: "30s", "5m", "2h", or a number of
         iterations. The file is replaced atomically, and the previous one is kept as `path.before`.

@@ -18,6 +18,12 @@ from svmp.errors import ClusterError, ModelError
 from svmp.inference.checkpoints.checkpoint import Checkpoints, checkpoints_at
 from svmp.inference.checkpoints.resuming import Saved
 from svmp.inference.loops import use_loops
+from svmp.inference.arguments import check_method_and_steps, check_numbers, given_values
+from svmp.inference.blas import one_blas_thread
+from svmp.inference.default import uses_loops
+from svmp.inference.diagnosis import Diagnosis, diagnose, safe_first_step
+from svmp.inference.held_out import Scorer
+from svmp.inference.joint_blocks import Joint
 from svmp.inference.methods import Method
 from svmp.inference.program.default import uses_loops
 from svmp.inference.program.joint_blocks import Joint
@@ -174,5 +180,5 @@ def unconverged(run: Run) -> str:
 def _computing(threads: int | None, tell: bool) -> Iterator[None]:
     """Use a number of threads, and no NumPy warnings: overflows are detected and reported."""
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
-    with quiet, use_threads(threads, tell=tell):
+    with quiet, one_blas_thread(), use_threads(threads, tell=tell):
         yield

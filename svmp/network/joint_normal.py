@@ -13,7 +13,7 @@ message and every density that reads the squared residual is then exact.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
@@ -21,14 +21,54 @@ import numpy as np
 
 from svmp.families.family import Array, Family
 from svmp.families.gamma import Gamma
-from svmp.network.arrow import AT_ONCE, Arrow
 from svmp.network.grid import Ints
+
+AT_ONCE = 1 << 21
+"""Most numbers in a dense array of covariances, to bound the memory."""
+
+
+Normals = Callable[[np.random.Generator, tuple[int, ...]], Array]
+"""Returns standard Normals of a shape."""
+
+
+class Covariances(Protocol):
+    """The covariances of unknowns that are jointly Normal."""
+
+    @property
+    def precision(self) -> Any:
+        """The precision matrix, sparse."""
+        ...
+
+    @property
+    def variances(self) -> Array:
+        """The variance of each unknown."""
+        ...
+
+    def entries(self, left: Ints, right: Ints) -> Array:
+        """Return the covariance of each unknown on the left with the one on the right."""
+        ...
+
+    def dense(self, unknowns: Ints) -> Array:
+        """Return the covariance matrix of some unknowns."""
+        ...
+
+    def blocks(self, places: Ints) -> Array:
+        """Return the covariance matrix of each element: (elements, entries, entries)."""
+        ...
+
+    def quadratic(self, lines: Any) -> Array:
+        """Return x^T cov x of each row x of a sparse matrix, as a sum of squares."""
+        ...
+
+    def draw(self, rng: np.random.Generator, size: int, normals: Normals | None = None) -> Array:
+        """Return draws with mean 0, (size, unknowns)."""
+        ...
 
 
 class RowCovariances(Protocol):
     """The pairs of unknowns in the rows of a table, of different elements."""
 
-    def sums(self, covariance: Arrow, independent: Ints) -> Array:
+    def sums(self, covariance: Covariances, independent: Ints) -> Array:
         """Return what every row adds, where some unknowns are independent of all others."""
         ...
 
@@ -50,7 +90,7 @@ class CovarianceLines(RowCovariances):
     element: Ints
     size: int
 
-    def sums(self, covariance: Arrow, independent: Ints) -> Array:
+    def sums(self, covariance: Covariances, independent: Ints) -> Array:
         between = covariance.dense(self.columns)
         between[self.element[:, None] == self.element] = 0.0
         alone = np.isin(self.columns, independent)
@@ -84,7 +124,7 @@ class CovariancePairs(RowCovariances):
     right: Ints
     coefficient: Array
 
-    def sums(self, covariance: Arrow, independent: Ints) -> Array:
+    def sums(self, covariance: Covariances, independent: Ints) -> Array:
         value = self.coefficient * covariance.entries(self.left, self.right)
         if len(independent):
             alone = np.isin(self.left, independent) | np.isin(self.right, independent)
@@ -143,6 +183,20 @@ class Layout:
         return found
 
 
+def described(layout: Layout, pair: str | None, left_out: Mapping[str, str]) -> str:
+    """Say what the q of a block is, in a line.
+
+    >>> described(Layout.of({"a": 1, "u": 3000, "v": 9}, dict.fromkeys("auv", 1)), None, {})
+    'q: one Normal of a, 3,000 u and 9 v'
+    """
+    sizes = layout.sizes.items()
+    names = [name if size == 1 else f"{size:,} {name}" for name, size in sizes]
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    found = f"q: one Normal of {listed}" + ("" if pair is None else f", given {pair}")
+    reasons = "; ".join(f"{name}, {reason}" for name, reason in left_out.items())
+    return f"{found}; left out of it: {reasons}" if reasons else found
+
+
 @dataclass(frozen=True, eq=False)
 class Paired:
     """The precision that a block is joint with: its name, and the element of each unknown."""
@@ -175,7 +229,7 @@ class JointNormal:
     """
 
     layout: Layout
-    covariance: Arrow
+    covariance: Covariances
     pairs: Mapping[str, RowCovariances]
     own: Mapping[str, Array]
     total_correlation: float

@@ -135,13 +135,13 @@ def beside_chains(network: Network, left_out: Collection[str]) -> list[str]:
     return [variable.name for group in chained for variable in group]
 
 
-def remember(history: Means, before: Means, after: Means) -> Means:
-    """Return the last sweeps with one more: by variable, (sweeps, start or change, means)."""
+def remember(history: Means, before: Means, after: Means, depth: int = DEPTH) -> Means:
+    """Return the last sweeps with one more: by variable, (sweeps, start or change, numbers)."""
     found = {}
     for name, old in before.items():
         sweep = np.stack([old.ravel(), (after[name] - old).ravel()])[None]
         earlier = history.get(name)
-        found[name] = sweep if earlier is None else np.concatenate([earlier, sweep])[-DEPTH:]
+        found[name] = sweep if earlier is None else np.concatenate([earlier, sweep])[-depth:]
     return found
 
 

@@ -20,11 +20,17 @@ from svmp.network.arrow import SMALL, WIDEST, Arrow, Split
 from svmp.network.grid import Ints
 from svmp.network.joint_normal import JointNormal, Layout, Paired
 from svmp.saving.schema import (
+from svmp.inference.gaussian.analysis import SMALL
+from svmp.inference.gaussian.factor import Factor
+from svmp.inference.gaussian.system import System
+from svmp.inference.posteriors.joint_posterior import JointPosterior
+from svmp.inference.saving.schema import (
     NEAR,
     Check,
     Tensor,
     Tensors,
     anything,
+    dict_of,
     finite,
     list_of,
     need,
@@ -34,17 +40,28 @@ from svmp.saving.schema import (
     text,
     whole,
 )
+from svmp.inference.updaters.joint_block import LARGEST
+from svmp.network.grid import Ints
+from svmp.network.joint_normal import JointNormal, Layout, Paired
 
-BLOCK: Check = record(
+FIELDS: Check = record(
     {
         "names": list_of(text),
         "pair": optional(text),
         "barren": number(),
         "unknowns": whole(1),
         "entries": whole(1),
+        "left_out": dict_of(text),
     }
 )
-BLOCKS = list_of(BLOCK)
+
+
+def block(name: str, value: Any) -> Any:
+    """A block; earlier files do not say what was left out of it."""
+    return FIELDS(name, {"left_out": {}, **value} if type(value) is dict else value)
+
+
+BLOCKS = list_of(block)
 """The description of all blocks in a file."""
 SYMMETRIC = 1e-9
 """Largest difference of a precision matrix from its transpose, relative to its size."""
@@ -54,24 +71,39 @@ def pack(blocks: Sequence[JointPosterior | JointNormal]) -> tuple[list[dict[str,
     """Return the description and the arrays of blocks."""
     about, tensors = [], dict[str, np.ndarray]()
     for number_, block in enumerate(blocks):
-        precision, split = block.covariance.precision, block.covariance.split
-        groups = np.full(split.size, -1, dtype=np.int64)
-        groups[split.eliminated] = split.group
+        factor = block.covariance
+        assert isinstance(factor, Factor)
+        scale, shift = np.ones(factor.analysis.size), np.zeros(factor.analysis.size)
+        if isinstance(block, JointPosterior):
+            scale, shift = block.scale, block.shift
+        elif factor.scale is not None:  # apart from the matrix, so that a resumed run has its bits
+            scale, factor = factor.scale, factor.unscaled
+        precision, order = factor.precision, np.full(factor.analysis.size, -1, dtype=np.int64)
+        order[factor.analysis.order[: factor.sparse]] = np.arange(factor.sparse)
         found = {
             "values": np.ascontiguousarray(precision.data, dtype=np.float64),
             "columns": precision.indices.astype(np.int64),
             "starts": precision.indptr.astype(np.int64),
-            "groups": groups,
-            "scale": getattr(block, "scale", np.ones(split.size)),
-            "shift": getattr(block, "shift", np.zeros(split.size)),
+            "groups": order,
+            "scale": scale,
+            "shift": shift,
         }
         if block.pair is not None:
             found["classes"] = block.pair.classes
         tensors |= {key(number_, kind): array for kind, array in found.items()}
         names, entries = list(block.layout.names), len(precision.data)
-        sizes = {"unknowns": split.size, "entries": entries}
+        sizes = {"unknowns": len(order), "entries": entries}
         pair = None if block.pair is None else block.pair.name
-        about.append({"names": names, "pair": pair, "barren": float(block.barren), **sizes})
+        left_out = dict(getattr(block, "left_out", {}))
+        about.append(
+            {
+                "names": names,
+                "pair": pair,
+                "barren": float(block.barren),
+                "left_out": left_out,
+                **sizes,
+            }
+        )
     return about, tensors
 
 
@@ -125,12 +157,12 @@ def unpack(
             {n: getattr(families[n][1], "dimension", 1) for n in names},
         )
         need(layout.size == of["unknowns"], "damaged: a joint block has another size")
-        covariance, pair = factorised(**arrays), None
+        covariance, pair = factorised(layout, **arrays), None
         if of["pair"] is not None:
             pair = Paired(of["pair"], tensors[key(block, "classes")])
             check_pair(pair, layout, covariance, families)
         moved = tensors[key(block, "scale")], tensors[key(block, "shift")]
-        posterior = JointPosterior(layout, covariance, of["barren"], pair, *moved)
+        posterior = JointPosterior(layout, covariance, of["barren"], pair, *moved, of["left_out"])
         check_marginals(posterior, {n: families[n][1] for n in names}, natural)
         found.append(posterior)
     return tuple(found)
@@ -141,28 +173,29 @@ PRECISIONS = ("Gamma", "Wishart")
 INTEGERS = ("columns", "starts", "groups")
 
 
-def factorised(values: Array, columns: Ints, starts: Ints, groups: Ints) -> Arrow:
-    """Return the covariances of a precision matrix from a file."""
-    size, count = len(groups), len(values)
+def factorised(layout: Layout, values: Array, columns: Ints, starts: Ints, groups: Ints) -> Factor:
+    """Return the covariances of a precision matrix from a file.
+
+    The order of elimination is found again: what a file says of it (the place of each unknown, or
+    the group in which it was eliminated, and -1 for those that stay) only has to make sense.
+    """
+    size, count = layout.size, len(values)
     ordered = starts[0] == 0 and starts[-1] == count and (np.diff(starts) >= 0).all()
     inside = ((columns >= 0) & (columns < size)).all() if count else False
     need(ordered and inside, "damaged: a precision matrix has entries outside of it")
     need(((groups >= -1) & (groups < size)).all(), "damaged: a joint block has unknown groups")
-    chosen = np.flatnonzero(groups >= 0)
-    widest = np.bincount(groups[chosen]).max(initial=0)
-    rest = size - len(chosen)
-    need(widest <= WIDEST and rest <= max(LARGEST, SMALL), "damaged: a joint block is too large")
     precision = sparse.csr_array((values, columns, starts), shape=(size, size))
     precision.sum_duplicates()
-    row = np.repeat(np.arange(size), np.diff(precision.indptr))
-    pair = groups[row], groups[precision.indices]
-    apart = (pair[0] >= 0) & (pair[1] >= 0) & (pair[0] != pair[1])
-    need(not apart.any(), "damaged: a precision matrix connects groups of a joint block")
     lopsided = abs(precision - precision.T).max() if count else 0.0
     need(lopsided <= SYMMETRIC * np.abs(values).max(), "damaged: a precision is not symmetric")
+    element = layout.elements()
+    variables = [element[layout.places(name)[:, 0]] for name in layout.names]
+    system = System.of_matrix(precision, element, variables)
+    tail = len(system.analysis.tail)
+    need(tail <= max(LARGEST, SMALL), "damaged: a joint block is too large")
     try:
         with np.errstate(all="ignore"):
-            return Arrow.of(Split.of_groups(size, chosen, groups[chosen]), precision)
+            return system.factor(system.entries_of(precision))
     except (np.linalg.LinAlgError, ValueError):
         raise FileError("damaged: a precision matrix is not positive definite") from None
 
@@ -173,7 +206,7 @@ def positive_trouble(array: Array) -> str | None:
 
 
 def check_pair(
-    pair: Paired, layout: Layout, covariance: Arrow, families: Mapping[str, tuple[int, Family]]
+    pair: Paired, layout: Layout, covariance: Factor, families: Mapping[str, tuple[int, Family]]
 ) -> None:
     """Refuse a precision that a block cannot be joint with."""
     size, family = families.get(pair.name, (0, None))

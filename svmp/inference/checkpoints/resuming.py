@@ -210,7 +210,7 @@ class Saved:
         except FileError as error:
             raise FileError(f"{self.path}: {error}") from None
         state.q.blocks = tuple(
-            block.with_covariance(saved.covariance, saved.barren, state.q)
+            block.restored(saved.covariance.precision, saved.scale, saved.barren, state.q)
             for block, saved in zip(blocks, known, strict=False)
         )
 

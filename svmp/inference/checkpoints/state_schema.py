@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from svmp.families.family import Family
+from svmp.families.gamma import Gamma
 from svmp.inference.acceleration.extrapolation import DEPTH
 from svmp.inference.acceleration.relaxation import is_gaussian
 from svmp.inference.checkpoints import joint_files
@@ -199,10 +200,12 @@ def declared_tensors(
         for kind in ("gradient", "square"):  # NaN where there is no gradient yet
             if f"{kind}/{name}" in arrays:
                 found[f"{kind}/{name}"] = Tensor((size, family.size), anything)
-        if is_gaussian(family) and f"before/{name}" in arrays:
-            found[f"before/{name}"] = Tensor((size, entries_of(family)), finite)
+        moved = is_gaussian(family) or isinstance(family, Gamma)
+        if moved and f"before/{name}" in arrays:
+            entries = entries_of(family) if is_gaussian(family) else 1
+            found[f"before/{name}"] = Tensor((size, entries), finite)
             if lengths:  # all means have the same number of sweeps
-                shape = (min(*lengths, DEPTH), 2, size * entries_of(family))
+                shape = (min(*lengths, DEPTH), 2, size * entries)
                 found[f"history/{name}"] = Tensor(shape, finite)
     for key, array in arrays.items():
         if keeps_sums and re.match(SUMS + r"[0-9]*/", key):

@@ -1,1 +1,1 @@
-"""Joint Gaussians: which variables, and what their q is."""
+"""Solving Gaussians: rows of linear equations, their order of elimination, and factors."""

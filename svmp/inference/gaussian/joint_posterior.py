@@ -10,18 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from svmp.families.family import Array, Family
 from svmp.inference.earlier import EarlierQ
 from svmp.network.arrow import Arrow
+from svmp.inference.posteriors.posterior import Posterior
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
-from svmp.network.joint_normal import GivenPrecision, JointNormal, Layout, Paired, natural_of
+from svmp.network.joint_normal import (
+    Covariances,
+    GivenPrecision,
+    JointNormal,
+    Layout,
+    Paired,
+    described,
+    natural_of,
+)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class JointPosterior:
     """The joint q of some variables.
 
@@ -36,19 +47,28 @@ class JointPosterior:
     scale, shift
         For each unknown, the standard deviation of its marginal in the fit, as a multiple of that
         of `covariance`; and its mean in the fit, less that of q during the run.
+    left_out
+        Variables that could be in the block but for its size, each with the reason.
     """
 
     layout: Layout
-    covariance: Arrow
+    covariance: Covariances
     barren: float
     pair: Paired | None
     scale: Array
     shift: Array
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, joint: JointNormal, scale: Array, shift: Array) -> JointPosterior:
+    def of(
+        cls, joint: JointNormal, scale: Array, shift: Array, left_out: Mapping[str, str]
+    ) -> JointPosterior:
         """Return q of a block without its rows."""
-        return cls(joint.layout, joint.covariance, joint.barren, joint.pair, scale, shift)
+        moved = scale, shift, left_out
+        return cls(joint.layout, joint.covariance, joint.barren, joint.pair, *moved)
+
+    def __repr__(self) -> str:
+        return described(self.layout, None if self.pair is None else self.pair.name, self.left_out)
 
     def marginal(self, name: str, natural: Array, family: Family) -> Array:
         """Return the natural parameters of a variable in the fit, given those in the run."""

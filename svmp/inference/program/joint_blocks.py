@@ -108,7 +108,7 @@ def found_blocks(network: Network) -> Iterator[JointBlock]:
     for group in connected(network, fitting):
         block = JointBlock.of(network, group)
         while block.densest is not None:
-            block = JointBlock.of(network, [v for v in block.variables if v.name != block.densest])
+            block = block.without_densest()
         precisions = {
             v.name: v
             for table in block.tables

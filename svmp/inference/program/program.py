@@ -356,7 +356,8 @@ class Program:
 
     def explain(self) -> ProgramSummary:
         """Return the updater of each variable, and why it is not a compiled one."""
-        return ProgramSummary(type(self.method).__name__, tuple(self._variable_updaters()))
+        notes = tuple(block.line for block in self.setup.joint)
+        return ProgramSummary(type(self.method).__name__, tuple(self._variable_updaters()), notes)
 
     def _variable_updaters(self) -> Iterator[VariableUpdater]:
         large = uses_loops(self.network)

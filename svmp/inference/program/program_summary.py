@@ -26,10 +26,13 @@ class ProgramSummary:
         Name of the method.
     variables
         One entry for each hidden variable, in the order in which they were declared.
+    notes
+        What the q of each joint block is.
     """
 
     method: str
     variables: tuple[VariableUpdater, ...]
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         name = max((len(s.variable) for s in self.variables), default=0)
@@ -37,7 +40,9 @@ class ProgramSummary:
         for served in self.variables:
             why = f" (not compiled: {served.reason})" if served.reason else ""
             lines.append(f"  {served.variable:<{name}}  {served.updater}{why}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.notes])
 
     def _repr_html_(self) -> str:
-        return html_table(("variable", "updater", "not compiled"), self.variables, self.method)
+        heads = ("variable", "updater", "not compiled")
+        below = html_table(("",), [(line,) for line in self.notes]) if self.notes else ""
+        return html_table(heads, self.variables, self.method) + below

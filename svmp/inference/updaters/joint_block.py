@@ -14,24 +14,33 @@ elements (network/joint_normal.py). The rows of a logit have the w of the tangen
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
-from scipy import sparse
 
 from svmp.errors import ModelError
 from svmp.families.family import Array, Family
+from svmp.families.gamma import Gamma
+from svmp.inference.gaussian.factor import Factor
+from svmp.inference.gaussian.system import System
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
-from svmp.inference.updaters.joint_rows import BlockRows, row_covariances
+from svmp.inference.updaters.joint_rows import BlockRows, dense_lines
 from svmp.inference.updaters.precision_pairs import PrecisionPair, pair_of
 from svmp.inference.updaters.updater import Change, Updater
-from svmp.network.arrow import Arrow, Split, split_unknowns
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
-from svmp.network.joint_normal import JointNormal, Layout, Paired, RowCovariances, natural_of
+from svmp.network.joint_normal import (
+    Covariances,
+    JointNormal,
+    Layout,
+    Paired,
+    RowCovariances,
+    described,
+    natural_of,
+)
 from svmp.network.means.linear import dimension
 from svmp.network.network import Network
 from svmp.network.variable import Variable
@@ -56,18 +65,21 @@ class JointBlock:
         The variables, and where their unknowns are.
     tables
         The rows of each table.
-    split
-        Which unknowns are eliminated first.
+    system
+        Their normal equations.
     pair
         The precision of all rows, if it is in the block too.
+    left_out
+        Variables that could be in the block but for its size, each with the reason.
     """
 
     network: Network
     variables: tuple[Variable, ...]
     layout: Layout
     tables: tuple[BlockRows, ...]
-    split: Split
+    system: System
     pair: PrecisionPair | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, network: Network, variables: Sequence[Variable]) -> JointBlock:
@@ -77,11 +89,10 @@ class JointBlock:
             BlockRows.of(network, layout, fixed_moments(network), table)
             for table in tables_of(network, variables)
         )
-        pattern: Any = sparse.csr_array((layout.size, layout.size))
-        for block in tables:
-            pattern = pattern + block.pattern()
-        split = split_unknowns(pattern, [layout.places(v.name).ravel() for v in variables])
-        return cls(network, tuple(variables), layout, tables, split)
+        element = layout.elements()
+        elements = [element[layout.places(v.name)[:, 0]] for v in variables]
+        system = System.of([(t.lines, t.dimension) for t in tables], element, elements)
+        return cls(network, tuple(variables), layout, tables, system)
 
     def with_precision(self, variable: Variable) -> JointBlock:
         """Return the block together with the precision of all of its rows.
@@ -101,16 +112,37 @@ class JointBlock:
     @property
     def densest(self) -> str | None:
         """The variable with most unknowns that stay, if they are too many; None if they are not."""
-        if len(self.split.rest) <= LARGEST:
+        tail = self.system.analysis.tail
+        if len(tail) <= LARGEST:
             return None
-        stay = ~self.split.is_eliminated
+        stay = np.zeros(self.layout.size, dtype=bool)
+        stay[tail] = True
         return max(self.layout.names, key=lambda name: int(stay[self.layout.places(name)].sum()))
+
+    def without_densest(self) -> JointBlock:
+        """Return the block without the variable that has most unknowns in the dense matrix."""
+        name, tail = self.densest, len(self.system.analysis.tail)
+        assert name is not None
+        others = [v for v in self.variables if v.name != name]
+        reason = (
+            f"which rows connect with so many others that the dense matrix would have {tail:,} "
+            f"unknowns ({8 * tail**2 / 1e9:.2g} GB), and at most {LARGEST:,} are computed"
+        )
+        return replace(
+            JointBlock.of(self.network, others), left_out={**self.left_out, name: reason}
+        )
+
+    @property
+    def line(self) -> str:
+        """What q of the block is, and what was left out of it."""
+        return described(self.layout, None if self.pair is None else self.pair.name, self.left_out)
 
     def check_size(self) -> None:
         """Refuse a block whose dense matrix would be too large."""
         if self.densest is not None:
+            count = len(self.system.analysis.tail)
             raise ModelError(
-                f"the joint block of {quoted(self.names)} has {len(self.split.rest):,} unknowns "
+                f"the joint block of {quoted(self.names)} has {count:,} unknowns "
                 f"that rows connect with each other, and at most {LARGEST:,} can be: their "
                 f"covariance matrix is dense; leave '{self.densest}' out of joint="
             )
@@ -123,26 +155,30 @@ class JointBlock:
     @cached_property
     def pairs(self) -> dict[str, RowCovariances]:
         """By table in which a row depends on several elements, what covariances add."""
-        element = self.layout.elements()
-        found = {
-            t.conditional.variable.name: row_covariances(t.lines, t.dimension, element)
-            for t in self.tables
-        }
-        return {name: pairs for name, pairs in found.items() if pairs is not None}
+        element, found = self.layout.elements(), dict[str, RowCovariances]()
+        for table, rows in zip(self.tables, self.system.tables, strict=True):
+            dense = dense_lines(table.lines, table.dimension, element)
+            if dense is not None or rows.joins:
+                found[table.conditional.variable.name] = rows if dense is None else dense
+        return found
 
     def solve(self, q: Beliefs) -> tuple[JointNormal, Array]:
         """Return the optimal covariances and means, given all other variables."""
         joined = q.block_of(self.layout.names[0]) is not None  # its means are those of a solution
         precision, gradient, barren = self.assemble(q, check=joined)
-        covariance = self.factorise(precision)
-        joint = self.with_covariance(covariance, barren, q)
-        means = self.means(q) + joint.covariance.solve(gradient)
+        last = next((b for b in q.blocks if b.layout.names == self.layout.names), None)
+        if last is not None and self.pair is None and holds(last.covariance, self, precision):
+            joint, covariance = last, last.covariance
+        else:
+            covariance = self.factorise(precision)
+            joint = self.with_covariance(covariance, barren, q)
+        means = self.means(q) + covariance.solve(gradient)
         if not np.isfinite(means).all():
             raise self._singular(covariance)
         return joint, means
 
-    def factorise(self, precision: Any) -> Arrow:
-        """Return the covariances of a precision matrix.
+    def factorise(self, precision: Array) -> Factor:
+        """Return the covariances of a precision matrix, given as its entries in the pattern.
 
         Raises
         ------
@@ -150,11 +186,13 @@ class JointBlock:
             If unknowns are so collinear that too few digits of their variances are left.
         """
         try:
-            covariance = Arrow.of(self.split, precision)
+            covariance = self.system.factor(precision)
         except np.linalg.LinAlgError:
-            ridge = sparse.diags_array(RIDGE * np.abs(precision.diagonal()))
+            analysis = self.system.analysis
+            on = analysis.column == analysis.matrix.row
             try:
-                covariance = Arrow.of(self.split, sparse.csr_array(precision + ridge))
+                ridge = np.where(on, RIDGE * np.abs(precision), 0.0)
+                covariance = self.system.factor(precision + ridge)
             except np.linalg.LinAlgError:
                 raise self._singular(None) from None
             raise self._singular(covariance) from None
@@ -162,22 +200,18 @@ class JointBlock:
             raise self._singular(covariance)
         return covariance
 
-    def assemble(self, q: Beliefs, check: bool = False) -> tuple[Any, Array, float]:
+    def assemble(self, q: Beliefs, check: bool = False) -> tuple[Array, Array, float]:
         """Return the precision matrix, the gradient at the current means, and `barren`.
 
         `check` is that of `BlockRows.weigh`.
         """
-        size = self.layout.size
-        precision: Any = sparse.csr_array((size, size))
-        gradient, barren = np.zeros(size), 0.0
+        weights, gradient, barren = [], np.zeros(self.layout.size), 0.0
         for table in self.tables:
             weight, pull = table.weigh(q, check)
-            precision = precision + table.precision(weight)
-            gradient += table.transposed @ pull.ravel()
+            weights.append(table.of_all_rows(weight))
+            gradient += table.gradient(pull)
             barren += table.barren_log_det(weight) if len(table.barren) else 0.0
-        precision = sparse.csr_array(precision)
-        precision.sort_indices()
-        return precision, gradient, barren
+        return self.system.values(weights), gradient, barren
 
     def means(self, q: Beliefs) -> Array:
         """Return the means of all unknowns."""
@@ -187,7 +221,7 @@ class JointBlock:
             found[places] = q.moments[name][:, : places.shape[1]]
         return found
 
-    def with_covariance(self, covariance: Arrow, barren: float, q: Beliefs) -> JointNormal:
+    def with_covariance(self, covariance: Factor, barren: float, q: Beliefs) -> JointNormal:
         """Return q of the block with covariances that are known.
 
         `barren` is the log determinant of the precisions of barren rows. Barren elements follow the
@@ -204,7 +238,7 @@ class JointBlock:
         pair = None if self.pair is None else Paired(self.pair.name, self.pair.classes)
         return JointNormal(self.layout, covariance, self.pairs, own, entropy - joint, barren, pair)
 
-    def _singular(self, covariance: Arrow | None) -> ModelError:
+    def _singular(self, covariance: Factor | None) -> ModelError:
         """Return the error of collinear terms, which names them where they are known."""
         collinear = self.names if covariance is None else self._collinear(covariance.inflation)
         return ModelError(
@@ -227,6 +261,32 @@ class JointBlock:
                 places = [", ".join(map(str, np.unravel_index(i, shape))) for i in chosen]
                 found += [f"'{name}'[{place}]" for place in places]
         return found
+
+    def restored(self, precision: Any, scale: Array, barren: float, q: Beliefs) -> JointNormal:
+        """Return q of the block from a precision matrix that was stored.
+
+        `scale` is what its standard deviations are multiplied by.
+        """
+        factor = self.system.factor(self.system.entries_of(precision))
+        if (scale != 1).any():
+            factor = factor.scaled(scale)
+        return self.with_covariance(factor, barren, q)
+
+    def rescaled(self, joint: JointNormal, before: Array, q: Beliefs) -> JointNormal:
+        """Return q of the block after the expected precision of all of its rows has changed.
+
+        Each row and each prior has a known multiple of it, so that the covariances are divided by
+        the same number as it is multiplied by: there is nothing to factorise.
+        """
+        assert self.pair is not None
+        assert isinstance(joint.covariance, Factor)
+        ratio = (q.moments[self.pair.name][:, 0] / before)[self.pair.classes]
+        barren = joint.barren
+        for table in self.tables:
+            if len(table.barren):
+                own = self.layout.places(table.conditional.variable.name)[table.barren]
+                barren += float(np.log(ratio[own]).sum())
+        return self.with_covariance(joint.covariance.scaled(1 / np.sqrt(ratio)), barren, q)
 
     def marginals(self, joint: JointNormal, means: Array) -> Iterator[tuple[str, Array]]:
         """Yield the natural parameters of the marginals of each variable."""
@@ -264,8 +324,12 @@ class JointBlockUpdater(Updater):
         set_joint(q, joint)  # once the means of all variables are in q
         if pair is None:
             return
+        before = q.moments[pair.name].copy()
         yield self._change(q, rows, rho, pair.name, pair.solve(q, block.layout))
-        joint, _ = block.solve(q)  # the same means, with the new expected precision
+        if isinstance(pair.variable.family, Gamma):
+            joint = block.rescaled(joint, before[:, 0], q)
+        else:
+            joint, _ = block.solve(q)  # the same means, with the new expected precision
         for name, natural in block.marginals(joint, means):
             yield Change(name, np.arange(len(natural)), natural, 0)
         set_joint(q, joint)
@@ -287,6 +351,16 @@ def set_joint(q: Beliefs, joint: JointNormal) -> None:
     others = (b for b in q.blocks if b.layout.names != joint.layout.names)
     q.blocks = (*others, joint)
     q.version += 1
+
+
+def holds(covariance: Covariances, block: JointBlock, precision: Array) -> TypeGuard[Factor]:
+    """Return whether covariances are those of a precision matrix, which need no second factor."""
+    return (
+        isinstance(covariance, Factor)
+        and covariance.analysis is block.system.analysis
+        and covariance.scale is None
+        and np.array_equal(covariance.values, precision)
+    )
 
 
 def layout_of(variables: Sequence[Variable]) -> Layout:
@@ -328,7 +402,7 @@ class Factorised(Protocol):
         ...
 
     @property
-    def covariance(self) -> Arrow:
+    def covariance(self) -> Covariances:
         """The covariances."""
         ...
 
@@ -359,5 +433,6 @@ def joint_normals(
         block = JointBlock.of(network, [network.hidden[name] for name in known.layout.names])
         if known.pair is not None:
             block = block.with_precision(network.hidden[known.pair.name])
-        found.append(block.with_covariance(known.covariance, known.barren, q))
+        scale = np.ones(block.layout.size)
+        found.append(block.restored(known.covariance.precision, scale, known.barren, q))
     return tuple(found)

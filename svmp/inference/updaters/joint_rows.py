@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -75,16 +74,6 @@ class BlockRows:
             rows = table.subrows(present)
         return cls(table, name, lines, rows, dimension_of(table), barren)
 
-    @cached_property
-    def counting(self) -> Any:
-        """X of the sub-rows that count."""
-        return self.lines if self.rows is None else self.lines[lines_at(self.rows, self.dimension)]
-
-    @cached_property
-    def transposed(self) -> Any:
-        """The transpose of `counting`."""
-        return self.counting.T.tocsr()
-
     def weigh(self, q: Beliefs, check: bool = False) -> tuple[Array, Array]:
         """Return the precision of each sub-row that counts, and w times its expected residual.
 
@@ -122,25 +111,17 @@ class BlockRows:
             )
         return weight, message[:, :size] - towards
 
-    def precision(self, weight: Array) -> Any:
-        """Return X^T w X, as a sparse matrix."""
-        size, count = self.dimension, len(weight)
-        if size == 1:
-            return self.transposed @ (sparse.diags_array(weight[:, 0]) @ self.counting)
-        blocks = weight.reshape(-1, size, size)
-        indices = np.arange(count), np.arange(count + 1)
-        shape = (count * size, count * size)
-        matrix = sparse.bsr_array((blocks, *indices), shape=shape).tocsr()
-        return self.transposed @ (matrix @ self.counting)
+    def of_all_rows(self, weight: Array) -> Array:
+        """Return precisions of sub-rows that count as those of all, 0 for others."""
+        if self.rows is None:
+            return weight
+        found = np.zeros((self.lines.shape[0] // self.dimension, weight.shape[1]))
+        found[self.rows] = weight
+        return found
 
-    def pattern(self) -> Any:
-        """Return a sparse matrix that is not 0 where two unknowns are in one row."""
-        x, size = abs(self.counting), self.dimension
-        if size > 1:
-            row = np.arange(x.shape[0]) // size
-            merge = sparse.csr_array((np.ones(len(row)), (row, np.arange(len(row)))))
-            x = merge @ x
-        return x.T @ x
+    def gradient(self, pull: Array) -> Array:
+        """Return X^T of w times residuals of the sub-rows that count."""
+        return np.asarray(self.of_all_rows(pull).ravel() @ self.lines)
 
     def barren_log_det(self, weight: Array) -> float:
         """Return the sum of the log determinants of the precisions of barren rows."""
@@ -211,8 +192,18 @@ def entries_of(term: LinearTerm) -> int:
     return int(np.diff(design.indptr).max(initial=0))
 
 
+def dense_lines(lines: Any, size: int, element: Ints) -> CovarianceLines | None:
+    """Return what covariances add to rows that read many of few unknowns; None for other rows."""
+    counts = np.diff(lines.indptr)
+    if counts.max(initial=0) >= WIDE or size * float(counts @ counts) > MOST_PAIRS:
+        columns = np.unique(lines.indices).astype(np.int64)
+        if len(columns) <= counts.max() * WIDE:
+            return CovarianceLines(lines[:, columns], columns, element[columns], size)
+    return None
+
+
 def row_covariances(lines: Any, size: int, element: Ints) -> RowCovariances | None:
-    """Return what adds up the covariances of each row; None if each reads one element.
+    """Return what the covariances of any unknowns add to each row; None if it reads one element.
 
     Parameters
     ----------
@@ -221,11 +212,10 @@ def row_covariances(lines: Any, size: int, element: Ints) -> RowCovariances | No
     element
         The element that each unknown belongs to.
     """
+    dense = dense_lines(lines, size, element)
+    if dense is not None:
+        return dense
     counts, rows = np.diff(lines.indptr), lines.shape[0] // size
-    if counts.max(initial=0) >= WIDE or size * float(counts @ counts) > MOST_PAIRS:
-        columns = np.unique(lines.indices).astype(np.int64)
-        if len(columns) <= counts.max() * WIDE:
-            return CovarianceLines(lines[:, columns], columns, element[columns], size)
     shape = (rows, size * size)
     found = [pairs_of(lines, element, shape, first) for first in parts_of(counts, size)]
     owner, left, right, value = (np.concatenate(part) for part in zip(*found, strict=True))

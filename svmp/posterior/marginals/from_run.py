@@ -7,6 +7,13 @@ from collections.abc import Mapping, Sequence
 from svmp.families.family import Array
 from svmp.inference.gaussian.joint_posterior import JointPosterior
 from svmp.inference.program.program import Program
+from svmp.inference.blas import one_blas_thread
+from svmp.inference.posteriors.chain_posterior import ChainPosterior
+from svmp.inference.posteriors.integrating import integrate
+from svmp.inference.posteriors.joint_posterior import JointPosterior
+from svmp.inference.posteriors.posterior import Posterior, Posteriors
+from svmp.inference.posteriors.vector_chain_posterior import VectorChainPosterior
+from svmp.inference.program import Program
 from svmp.network.beliefs import Beliefs
 from svmp.network.chains.chain import Chain
 from svmp.network.chains.discrete_chain import DiscreteChain
@@ -26,11 +33,14 @@ def posteriors_of(
     """
     hidden = program.network.hidden
     known = {block.layout.names: block for block in q.blocks}
-    joint = tuple(
-        JointPosterior.of(known[b.layout.names], *integrate(b, known[b.layout.names], q))
-        for b in program.setup.joint
-        if b.layout.names in known
-    )
+    with one_blas_thread():
+        joint = tuple(
+            JointPosterior.of(
+                known[b.layout.names], *integrate(b, known[b.layout.names], q), b.left_out
+            )
+            for b in program.setup.joint
+            if b.layout.names in known
+        )
 
     def posterior(name: str, natural: Array) -> Posterior:
         v = hidden[name]

@@ -6,8 +6,9 @@ and the precision P(tau), so that with q(tau)
 
     E[theta] = E[m(tau)],        Var[theta] = E[P(tau)^-1] + Var[m(tau)].
 
-The expectations are averages over a Latin hypercube of q(tau). Precisions that are known to a few
-percent are not drawn: they would change nothing.
+The expectations are sums over the nodes of Gauss where a single precision is uncertain, and else
+averages over a Latin hypercube of q(tau). Precisions that are known to a few percent are not drawn:
+they would change nothing.
 """
 
 from __future__ import annotations
@@ -15,17 +16,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import roots_genlaguerre
 
 from svmp.families import Gamma, Wishart
 from svmp.families.family import Array
 from svmp.inference.updaters.joint_block import JointBlock
-from svmp.network.arrow import Arrow
 from svmp.network.beliefs import Beliefs
 from svmp.network.joint_normal import JointNormal, spread
 from svmp.network.variable import Variable
 
 DRAWS = 32
 """Number of draws of the precisions."""
+LIGHT = 4.0
+"""Shape from which the density of a Gamma has few values near 0."""
 SURE = 100.0
 """Shape from which a Gamma counts as known, or degrees of freedom of a Wishart."""
 
@@ -40,20 +43,24 @@ def integrate(block: JointBlock, joint: JointNormal, q: Beliefs) -> tuple[Array,
     uncertain = [v for v in precisions(block) if is_uncertain(v, q)]
     if not uncertain:
         return scale, shift
-    every, rng = np.arange(block.layout.size), np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     drawn = {v.name: draw(v, q.natural[v.name], rng) for v in uncertain}
+    shares = np.full(DRAWS, 1 / DRAWS)
+    if len(uncertain) == 1 and isinstance(uncertain[0].family, Gamma) and uncertain[0].size == 1:
+        drawn[uncertain[0].name], shares = nodes(q.natural[uncertain[0].name])
     spreads, moves = [], []
-    for place in range(DRAWS):
+    for place in range(len(shares)):
         given = {v.name: v.family.statistics(drawn[v.name][place]) for v in uncertain}
         precision, gradient, _ = block.assemble(replace(q, moments={**q.moments, **given}))
         try:
-            covariance = Arrow.of(block.split, precision)
+            factor = block.system.factor(precision)
         except np.linalg.LinAlgError:
             return scale, shift
-        spreads.append(covariance.entries(every, every))
-        moves.append(covariance.solve(gradient))
-    variance = np.mean(spreads, axis=0) + np.var(moves, axis=0)
-    found = np.sqrt(variance / joint.covariance.entries(every, every)), np.mean(moves, axis=0)
+        spreads.append(factor.variances)
+        moves.append(factor.solve(gradient))
+    move = shares @ moves
+    variance = shares @ spreads + shares @ (moves - move) ** 2
+    found = np.sqrt(variance / joint.covariance.variances), move
     return found if np.isfinite(found).all() and (found[0] > 0).all() else (scale, shift)
 
 
@@ -73,6 +80,23 @@ def is_uncertain(variable: Variable, q: Beliefs) -> bool:
         "alpha" if isinstance(family, Gamma) else "nu"
     ]
     return bool(np.min(shape) < SURE)
+
+
+def nodes(natural: Array) -> tuple[Array, Array]:
+    """Return nodes (nodes, 1) and weights for expectations under one Gamma.
+
+    Those of Laguerre, for its density; but where it reaches down to 0, nodes of Legendre for its
+    quantiles, which reach further. E[1 / (c + tau)] then has an error of at most .004 of its size
+    for c of at least a tenth of E[tau]; 32 draws in strata have .008.
+    """
+    family = Gamma()
+    parameters = family.standard(natural)
+    alpha, beta = float(parameters["alpha"][0]), float(parameters["beta"][0])
+    if alpha >= LIGHT:
+        x, weight = roots_genlaguerre(6, alpha - 1)
+        return x[:, None] / beta, weight / weight.sum()
+    u, weight = np.polynomial.legendre.leggauss(8)
+    return family.quantile(natural, (u[:, None] + 1) / 2), weight / 2
 
 
 def draw(variable: Variable, natural: Array, rng: np.random.Generator) -> Array:

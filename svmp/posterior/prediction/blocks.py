@@ -23,11 +23,10 @@ from scipy.special import ndtri
 from svmp.families.family import Array
 from svmp.inference.gaussian.joint_posterior import JointPosterior
 from svmp.inference.updaters.joint_rows import lines_of, mean_of, row_covariances
-from svmp.network.arrow import AT_ONCE
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints
-from svmp.network.joint_normal import Layout
+from svmp.network.joint_normal import AT_ONCE, Layout
 from svmp.network.means.linear import Linear
 from svmp.network.variable import Variable
 

@@ -96,6 +96,7 @@ class FitOutput(FitUncertainty):
         if kind != "table":
             raise ModelError(f'kind must be "table" or "frame", not {shown(kind)}')
         notes = [CORRECTED] if source is not self else [] if self.joint else [OF_Q]
+        notes += [repr(block) for block in self.joint]
         notes += [] if self.restarts is None else ["", repr(self.restarts)]
         return summarise(source, names, prob, "\n".join(notes))
 

@@ -18,14 +18,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from svmp.errors import ModelError
 from svmp.families import Gamma, MvNormal, Normal
 from svmp.families.family import Array
 from svmp.inference.gaussian.joint_posterior import JointPosterior
+from svmp.inference.gaussian.factor import Factor
+from svmp.inference.posteriors.joint_posterior import JointPosterior
+from svmp.inference.posteriors.posterior import Posterior
+from svmp.inference.run_record import RunRecord
+from svmp.inference.uncertainty.covariance import Covariance
+from svmp.inference.uncertainty.joint_response import joint_response
+from svmp.inference.uncertainty.linear_response import (
+    asked_names,
+    linear_response,
+    message_map,
+    not_a_maximum,
+)
 from svmp.inference.updaters.joint_block import INFLATED, quoted
-from svmp.network.arrow import Arrow, Split
 from svmp.network.joint_normal import Layout
 from svmp.network.model import Model
 from svmp.network.network import Network
@@ -139,7 +149,5 @@ def block_of(posteriors: Posteriors, names: Sequence[str], matrix: Array) -> Joi
     count = layout.size
     scale = 1 / np.sqrt(matrix.diagonal())
     inverse = np.linalg.inv(matrix * scale[:, None] * scale)
-    precision = sparse.csr_array(inverse * scale[:, None] * scale)
-    split = Split.of_groups(count, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-    arrow = Arrow.of(split, precision)
-    return JointPosterior(layout, arrow, 0.0, None, np.ones(count), np.zeros(count))
+    factor = Factor.of_matrix(inverse * scale[:, None] * scale)
+    return JointPosterior(layout, factor, 0.0, None, np.ones(count), np.zeros(count))

@@ -103,10 +103,10 @@ def directions(
 
 def assembled(block: JointBlock, q: Beliefs) -> tuple[Array, Array]:
     """Return the precision matrix of a block and its gradient, from the rows that count."""
-    matrix, gradient = np.zeros((block.layout.size,) * 2), np.zeros(block.layout.size)
+    weights, gradient = [], np.zeros(block.layout.size)
     for table in block.tables:
         weight, pull = table.weigh(q)
         weight[table.barren], pull[table.barren] = 0.0, 0.0
-        matrix += table.precision(weight).toarray()
-        gradient += table.transposed @ pull.ravel()
-    return matrix, gradient
+        weights.append(table.of_all_rows(weight))
+        gradient += table.gradient(pull)
+    return block.system.matrix(block.system.values(weights)), gradient

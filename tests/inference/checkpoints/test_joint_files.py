@@ -15,6 +15,8 @@ import svmp
 from svmp.inference.updaters import joint_block
 from svmp.network.arrow import split_unknowns
 from svmp.posterior.uncertainty.covariance_of_q import covariance_of
+from svmp.inference.gaussian import analysis
+from svmp.inference.posteriors.joint_posterior import covariance_of
 
 RNG = np.random.default_rng(0)
 KEYS = RNG.integers(0, 6, 40)
@@ -33,7 +35,8 @@ def model() -> svmp.Model:
 
 @pytest.fixture(autouse=True)
 def eliminated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joint_block, "split_unknowns", lambda p, v: split_unknowns(p, v, small=0))
+    monkeypatch.setattr(analysis, "SMALL", 0)
+    monkeypatch.setattr(analysis, "FEW", 0)
 
 
 def test_saved_fits_keep_covariances(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,27 @@ def test_blocks_that_are_too_large_are_refused(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(svmp.ModelError, match="9 unknowns that rows connect with each other"):
         svmp.fit(schools(), joint=[("mu", "school")])
     assert not svmp.fit(schools(), joint="auto").joint  # mu alone is in no block
+
+
+def test_auto_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(joint_block, "LARGEST", 100)
+    rng = np.random.default_rng(0)
+    g, h, x = rng.integers(0, 90, 3000), rng.integers(0, 80, 3000), rng.normal(size=3000)
+    with svmp.Model(coords={"g": 90, "h": 80}) as model:
+        a = svmp.Normal("a", mu=0, tau=0.01)
+        b = svmp.Normal("b", mu=0, tau=0.01)
+        u = svmp.Normal("u", mu=0, tau=1, dims="g")
+        v = svmp.Normal("v", mu=0, tau=1, dims="h")
+        svmp.Normal("y", mu=a + b * x + u[g] + v[h], tau=1, observed=rng.normal(size=3000))
+    fit = svmp.fit(model, joint="auto")
+    assert [block.names for block in fit.joint] == [("a", "b", "u")]
+    fit.save(tmp_path / "fit.svmp")
+    said = "q: one Normal of a, b and 90 u; left out of it: v, which rows connect with so many"
+    again = svmp.load(tmp_path / "fit.svmp")
+    shown = (str(fit), fit.summary(), again, again.joint, svmp.explain(model, joint="auto"))
+    assert all(said in str(text) for text in shown)
+    with pytest.raises(svmp.ModelError, match="leave 'v' out of joint="):
+        svmp.fit(model, joint=[("a", "b", "u", "v")])
 
 
 def test_parts_and_updates_are_refused() -> None:

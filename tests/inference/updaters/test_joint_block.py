@@ -15,6 +15,9 @@ import svmp
 from svmp.inference.updaters import joint_block, joint_rows
 from svmp.network.arrow import split_unknowns
 from svmp.posterior.uncertainty.covariance_of_q import covariance_of
+from svmp.inference.gaussian import analysis
+from svmp.inference.posteriors.joint_posterior import covariance_of
+from svmp.inference.updaters import joint_rows
 
 RNG = np.random.default_rng(3)
 N, G, H = 60, 9, 5
@@ -152,9 +155,8 @@ NETWORKS = [nested, crossed, slopes, regression, vectors, mean_vectors]
 @pytest.fixture(params=[False, True], ids=["dense", "eliminated"])
 def eliminated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param:
-        monkeypatch.setattr(
-            joint_block, "split_unknowns", lambda p, v: split_unknowns(p, v, small=0)
-        )
+        monkeypatch.setattr(analysis, "SMALL", 0)
+        monkeypatch.setattr(analysis, "FEW", 0)
         monkeypatch.setattr(joint_rows, "CHUNK", 64)
     else:
         monkeypatch.setattr(joint_rows, "MOST_PAIRS", 100)

@@ -14,6 +14,9 @@ from scipy.stats import multivariate_t
 
 import svmp
 from svmp.posterior.checks.psis import importance
+from svmp.inference.gaussian.analysis import Analysis
+from svmp.inference.gaussian.factor import Factor
+from svmp.inference.uncertainty.psis import importance
 
 RNG = np.random.default_rng(2)
 N, G, A0, B0 = 30, 5, 3.0, 2.0
@@ -198,3 +201,26 @@ def test_other_pairs_are_refused(names: tuple[str, ...], said: str) -> None:
         svmp.Normal("y", mu=a + b, tau=tau, observed=[1.0, 2.0])
     with pytest.raises(svmp.ModelError, match=said):
         svmp.fit(model, joint=[names])
+
+
+def test_a_sweep_with_a_pair_factorises_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The covariances scale with the precision of all rows."""
+    with svmp.Model(coords={"g": G}) as model:
+        tau = svmp.Gamma("tau", alpha=A0, beta=B0)
+        a = svmp.Normal("a", mu=0, tau=0.1 * tau)
+        u = svmp.Normal("u", mu=0, tau=2 * tau, dims="g")
+        svmp.Normal("y", mu=a + u[g], tau=tau, observed=y)
+    made, factorise = [], Factor.of
+
+    def counted(analysis: Analysis, values: np.ndarray) -> Factor:
+        made.append(1)
+        return factorise(analysis, values)
+
+    monkeypatch.setattr(Factor, "of", counted)
+    fit = svmp.fit(model, svmp.FullVB(), joint=[("a", "u", "tau")], tol=0, max_sweeps=5)
+    assert len(made) == 5
+    (block,) = fit.joint
+    scale = np.r_[0.1, np.full(G, 2.0)]
+    x = np.c_[np.ones(len(y)), np.eye(G)[g]]
+    exact = np.linalg.inv(x.T @ x + np.diag(scale)) / fit.mean("tau")
+    assert block.covariance.dense(np.arange(G + 1)) == pytest.approx(exact)

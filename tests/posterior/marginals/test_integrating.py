@@ -6,9 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.stats import gamma
 
 import svmp
+from svmp.families import Gamma
+from svmp.inference.posteriors.integrating import nodes
 
 
 def gibbs(X: np.ndarray, y: np.ndarray, effects: list[slice], draws: int) -> np.ndarray:
@@ -101,3 +104,19 @@ def test_precisions_that_are_known_well_change_nothing() -> None:
     (block,) = svmp.fit(model, joint="auto").joint
     assert (block.scale == 1).all()
     assert (block.shift == 0).all()
+
+
+@pytest.mark.parametrize("alpha", [1.5, 2.0, 4.0, 7.0, 50.0])
+def test_nodes_of_one_precision(alpha: float) -> None:
+    """E[1 / (c + tau)] by adaptive quadrature."""
+    x, weight = nodes(Gamma().natural(alpha=[alpha], beta=[2.0]))
+    assert weight.sum() == pytest.approx(1)
+    for c in (0.1, 1.0, 10.0):
+        size = c * alpha / 2
+
+        def integrand(t: float, c: float = size) -> float:
+            return float(gamma(alpha, scale=0.5).pdf(t) / (c + t))
+
+        truth = quad(integrand, 0, np.inf, limit=200)[0]
+        assert weight @ (1 / (size + x[:, 0])) == pytest.approx(truth, rel=0.01)
+    assert weight @ x[:, 0] == pytest.approx(alpha / 2, rel=0.01)
