@@ -15,15 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from svmp.errors import ClusterError, ModelError
+from svmp.inference.blas import one_blas_thread
 from svmp.inference.checkpoints.checkpoint import Checkpoints, checkpoints_at
 from svmp.inference.checkpoints.resuming import Saved
 from svmp.inference.loops import use_loops
-from svmp.inference.arguments import check_method_and_steps, check_numbers, given_values
-from svmp.inference.blas import one_blas_thread
-from svmp.inference.default import uses_loops
-from svmp.inference.diagnosis import Diagnosis, diagnose, safe_first_step
-from svmp.inference.held_out import Scorer
-from svmp.inference.joint_blocks import Joint
 from svmp.inference.methods import Method
 from svmp.inference.program.default import uses_loops
 from svmp.inference.program.joint_blocks import Joint

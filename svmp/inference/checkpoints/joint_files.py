@@ -14,17 +14,14 @@ from scipy import sparse
 from svmp.errors import FileError
 from svmp.factors.factor import positive
 from svmp.families.family import Array, Family
+from svmp.inference.gaussian.analysis import SMALL
+from svmp.inference.gaussian.factor import Factor
 from svmp.inference.gaussian.joint_posterior import JointPosterior
+from svmp.inference.gaussian.system import System
 from svmp.inference.updaters.joint_block import LARGEST
-from svmp.network.arrow import SMALL, WIDEST, Arrow, Split
 from svmp.network.grid import Ints
 from svmp.network.joint_normal import JointNormal, Layout, Paired
 from svmp.saving.schema import (
-from svmp.inference.gaussian.analysis import SMALL
-from svmp.inference.gaussian.factor import Factor
-from svmp.inference.gaussian.system import System
-from svmp.inference.posteriors.joint_posterior import JointPosterior
-from svmp.inference.saving.schema import (
     NEAR,
     Check,
     Tensor,
@@ -40,9 +37,6 @@ from svmp.inference.saving.schema import (
     text,
     whole,
 )
-from svmp.inference.updaters.joint_block import LARGEST
-from svmp.network.grid import Ints
-from svmp.network.joint_normal import JointNormal, Layout, Paired
 
 FIELDS: Check = record(
     {

@@ -9,16 +9,12 @@ over (integrating.py), which changes the means by `shift` and the standard devia
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from svmp.families.family import Array, Family
 from svmp.inference.earlier import EarlierQ
-from svmp.network.arrow import Arrow
-from svmp.inference.posteriors.posterior import Posterior
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
 from svmp.network.joint_normal import (

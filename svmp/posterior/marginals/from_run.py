@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from svmp.families.family import Array
+from svmp.inference.blas import one_blas_thread
 from svmp.inference.gaussian.joint_posterior import JointPosterior
 from svmp.inference.program.program import Program
-from svmp.inference.blas import one_blas_thread
-from svmp.inference.posteriors.chain_posterior import ChainPosterior
-from svmp.inference.posteriors.integrating import integrate
-from svmp.inference.posteriors.joint_posterior import JointPosterior
-from svmp.inference.posteriors.posterior import Posterior, Posteriors
-from svmp.inference.posteriors.vector_chain_posterior import VectorChainPosterior
-from svmp.inference.program import Program
 from svmp.network.beliefs import Beliefs
 from svmp.network.chains.chain import Chain
 from svmp.network.chains.discrete_chain import DiscreteChain

@@ -22,19 +22,8 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families import Gamma, MvNormal, Normal
 from svmp.families.family import Array
-from svmp.inference.gaussian.joint_posterior import JointPosterior
 from svmp.inference.gaussian.factor import Factor
-from svmp.inference.posteriors.joint_posterior import JointPosterior
-from svmp.inference.posteriors.posterior import Posterior
-from svmp.inference.run_record import RunRecord
-from svmp.inference.uncertainty.covariance import Covariance
-from svmp.inference.uncertainty.joint_response import joint_response
-from svmp.inference.uncertainty.linear_response import (
-    asked_names,
-    linear_response,
-    message_map,
-    not_a_maximum,
-)
+from svmp.inference.gaussian.joint_posterior import JointPosterior
 from svmp.inference.updaters.joint_block import INFLATED, quoted
 from svmp.network.joint_normal import Layout
 from svmp.network.model import Model

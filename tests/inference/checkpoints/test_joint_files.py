@@ -12,11 +12,8 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 import svmp
-from svmp.inference.updaters import joint_block
-from svmp.network.arrow import split_unknowns
-from svmp.posterior.uncertainty.covariance_of_q import covariance_of
 from svmp.inference.gaussian import analysis
-from svmp.inference.posteriors.joint_posterior import covariance_of
+from svmp.posterior.uncertainty.covariance_of_q import covariance_of
 
 RNG = np.random.default_rng(0)
 KEYS = RNG.integers(0, 6, 40)

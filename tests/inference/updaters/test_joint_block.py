@@ -12,12 +12,9 @@ from scipy.special import digamma, gammaln
 from scipy.stats import multivariate_normal
 
 import svmp
-from svmp.inference.updaters import joint_block, joint_rows
-from svmp.network.arrow import split_unknowns
-from svmp.posterior.uncertainty.covariance_of_q import covariance_of
 from svmp.inference.gaussian import analysis
-from svmp.inference.posteriors.joint_posterior import covariance_of
 from svmp.inference.updaters import joint_rows
+from svmp.posterior.uncertainty.covariance_of_q import covariance_of
 
 RNG = np.random.default_rng(3)
 N, G, H = 60, 9, 5

@@ -13,10 +13,9 @@ from scipy.special import multigammaln
 from scipy.stats import multivariate_t
 
 import svmp
-from svmp.posterior.checks.psis import importance
 from svmp.inference.gaussian.analysis import Analysis
 from svmp.inference.gaussian.factor import Factor
-from svmp.inference.uncertainty.psis import importance
+from svmp.posterior.checks.psis import importance
 
 RNG = np.random.default_rng(2)
 N, G, A0, B0 = 30, 5, 3.0, 2.0

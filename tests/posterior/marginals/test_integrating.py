@@ -11,7 +11,7 @@ from scipy.stats import gamma
 
 import svmp
 from svmp.families import Gamma
-from svmp.inference.posteriors.integrating import nodes
+from svmp.posterior.marginals.integrating import nodes
 
 
 def gibbs(X: np.ndarray, y: np.ndarray, effects: list[slice], draws: int) -> np.ndarray:
