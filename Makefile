@@ -88,9 +88,10 @@ bench-recommend: $(STAMP) ## recommenders beside others (hours; a part with ARGS
 docs: $(STAMP) $(FIGURES) ## build the site with all figures: opens as build/site/html/index.html
 	@$(BIN)/python docs/site/build.py build/site --figures build/figures
 
-# A figure of the site is drawn again when its script, or what all scripts share, is newer.
+# A figure of the site, and beside it what its script prints, is made again when the script, or what all
+# scripts share, is newer.
 build/figures/%.png: docs/gallery/%.py docs/gallery/_style.py | $(STAMP)
-	@MPLBACKEND=Agg $(BIN)/python $< $@
+	@MPLBACKEND=Agg $(BIN)/python $< $@ > $(@:.png=.txt)
 
 gallery: $(STAMP) ## run every script of docs/gallery
 	@set -e; for script in docs/gallery/*.py; do \

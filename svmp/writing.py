@@ -116,8 +116,8 @@ def refuse_other(path: Path, ours: Ours, what: str) -> None:
         raise FileError(f"{path}: cannot be read ({os.strerror(error.errno or 0)})") from None
     if not replaceable:
         raise FileError(
-            f"{path}: there is a file that is not {what} of svmp's, which is left as it is; "
-            "name another"
+            f"{path}: exists and is not {what} of svmp's; it was not overwritten: choose another "
+            "path"
         )
 
 

@@ -18,7 +18,7 @@ import svmp
 from svmp.datasets import netflix_shaped
 from svmp.study.netflix import beginning, matrix_factorization
 
-FACTORS, SWEEPS = 5, 10
+FACTORS, SWEEPS, RATINGS = 5, 10, 1_000_000
 GREEN, ORANGE, BLACK, GREY = "#009e73", "#d55e00", "#000000", "#666666"
 
 
@@ -44,21 +44,23 @@ def draw(found: dict[str, tuple[svmp.Fit, str]], path: Path) -> None:
     mpl.rcParams.update({"svg.hashsalt": "svmp", "svg.fonttype": "none", "font.size": 11})
     figure, axes = plt.subplots(figsize=(8, 3.8), layout="constrained")
     places = {
-        "stochastic VI diverges": (1.5e6, 1.5e9),
-        "full variational Bayes": (2.2e7, 4.2e6),
-        "svmp.fit(model)": (1.15e7, 1.15e6),
+        "stochastic VI diverges": (0.15, 1.5e9),
+        "full variational Bayes": (2.2, 4.2e6),
+        "svmp.fit(model)": (1.15, 1.15e6),
     }
     for label, (fit, colour) in found.items():
         later = fit.trace["accesses"] > 0
-        accesses, loss = fit.trace["accesses"][later], -fit.trace["bound"][later]
-        axes.plot(accesses, loss, "o-", color=colour, linewidth=2.2, markersize=3)
+        passes = fit.trace["accesses"][later] / (2 * FACTORS * RATINGS)
+        loss = -fit.trace["bound"][later]
+        axes.plot(passes, loss, "o-", color=colour, linewidth=2.2, markersize=3)
         if fit.status == "diverged":
-            axes.plot(accesses[-1], loss[-1], "x", color=colour, markersize=10, markeredgewidth=2.5)
+            axes.plot(passes[-1], loss[-1], "x", color=colour, markersize=10, markeredgewidth=2.5)
         axes.text(*places[label], label, color=colour, fontweight="bold")
     axes.set(xscale="log", yscale="log", ylim=(5e9, 9e5))
     axes.set_yticks([1e6, 1e7, 1e8, 1e9], ["−1", "−10", "−100", "−1,000"])
-    axes.set_xlabel("ratings read, once for each hidden number")
-    axes.set_ylabel("bound (million nats)")
+    axes.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
+    axes.set_xlabel("passes over the million ratings")
+    axes.set_ylabel("evidence lower bound\n(million nats, log scale)")
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="#e6e6e6", linewidth=0.8)
     axes.set_axisbelow(True)

@@ -6,6 +6,7 @@ import re
 from importlib.metadata import version as installed
 from shutil import which
 
+from docutils import nodes
 from sphinx.util.inspect import TypeAliasForwardRef
 from sphinx.util.nodes import make_refnode
 
@@ -83,14 +84,84 @@ def link_by_public_name(app, env, node, contnode):
 
 
 def shorten_the_signature(app, what, name, obj, options, signature, returned):
-    """Leave out what says nothing to a reader: types that NumPy spells out, and defaults' reprs."""
+    """Leave out what says nothing to a reader: types that NumPy spells out, and defaults' reprs.
+
+    Classes of results are not made by users: how they are made is left out.
+    """
     if signature is None:
         return None
+    if what == "class" and app.env.docname in RESULTS:
+        return "", None
     for long, short in SHORTENED:
         signature = re.sub(long, short, signature)
+        returned = returned and re.sub(long, short, returned)
     return signature, returned
 
 
+def link_pages(app, what, name, obj, options, lines):
+    """Link the pages, scripts and public names that a docstring mentions."""
+    for place, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            line = PAGE.sub(r":doc:`/\1`", line)
+            line = SCRIPT.sub(r":doc:`/gallery/\1`", line)
+            lines[place] = PUBLIC.sub(r":py:obj:`\1`", line)
+
+
+def join_fields(app, what, name, obj, options, lines):
+    """Describe parameters and attributes that share a description once, as in the docstring.
+
+    Napoleon repeats the description of parameters, and takes attributes but the last for a type.
+    """
+    joined: list[list[str]] = [[]]
+    for line in lines:
+        if FIELD.match(line) or not line.startswith(" "):
+            joined.append([])
+        joined[-1].append(line)
+    found: list[list[str]] = []
+    for field in joined:
+        this = FIELD.match(field[0]) if field else None
+        last = FIELD.match(found[-1][0]) if found and found[-1] else None
+        if (
+            this
+            and last
+            and this["kind"] == last["kind"]
+            and _text(this, field) == _text(last, found[-1])
+        ):
+            names = f"{last['names']}, {this['names']}"
+            found[-1][0] = f":{this['kind']} {names}:{this['rest']}"
+        else:
+            found.append(field)
+    for field in found:
+        this = FIELD.match(field[0]) if field else None
+        if this:
+            names = this["names"].replace(", ", f",{SPACE}")
+            field[0] = f":{this['kind']} {names}:{this['rest']}"
+    lines[:] = [line for field in found for line in field]
+
+
+def _text(field, lines):
+    """Return the description of a field."""
+    return [field["rest"].strip(), *(line.strip() for line in lines[1:])]
+
+
+def name_the_fields(app, doctree):
+    """Replace the marks between names of one field, and Sphinx's word for attributes."""
+    for text in list(doctree.findall(nodes.Text)):
+        if SPACE in text:
+            text.parent.replace(text, nodes.Text(text.replace(SPACE, " ")))
+    for field in doctree.findall(nodes.field_name):
+        if field.astext() == "Variables":
+            field.children = [nodes.Text("Attributes")]
+
+
+SPACE = "\u2060"
+"""Stands for a space in a field's name, where Sphinx would take what is before it for a type."""
+FIELD = re.compile(r":(?P<kind>param|ivar) (?P<names>[*\w\\]+(?:, [*\w\\]+)*):(?P<rest>.*)")
+PAGE = re.compile(r"docs/(\w+)\.md(?!#)")
+SCRIPT = re.compile(r"docs/gallery/(\d\d_\w+)\.py")
+PUBLIC = re.compile(r"`(svmp(?:\.\w+)+)`")
+RESULTS = ("api/fitting",)
+"""Pages of classes that svmp makes."""
 SHORTENED = [
     (r"~?(\w+\.)*ndarray\[tuple\[.*?\], ~?(\w+\.)*dtype\[.*?\]\]", "ndarray"),
     (r"NDArray\[[\w.]+\]|\b(Floats|Array)\b", "ndarray"),
@@ -105,3 +176,6 @@ def setup(app):
     app.connect("autodoc-process-signature", shorten_the_signature)
     app.connect("missing-reference", link_by_public_name)
     app.connect("autodoc-process-docstring", name_the_examples, priority=100)
+    app.connect("autodoc-process-docstring", link_pages, priority=200)
+    app.connect("autodoc-process-docstring", join_fields, priority=900)
+    app.connect("doctree-read", name_the_fields)

@@ -29,7 +29,13 @@ ENTRY = re.compile(r"^- \[[^\]]*\]\((?P<path>[^)#]+)\)", re.M)
 
 
 def scripts() -> list[Path]:
-    return sorted((ROOT / "docs/gallery").glob("[0-9]*.py"))
+    """Return the scripts of the gallery, in the order of its page."""
+    page = (ROOT / "docs/gallery/README.md").read_text(encoding="utf-8")
+    found = sorted((ROOT / "docs/gallery").glob("[0-9]*.py"))
+    for script in found:
+        if f"({script.name})" not in page:
+            raise DocsError(f"docs/gallery/README.md does not link {script.name}")
+    return sorted(found, key=lambda script: page.index(f"({script.name})"))
 
 
 def places() -> dict[str, str]:
@@ -69,7 +75,8 @@ def stage(folder: Path, figures: Path, dot: bool) -> None:
     folder
         Where to write; what is there already is removed.
     figures
-        The folder of the gallery's figures; those that are not there are left out.
+        The folder of the gallery's figures, and of what its scripts print; those that are not there
+        are left out.
     dot
         Whether Graphviz is there to draw flowcharts.
     """
@@ -95,10 +102,10 @@ def stage(folder: Path, figures: Path, dot: bool) -> None:
             (folder / place).write_text(text, encoding="utf-8")
     gallery = (ROOT / "docs/gallery/README.md").read_text(encoding="utf-8")
     for script in scripts():
-        if f"({script.name})" not in gallery:
-            raise DocsError(f"docs/gallery/README.md does not link {script.name}")
         there = (folder / f"gallery/figures/{script.stem}.png").is_file()
-        page = script_page(script, title(script.name, gallery), there)
+        output = figures / f"{script.stem}.txt"
+        printed = output.read_text(encoding="utf-8") if output.is_file() else ""
+        page = script_page(script, title(script.name, gallery), there, printed)
         (folder / f"gallery/{script.stem}.md").write_text(page, encoding="utf-8")
     shutil.copytree(ROOT / "docs/site/api", folder / "api")
     shutil.copy(ROOT / "docs/site/conf.py", folder)

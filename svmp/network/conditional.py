@@ -310,7 +310,7 @@ class Conditional:
 
     @cached_property
     def kinds(self) -> Kinds:
-        """Kinds of rows: those of one kind have the same parameters."""
+        """Rows grouped by identical parameters."""
         axes = {axis for slot in self.all_slots() for axis in slot.axes}
         axes |= {str(axis) for array in self.constants.values() for axis in array.axes}
         return Kinds.along(self.variable.plate, axes)

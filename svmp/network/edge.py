@@ -66,7 +66,7 @@ class Edge:
 
     @cached_property
     def fan(self) -> int:
-        """Number of sub-rows of one child that depend on an element: all if it is shared."""
+        """Components per child that read an element."""
         axis = self.conditional.component_axis
         if axis is None or self.choosing or axis in self.slot.labels(self.parent):
             return 1
@@ -191,7 +191,7 @@ class Edge:
 
     @cached_property
     def _kinds(self) -> Kinds:
-        """Kinds of rows: those of one kind depend on the same elements."""
+        """Rows grouped by the elements that they read."""
         return Kinds.along(self.conditional.variable.plate, self.slot.labels(self.parent))
 
     def children_at(self, elements: Ints, owner: Ints, place: Ints) -> tuple[Ints, Ints]:

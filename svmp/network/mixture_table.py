@@ -99,7 +99,7 @@ class MixtureTable:
 
     @cached_property
     def _choices(self) -> Kinds:
-        """Kinds of rows: those of one kind have the same choice."""
+        """Rows grouped by identical choice."""
         return Kinds.along(self.plate, self.selector.reader.labels)
 
     @cached_property

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-SCALE = "a scale has no conjugate prior; give the precision tau = 1 / sigma**2 a svmp.Gamma prior"
 HALF_CAUCHY = (
     "on a standard deviation it is two Gammas: rate = svmp.Gamma('rate', alpha=0.5, beta=1 / s**2) "
     "and the precision tau = svmp.Gamma('tau', alpha=0.5, beta=rate)"
@@ -36,7 +35,7 @@ SOFTMAX = (
 SAMPLER = "use svmp.fit(model): the posterior is approximated, not sampled"
 
 OTHER_NAMES = {
-    "HalfNormal": SCALE,
+    "HalfNormal": f"it is not conjugate; take a half-Cauchy: {HALF_CAUCHY}",
     "HalfCauchy": HALF_CAUCHY,
     "HalfStudentT": HALF_STUDENT_T,
     "InverseGamma": "it is the prior of a variance; give the precision, 1 / variance, a svmp.Gamma",

@@ -94,7 +94,7 @@ class Slot(Protocol):
         return 1
 
     def base(self, variable: Symbol, elements: Ints) -> Ints:
-        """Return for each element the first one of the same sum, which the same rows read."""
+        """Return the first element of each element's sum group."""
         return elements
 
     def shares_rows(self, variable: Symbol) -> bool:

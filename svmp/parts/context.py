@@ -141,7 +141,7 @@ class OwnElsewhere(ABC):
 
     @abstractmethod
     def begin_from(self, jobs: Sequence[Job]) -> None:
-        """Note that these jobs have all q that was fetched: what is lost is computed from it."""
+        """Use the fetched q of these jobs as the recovery point."""
 
     @abstractmethod
     def release(self) -> None:

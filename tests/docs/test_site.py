@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -149,10 +150,43 @@ def test_unknown_flowcharts_stay_text() -> None:
     assert diagrams.drawn(chart) == chart.replace("mermaid", "text")
 
 
+def test_links_read_as_titles() -> None:
+    for page in [*pages(), ROOT / "docs/gallery/README.md"]:
+        text = links.FENCE.sub("", page.read_text(encoding="utf-8"))
+        assert re.findall(r"\[[^\]\n]*\.(?:md|py)\]\(", text) == [], page
+
+
+def test_the_reference_of_a_fit_is_for_its_readers(site: Path) -> None:
+    text = (site / "api/fitting.html").read_text(encoding="utf-8")
+    plain = " ".join(re.sub(r"<[^>]*>", "", text).split())
+    assert "iterations, accesses, seconds" in plain
+    assert "max_sweeps, max_accesses, max_seconds" in plain
+    assert "weakref" not in plain
+    assert "tuple[Any, ...], dtype" not in plain
+    assert re.findall(r"docs/\w+\.md", plain) == []
+
+
+def test_what_users_search_for_is_found(site: Path) -> None:
+    page = re.compile(r"<[^>]*>")
+    every = [page.sub("", f.read_text(encoding="utf-8")).lower() for f in site.rglob("*.html")]
+    for words in ("cold start", "poisson regression"):
+        assert any(words in " ".join(text.split()) for text in every), words
+
+
+def test_scripts_are_in_the_order_of_the_gallery() -> None:
+    gallery = (ROOT / "docs/gallery/README.md").read_text(encoding="utf-8")
+    linked = re.findall(r"\]\((\d\d_\w+)\.py\)", gallery)
+    assert [script.stem for script in stage.scripts()] == linked
+    assert re.findall(r"^### \d", gallery, re.M) == []
+
+
 def test_formulas_of_scripts_become_blocks(tmp_path: Path) -> None:
     script = tmp_path / "99_example.py"
     script.write_text('"""First line.\n\n    x ~ Normal(0, 1)\n\nThen text.\n"""\n\nx = 1\n')
-    page = gallery_pages.script_page(script, "An example", figure=True)
+    page = gallery_pages.script_page(
+        script, "An example", figure=True, printed="status converged\nfigure: a.png\n"
+    )
+    assert "```text\nstatus converged\n```" in page
     assert page.startswith("# An example\n\nFirst line.\n\n```text\nx ~ Normal(0, 1)\n```\n")
     assert "![An example](figures/99_example.png)" in page
     assert ":lines: 8-" in page

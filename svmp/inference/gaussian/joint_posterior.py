@@ -75,7 +75,7 @@ class JointPosterior:
         return natural_of(self.matrices(name), mean)
 
     def at_mean(self, q: Beliefs, families: Mapping[str, Family]) -> JointPosterior:
-        """Return it with the marginals that it has during a run, which are written to q."""
+        """Fix the precision at its mean; write the marginals to q."""
         for name in self.layout.names:
             places = self.layout.places(name)
             mean = np.asarray(families[name].mean(q.natural[name])).reshape(places.shape)

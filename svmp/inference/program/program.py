@@ -179,7 +179,7 @@ class Program:
         q.implicit, q.row_moments, q.losses = {}, {}, {}
 
     def collect(self, q: Beliefs) -> None:
-        """Bring q here where some of it is on other machines, before it is read."""
+        """Fetch q from the workers, before it is read."""
 
     def prepare(self) -> None:
         """Begin to compile the loops that take longest, in another process."""

@@ -11,9 +11,8 @@
 
 A single negative place counts from the end. Whole numbers along a dim with numbers as labels are
 read as labels if all of them are labels, and as places if all are places. If both are possible and
-differ, they are refused: `x.loc[...]` says labels, `x.iloc[...]` says places. An array in which
-every element of the dim occurs is never ambiguous if labels are ascending: n labels that are all
-places are then 0, ..., n - 1.
+differ, they are refused: `x.loc[...]` says labels, `x.iloc[...]` says places. Sorted labels that
+all occur are never ambiguous: n labels that are all places are then 0, ..., n - 1.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class Column:
         return self.reader.element(every, np.zeros_like(every))
 
     def first(self, rows: Ints) -> Ints:
-        """Return the element of each row at the first inner index; one if it is always the same."""
+        """Return the first element per row; length 1 if it is constant."""
         if self.same:
             return self.reader.element(ONE, ONE)
         if not is_kept(len(rows), self.reader.scope.rows.size, 1):
