@@ -9,8 +9,9 @@ lambda = Phi(m), with V the covariance of the statistics under q and H the deriv
 
 which for the statistics themselves is (I - V H)^-1 V. At a maximum of the bound the operator
 I - H V is symmetric and positive definite in the inner product a . V b, so that the system is
-solved by conjugate gradients in it, from products with H and V alone; in a small network, by
-matrices (response_matrix.py).
+solved by conjugate gradients in it, from products with H and V alone; in a small network by
+matrices (response_matrix.py), and in one of medium size by a sparse factorisation
+(sparse_response.py).
 
 Where the posterior is Normal, the result is exact.
 """
@@ -22,9 +23,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
+from svmp.inference.posteriors.joint_posterior import covariance_of
+from svmp.inference.run_record import RunRecord
+from svmp.inference.uncertainty import sparse_response
+from svmp.inference.uncertainty.covariance import Covariance
+from svmp.inference.uncertainty.fitted import network_and_q
+from svmp.inference.uncertainty.message_map import MessageMap
+from svmp.inference.uncertainty.response_matrix import LARGEST, responses
 from svmp.network.model import Model
 from svmp.network.partly_known import PartlyKnown, base_of
 from svmp.network.validation import shown
@@ -125,16 +134,23 @@ def linear_response(phi: MessageMap, names: Sequence[str], whole: bool = True) -
     cross = [c for entries in asked for c in entries.cross]
     owners = [entries.name for entries in asked for _ in entries.cross]
     matrix = block_diagonal([entries.within for entries in asked])
-    matrix += (
-        by_matrices(phi, cross, owners, whole)
-        if phi.size <= LARGEST
-        else by_products(phi, cross, owners)
-    )
+    matrix += responses_of(phi, cross, owners, whole)
     matrix = 0.5 * (matrix + matrix.T)
     if not (np.diagonal(matrix) > 0).all():
         name = owners[int(np.argmin(np.diagonal(matrix)))]
         raise ModelError(not_a_maximum(name))
     return gather(asked, matrix)
+
+
+def responses_of(
+    phi: MessageMap, cross: Sequence[Tilt], owners: Sequence[str], whole: bool
+) -> Array:
+    """Return c_g . u for all pairs of entries, in the way that suits the size of the network."""
+    if phi.size <= LARGEST:
+        return by_matrices(phi, cross, owners, whole)
+    if phi.size <= sparse_response.LARGEST and not phi.network.chains:
+        return by_factors(phi, cross, owners)
+    return by_products(phi, cross, owners)
 
 
 def by_matrices(
@@ -147,6 +163,20 @@ def by_matrices(
     try:
         return np.asarray(tilts.T @ responses(phi, tilts, ridges=not whole))
     except (np.linalg.LinAlgError, ValueError):
+        raise ModelError(not_a_maximum(owners[0])) from None
+
+
+def by_factors(phi: MessageMap, cross: Sequence[Tilt], owners: Sequence[str]) -> Array:
+    """Return c_g . u for all pairs of entries of a network of medium size."""
+    places = [np.arange(place.start, place.stop) for place, _ in cross]
+    columns = np.repeat(np.arange(len(cross)), [len(place) for place in places])
+    values = np.concatenate([np.zeros(0), *(values for _, values in cross)])
+    tilts = sparse.csr_array(
+        (values, (np.concatenate([columns[:0], *places]), columns)), shape=(phi.size, len(cross))
+    )
+    try:
+        return sparse_response.sparse_responses(phi, tilts)
+    except np.linalg.LinAlgError:
         raise ModelError(not_a_maximum(owners[0])) from None
 
 

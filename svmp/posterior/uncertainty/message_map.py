@@ -24,7 +24,7 @@ from functools import cached_property
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.inference.methods.draw import AllRows
+from svmp.inference.methods.draw import AllRows, Draw
 from svmp.inference.updaters.chains import ChainUpdater
 from svmp.inference.updaters.plain import PlainUpdater
 from svmp.network.beliefs import Beliefs
@@ -132,14 +132,14 @@ class MessageMap:
             for name in hidden
         }
 
-    def __call__(self, moments: Array) -> Array:
-        """Phi(m): the message of the parents plus the sum of those of all children."""
+    def __call__(self, moments: Array, rows: Draw | None = None) -> Array:
+        """Phi(m): the message of the parents plus the sum of those of all children, or of some."""
         # The moments of observed parents stay as they are.
         q = Beliefs(self.q.natural, {**self.q.moments, **self.split(moments)})
         if self.network.chains:
             q = replace(self.q, moments=q.moments, means={}).copy()
             solve_chains(self.network, q)
-        rows = AllRows(self.network)
+        rows = AllRows(self.network) if rows is None else rows
         targets = {
             name: self.network.priors(q, name) + updater.message_sum(q, rows, elements)[0]
             for name, (updater, elements) in self._updaters.items()

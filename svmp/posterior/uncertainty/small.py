@@ -1,6 +1,6 @@
 """Which fits have the covariances of linear response by default: those of small networks.
 
-A column of H costs two sweeps in plain code, so that all of them cost about
+A column of H costs two sweeps in plain code at most, so that all of them cost at most about
 
     2 x (statistics of the hidden variables) x (rows read in a sweep)
 
@@ -14,6 +14,8 @@ from svmp.network.model import Model
 from svmp.network.network import Network
 from svmp.posterior.uncertainty.response_matrix import LARGEST
 
+LARGEST = 300
+"""Most statistics of a network that is small: their covariances are found within a second."""
 ACCESSES = 1_000_000
 """Most accesses of one difference of all statistics; at half a microsecond each, half a second."""
 

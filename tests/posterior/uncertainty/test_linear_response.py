@@ -9,6 +9,8 @@ import pytest
 
 import svmp
 from svmp.fitting.fit import fit as fit_model
+from svmp.inference.fit import fit as fit_model
+from svmp.inference.uncertainty import linear_response, sparse_response
 from svmp.network.network import Network
 
 pytestmark = pytest.mark.by_size
@@ -178,7 +180,7 @@ def test_bad_input_is_refused() -> None:
         early.covariance("mu", model=model)
 
 
-def test_saddle_points_are_refused() -> None:
+def test_saddle_points_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two components that start alike stay alike, which is no maximum of the bound."""
     model = mixture()
     init = {"mu": {"mu": np.zeros(2), "tau": np.ones(2)}, "z": np.full((30, 2), 0.5)}
@@ -189,6 +191,10 @@ def test_saddle_points_are_refused() -> None:
     assert np.ptp(fit.mean("mu")) < 1e-6
     with pytest.raises(svmp.ModelError, match="saddle point"):
         fit.covariance("mu", model=model)
+    for module in (linear_response, sparse_response):
+        monkeypatch.setattr(module, "LARGEST", 0)
+        with pytest.raises(svmp.ModelError, match="saddle point"):
+            fit.covariance("mu", model=model)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Linear response of small networks by matrices, beside conjugate gradients."""
+"""Linear response by matrices and by a sparse factorisation, beside conjugate gradients."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 import svmp
 from svmp.posterior.uncertainty import linear_response
+from svmp.inference.uncertainty import linear_response, sparse_response
 
 from .test_linear_response import (
     GROUP,
@@ -24,16 +25,17 @@ from .test_linear_response import (
 
 
 @pytest.mark.parametrize("declare", [crossed, factors, logistic, mixture, vectors])
-def test_matrices_and_conjugate_gradients_agree(
+def test_matrices_factors_and_conjugate_gradients_agree(
     declare: Callable[[], svmp.Model], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = declare()
     fit = tight(model)
     names = [name for name in fit.posteriors if name != "z"]
     found = fit.covariance(names, model=model).matrix
-    monkeypatch.setattr(linear_response, "LARGEST", 0)
-    other = fit.covariance(names, model=model).matrix
-    np.testing.assert_allclose(found, other, rtol=1e-5, atol=1e-6 * np.abs(other).max())
+    for module in (linear_response, sparse_response):
+        monkeypatch.setattr(module, "LARGEST", 0)
+        other = fit.covariance(names, model=model).matrix
+        np.testing.assert_allclose(found, other, rtol=1e-5, atol=1e-6 * np.abs(other).max())
 
 
 def test_rotations_of_factors_do_not_respond() -> None:
