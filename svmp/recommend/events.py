@@ -374,8 +374,8 @@ class EventModel(StreamingModel):
             score_all(users, items) + shift, variance_all(shrunk(users), items)
         )
 
-    def _scored(self, users: Side, items: Side, places: Keys) -> tuple[Floats, Floats]:
-        mean, std = super()._scored(self._population(self.users_).shrunk(users), items, places)
+    def _pair_scores(self, users: Side, items: Side) -> tuple[Floats, Floats]:
+        mean, std = super()._pair_scores(self._population(self.users_).shrunk(users), items)
         return moments(mean, std**2) if self.score == "probability" else (mean, std)
 
     def _parts(self, items: Keys, ratings: Floats, user: int, one: Side) -> Array:

@@ -21,9 +21,10 @@ from svmp.locking import WAIT
 from svmp.network.tables import Columns, first_and_last, text_table
 from svmp.ratings import Ratings, read_ratings
 from svmp.recommend import files
-from svmp.recommend.estimator import BaseEstimator, check_number, check_whole
+from svmp.recommend.estimator import BaseEstimator, check_choice, check_whole
 from svmp.recommend.fold import Array, Explanation
 from svmp.recommend.history import History
+from svmp.recommend.ranking import Lists, Ranking, Rules, labels, pair_scores
 from svmp.recommend.schema import (
     LARGE,
     ArraySpec,
@@ -36,7 +37,7 @@ from svmp.recommend.schema import (
 )
 from svmp.recommend.side import EntityTable, Floats, Keys, Side, score
 from svmp.recommend.similar import Similarity
-from svmp.recommend.top import BLOCK, CELLS, Explore, best, scorer, shown
+from svmp.recommend.top import Explore, scorer, shown
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,12 +55,18 @@ class Top(Columns):
         Expected score, clipped to the range of ratings, and its standard deviation under q.
     users
         Ids of the users, if they are several; else None.
+    raw
+        Expected scores before they are clipped; None for similarities.
+    skipped
+        Ids of users that are not in the model, and were skipped.
     """
 
     items: NDArray[Any]
     scores: Floats
     stds: Floats
     users: NDArray[Any] | None = None
+    raw: Floats | None = None
+    skipped: tuple[Any, ...] = ()
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         return iter((self.items, self.scores, self.stds))
@@ -69,6 +76,10 @@ class Top(Columns):
 
     def __getitem__(self, place: Any) -> Any:
         return (self.items, self.scores, self.stds)[place]
+
+    def row(self, place: int) -> tuple[NDArray[Any], Floats, Floats]:
+        """Return items, scores and standard deviations of one of several users."""
+        return self.items[place], self.scores[place], self.stds[place]
 
     def columns_by_name(self) -> dict[str, NDArray[Any]]:
         """Return a row for each item of each user, as columns: what a table of it has."""
@@ -101,6 +112,11 @@ class Person:
     side: Side
     seen: Keys
     ratings: Floats
+
+    @property
+    def seen_lists(self) -> Lists:
+        """Keys of the items they rated, as the list of a single user."""
+        return Lists(np.array([0, len(self.seen)]), self.seen)
 
 
 class FactorModel(BaseEstimator, ABC):
@@ -161,7 +177,8 @@ class FactorModel(BaseEstimator, ABC):
         exclude_seen
             Leave out items that the user has rated.
         candidates, exclude
-            Ids of the only items that may be recommended, and of items that may not.
+            Ids of the only items that may be recommended, and of items that may not. Candidates may
+            be a list for each user, as `[[1, 2], [6]]` for two.
         explore
             None ranks by the expected score; "ucb" by that plus `width` standard deviations;
             "thompson" by the score under one draw from q per user, with `width` times the standard
@@ -170,7 +187,8 @@ class FactorModel(BaseEstimator, ABC):
             By default 1, but 0.5 for "thompson" on events: with the full standard deviations, lists
             lose more relevant items than exploring is worth.
         unknown
-            How to treat a user that is not in the model: "error", or "prior".
+            How to treat users that are not in the model: "error"; "prior", as without any data; or
+            "skip": they are left out, and `skipped` of the result has their ids.
         seed
             Seed of the draws: a whole number for the same draws each time, or a
             `numpy.random.Generator`. By default they are different each time.
@@ -183,33 +201,36 @@ class FactorModel(BaseEstimator, ABC):
             Items, expected scores and their standard deviations.
         """
         self._check_fitted()
-        check_whole("n", n, 0)
-        if explore not in (None, "thompson", "ucb"):
-            raise ModelError(f"explore must be None, 'thompson' or 'ucb', not {explore!r:.60}")
-        allowed = self._allowed(candidates, exclude)
-        items = self._ranked() if allowed is None else self._ranked().at(allowed)
         person = isinstance(users, Person)
-        keys = np.array([-1]) if person else self.users_.keys(users, unknown)
-        n = min(n, len(items))
-        places = np.full((len(keys), n), -1, np.int64)
-        stds, scores = np.empty((2, len(keys), n), np.float32)
-        size = max(1, min(BLOCK, CELLS // max(len(items), 1)))
-        width = self.WIDTHS.get(str(explore), 1.0) if width is None else width
-        check_number("width", width, 0)
-        of_block = self._scorer(items, explore, width, seed)
-        blocks = range(0, len(keys), size)
-        for block, start in enumerate(shown(blocks, progress)):
-            rows = slice(start, start + size)
+        alone = person or np.ndim(users) == 0
+        keys = self._user_keys(users, unknown)
+        rules = Rules(exclude_seen, candidates, exclude, explore, width, seed)
+        kept = keys >= 0 if unknown == "skip" else np.ones(len(keys), bool)
+        ranking = Ranking.of(self, n, rules, kept)
+        skipped = tuple(np.asarray(users)[~kept].tolist()) if not kept.all() else ()
+        users, keys = np.asarray(users)[kept] if skipped else users, keys[kept]
+        found = np.empty((len(keys), ranking.n), np.int64)
+        stds, raw = np.empty((2, *found.shape), np.float32)
+        blocks = range(0, len(keys), ranking.size)
+        for start in shown(blocks, progress):
+            rows = slice(start, start + ranking.size)
             some = users.side if person else self.users_.at(keys[rows])
-            hidden = self._hidden(users if person else keys[rows], exclude_seen, allowed)
-            best(of_block(block, some), n, *hidden, places[rows])
-            scores[rows], stds[rows] = self._scored(some, items, places[rows])
-        found = places if allowed is None else np.where(places < 0, -1, allowed[places])
-        ids = labels(self.items_.ids, found)
-        if person or np.ndim(users) == 0:
-            some = found[0] >= 0
-            return Top(ids[0][some], scores[0][some], stds[0][some])
-        return Top(ids, scores, stds, np.asarray(users))
+            seen = users.seen_lists if person else Lists(*self.history_.items(keys[rows]))
+            found[rows], raw[rows], stds[rows] = ranking.block(start, some, seen)
+        ids, scores = labels(self.items_.ids, found), self._on_scale(raw)
+        if alone:
+            some = found[0] >= 0 if len(found) else slice(0, 0)
+            return Top(ids[0][some], scores[0][some], stds[0][some], raw=raw[0][some])
+        return Top(ids, scores, stds, np.asarray(users), raw, skipped)
+
+    def _user_keys(self, users: Any, unknown: str) -> Keys:
+        """Return the keys of users, -1 for unknown ones."""
+        check_choice("unknown", unknown, ("error", "prior", "skip"))
+        if isinstance(users, Person):
+            return np.array([-1])
+        if unknown == "skip" and np.ndim(users) == 0:
+            raise ModelError("unknown='skip' is for several users, and this is a single one")
+        return self.users_.keys(users, "error" if unknown == "error" else "prior")
 
     def similar_items(self, item: Any, n: int = 10) -> Top:
         """Return the items most similar to one, with similarities and their standard deviations.
@@ -400,50 +421,6 @@ class FactorModel(BaseEstimator, ABC):
         places, similarity, stds = found.most(key, n)
         return Top(known.ids[places], similarity, stds)
 
-    def _allowed(self, candidates: Any, exclude: Any) -> Keys | None:
-        """Return the keys of the items that may be recommended, or None for all."""
-        if candidates is None and exclude is None:
-            return None
-        every = np.arange(len(self.items_))
-        some = every if candidates is None else np.unique(self.items_.keys(candidates))
-        if exclude is None:
-            return some
-        without = self.items_.keys(exclude, "prior")
-        return np.setdiff1d(some, without)
-
-    def _hidden(self, users: Any, exclude_seen: bool, allowed: Keys | None) -> tuple[Keys, Keys]:
-        """Return the places of items that users must not get: offsets by user, and places."""
-        count = 1 if isinstance(users, Person) else len(users)
-        if not exclude_seen:
-            return np.zeros(count + 1, np.int64), np.zeros(0, np.int64)
-        if isinstance(users, Person):
-            begin, items = np.array([0, len(users.seen)]), users.seen
-        else:
-            begin, items = self.history_.items(users)
-        if allowed is None:
-            return begin, items
-        place = np.full(len(self.items_), -1)
-        place[allowed] = np.arange(len(allowed))
-        there = place[items] >= 0
-        return np.concatenate([[0], np.cumsum(there)])[begin], place[items][there]
-
-    def _scored(self, users: Side, items: Side, places: Keys) -> tuple[Floats, Floats]:
-        """Return expected scores and standard deviations at places, NaN at -1."""
-        rows, count = places.shape
-        if not places.size:
-            return np.zeros(places.shape, np.float32), np.zeros(places.shape, np.float32)
-        pairs = users.at(np.repeat(np.arange(rows), count)), items.at(np.maximum(places, 0).ravel())
-        mean, var = (x.reshape(places.shape) for x in score(*pairs))
-        absent = places < 0
-        return (
-            np.where(absent, np.nan, self._on_scale(mean + self.offset_)),
-            np.where(absent, np.nan, np.sqrt(var)),
-        )
-
-
-def labels(ids: NDArray[Any], places: Keys) -> NDArray[Any]:
-    """Return the ids at some places; -1, or an empty string, where the place is -1."""
-    if not len(ids):
-        return np.zeros(places.shape, ids.dtype)
-    absent = "" if ids.dtype.kind == "U" else -1
-    return np.where(places < 0, absent, ids[np.maximum(places, 0)])
+    def _pair_scores(self, users: Side, items: Side) -> tuple[Floats, Floats]:
+        """Return expected scores of pairs, before they are clipped, and standard deviations."""
+        return pair_scores(users, items, self.offset_)

@@ -129,6 +129,45 @@ def test_similar_warns_if_the_model_has_no_factors(ratings: Path, tmp_path: Path
     assert "has no factors, so no item is more like it than others" in done.stderr
 
 
+def test_unknown_users_are_skipped_and_named(model: Path) -> None:
+    done = run("top", model, "--user", 99_999, "--user", 4, "--user", 2**70, "-n", 2, "--json")
+    assert done.returncode == 0
+    assert {row["user"] for row in json.loads(done.stdout)} == {4}
+    assert done.stderr == f"svmp: skipped, not in the model: user 99999, {2**70}\n"
+
+
+def test_scores_that_were_clipped_are_shown_before_too(model: Path) -> None:
+    path = model.with_name("narrow.svmp")
+    narrow = RatingModel.load(model, mapped=False)
+    narrow.range_ = 1.0, 2.0
+    narrow.save(path)
+    found = answer("top", path, "--user", 4, "-n", 4)
+    assert {row["score"] for row in found} == {2.0}
+    raw = [row["unclipped"] for row in found]
+    assert raw == sorted(raw, reverse=True)
+    assert len(set(raw)) == 4
+
+
+def test_update_refuses_ratings_off_the_scale(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "more.csv").write_text("user,item,rating\n1,14,5\n4,21,900\n")
+    before = {path: path.read_bytes() for path in model.rglob("*.*") if path.is_file()}
+    done = run("update", model, tmp_path / "more.csv")
+    assert done.returncode == 2
+    assert "more.csv: user 4, item 21: the rating 900 is not between 1 and 5" in done.stderr
+    assert done.stderr.rstrip().endswith("fit the model with --range 1,900")
+    assert {path: path.read_bytes() for path in model.rglob("*.*") if path.is_file()} == before
+
+
+def test_fit_with_a_range(ratings: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.svmp"
+    about = answer("fit", ratings, "-o", out, "--factors", 2, "--range", "0,10")
+    assert about["ended"].startswith("stopped ")
+    assert RatingModel.load(out).range_ == (0, 10)
+    for wrong in ("5", "a,b", "1,2,3"):
+        assert "as 1,5, not" in run("fit", ratings, "-o", out, "--range", wrong).stderr
+    assert "least and the greatest" in run("fit", ratings, "-o", out, "--range", "5,1").stderr
+
+
 def test_update_writes_a_new_model(model: Path, tmp_path: Path) -> None:
     more = tmp_path / "more.csv"
     more.write_text("userId,movieId,rating\n9999,14,5\n9999,21,1\n")

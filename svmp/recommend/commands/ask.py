@@ -10,7 +10,7 @@ import typer
 
 from svmp.errors import ModelError
 from svmp.recommend.commands.options import Count, Folder, Json
-from svmp.recommend.commands.output import plain, print_rows, ranked
+from svmp.recommend.commands.output import name_skipped, plain, print_rows, ranked, unclipped
 
 if TYPE_CHECKING:
     from svmp.recommend.side import EntityTable
@@ -46,7 +46,7 @@ def top(
     if explore not in (None, "thompson", "ucb"):
         raise ModelError(f"--explore must be thompson or ucb, not {explore!r:.60}")
     loaded = load(model)
-    users = _ids(loaded.users_, "--user", user)
+    users, unknown = known_ids(loaded.users_, "--user", user)
     best = loaded.recommend(
         users,
         n,
@@ -55,10 +55,12 @@ def top(
         width=width,
         seed=seed,
     )
+    name_skipped("user", unknown)
+    raw = unclipped(best)
     rows = [
         {"user": plain(one), **row}
         for place, one in enumerate(users)
-        for row in ranked(best.items[place], best.scores[place], best.stds[place])
+        for row in ranked(best.row(place), None if raw is None else raw[place])
     ]
     print_rows(rows, as_json)
 
@@ -85,9 +87,7 @@ def similar(
         typer.echo(
             f"svmp: {model} has no factors, so no {what} is more like it than others", err=True
         )
-    print_rows(
-        list(ranked(best.items, best.scores, best.stds, what=what, score="similarity")), as_json
-    )
+    print_rows(list(ranked((*best,), what=what, score="similarity")), as_json)
 
 
 def fold_in(
@@ -123,11 +123,23 @@ def fold_in(
         if not all(low <= rating <= high for rating in ratings):
             raise ModelError(f"--rated must have ratings from {low:g} to {high:g}")
     person = loaded.fold_in(_ids(loaded.items_, "--rated", items), ratings)
-    print_rows(list(ranked(*loaded.recommend(person, n))), as_json)
+    best = loaded.recommend(person, n)
+    print_rows(list(ranked((*best,), unclipped(best))), as_json)
 
 
 def _ids(known: EntityTable, flag: str, texts: list[str]) -> Any:
     """Return ids of the type that a model has; raise if one is not in the model."""
+    ids, unknown = known_ids(known, flag, texts)
+    if unknown:
+        raise ModelError(f"{flag}: there is no {known.what} {unknown[0]!s:.60} in the model")
+    return ids
+
+
+def known_ids(known: EntityTable, flag: str, texts: list[str]) -> tuple[list[Any], list[Any]]:
+    """Return the ids that are in a model, of its type, and those that are not.
+
+    Raise if they are of another type, or if none is in the model.
+    """
     ids: list[Any] = list(texts)
     if known.ids.dtype.kind != "U":
         for place, text in enumerate(texts):
@@ -136,8 +148,11 @@ def _ids(known: EntityTable, flag: str, texts: list[str]) -> Any:
                     f"{flag}: the ids of this model are whole numbers, not {text!r:.60}"
                 )
             ids[place] = int(text)
-    for one in ids:
-        large = isinstance(one, int) and abs(one) > LARGEST
-        if large or known.keys(one, "prior")[0] < 0:
-            raise ModelError(f"{flag}: there is no {known.what} {one!s:.60} in the model")
-    return ids
+    small = [not isinstance(one, int) or abs(one) <= LARGEST for one in ids]
+    keys = known.keys([one if fits else 0 for one, fits in zip(ids, small, strict=True)], "prior")
+    there = [bool(fits and key >= 0) for fits, key in zip(small, keys, strict=True)]
+    found = [one for one, is_there in zip(ids, there, strict=True) if is_there]
+    unknown = [one for one, is_there in zip(ids, there, strict=True) if not is_there]
+    if unknown and not found:
+        raise ModelError(f"{flag}: there is no {known.what} {unknown[0]!s:.60} in the model")
+    return found, unknown
