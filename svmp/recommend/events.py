@@ -34,6 +34,7 @@ from svmp.recommend.schema import ArraySpec
 from svmp.recommend.side import EntityTable, Floats, Keys, Side, score, score_all, variance_all
 from svmp.recommend.streaming import StreamingModel
 from svmp.recommend.top import Explore, scorer, shown
+from svmp.recommend.vectors import Vectors
 
 LARGEST = 1e9
 """Limit of ratios, powers and precisions: larger ones have no use, and may overflow."""
@@ -245,6 +246,18 @@ class EventModel(StreamingModel):
         """
         found, std = moments(*self._logits(users, items, unknown))
         return (found, std) if return_std else found
+
+    def vectors(self, users: Any = None) -> Vectors:
+        """Return users and items as vectors whose inner products rank, for approximate search.
+
+        See `FactorModel.vectors`. Probabilities also depend on variances, and have no vectors.
+        """
+        if self.score == "probability":
+            raise ModelError(
+                "with score='probability' rankings are not inner products of vectors; fit with "
+                "another score"
+            )
+        return super().vectors(users)
 
     def predict_interval(
         self, users: Any, items: Any, level: float = 0.9, *, unknown: str = "error"

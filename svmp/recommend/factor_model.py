@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,10 @@ from svmp.network.tables import Columns, first_and_last, text_table
 from svmp.ratings import Ratings, read_ratings
 from svmp.recommend import files
 from svmp.recommend.estimator import BaseEstimator, check_choice, check_whole
+from svmp.recommend.export import Exported, check_file, write_blocks
 from svmp.recommend.fold import Array, Explanation
 from svmp.recommend.history import History
-from svmp.recommend.ranking import Lists, Ranking, Rules, labels, pair_scores
+from svmp.recommend.ranking import Block, Lists, Ranking, Rules, labels, pair_scores
 from svmp.recommend.schema import (
     LARGE,
     ArraySpec,
@@ -38,6 +39,7 @@ from svmp.recommend.schema import (
 from svmp.recommend.side import EntityTable, Floats, Keys, Side, score
 from svmp.recommend.similar import Similarity
 from svmp.recommend.top import Explore, scorer, shown
+from svmp.recommend.vectors import Vectors, vectors_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,6 +119,28 @@ class Person:
     def seen_lists(self) -> Lists:
         """Keys of the items they rated, as the list of a single user."""
         return Lists(np.array([0, len(self.seen)]), self.seen)
+
+
+class Asked(NamedTuple):
+    """Who gets recommendations, and which.
+
+    Attributes
+    ----------
+    ranking
+        Ranks items for them.
+    keys, ids
+        The users: keys, -1 for unknown ones, and ids.
+    skipped
+        Ids of unknown users that are left out.
+    person
+        The only user, if that is a `Person`.
+    """
+
+    ranking: Ranking
+    keys: Keys
+    ids: NDArray[Any]
+    skipped: tuple[Any, ...]
+    person: Person | None = None
 
 
 class FactorModel(BaseEstimator, ABC):
@@ -201,27 +225,116 @@ class FactorModel(BaseEstimator, ABC):
             Items, expected scores and their standard deviations.
         """
         self._check_fitted()
-        person = isinstance(users, Person)
-        alone = person or np.ndim(users) == 0
-        keys = self._user_keys(users, unknown)
         rules = Rules(exclude_seen, candidates, exclude, explore, width, seed)
+        asked = self._asked(users, unknown, n, rules)
+        found = np.empty((len(asked.keys), asked.ranking.n), np.int64)
+        stds, raw = np.empty((2, *found.shape), np.float32)
+        for rows, block in self._blocks(asked, progress):
+            found[rows], raw[rows], stds[rows] = block
+        ids, scores = labels(self.items_.ids, found), self._on_scale(raw)
+        if isinstance(users, Person) or np.ndim(users) == 0:
+            some = found[0] >= 0
+            return Top(ids[0][some], scores[0][some], stds[0][some], raw=raw[0][some])
+        return Top(ids, scores, stds, asked.ids, raw, asked.skipped)
+
+    def recommend_all(
+        self,
+        path: str | os.PathLike[str],
+        n: int = 10,
+        *,
+        users: Any = None,
+        exclude_seen: bool = True,
+        candidates: Any = None,
+        exclude: Any = None,
+        explore: Explore = None,
+        width: float | None = None,
+        unknown: str = "error",
+        seed: Seed = None,
+        progress: bool | None = None,
+    ) -> Exported:
+        """Write the n best items of all users, or of some, to a Parquet or CSV file.
+
+        They are those of `recommend`, written block by block in bounded memory. The columns are
+        user, rank (from 1), item, score, unclipped (the score before it was clipped) and sd. The
+        file takes its place when it is whole; Ctrl-C leaves none.
+
+        Parameters
+        ----------
+        path
+            The file, which ends in .parquet or .csv. It needs PyArrow.
+        n
+            Number of items of each user; users for whom there are fewer have fewer rows.
+        users
+            Ids; by default all users of the model, in its order.
+        exclude_seen, candidates, exclude, explore, width, unknown, seed, progress
+            As for `recommend`.
+
+        Returns
+        -------
+        Exported
+            The numbers of users and of rows, and the users that were skipped.
+
+        >>> import tempfile
+        >>> from svmp.recommend import RatingModel
+        >>> model = RatingModel(0, progress=False).fit(([1, 1, 2], [7, 8, 9], [4.0, 5.0, 3.0]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     written = model.recommend_all(f"{folder}/top.parquet", n=2)
+        >>> written.users, written.rows
+        (2, 3)
+        """
+        self._check_fitted()
+        target = check_file(path)
+        if users is not None and (isinstance(users, Person) or np.ndim(users) == 0):
+            raise ModelError("users must be a list of ids; for a single user see recommend")
+        rules = Rules(exclude_seen, candidates, exclude, explore, width, seed)
+        asked = self._asked(users, unknown, n, rules)
+        blocks = self._blocks(asked, progress)
+        counts = write_blocks(target, asked.ids, self.items_.ids, blocks, self._on_scale)
+        return Exported(target, *counts, asked.skipped)
+
+    def vectors(self, users: Any = None) -> Vectors:
+        """Return users and items as vectors whose inner products rank, for approximate search.
+
+        The unclipped score of item n for user m is `users[m] @ items[n] + constant[m]`. Items that
+        users have seen are not left out.
+
+        Parameters
+        ----------
+        users
+            Ids of users, or a `Person`; by default all users of the model.
+        """
+        self._check_fitted()
+        if isinstance(users, Person):
+            side, ids = users.side, None
+        elif users is None:
+            side, ids = self.users_.side, self.users_.ids
+        else:
+            keys = self.users_.keys(users)
+            side, ids = self.users_.at(keys), self.users_.ids[keys]
+        return vectors_of(side, self._ranked(), self.offset_, ids, self.items_.ids)
+
+    def _asked(self, users: Any, unknown: str, n: int, rules: Rules) -> Asked:
+        """Return who gets which items; all users if `users` is None."""
+        ids = self.users_.ids if users is None else users
+        keys = np.arange(len(ids)) if users is None else self._user_keys(users, unknown)
         kept = keys >= 0 if unknown == "skip" else np.ones(len(keys), bool)
         ranking = Ranking.of(self, n, rules, kept)
-        skipped = tuple(np.asarray(users)[~kept].tolist()) if not kept.all() else ()
-        users, keys = np.asarray(users)[kept] if skipped else users, keys[kept]
-        found = np.empty((len(keys), ranking.n), np.int64)
-        stds, raw = np.empty((2, *found.shape), np.float32)
-        blocks = range(0, len(keys), ranking.size)
-        for start in shown(blocks, progress):
-            rows = slice(start, start + ranking.size)
-            some = users.side if person else self.users_.at(keys[rows])
-            seen = users.seen_lists if person else Lists(*self.history_.items(keys[rows]))
-            found[rows], raw[rows], stds[rows] = ranking.block(start, some, seen)
-        ids, scores = labels(self.items_.ids, found), self._on_scale(raw)
-        if alone:
-            some = found[0] >= 0 if len(found) else slice(0, 0)
-            return Top(ids[0][some], scores[0][some], stds[0][some], raw=raw[0][some])
-        return Top(ids, scores, stds, np.asarray(users), raw, skipped)
+        if kept.all():
+            person = users if isinstance(users, Person) else None
+            return Asked(ranking, keys, np.asarray([] if person else ids), (), person)
+        ids = np.asarray(ids)
+        return Asked(ranking, keys[kept], ids[kept], tuple(ids[~kept].tolist()))
+
+    def _blocks(self, asked: Asked, progress: bool | None) -> Iterator[tuple[slice, Block]]:
+        """Yield the best items of users, block by block."""
+        size = asked.ranking.size
+        for start in shown(range(0, len(asked.keys), size), progress):
+            keys = asked.keys[start : start + size]
+            if asked.person is not None:
+                some, seen = asked.person.side, asked.person.seen_lists
+            else:
+                some, seen = self.users_.at(keys), Lists(*self.history_.items(keys))
+            yield slice(start, start + len(keys)), asked.ranking.block(start, some, seen)
 
     def _user_keys(self, users: Any, unknown: str) -> Keys:
         """Return the keys of users, -1 for unknown ones."""

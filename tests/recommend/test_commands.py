@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
+import polars as pl
 import pytest
 
 import svmp.parts.parquet_files
@@ -134,6 +135,32 @@ def test_unknown_users_are_skipped_and_named(model: Path) -> None:
     assert done.returncode == 0
     assert {row["user"] for row in json.loads(done.stdout)} == {4}
     assert done.stderr == f"svmp: skipped, not in the model: user 99999, {2**70}\n"
+
+
+def test_top_of_all_users_is_written_to_a_file(model: Path, tmp_path: Path) -> None:
+    loaded, out = RatingModel.load(model), tmp_path / "top.parquet"
+    about = answer("top", model, "--all-users", "-o", out, "-n", 3)
+    assert about == [{"file": str(out), "users": 60, "rows": 180}]
+    wanted = loaded.recommend(loaded.users_.ids, 3)
+    assert pl.read_parquet(out)["item"].to_list() == wanted.items.ravel().tolist()
+    for text in ("4\n99999\n7\n", "userId,age\n4,30\n99999,31\n7,32\n"):
+        (tmp_path / "users.csv").write_text(text)
+        done = run("top", model, "--users", tmp_path / "users.csv", "-o", tmp_path / "top.csv")
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == "svmp: skipped, not in the model: user 99999\n"
+        assert set(pl.read_csv(tmp_path / "top.csv")["user"]) == {4, 7}
+    pl.DataFrame({"user": [4, 7]}).write_parquet(tmp_path / "users.parquet")
+    found = answer("top", model, "--users", tmp_path / "users.parquet", "-n", 1)
+    assert [row["user"] for row in found] == [4, 7]
+    for wrong, says in [
+        (["--all-users"], "--all-users needs --out"),
+        ([], "one of the three"),
+        (["--user", 4, "--all-users"], "one of the three"),
+        (["--users", tmp_path / "none.csv"], "none.csv: the ids cannot be read"),
+        (["--all-users", "-o", model], "to .parquet or .csv"),
+    ]:
+        done = run("top", model, *wrong)
+        assert (done.returncode, says in done.stderr) == (2, True), done.stderr
 
 
 def test_scores_that_were_clipped_are_shown_before_too(model: Path) -> None:

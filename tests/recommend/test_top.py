@@ -264,6 +264,9 @@ def test_recommendations_and_users_are_tables() -> None:
     assert table["item"].to_list() == items.ravel().tolist()
     np.testing.assert_array_equal(table["score"], scores.ravel())
     np.testing.assert_array_equal(table["sd"], stds.ravel())
+    assert top.to_polars().equals(table)
+    assert pl.from_pandas(top.to_pandas()).equals(table)
+    assert pl.from_arrow(top.to_arrow()).equals(table)
     assert str(top).splitlines()[2].split()[:3] == ["user", "3", "1"]
     assert pl.DataFrame(model.recommend("user 3", n=2)).columns == ["rank", "item", "score", "sd"]
     users = pl.DataFrame(model.users_)
