@@ -92,9 +92,28 @@ class Columns:
             return table.__arrow_c_stream__(requested_schema)
         raise SvmpError("a table for Arrow needs PyArrow or Polars: pip install pyarrow")
 
+    def to_pandas(self) -> Any:
+        """Return the table as a data frame of pandas."""
+        return _library("pandas").DataFrame(dict(self.columns_by_name()))
+
+    def to_arrow(self) -> Any:
+        """Return the table as a table of PyArrow."""
+        return _library("pyarrow").table(self)
+
+    def to_polars(self) -> Any:
+        """Return the table as a data frame of Polars."""
+        return _library("polars").DataFrame(self)
+
     def _caption(self) -> str:
         return ""
 
     def _repr_html_(self) -> str:
         columns = self.columns_by_name()
         return html_table(list(columns), first_and_last(columns), self._caption())
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError:
+        raise SvmpError(f"this needs {name}: pip install {name}") from None

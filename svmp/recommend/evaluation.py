@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import RatingsError
 from svmp.inference.running.seeds import Seed, generator
+from svmp.errors import Interface, RatingsError, argument
+from svmp.inference.seeds import Seed, generator
 from svmp.ratings import Ratings
 from svmp.recommend import metrics
 from svmp.recommend.baselines import Popularity, biases
@@ -18,9 +20,6 @@ from svmp.recommend.factor_model import FactorModel
 from svmp.recommend.metrics import Score
 from svmp.recommend.rating import RatingModel
 from svmp.recommend.top import BLOCK, CELLS, rank
-
-if TYPE_CHECKING:
-    pass
 
 LEVELS = (0.5, 0.9, 0.95)
 CURVE = tuple(round(0.05 * step, 2) for step in range(1, 20))
@@ -43,6 +42,8 @@ class Evaluation:
         Number of ratings that were predicted, and of users whose rankings were scored.
     n
         Length of a ranking.
+    remarks
+        Sentences on what the scores show that is easily missed.
     """
 
     scores: Mapping[str, Mapping[str, Score]]
@@ -51,6 +52,7 @@ class Evaluation:
     ratings: int
     users: int
     n: int
+    remarks: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as lists and dicts, as for JSON."""
@@ -65,6 +67,7 @@ class Evaluation:
             "ratings": self.ratings,
             "users": self.users,
             "n": self.n,
+            "remarks": list(self.remarks),
         }
 
     def plot(self) -> NDArray[Any]:
@@ -87,7 +90,7 @@ class Evaluation:
         for measure in measures:
             cells = (_shown(self.scores[name].get(measure)) for name in names)
             lines.append(f"{measure:{wide}}  " + "  ".join(f"{cell:>28}" for cell in cells))
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.remarks])
 
 
 def evaluate(
@@ -163,7 +166,28 @@ def evaluate(
             for level in CURVE
         }
         by_spread = metrics.by_spread(test.rating, *model.predict_keys(user, item))
-    return Evaluation(scores, calibration, by_spread, len(test), len(chosen), n)
+    remarks = remarks_on(scores, isinstance(model, RatingModel))
+    return Evaluation(scores, calibration, by_spread, len(test), len(chosen), n, remarks)
+
+
+def remarks_on(scores: Mapping[str, Mapping[str, Score]], of_ratings: bool) -> tuple[str, ...]:
+    """Say so if popularity ranks better than the model, by intervals that do not overlap."""
+    model, popularity = scores["model"], scores["popularity"]
+    worse = [
+        f"{name} is {model[name].value:.3f}, and {popularity[name].value:.3f} by popularity"
+        for name in model
+        if name.startswith(("recall", "NDCG")) and model[name].high < popularity[name].low
+    ]
+    if not worse:
+        return ()
+    other = f"EventModel({argument('at_least', '4')})"
+    if Interface.flags:
+        other = "--events --at-least 4"
+    why = (
+        "; a model of ratings ranks by the expected rating, which is not what users choose next; "
+        f"to predict that, fit a model of events, as {other}"
+    )
+    return (f"Popularity ranks better: {'; '.join(worse)}{why if of_ratings else ''}.",)
 
 
 def trained_on(model: FactorModel) -> Ratings:

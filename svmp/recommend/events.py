@@ -34,6 +34,7 @@ from svmp.recommend.schema import ArraySpec
 from svmp.recommend.side import EntityTable, Floats, Keys, Side, score, score_all, variance_all
 from svmp.recommend.streaming import StreamingModel
 from svmp.recommend.top import Explore, scorer, shown
+from svmp.recommend.vectors import Vectors
 
 LARGEST = 1e9
 """Limit of ratios, powers and precisions: larger ones have no use, and may overflow."""
@@ -246,6 +247,18 @@ class EventModel(StreamingModel):
         found, std = moments(*self._logits(users, items, unknown))
         return (found, std) if return_std else found
 
+    def vectors(self, users: Any = None) -> Vectors:
+        """Return users and items as vectors whose inner products rank, for approximate search.
+
+        See `FactorModel.vectors`. Probabilities also depend on variances, and have no vectors.
+        """
+        if self.score == "probability":
+            raise ModelError(
+                "with score='probability' rankings are not inner products of vectors; fit with "
+                "another score"
+            )
+        return super().vectors(users)
+
     def predict_interval(
         self, users: Any, items: Any, level: float = 0.9, *, unknown: str = "error"
     ) -> tuple[Floats, Floats]:
@@ -374,8 +387,8 @@ class EventModel(StreamingModel):
             score_all(users, items) + shift, variance_all(shrunk(users), items)
         )
 
-    def _scored(self, users: Side, items: Side, places: Keys) -> tuple[Floats, Floats]:
-        mean, std = super()._scored(self._population(self.users_).shrunk(users), items, places)
+    def _pair_scores(self, users: Side, items: Side) -> tuple[Floats, Floats]:
+        mean, std = super()._pair_scores(self._population(self.users_).shrunk(users), items)
         return moments(mean, std**2) if self.score == "probability" else (mean, std)
 
     def _parts(self, items: Keys, ratings: Floats, user: int, one: Side) -> Array:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,11 @@ from svmp.locking import WAIT
 from svmp.network.tables import Columns, first_and_last, text_table
 from svmp.ratings import Ratings, read_ratings
 from svmp.recommend import files
-from svmp.recommend.estimator import BaseEstimator, check_number, check_whole
+from svmp.recommend.estimator import BaseEstimator, check_choice, check_whole
+from svmp.recommend.export import Exported, check_file, write_blocks
 from svmp.recommend.fold import Array, Explanation
 from svmp.recommend.history import History
+from svmp.recommend.ranking import Block, Lists, Ranking, Rules, labels, pair_scores
 from svmp.recommend.schema import (
     LARGE,
     ArraySpec,
@@ -36,7 +38,8 @@ from svmp.recommend.schema import (
 )
 from svmp.recommend.side import EntityTable, Floats, Keys, Side, score
 from svmp.recommend.similar import Similarity
-from svmp.recommend.top import BLOCK, CELLS, Explore, best, scorer, shown
+from svmp.recommend.top import Explore, scorer, shown
+from svmp.recommend.vectors import Vectors, vectors_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,12 +57,18 @@ class Top(Columns):
         Expected score, clipped to the range of ratings, and its standard deviation under q.
     users
         Ids of the users, if they are several; else None.
+    raw
+        Expected scores before they are clipped; None for similarities.
+    skipped
+        Ids of users that are not in the model, and were skipped.
     """
 
     items: NDArray[Any]
     scores: Floats
     stds: Floats
     users: NDArray[Any] | None = None
+    raw: Floats | None = None
+    skipped: tuple[Any, ...] = ()
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         return iter((self.items, self.scores, self.stds))
@@ -69,6 +78,10 @@ class Top(Columns):
 
     def __getitem__(self, place: Any) -> Any:
         return (self.items, self.scores, self.stds)[place]
+
+    def row(self, place: int) -> tuple[NDArray[Any], Floats, Floats]:
+        """Return items, scores and standard deviations of one of several users."""
+        return self.items[place], self.scores[place], self.stds[place]
 
     def columns_by_name(self) -> dict[str, NDArray[Any]]:
         """Return a row for each item of each user, as columns: what a table of it has."""
@@ -101,6 +114,33 @@ class Person:
     side: Side
     seen: Keys
     ratings: Floats
+
+    @property
+    def seen_lists(self) -> Lists:
+        """Keys of the items they rated, as the list of a single user."""
+        return Lists(np.array([0, len(self.seen)]), self.seen)
+
+
+class Asked(NamedTuple):
+    """Who gets recommendations, and which.
+
+    Attributes
+    ----------
+    ranking
+        Ranks items for them.
+    keys, ids
+        The users: keys, -1 for unknown ones, and ids.
+    skipped
+        Ids of unknown users that are left out.
+    person
+        The only user, if that is a `Person`.
+    """
+
+    ranking: Ranking
+    keys: Keys
+    ids: NDArray[Any]
+    skipped: tuple[Any, ...]
+    person: Person | None = None
 
 
 class FactorModel(BaseEstimator, ABC):
@@ -161,7 +201,8 @@ class FactorModel(BaseEstimator, ABC):
         exclude_seen
             Leave out items that the user has rated.
         candidates, exclude
-            Ids of the only items that may be recommended, and of items that may not.
+            Ids of the only items that may be recommended, and of items that may not. Candidates may
+            be a list for each user, as `[[1, 2], [6]]` for two.
         explore
             None ranks by the expected score; "ucb" by that plus `width` standard deviations;
             "thompson" by the score under one draw from q per user, with `width` times the standard
@@ -170,7 +211,8 @@ class FactorModel(BaseEstimator, ABC):
             By default 1, but 0.5 for "thompson" on events: with the full standard deviations, lists
             lose more relevant items than exploring is worth.
         unknown
-            How to treat a user that is not in the model: "error", or "prior".
+            How to treat users that are not in the model: "error"; "prior", as without any data; or
+            "skip": they are left out, and `skipped` of the result has their ids.
         seed
             Seed of the draws: a whole number for the same draws each time, or a
             `numpy.random.Generator`. By default they are different each time.
@@ -183,33 +225,125 @@ class FactorModel(BaseEstimator, ABC):
             Items, expected scores and their standard deviations.
         """
         self._check_fitted()
-        check_whole("n", n, 0)
-        if explore not in (None, "thompson", "ucb"):
-            raise ModelError(f"explore must be None, 'thompson' or 'ucb', not {explore!r:.60}")
-        allowed = self._allowed(candidates, exclude)
-        items = self._ranked() if allowed is None else self._ranked().at(allowed)
-        person = isinstance(users, Person)
-        keys = np.array([-1]) if person else self.users_.keys(users, unknown)
-        n = min(n, len(items))
-        places = np.full((len(keys), n), -1, np.int64)
-        stds, scores = np.empty((2, len(keys), n), np.float32)
-        size = max(1, min(BLOCK, CELLS // max(len(items), 1)))
-        width = self.WIDTHS.get(str(explore), 1.0) if width is None else width
-        check_number("width", width, 0)
-        of_block = self._scorer(items, explore, width, seed)
-        blocks = range(0, len(keys), size)
-        for block, start in enumerate(shown(blocks, progress)):
-            rows = slice(start, start + size)
-            some = users.side if person else self.users_.at(keys[rows])
-            hidden = self._hidden(users if person else keys[rows], exclude_seen, allowed)
-            best(of_block(block, some), n, *hidden, places[rows])
-            scores[rows], stds[rows] = self._scored(some, items, places[rows])
-        found = places if allowed is None else np.where(places < 0, -1, allowed[places])
-        ids = labels(self.items_.ids, found)
-        if person or np.ndim(users) == 0:
+        rules = Rules(exclude_seen, candidates, exclude, explore, width, seed)
+        asked = self._asked(users, unknown, n, rules)
+        found = np.empty((len(asked.keys), asked.ranking.n), np.int64)
+        stds, raw = np.empty((2, *found.shape), np.float32)
+        for rows, block in self._blocks(asked, progress):
+            found[rows], raw[rows], stds[rows] = block
+        ids, scores = labels(self.items_.ids, found), self._on_scale(raw)
+        if isinstance(users, Person) or np.ndim(users) == 0:
             some = found[0] >= 0
-            return Top(ids[0][some], scores[0][some], stds[0][some])
-        return Top(ids, scores, stds, np.asarray(users))
+            return Top(ids[0][some], scores[0][some], stds[0][some], raw=raw[0][some])
+        return Top(ids, scores, stds, asked.ids, raw, asked.skipped)
+
+    def recommend_all(
+        self,
+        path: str | os.PathLike[str],
+        n: int = 10,
+        *,
+        users: Any = None,
+        exclude_seen: bool = True,
+        candidates: Any = None,
+        exclude: Any = None,
+        explore: Explore = None,
+        width: float | None = None,
+        unknown: str = "error",
+        seed: Seed = None,
+        progress: bool | None = None,
+    ) -> Exported:
+        """Write the n best items of all users, or of some, to a Parquet or CSV file.
+
+        They are those of `recommend`, written block by block in bounded memory. The columns are
+        user, rank (from 1), item, score, unclipped (the score before it was clipped) and sd. The
+        file takes its place when it is whole; Ctrl-C leaves none.
+
+        Parameters
+        ----------
+        path
+            The file, which ends in .parquet or .csv. It needs PyArrow.
+        n
+            Number of items of each user; users for whom there are fewer have fewer rows.
+        users
+            Ids; by default all users of the model, in its order.
+        exclude_seen, candidates, exclude, explore, width, unknown, seed, progress
+            As for `recommend`.
+
+        Returns
+        -------
+        Exported
+            The numbers of users and of rows, and the users that were skipped.
+
+        >>> import tempfile
+        >>> from svmp.recommend import RatingModel
+        >>> model = RatingModel(0, progress=False).fit(([1, 1, 2], [7, 8, 9], [4.0, 5.0, 3.0]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     written = model.recommend_all(f"{folder}/top.parquet", n=2)
+        >>> written.users, written.rows
+        (2, 3)
+        """
+        self._check_fitted()
+        target = check_file(path)
+        if users is not None and (isinstance(users, Person) or np.ndim(users) == 0):
+            raise ModelError("users must be a list of ids; for a single user see recommend")
+        rules = Rules(exclude_seen, candidates, exclude, explore, width, seed)
+        asked = self._asked(users, unknown, n, rules)
+        blocks = self._blocks(asked, progress)
+        counts = write_blocks(target, asked.ids, self.items_.ids, blocks, self._on_scale)
+        return Exported(target, *counts, asked.skipped)
+
+    def vectors(self, users: Any = None) -> Vectors:
+        """Return users and items as vectors whose inner products rank, for approximate search.
+
+        The unclipped score of item n for user m is `users[m] @ items[n] + constant[m]`. Items that
+        users have seen are not left out.
+
+        Parameters
+        ----------
+        users
+            Ids of users, or a `Person`; by default all users of the model.
+        """
+        self._check_fitted()
+        if isinstance(users, Person):
+            side, ids = users.side, None
+        elif users is None:
+            side, ids = self.users_.side, self.users_.ids
+        else:
+            keys = self.users_.keys(users)
+            side, ids = self.users_.at(keys), self.users_.ids[keys]
+        return vectors_of(side, self._ranked(), self.offset_, ids, self.items_.ids)
+
+    def _asked(self, users: Any, unknown: str, n: int, rules: Rules) -> Asked:
+        """Return who gets which items; all users if `users` is None."""
+        ids = self.users_.ids if users is None else users
+        keys = np.arange(len(ids)) if users is None else self._user_keys(users, unknown)
+        kept = keys >= 0 if unknown == "skip" else np.ones(len(keys), bool)
+        ranking = Ranking.of(self, n, rules, kept)
+        if kept.all():
+            person = users if isinstance(users, Person) else None
+            return Asked(ranking, keys, np.asarray([] if person else ids), (), person)
+        ids = np.asarray(ids)
+        return Asked(ranking, keys[kept], ids[kept], tuple(ids[~kept].tolist()))
+
+    def _blocks(self, asked: Asked, progress: bool | None) -> Iterator[tuple[slice, Block]]:
+        """Yield the best items of users, block by block."""
+        size = asked.ranking.size
+        for start in shown(range(0, len(asked.keys), size), progress):
+            keys = asked.keys[start : start + size]
+            if asked.person is not None:
+                some, seen = asked.person.side, asked.person.seen_lists
+            else:
+                some, seen = self.users_.at(keys), Lists(*self.history_.items(keys))
+            yield slice(start, start + len(keys)), asked.ranking.block(start, some, seen)
+
+    def _user_keys(self, users: Any, unknown: str) -> Keys:
+        """Return the keys of users, -1 for unknown ones."""
+        check_choice("unknown", unknown, ("error", "prior", "skip"))
+        if isinstance(users, Person):
+            return np.array([-1])
+        if unknown == "skip" and np.ndim(users) == 0:
+            raise ModelError("unknown='skip' is for several users, and this is a single one")
+        return self.users_.keys(users, "error" if unknown == "error" else "prior")
 
     def similar_items(self, item: Any, n: int = 10) -> Top:
         """Return the items most similar to one, with similarities and their standard deviations.
@@ -400,50 +534,6 @@ class FactorModel(BaseEstimator, ABC):
         places, similarity, stds = found.most(key, n)
         return Top(known.ids[places], similarity, stds)
 
-    def _allowed(self, candidates: Any, exclude: Any) -> Keys | None:
-        """Return the keys of the items that may be recommended, or None for all."""
-        if candidates is None and exclude is None:
-            return None
-        every = np.arange(len(self.items_))
-        some = every if candidates is None else np.unique(self.items_.keys(candidates))
-        if exclude is None:
-            return some
-        without = self.items_.keys(exclude, "prior")
-        return np.setdiff1d(some, without)
-
-    def _hidden(self, users: Any, exclude_seen: bool, allowed: Keys | None) -> tuple[Keys, Keys]:
-        """Return the places of items that users must not get: offsets by user, and places."""
-        count = 1 if isinstance(users, Person) else len(users)
-        if not exclude_seen:
-            return np.zeros(count + 1, np.int64), np.zeros(0, np.int64)
-        if isinstance(users, Person):
-            begin, items = np.array([0, len(users.seen)]), users.seen
-        else:
-            begin, items = self.history_.items(users)
-        if allowed is None:
-            return begin, items
-        place = np.full(len(self.items_), -1)
-        place[allowed] = np.arange(len(allowed))
-        there = place[items] >= 0
-        return np.concatenate([[0], np.cumsum(there)])[begin], place[items][there]
-
-    def _scored(self, users: Side, items: Side, places: Keys) -> tuple[Floats, Floats]:
-        """Return expected scores and standard deviations at places, NaN at -1."""
-        rows, count = places.shape
-        if not places.size:
-            return np.zeros(places.shape, np.float32), np.zeros(places.shape, np.float32)
-        pairs = users.at(np.repeat(np.arange(rows), count)), items.at(np.maximum(places, 0).ravel())
-        mean, var = (x.reshape(places.shape) for x in score(*pairs))
-        absent = places < 0
-        return (
-            np.where(absent, np.nan, self._on_scale(mean + self.offset_)),
-            np.where(absent, np.nan, np.sqrt(var)),
-        )
-
-
-def labels(ids: NDArray[Any], places: Keys) -> NDArray[Any]:
-    """Return the ids at some places; -1, or an empty string, where the place is -1."""
-    if not len(ids):
-        return np.zeros(places.shape, ids.dtype)
-    absent = "" if ids.dtype.kind == "U" else -1
-    return np.where(places < 0, absent, ids[np.maximum(places, 0)])
+    def _pair_scores(self, users: Side, items: Side) -> tuple[Floats, Floats]:
+        """Return expected scores of pairs, before they are clipped, and standard deviations."""
+        return pair_scores(users, items, self.offset_)

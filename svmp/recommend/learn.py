@@ -40,7 +40,7 @@ from svmp.recommend.network import BIAS_AND_SLOPE, FIRM, Form, Noise, network, s
 from svmp.recommend.residuals import clipped, residuals
 from svmp.recommend.side import Side, score_pairs
 from svmp.recommend.spread import Spread
-from svmp.recommend.stages import Search, Stage, StageRecord, search_best
+from svmp.recommend.stages import Search, Stage, StageRecord, search_best, status_of
 from svmp.recommend.starts import MANY, bias_start, spectral_start, start, vector_start
 
 BIASES = 40
@@ -83,6 +83,8 @@ class Learned(NamedTuple):
         Mean residual of the ratings, which is to be added to the offset.
     fit, sweeps
         The final fit, and the total number of sweeps.
+    status
+        How the fit ended, in words.
     stages
         The stages before that fit.
     """
@@ -96,6 +98,7 @@ class Learned(NamedTuple):
     shift: float
     fit: Fit
     sweeps: float
+    status: str
     stages: tuple[StageRecord, ...]
 
 
@@ -129,6 +132,7 @@ def learn(
     most = math.ceil(max_sweeps)
     last, weight, sweeps, best, rows = most, FIRM, 0, None, table
     records: list[StageRecord] = []
+    search: Search[Any] | None = None
     init: Any
     if most == 1 and searched:
         factors, init = 0, bias_start(table, most)  # a single sweep hardly moves factors
@@ -157,8 +161,9 @@ def learn(
     if best is not None:
         std = std_of(best.posteriors, parts[1])
         spread = spread_of(best.errors - shift, std, found.posteriors, parts[1])
+    status = status_of(search, most - last - sweeps, found.status)
     sweeps += found.iterations
-    return learned(found, scale, form == "full", spread, shift, sweeps, records)
+    return learned(found, scale, form == "full", spread, shift, sweeps, status, records)
 
 
 def form_for(settings: LearnSettings, ratings: Ratings, held: bool) -> Covariance:
@@ -332,6 +337,7 @@ def learned(
     spread: Spread,
     shift: float,
     sweeps: float,
+    status: str,
     records: Sequence[StageRecord] = (),
 ) -> Learned:
     """Return q of a fit, and the shift, in the units of the ratings."""
@@ -343,7 +349,7 @@ def learned(
     noise = scale**2 / fit.mean("noise")
     stages = tuple(record._replace(rmse=scale * record.rmse) for record in records)
     return Learned(
-        users, items, any_user, any_item, noise, spread, scale * shift, fit, sweeps, stages
+        users, items, any_user, any_item, noise, spread, scale * shift, fit, sweeps, status, stages
     )
 
 

@@ -43,7 +43,7 @@ from svmp.recommend.network import FIRM, Noise, network
 from svmp.recommend.part_ratings import PartsSummary, RatingParts, Report, held_table
 from svmp.recommend.residuals import residuals
 from svmp.recommend.spread import Spread
-from svmp.recommend.stages import Search, Stage, StageRecord, search_best
+from svmp.recommend.stages import Search, Stage, StageRecord, search_best, status_of
 from svmp.recommend.starts import start, vector_start
 
 BIASES = 8
@@ -228,6 +228,7 @@ def learn_parts(
     most = math.ceil(max_sweeps)
     last, weight, sweeps, best = most, FIRM, 0, None
     records: list[StageRecord] = []
+    search: Search[Any] | None = None
 
     def declare(factors: int, weight: float, held: bool | None = False) -> Parts:
         of_part = DeclarePart(factors, covariance, noise, weight, about.users)
@@ -260,8 +261,9 @@ def learn_parts(
     if best is not None:
         std = std_of(*among(best.posteriors, rest))
         spread = spread_of(best.errors - shift, std, *among(found.posteriors, rest))
+    status = status_of(search, most - last - sweeps, found.status)
     scale, sweeps = about.std or 1.0, sweeps + found.iterations
-    return learned(found, scale, covariance == "full", spread, shift, sweeps, records)
+    return learned(found, scale, covariance == "full", spread, shift, sweeps, status, records)
 
 
 def mean_residual(parts: RatingParts, q: Mapping[str, Posterior], report: Report) -> float:

@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 from svmp.errors import ModelError
 from svmp.inference.running.seeds import Seed, whole_seed
 from svmp.inference.running.stopping import Interrupt, catch_interrupt
+from svmp.errors import ModelError, RatingsError, argument
+from svmp.inference.result import Fit
+from svmp.inference.seeds import Seed, whole_seed
+from svmp.inference.stopping import Interrupt, catch_interrupt
 from svmp.parts.memory import parse_memory
 from svmp.parts.sources import Source
 from svmp.posterior.result.result import Fit
@@ -85,9 +89,11 @@ class RatingModel(StreamingModel):
     users_, items_
         Ids and q of all users and items; `history_` has their ratings. Unless factors were dropped,
         the vectors of `users_.side.mean` are (u, a, s), those of `items_.side.mean` are (v, t, b).
+    status_
+        How the fit ended, in words: usually "stopped early: the held-out error no longer fell".
     fit_
-        The final fit, with `status`, `bound` and `trace`; it is not saved. `sweeps_` is the number
-        of sweeps.
+        The final fit, with its `bound` and `trace`, of the few last sweeps over all ratings.
+        `sweeps_` is the number of all sweeps. These three are not saved.
     stages_
         A record of each stage of the search on held-out ratings: number of factors, sweeps, seconds
         and RMSE. It is not saved.
@@ -111,6 +117,7 @@ class RatingModel(StreamingModel):
     range_: tuple[float, float]
     spread_: Spread
     fit_: Fit | None
+    status_: str | None
     sweeps_: float | None
     stages_: tuple[StageRecord, ...]
 
@@ -179,7 +186,7 @@ class RatingModel(StreamingModel):
             self._changed(anew=True)
             self.interrupted_ = interrupt.pressed
             if interrupt.pressed and self.fit_ is not None:
-                self.fit_ = replace(self.fit_, status="interrupted")
+                self.fit_, self.status_ = replace(self.fit_, status="interrupted"), "interrupted"
         return self
 
     def _learn(self, ratings: Ratings) -> None:
@@ -224,7 +231,7 @@ class RatingModel(StreamingModel):
 
     def _keep(self, found: Learned, user_ids: Ids, item_ids: Ids) -> None:
         self.fit_, self.sweeps_, self.spread_ = found.fit, found.sweeps, found.spread
-        self.stages_ = found.stages
+        self.stages_, self.status_ = found.stages, found.status
         self.offset_ += found.shift
         self.users_ = EntityTable("user", user_ids, found.users, found.any_user)
         self.items_ = EntityTable("item", item_ids, found.items, found.any_item)
@@ -237,13 +244,20 @@ class RatingModel(StreamingModel):
         The current q is the prior of the new rows; only these are read. The precisions of noise,
         biases and factors do not change. A second rating of a pair replaces the first: q moves in
         proportion to their difference. New rows without times get the latest time of the history.
-        Ctrl-C leaves the model unchanged.
+        A rating outside `range_` is refused. Ctrl-C leaves the model unchanged.
         """
         self._check_fitted()
         with self._all_or_nothing():
+            ratings = self.read(data, self._text_ids(data))
+            off = off_scale(ratings.rating, self.range_)
+            if off is not None:
+                who, what = ratings.user_ids[ratings.user[off]], ratings.item_ids[ratings.item[off]]
+                raise RatingsError(
+                    f"user {who!s:.60}, item {what!s:.60}: {self._off(ratings.rating[off])}"
+                )
             state = update_ratings(
                 RatingState(self.users_, self.items_, self.history_, self.noise_),
-                self.read(data, self._text_ids(data)),
+                ratings,
                 prior_noise=self.prior_noise_,
                 offset=self.offset_,
                 seed=self.seed_,
@@ -276,6 +290,9 @@ class RatingModel(StreamingModel):
         values = np.atleast_1d(np.asarray([] if ratings is None else ratings, np.float64))
         if values.shape != keys.shape or not np.isfinite(values).all():
             raise ModelError("fold_in needs a finite rating for each item")
+        off = off_scale(values, self.range_)
+        if off is not None:
+            raise ModelError(f"fold_in: {self._off(values[off])}")
         known = keys >= 0
         if len(np.unique(keys[known])) < known.sum():
             raise ModelError("fold_in has two ratings of one item")
@@ -340,6 +357,16 @@ class RatingModel(StreamingModel):
             text_ids=text_ids,
         )
 
+    def _off(self, rating: float) -> str:
+        """Return that a rating is outside the range of the model, in words."""
+        low, high = self.range_
+        wide = min(low, rating), max(high, rating)
+        valid = argument("range", "({:g}, {:g})".format(*wide), "{:g},{:g}".format(*wide))
+        return (
+            f"the rating {rating:g} is not between {low:g} and {high:g}, the range of the ratings "
+            f"of this model; if it is valid, fit the model with {valid}"
+        )
+
     def _held_out(self, count: int) -> NDArray[np.bool_]:
         """Choose the held-out ratings at random."""
         held = np.zeros(count, bool)
@@ -360,6 +387,7 @@ class RatingModel(StreamingModel):
         low, high = check_range(about["range"]) or (1.0, 0.0)
         need(-LARGE <= low <= high <= LARGE, "damaged: the range of ratings is invalid")
         self.range_, self.fit_, self.sweeps_, self.stages_ = (low, high), None, None, ()
+        self.status_ = None
         self.prior_noise_ = number(about, "prior_noise", -(LARGE**2), LARGE**2)
         need(self.prior_noise_ >= SMALL, "damaged: the noise variance is invalid")
         self.noise_, quantiles = arrays["noise"], arrays["quantiles"]
@@ -414,3 +442,11 @@ class RatingModel(StreamingModel):
         noise = 1 / float(self._noise(np.array([user]))[0])
         centred = np.asarray(ratings, np.float64) - self.offset_
         return UserPosterior.of(self.items_.at(items), centred, noise, self.users_.prior)
+
+
+def off_scale(ratings: NDArray[Any], span: tuple[float, float]) -> int | None:
+    """Return the place of the first rating that is not within a range; None if all are."""
+    low, high = np.float32(span[0]), np.float32(span[1])
+    single = np.asarray(ratings, np.float32)
+    outside = ~((single >= low) & (single <= high))
+    return int(np.argmax(outside)) if outside.any() else None

@@ -133,6 +133,8 @@ class Search(ABC, Generic[Run]):
         with factors.
     records
         A record of every stage.
+    stopped
+        Whether the last run ended because its held-out error no longer fell.
     """
 
     biases: ClassVar[int]
@@ -146,6 +148,7 @@ class Search(ABC, Generic[Run]):
     def __init__(self) -> None:
         self.began = time.perf_counter()
         self.records: list[StageRecord] = []
+        self.stopped = False
 
     def recorded(
         self, run: Run, factors: int, weight: float, sweeps: int, interrupt: Interrupt
@@ -216,7 +219,7 @@ def stages(
     look better by chance. There are at most `most` sweeps, including earlier ones of the run and
     both variants of the stage that is run twice. Ctrl-C also ends the run; its state is then valid.
     """
-    weight, patient = FIRM, search.patient
+    weight, patient, search.stopped = FIRM, search.patient, False
     begun = spent = run.iteration
     tried = 0
     first = search.first if factors else FIRST
@@ -246,10 +249,32 @@ def stages(
             break
         if now.error >= (1 - least) * before and spent >= patience:
             if not (worse and best.factors and weight == FIRM):
+                search.stopped = True
                 break
             weight = LOOSE  # factors that have helped overfit
     assert best is not None
     return best, run.iteration - begun + tried
+
+
+def status_of(search: Search[Any] | None, spare: float, last: str) -> str:
+    """Return how a fit ended, in words.
+
+    Parameters
+    ----------
+    search
+        The search; None if all sweeps are over all ratings.
+    spare
+        Sweeps that the search had left.
+    last
+        Status of the sweeps over all ratings.
+    """
+    if search is None or last == "interrupted":
+        return "stopped at the limit of sweeps" if last == "budget" else last
+    if search.stopped:
+        return "stopped early: the held-out error no longer fell"
+    if spare > 0:
+        return f"stopped after {search.limit:g} sweeps of the factors, enough with covariances"
+    return "stopped at the limit of sweeps"
 
 
 def ends(max_sweeps: float, first: int = FIRST) -> list[int]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
+import polars as pl
 import pytest
 
 import svmp.parts.parquet_files
@@ -127,6 +128,71 @@ def test_similar_warns_if_the_model_has_no_factors(ratings: Path, tmp_path: Path
     done = run("similar", out, "--item", 14, "-n", 2)
     assert (done.returncode, done.stderr.count("\n")) == (0, 1)
     assert "has no factors, so no item is more like it than others" in done.stderr
+
+
+def test_unknown_users_are_skipped_and_named(model: Path) -> None:
+    done = run("top", model, "--user", 99_999, "--user", 4, "--user", 2**70, "-n", 2, "--json")
+    assert done.returncode == 0
+    assert {row["user"] for row in json.loads(done.stdout)} == {4}
+    assert done.stderr == f"svmp: skipped, not in the model: user 99999, {2**70}\n"
+
+
+def test_top_of_all_users_is_written_to_a_file(model: Path, tmp_path: Path) -> None:
+    loaded, out = RatingModel.load(model), tmp_path / "top.parquet"
+    about = answer("top", model, "--all-users", "-o", out, "-n", 3)
+    assert about == [{"file": str(out), "users": 60, "rows": 180}]
+    wanted = loaded.recommend(loaded.users_.ids, 3)
+    assert pl.read_parquet(out)["item"].to_list() == wanted.items.ravel().tolist()
+    for text in ("4\n99999\n7\n", "userId,age\n4,30\n99999,31\n7,32\n"):
+        (tmp_path / "users.csv").write_text(text)
+        done = run("top", model, "--users", tmp_path / "users.csv", "-o", tmp_path / "top.csv")
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == "svmp: skipped, not in the model: user 99999\n"
+        assert set(pl.read_csv(tmp_path / "top.csv")["user"]) == {4, 7}
+    pl.DataFrame({"user": [4, 7]}).write_parquet(tmp_path / "users.parquet")
+    found = answer("top", model, "--users", tmp_path / "users.parquet", "-n", 1)
+    assert [row["user"] for row in found] == [4, 7]
+    for wrong, says in [
+        (["--all-users"], "--all-users needs --out"),
+        ([], "one of the three"),
+        (["--user", 4, "--all-users"], "one of the three"),
+        (["--users", tmp_path / "none.csv"], "none.csv: the ids cannot be read"),
+        (["--all-users", "-o", model], "to .parquet or .csv"),
+    ]:
+        done = run("top", model, *wrong)
+        assert (done.returncode, says in done.stderr) == (2, True), done.stderr
+
+
+def test_scores_that_were_clipped_are_shown_before_too(model: Path) -> None:
+    path = model.with_name("narrow.svmp")
+    narrow = RatingModel.load(model, mapped=False)
+    narrow.range_ = 1.0, 2.0
+    narrow.save(path)
+    found = answer("top", path, "--user", 4, "-n", 4)
+    assert {row["score"] for row in found} == {2.0}
+    raw = [row["unclipped"] for row in found]
+    assert raw == sorted(raw, reverse=True)
+    assert len(set(raw)) == 4
+
+
+def test_update_refuses_ratings_off_the_scale(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "more.csv").write_text("user,item,rating\n1,14,5\n4,21,900\n")
+    before = {path: path.read_bytes() for path in model.rglob("*.*") if path.is_file()}
+    done = run("update", model, tmp_path / "more.csv")
+    assert done.returncode == 2
+    assert "more.csv: user 4, item 21: the rating 900 is not between 1 and 5" in done.stderr
+    assert done.stderr.rstrip().endswith("fit the model with --range 1,900")
+    assert {path: path.read_bytes() for path in model.rglob("*.*") if path.is_file()} == before
+
+
+def test_fit_with_a_range(ratings: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.svmp"
+    about = answer("fit", ratings, "-o", out, "--factors", 2, "--range", "0,10")
+    assert about["ended"].startswith("stopped ")
+    assert RatingModel.load(out).range_ == (0, 10)
+    for wrong in ("5", "a,b", "1,2,3"):
+        assert "as 1,5, not" in run("fit", ratings, "-o", out, "--range", wrong).stderr
+    assert "least and the greatest" in run("fit", ratings, "-o", out, "--range", "5,1").stderr
 
 
 def test_update_writes_a_new_model(model: Path, tmp_path: Path) -> None:

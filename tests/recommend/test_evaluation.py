@@ -10,7 +10,7 @@ import pytest
 
 import svmp
 from svmp.ratings import Ratings
-from svmp.recommend import evaluate
+from svmp.recommend import EventModel, RatingModel, evaluate, split
 from svmp.recommend.side import score_all
 from tests.recommend.tools import fitted, parts
 
@@ -83,3 +83,25 @@ def test_unknown_users_and_items_are_predicted_by_the_prior() -> None:
     assert np.isfinite(found.scores["model"]["RMSE"].value)
     with pytest.raises(svmp.RatingsError, match="no ratings to predict"):
         evaluate(model, test.take(np.zeros(0, np.int64)))
+
+
+def test_rankings_below_popularity_are_named() -> None:
+    """Everybody rates the same few items in the middle, and some others highly."""
+    rng = np.random.default_rng(0)
+    user = np.repeat(np.arange(300), 20)
+    item = np.concatenate(
+        [rng.choice(60, 20, False, (np.arange(60) < 15) * 0.06 + 1 / 600) for _ in range(300)]
+    )
+    rating = np.where(item < 15, rng.integers(3, 6, len(item)), 5.0)
+    train, test = split.random((user, item, rating), 0.2, seed=0)
+    model = RatingModel(2, max_sweeps=5, progress=False).fit(train)
+    found = evaluate(model, test, n=5, relevant=4)
+    recall = {name: scores["recall@5"] for name, scores in found.scores.items()}
+    assert recall["model"].high < recall["popularity"].low
+    (remark,) = found.remarks
+    assert f"recall@5 is {recall['model'].value:.3f}" in remark
+    assert "EventModel(at_least=4)" in remark
+    assert str(found).endswith(remark)
+    assert found.to_dict()["remarks"] == [remark]
+    events = EventModel(2, at_least=4, progress=False).fit(train)
+    assert evaluate(events, test, n=5).remarks == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,28 @@ def test_the_same_seed_gives_the_same_bits_on_any_threads() -> None:
     assert np.array_equal(first.users_.side.mean, second.users_.side.mean)
 
 
+@pytest.mark.parametrize(
+    ("options", "ended"),
+    [
+        ({"max_sweeps": 150}, "stopped early: the held-out error no longer fell"),
+        ({}, "stopped at the limit of sweeps"),
+        ({"calibrate": 0, "tol": 1e-3, "max_sweeps": 500}, "converged"),
+        (
+            {"max_sweeps": 150, "covariance": "full", "calibrate": 0.2},
+            "stopped after 18 sweeps of the factors, enough with covariances",
+        ),
+        ({"calibrate": 0, "max_sweeps": 5}, "stopped at the limit of sweeps"),
+    ],
+)
+def test_status_says_how_the_fit_ended(options: Any, ended: str, tmp_path: Path) -> None:
+    model = RatingModel(2, **{"covariance": "diagonal", **QUIET, **options}).fit(drawn(0))
+    assert model.status_ == ended
+    assert model.sweeps_ is not None
+    assert model.sweeps_ <= model.max_sweeps
+    model.save(tmp_path / "m.svmp")
+    assert RatingModel.load(tmp_path / "m.svmp").status_ is None
+
+
 @pytest.mark.parametrize("at", [1, 4])
 def test_ctrl_c_ends_the_sweeps_and_leaves_a_model(monkeypatch: Any, at: int) -> None:
     """Interrupts a stage with held-out ratings; the few sweeps over all ratings follow."""
@@ -82,6 +105,7 @@ def test_ctrl_c_ends_the_sweeps_and_leaves_a_model(monkeypatch: Any, at: int) ->
     assert model.sweeps_ == at + LAST
     assert model.fit_ is not None
     assert (model.interrupted_, model.fit_.status) == (True, "interrupted")
+    assert model.status_ == "interrupted"
     assert np.isfinite(model.predict(model.users_.ids[0], model.items_.ids)).all()
 
 

@@ -71,6 +71,61 @@ def test_candidates_and_exclusions() -> None:
         model.recommend(user, candidates=[99999])
 
 
+def test_each_user_gets_of_their_own_candidates_only() -> None:
+    model, rng = fitted(), np.random.default_rng(3)
+    users = model.users_.ids[rng.permutation(60)[:25]]
+    lists = [rng.choice(model.items_.ids, rng.integers(0, 9), replace=False) for _ in users]
+    for options in ({}, {"exclude_seen": False}, {"exclude": model.items_.ids[::3]}):
+        together = model.recommend(users, 4, candidates=lists, **options)
+        for place, user in enumerate(users):
+            alone = model.recommend(user, 4, candidates=lists[place], **options)
+            there = ~np.isnan(together.scores[place])
+            assert together.items[place][there].tolist() == alone.items.tolist()
+            assert together.scores[place][there] == pytest.approx(alone.scores)
+    assert model.recommend(users[0], candidates=[[7]], exclude_seen=False).items.tolist() == [7]
+    some = model.recommend(users[:2], 3, candidates=np.array([[0, 7], [14, 21]]))
+    assert set(some.items[0].tolist()) <= {0, 7, -1}
+    person = model.fold_in({0: 4})
+    assert model.recommend(person, candidates=[[0, 7]]).items.tolist() == [7]
+    with pytest.raises(svmp.ModelError, match="candidates has 2 lists for 3 users"):
+        model.recommend(users[:3], candidates=[[7], [14]])
+    with pytest.raises(svmp.ModelError, match="both ids and lists"):
+        model.recommend(users[:2], candidates=[7, [14]])
+
+
+def test_unknown_users_are_skipped_and_named() -> None:
+    model = fitted()
+    users = [model.users_.ids[3], 99_999, model.users_.ids[1], 77_777]
+    lists = [[7, 14], [21], [28, 35], [7]]
+    top = model.recommend(users, 2, candidates=lists, exclude_seen=False, unknown="skip")
+    assert top.skipped == (99_999, 77_777)
+    assert top.users is not None
+    assert top.users.tolist() == [users[0], users[2]]
+    assert [set(row) for row in top.items.tolist()] == [{7, 14}, {28, 35}]
+    known = model.recommend([users[0], users[2]], 2, unknown="skip")
+    assert known.skipped == ()
+    assert model.recommend([77_777], 2, unknown="skip").items.shape == (0, 2)
+    with pytest.raises(svmp.ModelError, match="a single one"):
+        model.recommend(77_777, unknown="skip")
+    with pytest.raises(svmp.ModelError, match="no user 99999"):
+        model.recommend(users, 2)
+
+
+def test_clipped_scores_come_with_those_before() -> None:
+    model = copy.copy(fitted())
+    model.range_ = 1.0, 2.0
+    top = model.recommend(model.users_.ids[:5], 6)
+    assert top.raw is not None
+    scores = score_all(model.users_.side, model.items_.side) + model.offset_
+    keys = model.items_.keys(top.items.ravel()).reshape(top.items.shape)
+    np.testing.assert_allclose(top.raw, scores[np.arange(5)[:, None], keys], rtol=1e-5)
+    assert (np.diff(top.raw, axis=1) <= 0).all()
+    assert (top.scores == 2.0).all()  # all three of the best are equal, their order is not
+    one = model.recommend(model.users_.ids[0], 6)
+    assert one.raw is not None
+    assert one.raw == pytest.approx(top.raw[0])
+
+
 def test_batches_equal_single_users() -> None:
     model = fitted()
     together = model.recommend(model.users_.ids, 50)
@@ -209,6 +264,9 @@ def test_recommendations_and_users_are_tables() -> None:
     assert table["item"].to_list() == items.ravel().tolist()
     np.testing.assert_array_equal(table["score"], scores.ravel())
     np.testing.assert_array_equal(table["sd"], stds.ravel())
+    assert top.to_polars().equals(table)
+    assert pl.from_pandas(top.to_pandas()).equals(table)
+    assert pl.from_arrow(top.to_arrow()).equals(table)
     assert str(top).splitlines()[2].split()[:3] == ["user", "3", "1"]
     assert pl.DataFrame(model.recommend("user 3", n=2)).columns == ["rank", "item", "score", "sd"]
     users = pl.DataFrame(model.users_)

@@ -137,7 +137,7 @@ def test_biases_of_new_items_do_not_depend_on_the_seed() -> None:
 def test_what_is_accepted_can_be_saved_and_loaded(
     factors: int, rating: float, tmp_path: Path
 ) -> None:
-    model = RatingModel(factors, **QUIET).fit(drawn(5))
+    model = RatingModel(factors, range=(1, 1e14), **QUIET).fit(drawn(5))
     user, item = model.users_.ids[0], model.items_.ids[model.history_.item[0]]
     model.update(([user], [item], [rating]))
     model.save(tmp_path / "model")
@@ -146,12 +146,31 @@ def test_what_is_accepted_can_be_saved_and_loaded(
 
 
 def test_ratings_too_far_from_the_others_are_refused() -> None:
-    model = RatingModel(2, **QUIET).fit(drawn(5))
+    model = RatingModel(2, range=(1, 1e14), **QUIET).fit(drawn(5))
     user, item = model.users_.ids[0], model.items_.ids[model.history_.item[0]]
     before = model.predict(user, item)
     with pytest.raises(svmp.SvmpError, match="too far from those"):
         model.update(([user], [item], [1e13]))
     assert model.predict(user, item) == before
+
+
+@pytest.mark.parametrize("span", [None, (1, 5)])
+def test_ratings_off_the_scale_are_refused_and_change_nothing(span: Any) -> None:
+    """Three ratings of 900 by one user would move the predictions of others by half a star."""
+    model = RatingModel(2, range=span, **QUIET).fit(drawn(5))
+    user, items = int(model.users_.ids[0]), model.items_.ids[:3]
+    others, before = model.users_.ids[1:], model.users_
+    predicted = model.predict(others, items[0])
+    for rating in (900.0, 0.5):
+        with pytest.raises(svmp.RatingsError, match=f"({rating:g} is not between 1 and 5|row 0)"):
+            model.update(([user] * 3, items, [rating] * 3))
+        with pytest.raises(svmp.ModelError, match="is not between 1 and 5, the range"):
+            model.fold_in(items, [rating] * 3)
+    assert model.users_ is before
+    assert model.predict(others, items[0]).tolist() == predicted.tolist()
+    model.update(([user, 9999], items[:2], [1, 5]))  # the ends are valid
+    tenths = RatingModel(0, **QUIET).fit(([1, 2, 3], [1, 1, 2], [0.1, 0.7, 0.3]))
+    tenths.update(([1], [2], [0.7])).fold_in([1], [0.1])  # which single precision rounds
 
 
 def test_partial_fit_fits_first_and_updates_later() -> None:

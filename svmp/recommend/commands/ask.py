@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import math
-import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from svmp.errors import ModelError
+from svmp.interrupts import if_interrupted
+from svmp.recommend.commands.ids import known_ids, read_ids
 from svmp.recommend.commands.options import Count, Folder, Json
-from svmp.recommend.commands.output import plain, print_rows, ranked
+from svmp.recommend.commands.output import name_skipped, plain, print_rows, ranked, unclipped
 
 if TYPE_CHECKING:
     from svmp.recommend.side import EntityTable
 
-WHOLE = r"0|-?[1-9][0-9]*"
-LARGEST = 2**63 - 1
-
 
 def top(
     model: Folder,
-    user: Annotated[list[str], typer.Option(help="Id of a user; may be repeated.")],
+    user: Annotated[list[str] | None, typer.Option(help="Id of a user; may be repeated.")] = None,
+    users: Annotated[
+        Path | None,
+        typer.Option(help="File of users: ids in its first column, as text or Parquet."),
+    ] = None,
+    all_users: Annotated[
+        bool, typer.Option("--all-users", help="All users of the model; needs --out.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="Parquet or CSV file to write instead of printing."),
+    ] = None,
     n: Count = 10,
     explore: Annotated[str | None, typer.Option(help="Exploration: thompson or ucb.")] = None,
     width: Annotated[
@@ -40,25 +50,44 @@ def top(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Recommend items to users."""
-    from svmp.recommend import load
+    """Recommend items to users: a few, those in a file, or all.
 
+    Users that are not in the model are skipped, and named.
+    """
+    from svmp.recommend import load
+    from svmp.recommend.export import check_file
+
+    if sum((bool(user), users is not None, all_users)) != 1:
+        raise ModelError("give --user, --users or --all-users, one of the three")
+    if all_users and out is None:
+        raise ModelError("--all-users needs --out, a Parquet or CSV file, as top.parquet")
     if explore not in (None, "thompson", "ucb"):
         raise ModelError(f"--explore must be thompson or ucb, not {explore!r:.60}")
+    if out is not None:
+        check_file(out)
     loaded = load(model)
-    users = _ids(loaded.users_, "--user", user)
-    best = loaded.recommend(
-        users,
-        n,
-        exclude_seen=not seen,
-        explore=explore,  # type: ignore[arg-type]
-        width=width,
-        seed=seed,
-    )
+    asked: list[Any] | None = None
+    unknown: list[Any] = []
+    if user:
+        asked, unknown = known_ids(loaded.users_, "--user", user)
+    elif users is not None:
+        asked, unknown = known_ids(loaded.users_, "--users", read_ids(users, loaded.users_))
+    options: dict[str, Any] = {"exclude_seen": not seen, "explore": explore}
+    options |= {"width": width, "seed": seed}
+    name_skipped("user", unknown)
+    if out is not None:
+        with if_interrupted(f"{out} is not written"):
+            written = loaded.recommend_all(out, n, users=asked, **options)
+        about = {"file": str(out), "users": written.users, "rows": written.rows}
+        print_rows([about], as_json)
+        return
+    assert asked is not None
+    best = loaded.recommend(asked, n, **options)
+    raw = unclipped(best)
     rows = [
         {"user": plain(one), **row}
-        for place, one in enumerate(users)
-        for row in ranked(best.items[place], best.scores[place], best.stds[place])
+        for place, one in enumerate(asked)
+        for row in ranked(best.row(place), None if raw is None else raw[place])
     ]
     print_rows(rows, as_json)
 
@@ -85,9 +114,7 @@ def similar(
         typer.echo(
             f"svmp: {model} has no factors, so no {what} is more like it than others", err=True
         )
-    print_rows(
-        list(ranked(best.items, best.scores, best.stds, what=what, score="similarity")), as_json
-    )
+    print_rows(list(ranked((*best,), what=what, score="similarity")), as_json)
 
 
 def fold_in(
@@ -123,21 +150,13 @@ def fold_in(
         if not all(low <= rating <= high for rating in ratings):
             raise ModelError(f"--rated must have ratings from {low:g} to {high:g}")
     person = loaded.fold_in(_ids(loaded.items_, "--rated", items), ratings)
-    print_rows(list(ranked(*loaded.recommend(person, n))), as_json)
+    best = loaded.recommend(person, n)
+    print_rows(list(ranked((*best,), unclipped(best))), as_json)
 
 
 def _ids(known: EntityTable, flag: str, texts: list[str]) -> Any:
     """Return ids of the type that a model has; raise if one is not in the model."""
-    ids: list[Any] = list(texts)
-    if known.ids.dtype.kind != "U":
-        for place, text in enumerate(texts):
-            if not re.fullmatch(WHOLE, text):
-                raise ModelError(
-                    f"{flag}: the ids of this model are whole numbers, not {text!r:.60}"
-                )
-            ids[place] = int(text)
-    for one in ids:
-        large = isinstance(one, int) and abs(one) > LARGEST
-        if large or known.keys(one, "prior")[0] < 0:
-            raise ModelError(f"{flag}: there is no {known.what} {one!s:.60} in the model")
+    ids, unknown = known_ids(known, flag, texts)
+    if unknown:
+        raise ModelError(f"{flag}: there is no {known.what} {unknown[0]!s:.60} in the model")
     return ids

@@ -24,12 +24,14 @@ from svmp.recommend.commands.options import (
     Folder,
     Json,
     Names,
+    Range,
     Rule,
     Seed,
     TextIds,
     Unpacked,
     Wait,
     columns_of,
+    range_of,
 )
 from svmp.recommend.commands.output import formatted, print_rows
 
@@ -55,11 +57,12 @@ def fit(
     text_ids: TextIds = "",
     covariance: Annotated[
         str | None,
-        typer.Option(help="Not for events: q of the factors is diagonal (default), full or auto."),
+        typer.Option(help="Not for events: q of the factors is full, diagonal, or auto (default)."),
     ] = None,
     noise: Annotated[
         str | None, typer.Option(help="Not for events: noise by user (default), or shared.")
     ] = None,
+    range: Range = "",
     seed: Seed = 0,
     max_sweeps: Annotated[
         float | None,
@@ -87,7 +90,12 @@ def fit(
     from svmp.recommend.rating import RatingModel
 
     check_place(out)
-    of_ratings = {"covariance": covariance, "noise": noise, "max_sweeps": max_sweeps}
+    of_ratings: dict[str, Any] = {
+        "covariance": covariance,
+        "noise": noise,
+        "max_sweeps": max_sweeps,
+    }
+    of_ratings["range"] = range_of(range)
     of_events = {"at_least": at_least, "counts": counts}
     model = _model(
         events,
@@ -116,6 +124,7 @@ def fit(
     if isinstance(model, RatingModel):
         about |= {"sweeps": model.sweeps_, "noise": model.prior_noise_**0.5}
         about |= {"factors": model.users_.side.factors}  # 0 if they do not improve predictions
+        about |= {"ended": model.status_}
     if as_json:
         print(json.dumps(about | ({"interrupted": True} if model.interrupted_ else {})))
     else:
@@ -257,7 +266,9 @@ def _model(
     if not events and any(value not in (None, False) for value in of_events.values()):
         raise ModelError("--at-least and --counts need --events")
     if events and of_ratings:
-        raise ModelError("--covariance, --noise and --max-sweeps cannot be used with --events")
+        raise ModelError(
+            "--covariance, --range, --noise and --max-sweeps cannot be used with --events"
+        )
     more: dict[str, Any] = {"duplicates": duplicates} if duplicates else {}
     if events:
         return EventModel(**of_all, **of_events, **more)

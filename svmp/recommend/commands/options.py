@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from svmp.errors import ModelError
 from svmp.locking import WAIT as WAIT
 
 File = Annotated[Path, typer.Argument(metavar="RATINGS", help="A file of ratings.")]
@@ -37,6 +38,13 @@ TextIds = Annotated[
         help="user, item or user,item: ids to read as text, even if they look like numbers."
     ),
 ]
+Range = Annotated[
+    str,
+    typer.Option(
+        metavar="LOW,HIGH",
+        help="Not for events: least and greatest rating, as 1,5; by default those of the data.",
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
 Wait = Annotated[
     float,
@@ -60,3 +68,14 @@ def columns_of(text: str) -> Any:
         return None
     parts = [part.strip() for part in text.split(",")]
     return tuple(int(part) if part.isdecimal() else part for part in parts)
+
+
+def range_of(text: str) -> tuple[float, float] | None:
+    """Parse the value of `--range`."""
+    if not text:
+        return None
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise ModelError(f"--range must be two numbers, as 1,5, not {text!r:.60}") from None
+    return low, high

@@ -3,17 +3,42 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from svmp.recommend.factor_model import Top
+
+
+NAMED = 10
+"""Maximum number of ids that a sentence names."""
 
 
 def ranked(
-    items: Any, scores: Any, stds: Any, what: str = "item", score: str = "score"
+    top: tuple[Any, Any, Any], raw: Any = None, what: str = "item", score: str = "score"
 ) -> Iterator[dict[str, Any]]:
     """Yield a row for each item of a ranking, without those that only fill it up."""
-    for item, value, std in zip(items, scores, stds, strict=True):
+    items, scores, stds = top
+    more = scores if raw is None else raw
+    for item, value, std, unclipped in zip(items, scores, stds, more, strict=True):
         if value == value:
-            yield {what: plain(item), score: round(float(value), 4), "std": round(float(std), 4)}
+            row = {what: plain(item), score: round(float(value), 4), "std": round(float(std), 4)}
+            yield row if raw is None else {**row, "unclipped": round(float(unclipped), 4)}
+
+
+def unclipped(top: Top) -> Any:
+    """Return the scores before they were clipped, if that has changed any."""
+    changed = top.raw is not None and (top.raw != top.scores)[top.scores == top.scores].any()
+    return top.raw if changed else None
+
+
+def name_skipped(what: str, ids: Sequence[Any]) -> None:
+    """Say on stderr which ids were skipped because they are not in the model."""
+    if ids:
+        more = f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else ""
+        named = ", ".join(f"{one!s:.60}" for one in ids[:NAMED])
+        print(f"svmp: skipped, not in the model: {what} {named}{more}", file=sys.stderr)
 
 
 def plain(value: Any) -> Any:

@@ -9,7 +9,8 @@ import numpy as np
 
 from svmp.errors import ModelError, UnknownError
 from svmp.recommend.events import EventModel
-from svmp.recommend.factor_model import Person
+from svmp.recommend.factor_model import Person, Top
+from svmp.recommend.ranking import is_by_user
 from svmp.recommend.rating import RatingModel
 from svmp.recommend.service import bodies
 from svmp.recommend.service.catalogue import Catalogue, Titles
@@ -53,11 +54,13 @@ class ServedModel:
         users = np.array(asked.users) if asked.users else np.zeros(0, self.model.users_.ids.dtype)
         top = self.model.recommend(users, unknown=asked.unknown, **self._ranking(asked))
         rows = []
-        for user, *columns in zip(asked.users, *top, strict=True):
-            there = columns[1] == columns[1]
-            some = tuple(column[there] for column in columns)
+        for place, user in enumerate(listed(top.users)):
+            there = top.scores[place] == top.scores[place]
+            items, scores, stds, raw = (x[place][there] for x in (*top, top.raw))
+            some = Top(items, scores, stds, raw=raw)
             rows.append({"user": user, "items": self._scored(user, some, asked)})
-        return {"users": rows}
+        found: Answer = {"users": rows}
+        return found if asked.unknown != "skip" else {**found, "skipped": list(top.skipped)}
 
     def fold_in(self, asked: bodies.FoldIn) -> Answer:
         """Return the best items for somebody who is not in the model."""
@@ -117,7 +120,9 @@ class ServedModel:
             raise ModelError(f"{name}: at most {self.batch:,} at a time, not {len(given):,}")
 
     def _ranking(self, asked: bodies.Ranking) -> dict[str, Any]:
-        self._check("candidates", asked.candidates)
+        given: Any = asked.candidates
+        all_given = [one for some in given for one in some] if is_by_user(given) else given
+        self._check("candidates", all_given)
         self._check("exclude", asked.exclude)
         return {
             "n": asked.n,
@@ -157,21 +162,25 @@ class ServedModel:
             if given is None or given == []:
                 continue
             ids = [rated.item for rated in given] if name == "history" else given
+            if name == "candidates" and is_by_user(given):
+                ids = [one for some in given for one in some]
             known = self.model.users_ if name.startswith("user") else self.model.items_
             optional = name in ("users", "items")
-            unknown = getattr(asked, "unknown", "error") if optional else "error"
+            strict = not optional or getattr(asked, "unknown", "error") == "error"
             try:
-                known.keys(ids, "prior" if name == "exclude" else unknown)
+                known.keys(ids, "error" if strict and name != "exclude" else "prior")
             except UnknownError:
                 return name
         return "request"
 
-    def _scored(self, who: Any, top: Any, asked: bodies.Ranking) -> list[Answer]:
-        items, scores, stds = map(listed, top)
+    def _scored(self, who: Any, top: Top, asked: bodies.Ranking) -> list[Answer]:
         rows = [
-            {"item": item, "score": score, "std": std}
-            for item, score, std in zip(items, scores, stds, strict=True)
+            {"item": item, "score": score, "std": std, "unclipped": raw}
+            for item, score, std, raw in zip(*map(listed, (*top, top.raw)), strict=True)
         ]
+        for row in rows:
+            if row["unclipped"] == row["score"]:
+                del row["unclipped"]
         if asked.level is not None and rows:
             more = self._predicted(who, top[0], asked.level, "prior")
             for row, prediction in zip(rows, more, strict=True):

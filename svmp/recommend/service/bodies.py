@@ -58,7 +58,10 @@ class Ranking(RequestBody):
 
     n: Count = 10
     exclude_seen: Annotated[bool, Field(description="Leave out items already rated.")] = True
-    candidates: Annotated[Ids | None, Field(description="The only items to rank.")] = None
+    candidates: Annotated[
+        Ids | list[Ids] | None,
+        Field(description="The only items to rank: for all users, or a list for each."),
+    ] = None
     exclude: Annotated[Ids | None, Field(description="Items to leave out.")] = None
     explore: Literal["thompson", "ucb"] | None = None
     width: Annotated[Number, Field(ge=0, le=1000)] | None = None
@@ -73,12 +76,16 @@ class Recommend(Ranking):
     """Recommend items to users of the model."""
 
     users: Ids
-    unknown: Literal["error", "prior"] = "error"
+    unknown: Annotated[
+        Literal["error", "prior", "skip"],
+        Field(description="Users that are not in the model: skip leaves them out and names them."),
+    ] = "error"
 
 
 class FoldIn(Ranking):
     """Recommend items to somebody who is not in the model, given their ratings."""
 
+    candidates: Annotated[Ids | None, Field(description="The only items to rank.")] = None
     history: History
 
 
@@ -121,6 +128,9 @@ class Scored(BaseModel):
     title: str | None = None
     score: float
     std: float
+    unclipped: float | None = Field(
+        default=None, description="The score before it was clipped to the range of ratings."
+    )
     mean: float | None = None
     low: float | None = None
     high: float | None = None
@@ -137,6 +147,9 @@ class Recommended(BaseModel):
     """The best items for each user, in the order of the request."""
 
     users: list[UserItems]
+    skipped: list[int | str] = Field(
+        default=[], description="Users that are not in the model, if unknown is skip."
+    )
 
 
 class Folded(BaseModel):

@@ -121,6 +121,30 @@ def test_similar_equals_the_model(client: httpx.Client, model: Any) -> None:
         same([row["std"] for row in found], top.stds)
 
 
+def test_each_user_gets_of_their_own_candidates(client: httpx.Client, model: Any) -> None:
+    users, items = model.users_.ids[:2].tolist(), model.items_.ids[:6].tolist()
+    lists = [items[:2], items[4:]]
+    options = {"exclude_seen": False, "n": 5}
+    found = ask(client, "/recommend", users=users, candidates=lists, **options)["users"]
+    assert [{one["item"] for one in row["items"]} for row in found] == [*map(set, lists)]
+    refused = ask(client, "/recommend", 422, users=users, candidates=[items[:2]], **options)
+    assert "1 lists for 2 users" in refused["errors"]["request"]
+    unknown = 10**9 if isinstance(items[0], int) else "nobody"
+    refused = ask(client, "/recommend", 404, users=users, candidates=[items, [unknown]], **options)
+    assert [*refused["errors"]] == ["candidates"]
+
+
+def test_unknown_users_are_skipped_and_named(client: httpx.Client, model: Any) -> None:
+    users = model.users_.ids[:2].tolist()
+    nobody = 10**9 if isinstance(users[0], int) else "nobody"
+    asked = {"users": [users[0], nobody, users[1]], "n": 2, "unknown": "skip"}
+    found = ask(client, "/recommend", **asked)
+    assert [row["user"] for row in found["users"]] == users
+    assert found["skipped"] == [nobody]
+    assert found["users"] == ask(client, "/recommend", users=users, n=2)["users"]
+    assert ask(client, "/recommend", **{**asked, "users": [nobody]})["users"] == []
+
+
 def test_edge_cases_of_requests(client: httpx.Client, model: Any) -> None:
     ids, user = model.items_.ids.tolist(), model.users_.ids[0].item()
     assert len(ask(client, "/fold-in", history=[], n=1000)["items"]) == len(ids)  # n is too large
