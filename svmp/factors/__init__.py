@@ -14,6 +14,7 @@ from svmp.factors.mvnormal import MvNormal
 from svmp.factors.normal import Normal
 from svmp.factors.poisson import Poisson
 from svmp.factors.wishart import Wishart
+from svmp.factors.wishart_rate import WishartRate
 
 __all__ = [
     "Bernoulli",
@@ -30,4 +31,5 @@ __all__ = [
     "Normal",
     "Poisson",
     "Wishart",
+    "WishartRate",
 ]

@@ -51,7 +51,13 @@ class Factor(Protocol):
     convex: ClassVar[bool] = False
 
     def family(self, length: int, constants: Mapping[str, Array]) -> Family:
-        """Return the family of the child, for vectors (or categories) of this length."""
+        """Return the family of the child, for vectors (or categories) of this length.
+
+        Raises
+        ------
+        ValueError
+            If the constants do not suit the length.
+        """
         return self.child.sized(length)
 
     def check(self, constants: Mapping[str, Array]) -> str | None:

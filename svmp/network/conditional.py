@@ -19,6 +19,7 @@ from typing import Any, Self
 import numpy as np
 
 from svmp import families
+from svmp.errors import ModelError
 from svmp.factors.factor import Factor, Given
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
@@ -96,9 +97,11 @@ class Conditional:
             given, axis = (self.constants.values(), self.slots.values()), self.component_axis
             check_components(variable.name, factor, (axis, self.components), *given)
         first = np.arange(plate.size if self.constants else 0) * self.components
-        self.family = factor.family(
-            length, {k: self.scope.look_up(c, first, first) for k, c in self.constants.items()}
-        )
+        each = {k: self.scope.look_up(c, first, first) for k, c in self.constants.items()}
+        try:
+            self.family = factor.family(length, each)
+        except ValueError as error:
+            raise ModelError(f"'{variable.name}': {error}") from None
 
     def of(self, variable: Symbol) -> Self:
         """Return a copy for a variable with other observed values."""

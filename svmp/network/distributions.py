@@ -126,15 +126,30 @@ class Gamma(Distribution):
 
 
 class Wishart(Distribution):
-    """Wishart with `nu` degrees of freedom and scale matrix `V`: E[X] = nu V.
+    """Wishart with `nu` degrees of freedom and scale matrix `V`: E[X] = nu V; or with `rate`.
 
-    Its last two dims are those of the matrix, and may have the same name.
+    The rate is the inverse of V: a positive definite matrix, a Wishart (also multiplied by numbers
+    and Gammas), or `svmp.diag` of Gammas. Its last two dims are those of the matrix, and may have
+    the same name.
+
+    Under the prior of Huang and Wand (2013) for the covariance of k effects the standard deviations
+    have half-t priors with scale 10, and the correlations are uniform:
+
+    >>> import svmp
+    >>> with svmp.Model(coords={"school": 20, "own": 2}) as model:
+    ...     rate = svmp.Gamma("rate", alpha=0.5, beta=1 / 10**2, dims="own")
+    ...     tau = svmp.Wishart("tau", nu=3, rate=svmp.diag(4 * rate), dims=("own", "own"))
+    ...     effect = svmp.MvNormal("effect", mu=0, tau=tau, dims=("school", "own"))
     """
 
     @staticmethod
-    def dist(nu: Any, V: Any) -> Component:
+    def dist(nu: Any, V: Any = None, rate: Any = None) -> Component:
         """Return the density alone, without a name."""
-        return Component(factors.Wishart(), {"nu": nu, "V": V})
+        if (V is None) == (rate is None):
+            raise TypeError("give one of V and rate")
+        if rate is None:
+            return Component(factors.Wishart(), {"nu": nu, "V": V})
+        return Component(factors.WishartRate(), {"nu": nu, "rate": rate})
 
 
 class Beta(Distribution):

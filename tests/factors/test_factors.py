@@ -40,6 +40,7 @@ LOG_DENSITY: dict[str, Callable[..., Any]] = {
     "Normal": lambda x, mu, tau: stats.norm.logpdf(x, mu, tau**-0.5),
     "Poisson": lambda x, mu: stats.poisson.logpmf(x, mu),
     "Wishart": lambda x, nu, V: stats.wishart.logpdf(x, nu, V),
+    "WishartRate": lambda x, nu, rate: stats.wishart.logpdf(x, nu, np.linalg.inv(rate)),
 }
 
 REFUSED: list[tuple[Factor, Mapping[str, Any], str]] = [
@@ -54,6 +55,7 @@ REFUSED: list[tuple[Factor, Mapping[str, Any], str]] = [
     (factors.Wishart(), {"nu": 1.0, "V": np.eye(2)}, "nu must be greater than 1"),
     (factors.Wishart(), {"nu": 3.0, "V": -np.eye(2)}, "V must be symmetric"),
     (factors.Wishart(), {"nu": 3.0, "V": [[1.0, 0.5], [0.0, 1.0]]}, "V must be symmetric"),
+    (factors.WishartRate(), {"nu": 0.0}, "nu must be positive"),
 ]
 
 

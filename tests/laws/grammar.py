@@ -302,9 +302,15 @@ class Writer:
             other = f"{k}_"
             self.sizes[other] = size
             V = self.array("V", np.eye(size), (k, other))
-            W = self.declare(
-                "Wishart", "W", (k, other), nu=Number(float(size + 2)), V=Values(V, plain=True)
-            )
+            prior: dict[str, Expr] = {"V": Values(V, plain=True)}
+            rate = self.pick("V", "V", "diag", "matrix") if kind == "Wishart" else "V"
+            if rate == "diag":
+                g = self.declare("Gamma", "g", (k,), alpha=Number(0.5), beta=Number(1.0))
+                prior = {"rate": Diag(Ref(g), k, other)}
+            elif rate == "matrix":
+                R = self.declare("Wishart", "R", (k, other), nu=Number(float(size + 1)), **prior)
+                prior = {"rate": Mul((Number(0.5), Ref(R)))}
+            W = self.declare("Wishart", "W", (k, other), nu=Number(float(size + 2)), **prior)
             tau = Ref(W)
         return self.declare("MvNormal", stem, dims, mu=mu, tau=tau)
 

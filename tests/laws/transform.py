@@ -116,7 +116,7 @@ def units(spec: Spec, factors: Mapping[str, float]) -> Moved:
     powers = {
         "Normal": power, "MvNormal": power, "LinearGaussianChain": power,
         "GaussianRandomWalk": power, "Gamma": {"beta": -1}, "Exponential": {"lam": -1},
-        "Wishart": {"V": 1},
+        "Wishart": {"V": 1, "rate": -1},
     }  # fmt: skip
     arrays, offset, declarations = dict(spec.arrays), 0.0, []
     for d in spec.declarations:

@@ -71,12 +71,17 @@ def test_regression_is_at_its_fixed_point_and_near_scikit_learn() -> None:
     other, other_std = theirs.predict(X, return_std=True)
     np.testing.assert_allclose(mean, other, atol=0.05)
     np.testing.assert_allclose(std, other_std, rtol=0.1)
-    design = np.column_stack([np.ones(60), X])
-    alpha, tau = model.fit_.mean("alpha"), model.fit_.mean("tau")
-    precision = alpha * np.diag([1e-6, 1, 1, 1]) + tau * design.T @ design
-    np.testing.assert_allclose(model.sigma_, np.linalg.inv(precision), rtol=1e-4)
-    exact = np.linalg.solve(precision, tau * design.T @ y)
-    np.testing.assert_allclose([model.intercept_, *model.coef_], exact, rtol=1e-4, atol=1e-6)
+    alpha, tau = model.fit_.mean("alpha")[1], model.fit_.mean("tau") / y.var()
+    around = X - X.mean(axis=0)
+    prior = alpha * np.diag(X.var(axis=0)) / y.var()  # that of columns and y in standard units
+    precision = prior + tau * around.T @ around
+    np.testing.assert_allclose(model.sigma_[1:, 1:], np.linalg.inv(precision), rtol=1e-4)
+    exact = np.linalg.solve(precision, tau * around.T @ y)
+    np.testing.assert_allclose(model.coef_, exact, rtol=1e-4, atol=1e-6)
+    level = y.mean() - X.mean(axis=0) @ exact
+    assert model.intercept_ == pytest.approx(level, abs=1e-4)
+    there = np.append(1.0, X.mean(axis=0))  # the level at the mean of X has a flat prior
+    assert there @ model.sigma_ @ there == pytest.approx(1 / (60 * tau), rel=1e-4)
 
 
 def test_partial_fit_is_near_one_fit_of_all_rows() -> None:
@@ -104,7 +109,8 @@ def test_logistic_regression_is_near_scikit_learn() -> None:
 
 
 def test_partial_fit_of_a_classifier_knows_classes_that_come_later() -> None:
-    X, y = RNG.normal(size=(40, 1)), np.repeat(["a", "b"], 20)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 1)), np.repeat(["a", "b"], 20)
     X[20:] += 3
     model = models.LogisticRegression().partial_fit(X[:20], y[:20], classes=["a", "b"])
     model.partial_fit(X[20:], y[20:])

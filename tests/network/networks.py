@@ -159,7 +159,11 @@ def matrices(draw: Draw) -> svmp.Model:
         h = svmp.Gamma("h", alpha=2, beta=1.5, dims="a")
         e = svmp.Gamma("e", alpha=2, beta=1, dims=("a", "d"))
         W = svmp.Wishart("W", nu=d + 1.5, V=s.precision(d), dims=("d", "d"))
-        L = svmp.Wishart("L", nu=d + s.positive(a), V=np.eye(d), dims=("a", "d", "d"))
+        prior = s.pick(
+            {"V": np.eye(d)}, {"rate": W}, {"rate": 0.5 * f * W}, {"rate": svmp.diag(g)},
+            {"rate": svmp.diag(2 * e)}, {"rate": s.precision(d)}, {"rate": h * W},
+        )  # fmt: skip
+        L = svmp.Wishart("L", nu=d + s.positive(a), dims=("a", "d", "d"), **prior)
         key = s.key(a, n)
         tau = s.pick(svmp.diag(g), svmp.diag(f), svmp.diag(s.positive(d) * g * f), 0.5 * W, f * W)
         m = svmp.MvNormal("m", mu=s.normal(d), tau=tau, dims="d")

@@ -268,6 +268,11 @@ NUMBERS: list[Case] = [
     ("tau not symmetric", lambda d: svmp.MvNormal("r", 0, [[1, 0.9], [0, 1]], dims="k"),
      "r", "symmetric"),
     ("nu too small", lambda d: svmp.Wishart("r", 1, EYE, dims=("k", "k")), "r", "nu must be"),
+    ("nu of a rate", lambda d: svmp.Wishart("r", 1, rate=d["W"], dims=("k", "k")), "r", "than 1"),
+    ("rate not positive", lambda d: svmp.Wishart("r", 3, rate=-EYE, dims=("k", "k")), "r",
+     "positive definite"),
+    ("V and rate", lambda d: svmp.Wishart("r", 3, EYE, rate=EYE, dims=("k", "k")), "r",
+     "one of V and rate"),
     ("V not positive", lambda d: svmp.Wishart("r", 3, -EYE, dims=("k", "k")), "r", "V must be"),
 ]  # fmt: skip
 

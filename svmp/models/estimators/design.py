@@ -14,6 +14,7 @@ from svmp.families.family import Array
 from svmp.network.dims.labels import missing_rows
 from svmp.network.grid import Ints
 
+INTERCEPT = "Intercept"
 VARYING = re.compile(r"\(([^()|]+)\|([^()|]+)\)")
 """A term with coefficients that vary by group, as (1 + x | school)."""
 
@@ -102,11 +103,15 @@ class Design(NamedTuple):
             varying = matrix(X, random).model_spec
             if "Intercept" not in spec.column_names[:1]:
                 raise ValueError("the formula of MixedEffects needs its intercept, without '0 +'")
-            return Columns(list(spec.column_names), groups, spec, varying)
+            random_names = list(map(str, varying.column_names))
+            return Columns(list(spec.column_names), random_names, groups, spec, varying)
         if random != "1":
             raise ValueError("random= is a formula, and so needs formula=")
         width = X.shape[1] - (groups is not None)
-        return Columns(["Intercept", *(f"x{i}" for i in range(width))], groups)
+        names = [str(name) for name in getattr(X, "columns", ()) if name != groups]
+        if len({INTERCEPT, *names}) != width + 1:
+            names = [f"x{i}" for i in range(width)]
+        return Columns([INTERCEPT, *names], [INTERCEPT], groups)
 
 
 @dataclass(frozen=True)
@@ -115,8 +120,8 @@ class Columns:
 
     Attributes
     ----------
-    names
-        The coefficients of all rows.
+    names, random_names
+        The coefficients of all rows, and those that vary by group.
     groups
         The column of the groups, if there is one.
     fixed, varying
@@ -124,6 +129,7 @@ class Columns:
     """
 
     names: list[str]
+    random_names: list[str]
     groups: Any
     fixed: Any = None
     varying: Any = None

@@ -22,12 +22,17 @@ from sklearn.utils import check_random_state
 from svmp.families.family import Array
 from svmp.fitting.fit import fit
 from svmp.inference.methods import Method
+from svmp.inference.result import Fit, load
+from svmp.models.estimators.design import INTERCEPT
 from svmp.network.model import Model
 from svmp.network.validation import shown
 from svmp.posterior.result.result import Fit, load
 
 WEAK = 1e-6
-"""Shape and rate of vague Gammas, and precision of an intercept relative to other coefficients."""
+"""Shape and rate of vague Gammas, in standard units."""
+FLAT = 1e-4
+"""Prior precision of intercepts and of other coefficients that are not shrunk, in standard units:
+their prior sd is 100 times that of the target."""
 
 NUMBERS: dict[str, tuple[type, int | None]] = {
     "n_components": (Integral, 1),
@@ -93,6 +98,17 @@ class NetworkEstimator(BaseEstimator):
                     f"{type(self).__name__} needs {what} {size} as {name}, not {shown(value)}"
                 )
 
+    def _features(self, width: int) -> list[str]:
+        """Return the names of the columns of X."""
+        names = [str(name) for name in getattr(self, "feature_names_in_", ())]
+        return names if len(set(names)) == width else [f"x{i}" for i in range(width)]
+
+    def _coefficients(self, width: int, intercept: bool) -> list[str]:
+        """Return the names of the coefficients of the columns of X, each once."""
+        names = self._features(width)
+        first = f"({INTERCEPT})" if INTERCEPT in names else INTERCEPT
+        return [first, *names] if intercept else names
+
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
@@ -131,18 +147,6 @@ def with_ones(X: NDArray[Any], intercept: bool) -> Array:
     """
     X = np.asarray(X, dtype=np.float64)
     return np.column_stack([np.ones(len(X)), X]) if intercept else X
-
-
-def relative_precisions(count: int, intercept: bool, weak: float = WEAK) -> Array:
-    """Return the prior precision of each coefficient as a diagonal matrix, weak for an intercept.
-
-    >>> relative_precisions(2, True).diagonal()
-    array([1.e-06, 1.e+00])
-    """
-    found = np.ones(count)
-    if intercept:
-        found[0] = weak
-    return np.diag(found)
 
 
 def quadratic_forms(X: Array, covariance: Array) -> Array:

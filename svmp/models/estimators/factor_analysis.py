@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from svmp.families.family import Array
 from svmp.inference.methods import Growing
 from svmp.models.estimators.estimator import NetworkEstimator
+from svmp.models.estimators.scaling import Standard
 from svmp.network.distributions import Gamma, MvNormal, Normal
 from svmp.network.expressions import dot
 from svmp.network.model import Model
@@ -40,7 +41,7 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NetworkE
     noise_variance_, mean_
         Of each column.
     fit_
-        The `svmp.Fit` of the standardised columns, with `loading`, `factor`, `level` and `tau`.
+        The `svmp.Fit` of the standardised columns, with `loading`, `z`, `level` and `tau`.
 
     >>> import numpy as np
     >>> from svmp.models import FactorAnalysis
@@ -67,7 +68,7 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NetworkE
     def declare(self, X: Array) -> Model:
         """Declare the network of some standardised rows."""
         rows, columns = X.shape
-        coords = {"row": rows, "column": columns, "factor": self.n_components}
+        coords = {"row": rows, "column": self._features(columns), "factor": self.n_components}
         with Model(coords=coords) as model:
             tau = Gamma("tau", alpha=1e-3, beta=1e-3, dims="column")
             level = Normal("level", mu=0, tau=1e-3, dims="column")
@@ -82,9 +83,8 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NetworkE
         """Fit the network to rows; y is ignored."""
         self._check_parameters()
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        self._centre, scale = X.mean(axis=0), X.std(axis=0)
-        self._scale = np.where(scale > 1e-12 * (1 + np.abs(self._centre)), scale, 1.0)
-        X = self._standard(X)
+        self._columns = Standard.of(X)
+        X = self._columns.apply(X)
         start = {"loading": principal_loadings(X, self.n_components)}
         return self._after(self._learn(self.declare(X), Growing(first=1), init=start))
 
@@ -93,23 +93,21 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NetworkE
         if not hasattr(self, "fit_"):
             return self.fit(X, y)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        model = self.declare(self._standard(X))
+        model = self.declare(self._columns.apply(X))
         return self._after(self._learn_more(model, Growing(first=1), ("row",)))
 
-    def _standard(self, X: Array) -> Array:
-        return np.asarray((X - self._centre) / self._scale)
-
     def _after(self, fitted: Self) -> Self:
-        self.components_ = (self.fit_.mean("loading") * self._scale[:, None]).T
-        self.mean_ = self._centre + self._scale * self.fit_.mean("level")
-        self.noise_variance_ = self._scale**2 / self.fit_.mean("tau")
+        centre, scale = self._columns.centre, self._columns.scale
+        self.components_ = (self.fit_.mean("loading") * scale[:, None]).T
+        self.mean_ = centre + scale * self.fit_.mean("level")
+        self.noise_variance_ = scale**2 / self.fit_.mean("tau")
         self._n_features_out = self.n_components
         return fitted
 
     def transform(self, X: Any) -> Array:
         """Return the expected factors of each row."""
         check_is_fitted(self)
-        X = self._standard(validate_data(self, X, dtype=np.float64, reset=False))
+        X = self._columns.apply(validate_data(self, X, dtype=np.float64, reset=False))
         q, tau = self.fit_["loading"], self.fit_.mean("tau")
         size = self.n_components
         square = q.moments[:, size:].reshape(-1, size, size)
@@ -125,10 +123,11 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NetworkE
     def score_samples(self, X: Any) -> Array:
         """Return the log density of each row at the expected loadings and noise."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False) - self.mean_
-        root = np.linalg.cholesky(self.get_covariance())
-        white = np.linalg.solve(root, X.T)
-        log_det = 2 * np.log(root.diagonal()).sum()
+        X = self._columns.apply(validate_data(self, X, dtype=np.float64, reset=False))
+        loading, scale = self.fit_.mean("loading"), self._columns.scale
+        root = np.linalg.cholesky(loading @ loading.T + np.diag(1 / self.fit_.mean("tau")))
+        white = np.linalg.solve(root, (X - self.fit_.mean("level")).T)
+        log_det = 2 * (np.log(root.diagonal()).sum() + np.log(scale).sum())
         return np.asarray(-0.5 * ((white**2).sum(axis=0) + log_det + X.shape[1] * LOG_2PI))
 
     def score(self, X: Any, y: Any = None) -> float:

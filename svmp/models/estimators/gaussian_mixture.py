@@ -1,7 +1,7 @@
 """Mixture of multivariate Normals with a Dirichlet over the weights and Wishart precisions.
 
 weight ~ Dirichlet, Lambda_k ~ Wishart, mu_k ~ MvNormal(mean, kappa Lambda_k), x_n ~ MvNormal(mu_z,
-Lambda_z). Components that are not needed stay empty.
+Lambda_z). Components that are not needed stay empty. Columns are standardised first.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from svmp.families.family import Array
 from svmp.inference.methods import FullVB
 from svmp.models.estimators.estimator import NetworkEstimator
+from svmp.models.estimators.scaling import Standard
 from svmp.network.distributions import Categorical, Dirichlet, Mixture, MvNormal, Wishart
 from svmp.network.model import Model
 
 LOG_2PI = float(np.log(2 * np.pi))
+COLLINEAR = 1e-6
+"""What is added to the variances of standardised columns, so that they may be collinear."""
 
 
 class GaussianMixture(DensityMixin, NetworkEstimator):
@@ -43,7 +46,7 @@ class GaussianMixture(DensityMixin, NetworkEstimator):
     weights_, means_, covariances_
         Posterior means of weights and centres, and inverses of the mean precisions.
     fit_
-        The `svmp.Fit`, with `weight`, `mu`, `precision` and `z`.
+        The `svmp.Fit` of standardised columns, with `weight`, `mu`, `precision` and `z`.
 
     >>> import numpy as np
     >>> from svmp.models import GaussianMixture
@@ -68,19 +71,19 @@ class GaussianMixture(DensityMixin, NetworkEstimator):
         self.tol, self.max_iter, self.random_state = tol, max_iter, random_state
 
     def declare(self, X: Array) -> Model:
-        """Declare the network of some rows; the prior is that of the first rows."""
+        """Declare the network of some standardised rows; the prior is that of the first rows."""
         count, size = self.n_components, X.shape[1]
         concentration = (
             1 / count if self.weight_concentration is None else self.weight_concentration
         )
         scale = np.linalg.inv(self._prior_covariance) / size
-        coords = {"component": count, "axis": size, "row": len(X)}
+        coords: dict[str, Any] = {"component": count, "axis": self._features(size), "row": len(X)}
         with Model(coords=coords) as model:
             weight = Dirichlet("weight", a=concentration, dims="component")
             dims = ("component", "axis", "axis")
             precision = Wishart("precision", nu=size, V=scale, dims=dims)
             around = self.mean_precision * precision
-            mu = MvNormal("mu", mu=self._prior_mean, tau=around, dims=("component", "axis"))
+            mu = MvNormal("mu", mu=0, tau=around, dims=("component", "axis"))
             z = Categorical("z", p=weight, dims="row")
             component = MvNormal.dist(mu=mu, tau=precision)
             Mixture("x", z, component, dims=("row", "axis"), observed=X)
@@ -94,10 +97,10 @@ class GaussianMixture(DensityMixin, NetworkEstimator):
             raise ValueError(
                 f"GaussianMixture has n_components={self.n_components}, but n_samples={len(X)}"
             )
-        self._prior_mean = X.mean(axis=0)
-        spread = np.atleast_2d(np.cov(X.T))
-        floor = 1e-6 * max(float(np.trace(spread)) / len(spread), 1e-12)
-        self._prior_covariance = spread + floor * np.eye(len(spread))
+        self._columns = Standard.of(X)
+        X = self._columns.apply(X)
+        spread = np.atleast_2d(X.T @ X / (len(X) - 1))
+        self._prior_covariance = spread + COLLINEAR * np.eye(len(spread))
         return self._after(self._learn(self.declare(X), FullVB()))
 
     def fit_predict(self, X: Any, y: Any = None) -> Any:
@@ -108,27 +111,29 @@ class GaussianMixture(DensityMixin, NetworkEstimator):
         """Update the fit with further rows; y is ignored."""
         if not hasattr(self, "fit_"):
             return self.fit(X, y)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = self._columns.apply(validate_data(self, X, dtype=np.float64, reset=False))
         return self._after(self._learn_more(self.declare(X), FullVB()))
 
     def _after(self, fitted: Self) -> Self:
-        self.weights_, self.means_ = self.fit_.mean("weight"), self.fit_.mean("mu")
-        self.precisions_ = self.fit_.mean("precision")
-        self.covariances_ = np.linalg.inv(self.precisions_)
+        centre, scale = self._columns.centre, self._columns.scale
+        precisions = self.fit_.mean("precision")
+        self._covariances = np.linalg.inv(precisions)
+        self.weights_, self.means_ = self.fit_.mean("weight"), centre + scale * self.fit_.mean("mu")
+        self.precisions_ = precisions / scale[:, None] / scale
+        self.covariances_ = self._covariances * scale[:, None] * scale
         return fitted
 
     def _log_shares(self, X: Any) -> Array:
         """Log weight and density of each component at each row, with the centres' uncertainty."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        spread = self.covariances_ + np.linalg.inv(self.fit_["mu"].tau)
-        root = np.linalg.cholesky(spread)
+        X = self._columns.apply(validate_data(self, X, dtype=np.float64, reset=False))
+        root = np.linalg.cholesky(self._covariances + self.fit_["mu"].cov)
         found = np.empty((len(X), len(root)))
-        for k, (mean, factor) in enumerate(zip(self.means_, root, strict=True)):
+        for k, (mean, factor) in enumerate(zip(self.fit_.mean("mu"), root, strict=True)):
             white = np.linalg.solve(factor, (X - mean).T)
             log_det = 2 * np.log(factor.diagonal()).sum()
             found[:, k] = -0.5 * ((white**2).sum(axis=0) + log_det + X.shape[1] * LOG_2PI)
-        return found + np.log(self.weights_)
+        return found + np.log(self.weights_) - np.log(self._columns.scale).sum()
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each component for each row."""

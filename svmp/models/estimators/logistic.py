@@ -1,7 +1,7 @@
 """Logistic regression: y_nk ~ Bernoulli(logit = w_k . x_n), w_k ~ MvNormal(0, alpha).
 
 Two classes have one logit. More classes have one each, against all others, and their probabilities
-are normalised.
+are normalised. Columns are standardised first, so that the prior suits any units.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from svmp.families.family import Array
 from svmp.inference.methods import Growing
+from svmp.inference.output.summary import Summary
+from svmp.models.estimators.coefficients import coefficient_rows, coefficient_table
 from svmp.models.estimators.estimator import (
     NetworkEstimator,
     quadratic_forms,
-    relative_precisions,
     with_ones,
 )
+from svmp.models.estimators.scaling import Standard, coefficients_in_units
 from svmp.network.data_arrays import data
 from svmp.network.distributions import Bernoulli, MvNormal
 from svmp.network.expressions import dot
@@ -38,7 +40,7 @@ class LogisticRegression(ClassifierMixin, NetworkEstimator):
     Parameters
     ----------
     alpha
-        Prior precision of the coefficients.
+        Prior precision of the coefficients of standardised columns.
     fit_intercept
         Whether there is an intercept, with a weak prior.
     tol, max_iter
@@ -52,8 +54,12 @@ class LogisticRegression(ClassifierMixin, NetworkEstimator):
         The labels of the classes.
     coef_, intercept_
         Posterior means: a row for two classes, else one for each class.
+    names_
+        The coefficients of one logit, that of the intercept first.
+    covariances_
+        Their posterior covariance, for each logit.
     fit_
-        The `svmp.Fit`, with `w`.
+        The `svmp.Fit` of standardised columns, with `w`.
 
     >>> from svmp.models import LogisticRegression
     >>> model = LogisticRegression().fit([[-2.0], [-1.0], [1.0], [2.0]], ["a", "a", "b", "b"])
@@ -74,10 +80,15 @@ class LogisticRegression(ClassifierMixin, NetworkEstimator):
         self.tol, self.max_iter, self.random_state = tol, max_iter, random_state
 
     def declare(self, X: Array, chosen: Array) -> Model:
-        """Declare the network of some rows, with a column of zeros and ones for each logit."""
-        count = X.shape[1]
-        with Model(coords={"coef": count, "class": chosen.shape[1]}) as model:
-            prior = self.alpha * relative_precisions(count, self.fit_intercept, INTERCEPT)
+        """Declare the network of some rows, in standard units.
+
+        X has a column of ones where there is an intercept; `chosen` a column of zeros and ones for
+        each logit.
+        """
+        labels = self.classes_.tolist()[-chosen.shape[1] :]
+        with Model(coords={"coef": self.names_, "class": labels}) as model:
+            prior = np.diag(np.full(X.shape[1], float(self.alpha)))
+            prior[0, 0] *= INTERCEPT if self.fit_intercept else 1.0
             w = MvNormal("w", mu=0, tau=prior, dims=("class", "coef"))
             logit = dot(data(X, dims=("row", "coef")), w, dim="coef")
             Bernoulli("y", logit=logit, dims=("row", "class"), observed=chosen)
@@ -86,7 +97,7 @@ class LogisticRegression(ClassifierMixin, NetworkEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the network to rows."""
         self._check_parameters()
-        X, y = validate_data(self, X, y)
+        X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) < BINARY:
@@ -98,7 +109,9 @@ class LogisticRegression(ClassifierMixin, NetworkEstimator):
 
     def _first(self, X: Array, y: Any) -> Self:
         """Fit the network to the first rows, from a narrow start at 0."""
-        design, chosen = with_ones(X, self.fit_intercept), self._chosen(y)
+        self.names_ = self._coefficients(X.shape[1], self.fit_intercept)
+        self._columns = Standard.of(X, self.fit_intercept)
+        design, chosen = self._design(X), self._chosen(y)
         model, count = self.declare(design, chosen), chosen.shape[1]
         tau = np.diag(0.25 * (design**2).sum(axis=0) + self.alpha)
         start = {"mu": np.zeros((count, len(tau))), "tau": np.stack([tau] * count)}
@@ -115,7 +128,7 @@ class LogisticRegression(ClassifierMixin, NetworkEstimator):
             All classes, in the first call, if its rows do not have all of them.
         """
         first = not hasattr(self, "fit_")
-        X, y = validate_data(self, X, y, reset=first)
+        X, y = validate_data(self, X, y, dtype=np.float64, reset=first)
         check_classification_targets(y)
         if first:
             self.classes_ = np.unique(y) if classes is None else np.unique(classes)
@@ -125,18 +138,22 @@ class LogisticRegression(ClassifierMixin, NetworkEstimator):
             raise ValueError(f"y has the class '{unknown[0]}', which is not one of {known}")
         if first:
             return self._first(X, y)
-        model = self.declare(with_ones(X, self.fit_intercept), self._chosen(y))
+        model = self.declare(self._design(X), self._chosen(y))
         return self._after(self._learn_more(model, Growing(first=1)))
+
+    def _design(self, X: Array) -> Array:
+        return with_ones(self._columns.apply(X), self.fit_intercept)
 
     def _chosen(self, y: Any) -> Array:
         one_hot = (np.asarray(y)[:, None] == self.classes_).astype(np.float64)
         return one_hot[:, 1:] if len(self.classes_) == BINARY else one_hot
 
     def _after(self, fitted: Self) -> Self:
-        mean = self.fit_.mean("w")
+        units, q = coefficients_in_units(self._columns, self.fit_intercept), self.fit_["w"]
+        mean = q.mean @ units.T
         self.coef_ = mean[:, 1:] if self.fit_intercept else mean
         self.intercept_ = mean[:, 0] if self.fit_intercept else np.zeros(len(mean))
-        self.covariances_ = np.linalg.inv(self.fit_["w"].tau)
+        self.covariances_ = units @ q.cov @ units.T
         return fitted
 
     def decision_function(self, X: Any) -> Array:
@@ -147,8 +164,8 @@ class LogisticRegression(ClassifierMixin, NetworkEstimator):
     def _logits(self, X: Any) -> tuple[Array, Array]:
         """Return mean and variance of each logit."""
         check_is_fitted(self)
-        X = with_ones(validate_data(self, X, reset=False), self.fit_intercept)
-        variance = np.stack([quadratic_forms(X, S) for S in self.covariances_], axis=1)
+        X = self._design(validate_data(self, X, dtype=np.float64, reset=False))
+        variance = np.stack([quadratic_forms(X, S) for S in self.fit_["w"].cov], axis=1)
         return X @ self.fit_.mean("w").T, variance
 
     def predict_proba(self, X: Any) -> Array:
@@ -168,3 +185,22 @@ class LogisticRegression(ClassifierMixin, NetworkEstimator):
         logits = self._logits(X)[0]
         best = logits[:, 0] > 0 if len(self.classes_) == BINARY else logits.argmax(axis=1)
         return self.classes_[best.astype(np.int64)]
+
+    def summary(self, *, prob: float = 0.9) -> Summary:
+        """Return mean, sd and interval of each coefficient, as a table to print.
+
+        Parameters
+        ----------
+        prob
+            Probability of the central intervals.
+        """
+        check_is_fitted(self)
+        means = np.column_stack([self.intercept_, self.coef_]) if self.fit_intercept else self.coef_
+        rows = []
+        for label, mean, cov in zip(
+            self.classes_[-len(means) :], means, self.covariances_, strict=True
+        ):
+            names = self.names_ if len(means) == 1 else [f"{label}: {n}" for n in self.names_]
+            rows += coefficient_rows(names, mean, np.sqrt(cov.diagonal()), prob)
+        title = f"LogisticRegression of {', '.join(map(str, self.classes_))}, {self.fit_.status}"
+        return coefficient_table(title, rows, prob)

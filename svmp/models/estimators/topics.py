@@ -80,7 +80,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NetworkEstim
         times = table.data.astype(np.int64)
         document, word = np.repeat(table.row, times), np.repeat(table.col, times)
         alpha, eta = self._priors
-        sizes = dict(zip(("document", "word"), counts.shape, strict=True))
+        documents, words = counts.shape
+        sizes = {"document": documents, "word": self._features(words)}
         with Model(coords={**sizes, "topic": self.n_components, "token": len(word)}) as model:
             theta = Dirichlet("theta", a=alpha, dims=("document", "topic"))
             phi = Dirichlet("phi", a=eta, dims=("topic", "word"))
