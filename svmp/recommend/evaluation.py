@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.errors import RatingsError
-from svmp.inference.running.seeds import Seed, generator
 from svmp.errors import Interface, RatingsError, argument
-from svmp.inference.seeds import Seed, generator
+from svmp.inference.running.seeds import Seed, generator
 from svmp.ratings import Ratings
 from svmp.recommend import metrics
 from svmp.recommend.baselines import Popularity, biases

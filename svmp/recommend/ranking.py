@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import ModelError, called
-from svmp.inference.seeds import Seed
+from svmp.inference.running.seeds import Seed
 from svmp.recommend.estimator import check_number, check_whole
 from svmp.recommend.side import Floats, Keys, Side, score
 from svmp.recommend.top import BLOCK, CELLS, Explore, best

@@ -10,13 +10,9 @@ from typing import Any, ClassVar, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.errors import ModelError
+from svmp.errors import ModelError, RatingsError, argument
 from svmp.inference.running.seeds import Seed, whole_seed
 from svmp.inference.running.stopping import Interrupt, catch_interrupt
-from svmp.errors import ModelError, RatingsError, argument
-from svmp.inference.result import Fit
-from svmp.inference.seeds import Seed, whole_seed
-from svmp.inference.stopping import Interrupt, catch_interrupt
 from svmp.parts.memory import parse_memory
 from svmp.parts.sources import Source
 from svmp.posterior.result.result import Fit

@@ -8,10 +8,10 @@ import numpy as np
 from scipy.special import gammaincinv, gammaln, ndtri
 
 from svmp.families.family import Array
-from svmp.inference.output.rows import number
-from svmp.inference.output.summary import Summary
-from svmp.inference.posteriors.posterior import Posterior, tails
 from svmp.network.tables import Row
+from svmp.posterior.marginals.posterior import Posterior, tails
+from svmp.posterior.marginals.rows import number
+from svmp.posterior.output.summary import Summary
 
 
 def coefficient_table(title: str, rows: Sequence[Row], prob: float) -> Summary:

@@ -22,7 +22,6 @@ from sklearn.utils import check_random_state
 from svmp.families.family import Array
 from svmp.fitting.fit import fit
 from svmp.inference.methods import Method
-from svmp.inference.result import Fit, load
 from svmp.models.estimators.design import INTERCEPT
 from svmp.network.model import Model
 from svmp.network.validation import shown

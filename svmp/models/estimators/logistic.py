@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from svmp.families.family import Array
 from svmp.inference.methods import Growing
-from svmp.inference.output.summary import Summary
 from svmp.models.estimators.coefficients import coefficient_rows, coefficient_table
 from svmp.models.estimators.estimator import (
     NetworkEstimator,
@@ -28,6 +27,7 @@ from svmp.network.data_arrays import data
 from svmp.network.distributions import Bernoulli, MvNormal
 from svmp.network.expressions import dot
 from svmp.network.model import Model
+from svmp.posterior.output.summary import Summary
 
 BINARY = 2
 INTERCEPT = 0.01

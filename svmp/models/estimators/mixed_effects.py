@@ -20,8 +20,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from svmp.families.family import Array
 from svmp.inference.methods import FullVB
-from svmp.inference.output.summary import Summary
-from svmp.inference.posteriors.posterior import tails
 from svmp.models.estimators.coefficients import (
     coefficient_rows,
     coefficient_table,
@@ -37,6 +35,8 @@ from svmp.network.distributions import Gamma, MvNormal, Normal, Wishart
 from svmp.network.expressions import dot
 from svmp.network.model import Model
 from svmp.network.tables import Row
+from svmp.posterior.marginals.posterior import tails
+from svmp.posterior.output.summary import Summary
 
 BLOCK = ("fixed", "effect")
 DRAWS = 4000

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from svmp.families.family import Array
 from svmp.inference.methods import FullVB
-from svmp.inference.output.summary import Summary
 from svmp.models.estimators.coefficients import coefficient_rows, coefficient_table, noise_row
 from svmp.models.estimators.estimator import (
     FLAT,
@@ -28,6 +27,7 @@ from svmp.network.data_arrays import data
 from svmp.network.distributions import Gamma, MvNormal, Normal
 from svmp.network.expressions import diag, dot
 from svmp.network.model import Model
+from svmp.posterior.output.summary import Summary
 
 
 class BayesianRegression(RegressorMixin, NetworkEstimator):

@@ -19,11 +19,11 @@ import numpy as np
 from scipy import sparse
 
 from svmp.inference.methods.draw import ONE, AllRows, Reading, among
-from svmp.inference.uncertainty.message_map import MessageMap
 from svmp.network.colouring import greedy_colours
 from svmp.network.conditional import Conditional
 from svmp.network.edge import Edge
 from svmp.network.grid import Ints
+from svmp.posterior.uncertainty.message_map import MessageMap
 
 STEP = 1e-4
 """Step of the differences, in standard deviations of a statistic, in which messages are linear but

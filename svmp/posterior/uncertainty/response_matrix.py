@@ -16,12 +16,11 @@ from __future__ import annotations
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.inference.uncertainty.hessian import hessian_of
-from svmp.inference.uncertainty.message_map import MessageMap
 from svmp.network.means.linear import Linear
 from svmp.network.means.vector_mean import VectorMean
 from svmp.network.network import Network
 from svmp.network.partly_known import base_of
+from svmp.posterior.uncertainty.hessian import hessian_of
 from svmp.posterior.uncertainty.message_map import MessageMap
 
 LARGEST = 300

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from svmp.network.model import Model
 from svmp.network.network import Network
-from svmp.posterior.uncertainty.response_matrix import LARGEST
 
 LARGEST = 300
 """Most statistics of a network that is small: their covariances are found within a second."""

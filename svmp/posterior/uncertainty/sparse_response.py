@@ -17,9 +17,9 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
 
 from svmp.families.family import Array
-from svmp.inference.uncertainty.hessian import hessian_of
-from svmp.inference.uncertainty.message_map import MessageMap
-from svmp.inference.uncertainty.response_matrix import flat, roots
+from svmp.posterior.uncertainty.hessian import hessian_of
+from svmp.posterior.uncertainty.message_map import MessageMap
+from svmp.posterior.uncertainty.response_matrix import flat, roots
 
 LARGEST = 20_000
 """Most statistics of a network whose H is formed as a sparse matrix."""

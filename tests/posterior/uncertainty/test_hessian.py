@@ -9,10 +9,10 @@ import pytest
 
 import svmp
 from svmp.families.family import Array
-from svmp.inference.uncertainty.hessian import hessian_of
-from svmp.inference.uncertainty.linear_response import message_map
-from svmp.inference.uncertainty.message_map import MessageMap
-from svmp.inference.uncertainty.response_matrix import root_of
+from svmp.posterior.uncertainty.hessian import hessian_of
+from svmp.posterior.uncertainty.linear_response import message_map
+from svmp.posterior.uncertainty.message_map import MessageMap
+from svmp.posterior.uncertainty.response_matrix import root_of
 
 from .test_linear_response import crossed, factors, logistic, mixture, schools, vectors
 

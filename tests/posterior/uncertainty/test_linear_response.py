@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from svmp.inference.uncertainty import linear_response, sparse_response
 
 import svmp
 from svmp.fitting.fit import fit as fit_model
-from svmp.inference.fit import fit as fit_model
-from svmp.inference.uncertainty import linear_response, sparse_response
 from svmp.network.network import Network
 
 pytestmark = pytest.mark.by_size

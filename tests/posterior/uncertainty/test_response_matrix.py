@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.posterior.uncertainty import linear_response
-from svmp.inference.uncertainty import linear_response, sparse_response
+from svmp.posterior.uncertainty import linear_response, sparse_response
 
 from .test_linear_response import (
     GROUP,
