@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from svmp.inference.uncertainty import linear_response, sparse_response
 
 import svmp
 from svmp.fitting.fit import fit as fit_model
 from svmp.network.network import Network
+from svmp.posterior.uncertainty import linear_response, sparse_response
 
 pytestmark = pytest.mark.by_size
 RNG = np.random.default_rng(3)
