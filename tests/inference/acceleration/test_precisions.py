@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.inference.acceleration.precisions import next_logarithms, note_sweep
+from svmp.inference.acceleration.extrapolation import remember
+from svmp.inference.acceleration.precisions import DEPTH, next_logarithms
 
 
 def crossed(seed: int, slopes: bool = False) -> svmp.Model:
@@ -65,7 +66,7 @@ def test_extrapolation_solves_a_linear_map() -> None:
     for _ in range(5):
         mapped = matrix @ x + shift
         parts = ({"a": v[:1, None], "b": v[1:, None]} for v in (x, mapped))
-        history = note_sweep(history, *parts)
+        history = remember(history, *parts, DEPTH)
         following = next_logarithms(history)
         x = mapped if following is None else np.concatenate([*following.values()])[:, 0]
     assert x == pytest.approx(truth, abs=1e-8)
