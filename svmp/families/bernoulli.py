@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
-from svmp.families.family import Array, Bools, Family
+from svmp.families.family import Array, Bools, Family, Features
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class Bernoulli(Family):
 
     parameters: ClassVar[tuple[str, ...]] = ("p",)
     event_ndim: ClassVar[int] = 0
+    counts: ClassVar[bool] = True
+    possible: ClassVar[str] = "0 and 1, or False and True"
 
     @property
     def size(self) -> int:
@@ -63,6 +65,9 @@ class Bernoulli(Family):
 
     def quantile(self, natural: Array, p: ArrayLike) -> Array:
         return (np.asarray(p) > np.asarray(expit(-natural[..., 0]))).astype(np.float64)
+
+    def features(self, statistics: Array, trials: Array | float = 1.0) -> Features:
+        return Features(np.stack([statistics[:, 0], trials - statistics[:, 0]], axis=1), "shares")
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         p = self.mean(natural)

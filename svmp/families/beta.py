@@ -26,6 +26,8 @@ class Beta(Family):
 
     parameters: ClassVar[tuple[str, ...]] = ("alpha", "beta")
     event_ndim: ClassVar[int] = 0
+    possible: ClassVar[str] = "numbers between 0 and 1"
+    invertible: ClassVar[bool] = True
 
     @property
     def size(self) -> int:

@@ -11,7 +11,7 @@ from scipy.special import betainc, betaln, log_expit, logit
 
 from svmp.families.bernoulli import Bernoulli
 from svmp.families.counts import check_trials, count_entropy, trials_at
-from svmp.families.family import Array, Bools, Family
+from svmp.families.family import Array, Bools, Family, Features
 from svmp.families.quantiles import count_quantile, normal_guess
 
 
@@ -30,6 +30,8 @@ class Binomial(Family):
 
     parameters: ClassVar[tuple[str, ...]] = ("n", "p")
     event_ndim: ClassVar[int] = 0
+    counts: ClassVar[bool] = True
+    possible: ClassVar[str] = "whole numbers from 0 to n"
 
     @property
     def size(self) -> int:
@@ -89,6 +91,9 @@ class Binomial(Family):
     def quantile(self, natural: Array, p: ArrayLike) -> Array:
         n, chance = self.standard(natural).values()
         return binomial_quantile(n, chance, p)
+
+    def features(self, statistics: Array, trials: Array | float = 1.0) -> Features:
+        return Features(np.stack([statistics[:, 0], trials - statistics[:, 0]], axis=1), "shares")
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         n, p = self.standard(natural).values()

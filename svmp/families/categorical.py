@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_softmax
 
-from svmp.families.family import Array, Bools, Family, dot, every
+from svmp.families.family import Array, Bools, Family, Features, dot, every
 
 FEW = 8
 """Categories from which `exponentials` reduces the last axis at once."""
@@ -35,10 +35,15 @@ class Categorical(Family):
 
     parameters: ClassVar[tuple[str, ...]] = ("p",)
     event_ndim: ClassVar[int] = 0
+    nominal: ClassVar[bool] = True
 
     @classmethod
     def sized(cls, length: int) -> Self:
         return cls(length)
+
+    @property
+    def length(self) -> int:
+        return self.categories
 
     @property
     def size(self) -> int:
@@ -84,6 +89,12 @@ class Categorical(Family):
 
     def cov(self, natural: Array) -> Array:
         return one_hot_cov(self.mean(natural))
+
+    def why_impossible(self, x: Array) -> str:
+        return f"its categories are 0 to {self.categories - 1}"
+
+    def features(self, statistics: Array, trials: Array | float = 1.0) -> Features:
+        return Features(statistics, "shares")
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         """Draw by the Gumbel-max trick: the argmax of lam + noise, whatever the constant in lam."""

@@ -27,10 +27,16 @@ class Dirichlet(Family):
 
     parameters: ClassVar[tuple[str, ...]] = ("a",)
     event_ndim: ClassVar[int] = 1
+    possible: ClassVar[str] = "positive numbers that add up to 1"
+    simplex: ClassVar[bool] = True
 
     @classmethod
     def sized(cls, length: int) -> Self:
         return cls(length)
+
+    @property
+    def length(self) -> int:
+        return self.categories
 
     @property
     def size(self) -> int:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from svmp.families.family import Array, Bools, Family
+from svmp.families.family import Array, Bools, Family, Features
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,8 @@ class Exponential(Family):
 
     parameters: ClassVar[tuple[str, ...]] = ("lam",)
     event_ndim: ClassVar[int] = 0
+    possible: ClassVar[str] = "positive numbers"
+    invertible: ClassVar[bool] = True
 
     @property
     def size(self) -> int:
@@ -61,6 +63,9 @@ class Exponential(Family):
     def quantile(self, natural: Array, p: ArrayLike) -> Array:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log1p(-np.asarray(p, dtype=np.float64)) / natural[..., 0])
+
+    def features(self, statistics: Array, trials: Array | float = 1.0) -> Features:
+        return Features(np.log(np.maximum(statistics[:, :1], 1e-300)), "numbers")
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         mean = self.mean(natural)

@@ -9,13 +9,29 @@ families, the blend (1 - rho) lam + rho lam' and a sum of messages are the same 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+
+
+class Features(NamedTuple):
+    """Numbers by which rows are compared.
+
+    Attributes
+    ----------
+    values
+        A line for each row.
+    kind
+        "shares" if they count categories, "numbers" if distances are in units of their spread, and
+        "scaled" if they have a natural unit.
+    """
+
+    values: Array
+    kind: Literal["shares", "numbers", "scaled"]
 
 
 class Family(Protocol):
@@ -27,15 +43,46 @@ class Family(Protocol):
         Names of the standard parameters, as PyMC calls them.
     event_ndim
         Number of trailing axes of one value: 0 for a number, 1 for a vector, 2 for a matrix.
+
+    The other attributes are capabilities. Code outside of this room asks for them, and never for
+    the name of a family, so that a new family has what it declares.
+
+    gaussian
+        Whether it is a Normal distribution, of a number or of a vector: its statistics are
+        (x, x^2), and blocks of its means can be solved together.
+    precision
+        Whether a value can be the precision of Normals: a number, or a matrix.
+    nominal
+        Whether values are categories: their order and their distances mean nothing.
+    simplex
+        Whether a value is a vector of probabilities of categories.
+    invertible
+        Whether values are numbers on a continuum, drawn by inverting the distribution function.
+    counts
+        Whether values are whole numbers that count something.
+    possible
+        The possible values, in words; "" if any finite number is one.
     """
 
     parameters: ClassVar[tuple[str, ...]]
     event_ndim: ClassVar[int]
+    gaussian: ClassVar[Literal["number", "vector"] | None] = None
+    precision: ClassVar[Literal["number", "matrix"] | None] = None
+    nominal: ClassVar[bool] = False
+    simplex: ClassVar[bool] = False
+    invertible: ClassVar[bool] = False
+    counts: ClassVar[bool] = False
+    possible: ClassVar[str] = ""
 
     @classmethod
     def sized(cls, length: int) -> Self:
         """Return the family for vectors (or categories) of this length; scalars ignore it."""
         return cls()
+
+    @property
+    def length(self) -> int:
+        """The length of `sized`: that of a vector, or the number of categories; 1 for numbers."""
+        return 1
 
     @property
     def size(self) -> int:
@@ -85,6 +132,27 @@ class Family(Protocol):
     def var(self, natural: Array) -> Array:
         """Variance of every entry of x, in the shape of the mean."""
         ...
+
+    def log_mean(self, natural: Array) -> Array:
+        """Return log E[x] of a vector of probabilities."""
+        kind = type(self).__name__
+        raise NotImplementedError(f"the {kind} family is no simplex")
+
+    def why_impossible(self, x: Array) -> str:
+        """Return in words why x is no possible value: what possible values are; "" if unknown."""
+        return f"it has {self.possible}" if self.possible else ""
+
+    def features(self, statistics: Array, trials: Array | float = 1.0) -> Features:
+        """Return numbers by whose distances observed rows can be compared; by default none.
+
+        Parameters
+        ----------
+        statistics
+            phi(x) of the rows.
+        trials
+            The n of each row, in families that have one.
+        """
+        return Features(statistics[:, :0], "numbers")
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         """Independent draws, with a new first axis of this length."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincinv, gammaln, polygamma, psi
 
-from svmp.families.family import Array, Bools, Family, stack
+from svmp.families.family import Array, Bools, Family, Features, stack
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -25,6 +25,9 @@ class Gamma(Family):
 
     parameters: ClassVar[tuple[str, ...]] = ("alpha", "beta")
     event_ndim: ClassVar[int] = 0
+    possible: ClassVar[str] = "positive numbers"
+    precision: ClassVar[Literal["number"]] = "number"
+    invertible: ClassVar[bool] = True
 
     @property
     def size(self) -> int:
@@ -65,6 +68,9 @@ class Gamma(Family):
     def quantile(self, natural: Array, p: ArrayLike) -> Array:
         alpha, beta = self.standard(natural).values()
         return np.asarray(np.maximum(gammaincinv(alpha, p) / beta, TINY))
+
+    def features(self, statistics: Array, trials: Array | float = 1.0) -> Features:
+        return Features(np.log(np.maximum(statistics[:, :1], 1e-300)), "numbers")
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         alpha, beta = self.standard(natural).values()

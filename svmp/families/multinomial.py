@@ -22,7 +22,7 @@ from svmp.families.counts import (
     stirling_rest,
     trials_at,
 )
-from svmp.families.family import Array, Bools, Family, dot, every
+from svmp.families.family import Array, Bools, Family, Features, dot, every
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +41,15 @@ class Multinomial(Family):
 
     parameters: ClassVar[tuple[str, ...]] = ("n", "p")
     event_ndim: ClassVar[int] = 1
+    counts: ClassVar[bool] = True
 
     @classmethod
     def sized(cls, length: int) -> Self:
         return cls(length)
+
+    @property
+    def length(self) -> int:
+        return self.categories
 
     @property
     def size(self) -> int:
@@ -122,6 +127,12 @@ class Multinomial(Family):
     def quantile(self, natural: Array, p: ArrayLike) -> Array:
         n, chance = self.standard(natural).values()
         return binomial_quantile(n[..., None], chance, p)
+
+    def why_impossible(self, x: Array) -> str:
+        return f"it adds up to {x.sum():g}, where n is {np.ravel(self.trials)[0]}"
+
+    def features(self, statistics: Array, trials: Array | float = 1.0) -> Features:
+        return Features(statistics, "shares")
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         n, p = self.standard(natural).values()

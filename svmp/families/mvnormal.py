@@ -6,13 +6,13 @@ Matrices are flattened in C order.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from svmp.families.family import Array, Bools, Family, dot, every
+from svmp.families.family import Array, Bools, Family, Features, dot, every
 from svmp.families.matrix import (
     apply,
     cholesky,
@@ -41,10 +41,15 @@ class MvNormal(Family):
 
     parameters: ClassVar[tuple[str, ...]] = ("mu", "tau")
     event_ndim: ClassVar[int] = 1
+    gaussian: ClassVar[Literal["vector"]] = "vector"
 
     @classmethod
     def sized(cls, length: int) -> Self:
         return cls(length)
+
+    @property
+    def length(self) -> int:
+        return self.dimension
 
     @property
     def size(self) -> int:
@@ -98,6 +103,9 @@ class MvNormal(Family):
 
     def quantile(self, natural: Array, p: ArrayLike) -> Array:
         return np.asarray(self.mean(natural) + np.sqrt(self.var(natural)) * ndtri(p))
+
+    def features(self, statistics: Array, trials: Array | float = 1.0) -> Features:
+        return Features(statistics[:, : self.dimension], "numbers")
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         mu, whitener, _ = self._factorised(natural)

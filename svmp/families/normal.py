@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from svmp.families.family import Array, Bools, Family, stack
+from svmp.families.family import Array, Bools, Family, Features, stack
 
 LOG_2PI = float(np.log(2 * np.pi))
 
@@ -25,6 +25,8 @@ class Normal(Family):
 
     parameters: ClassVar[tuple[str, ...]] = ("mu", "tau")
     event_ndim: ClassVar[int] = 0
+    gaussian: ClassVar[Literal["number"]] = "number"
+    invertible: ClassVar[bool] = True
 
     @property
     def size(self) -> int:
@@ -76,6 +78,9 @@ class Normal(Family):
 
     def quantile(self, natural: Array, p: ArrayLike) -> Array:
         return np.asarray(self.mean(natural) + np.sqrt(self.var(natural)) * ndtri(p))
+
+    def features(self, statistics: Array, trials: Array | float = 1.0) -> Features:
+        return Features(statistics[:, :1], "numbers")
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         mu, sd = self.mean(natural), np.sqrt(self.var(natural))

@@ -10,10 +10,13 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaincc, gammaln
 
 from svmp.families.counts import count_entropy
-from svmp.families.family import Array, Bools, Family
+from svmp.families.family import Array, Bools, Family, Features
 from svmp.families.quantiles import count_quantile, normal_guess
 
 LOG_HUGE = float(np.log(np.finfo(np.float64).max))
+
+LARGEST_RATE = 1e18
+"""Rate above which NumPy draws no Poisson; a Normal is as good there."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,8 @@ class Poisson(Family):
 
     parameters: ClassVar[tuple[str, ...]] = ("mu",)
     event_ndim: ClassVar[int] = 0
+    counts: ClassVar[bool] = True
+    possible: ClassVar[str] = "whole numbers from 0 on"
 
     @property
     def size(self) -> int:
@@ -76,9 +81,17 @@ class Poisson(Family):
         near = normal_guess(mu, np.sqrt(mu), p)
         return count_quantile(lambda k: np.asarray(gammaincc(k + 1, mu)), p, near)
 
+    def features(self, statistics: Array, trials: Array | float = 1.0) -> Features:
+        return Features(np.sqrt(statistics[:, :1]), "scaled")  # of nearly constant variance
+
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         mu = self.mean(natural)
-        return rng.poisson(mu, (size, *mu.shape)).astype(np.float64)
+        large = mu > LARGEST_RATE
+        if not large.any():
+            return rng.poisson(mu, (size, *mu.shape)).astype(np.float64)
+        far = np.floor(mu + np.sqrt(mu) * rng.standard_normal((size, *mu.shape)))
+        near = rng.poisson(np.where(large, 1.0, mu), (size, *mu.shape)).astype(np.float64)
+        return np.where(large, far, near)
 
     def fisher_times(self, natural: Array, vector: Array) -> Array:
         return self.var(natural)[..., None] * vector

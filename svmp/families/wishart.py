@@ -6,7 +6,7 @@ phi(X) = (X, log|X|), lam = (-V^-1 / 2, (nu - d - 1) / 2), with matrices flatten
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,10 +44,15 @@ class Wishart(Family):
 
     parameters: ClassVar[tuple[str, ...]] = ("nu", "V")
     event_ndim: ClassVar[int] = 2
+    precision: ClassVar[Literal["matrix"]] = "matrix"
 
     @classmethod
     def sized(cls, length: int) -> Self:
         return cls(length)
+
+    @property
+    def length(self) -> int:
+        return self.dimension
 
     @property
     def size(self) -> int:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svmp.errors import ConvergenceWarning, ModelError
-from svmp.families import Categorical
 from svmp.families.family import Array
 from svmp.fitting.fit import fit
 from svmp.fitting.ranks import Ranks, band, fractions_of, p_value
@@ -282,7 +281,7 @@ def at_least(value: Any, fewest: int, name: str) -> int:
 
 def names_to_rank(network: Network, names: Any) -> list[str]:
     """Return the variables to rank: those given, or all but Categoricals."""
-    numbers = [name for name, v in network.hidden.items() if not isinstance(v.family, Categorical)]
+    numbers = [name for name, v in network.hidden.items() if not v.family.nominal]
     if names is None:
         if not numbers:
             raise ModelError("all hidden variables are Categoricals, whose categories have no rank")

@@ -20,7 +20,6 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from svmp.families.family import Array, Family
-from svmp.families.gamma import Gamma
 from svmp.network.grid import Ints
 
 AT_ONCE = 1 << 21
@@ -260,7 +259,7 @@ def spread(natural: Array, family: Any) -> Array:
 
     1 where the variance of the t is not finite.
     """
-    gamma = isinstance(family, Gamma)
+    gamma = family.precision == "number"
     total = np.asarray(family.standard(natural)["alpha" if gamma else "nu"])
     more = total - (1 if gamma else family.dimension + 1)
     return np.where(more > 0, total / np.where(more > 0, more, 1.0), 1.0)
@@ -285,7 +284,7 @@ class GivenPrecision:
     def of(cls, family: Family, natural: Array, tau: Array) -> Self:
         """Return it for draws of a precision, where E has E[tau] as its inverse."""
         mean = np.asarray(family.mean(natural))
-        if isinstance(family, Gamma):
+        if family.precision == "number":
             matrix = np.sqrt(mean / tau)
             return cls(matrix, 1 / matrix)
         lower = np.linalg.cholesky(tau).swapaxes(-1, -2)  # its transpose

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from svmp.errors import EmptyTableError, ModelError
 from svmp.factors.factor import Factor
-from svmp.families import Categorical, Multinomial, MvNormal, Normal
+from svmp.families import Categorical
 from svmp.families.family import Family
 from svmp.network.conditional import Conditional
 from svmp.network.data_arrays import LabelArray, labels_of
@@ -31,16 +31,6 @@ from svmp.network.validation import LARGEST, array, dim_names, shown
 Dims = str | tuple[str, ...] | list[str] | None
 
 
-POSSIBLE = {
-    "Bernoulli": "0 and 1, or False and True",
-    "Binomial": "whole numbers from 0 to n",
-    "Poisson": "whole numbers from 0 on",
-    "Gamma": "positive numbers",
-    "Exponential": "positive numbers",
-    "Beta": "numbers between 0 and 1",
-    "Dirichlet": "positive numbers that add up to 1",
-}
-"""By family, its values in words."""
 FARTHEST = 1e6
 """Largest distance of observed values from 0, in standard deviations."""
 
@@ -110,7 +100,7 @@ class Variable(Symbol):
         self.category_axis = self.conditional.category_axis
         self.observed = values if names is None else self._categories(names, absent)
         self.present = self._present(absent)
-        if isinstance(self.family, Normal | MvNormal) and values is not None:
+        if self.family.gaussian is not None and values is not None:
             self._check_distance()
 
     def _density(self, component: Component, length: int | None, selector: Any) -> Conditional:
@@ -309,13 +299,9 @@ class Variable(Symbol):
         bad, family, why = flat[row], self.family.at(np.array([row])), ""
         if np.isnan(bad.astype(np.float64)).any():
             why = "; say missing=True if NaN means missing"
-        elif isinstance(family, Multinomial) and bad.sum() != family.trials:
-            why = f": it adds up to {bad.sum():g}, where n is {np.ravel(family.trials)[0]}"
-        elif isinstance(family, Categorical):
-            why = f"; its categories are 0 to {family.size - 1}"
         else:
-            kind = _kind(self.family)
-            why = f"; it has {POSSIBLE[kind]}" if kind in POSSIBLE else ""
+            reason = family.why_impossible(bad)
+            why = f"; {reason}" if reason else ""
         return (
             f"'{self.name}' holds {bad.tolist()!r:.60} at {self.plate.locate(row)}, which is not a "
             f"possible value of the family {_kind(self.family)}{why}"

@@ -199,6 +199,6 @@ def _side(q: Mapping[str, Posterior], bias: str, factors: str) -> Side:
 
 def _standard(q: Posterior) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the means of factors, and their variances or covariances."""
-    if isinstance(q.family, families.MvNormal):
-        return mean_and_covariance(q.natural, q.family.dimension)
+    if q.family.gaussian == "vector":
+        return mean_and_covariance(q.natural, q.family.length)
     return q.mean, q.var

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from svmp.families import MvNormal
 from svmp.kernels.machine.compiling import claim, shared
 from svmp.kernels.machine.sorting import read_only
 from svmp.kernels.machine.threads import share, threads_for
@@ -46,8 +45,8 @@ class Means(NamedTuple):
 
 def mean_of(q: Posterior) -> NDArray[Any]:
     """Return the mean of q."""
-    if isinstance(q.family, MvNormal):
-        return vector_means(q.natural, q.family.dimension)
+    if q.family.gaussian == "vector":
+        return vector_means(q.natural, q.family.length)
     return q.mean
 
 

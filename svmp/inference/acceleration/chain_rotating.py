@@ -13,7 +13,6 @@ from typing import Self
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.families.gamma import Gamma
 from svmp.families.matrix import flat, join
 from svmp.inference.acceleration.accelerator import Accelerator, Bound
 from svmp.inference.acceleration.chain_rotation import (
@@ -102,7 +101,7 @@ def _is_simple(chain: LinearChain) -> bool:
     if isinstance(tau, Diagonal) and tau.variables:
         entries = tau.entries
         alone = len(entries.readers) == 1 and entries.scale == 1 and not entries.constants
-        plain = alone and isinstance(entries.readers[0].variable.family, Gamma)
+        plain = alone and entries.readers[0].variable.family.precision == "number"
     one = chain.selector is None and chain.group_count == 1 and chain.width == chain.size
     variable = A.reader.variable if isinstance(A, MatrixRows) else None
     rows = variable is not None and variable.hidden and variable.size == chain.size

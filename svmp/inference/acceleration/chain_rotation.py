@@ -24,7 +24,6 @@ import numpy as np
 from svmp.families.family import Array, Family, dot
 from svmp.families.matrix import flat, join
 from svmp.families.mvnormal import MvNormal
-from svmp.families.wishart import Wishart
 from svmp.network.grid import Ints
 
 PASSES = 4
@@ -93,7 +92,7 @@ class StepPrecision:
         if self.family is None:
             return self.known, 0.0
         found = self.family.moments(natural)
-        if isinstance(self.family, Wishart):
+        if self.family.precision == "matrix":
             return found[0, :-1].reshape(size, size), float(found[0, -1])
         return np.diag(found[self.entries, 0]), float(found[self.entries, 1].sum())
 
@@ -101,7 +100,7 @@ class StepPrecision:
         """Return the optimum given the expected sum of squares of the steps."""
         if self.family is None:
             return self.prior
-        if isinstance(self.family, Wishart):
+        if self.family.precision == "matrix":
             return self.prior + join(-0.5 * flat(residual), np.array([0.5 * transitions]))
         message = np.zeros_like(self.prior)
         np.add.at(message[:, 0], self.entries, -0.5 * np.diag(residual))

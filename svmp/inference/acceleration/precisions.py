@@ -22,7 +22,6 @@ from typing import Self
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.families.gamma import Gamma
 from svmp.inference.acceleration.accelerator import Accelerator, Bound
 from svmp.inference.acceleration.extrapolation import (
     extrapolated_names,
@@ -121,7 +120,7 @@ def precisions_of(network: Network, blocks: Iterable[JointBlock]) -> tuple[str, 
 def is_gamma(network: Network, name: str) -> bool:
     """Return whether a variable is a hidden Gamma that is not a chain."""
     variable = network.hidden.get(name)
-    return variable is not None and isinstance(variable.family, Gamma)
+    return variable is not None and variable.family.precision == "number"
 
 
 def logarithms(q: Beliefs, names: Collection[str]) -> Means:

@@ -30,8 +30,6 @@ from typing import Self
 import numpy as np
 
 from svmp.families.family import Array, Family
-from svmp.families.mvnormal import MvNormal
-from svmp.families.normal import Normal
 from svmp.inference.acceleration.accelerator import Accelerator, Bound
 from svmp.inference.acceleration.rotating import rotate
 from svmp.inference.loops import loops_in_use
@@ -274,4 +272,4 @@ def relaxed_blocks(updaters: Sequence[Updater], *networks: Network) -> tuple[tup
 
 def is_gaussian(family: Family) -> bool:
     """Return whether a family is that of Normals or MvNormals."""
-    return isinstance(family, Normal | MvNormal)
+    return family.gaussian is not None

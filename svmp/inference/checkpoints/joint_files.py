@@ -148,7 +148,7 @@ def unpack(
         arrays = {kind: tensors[key(block, kind)] for kind in ("values", *INTEGERS)}
         layout = Layout.of(
             {n: families[n][0] for n in names},
-            {n: getattr(families[n][1], "dimension", 1) for n in names},
+            {n: families[n][1].length for n in names},
         )
         need(layout.size == of["unknowns"], "damaged: a joint block has another size")
         covariance, pair = factorised(layout, **arrays), None

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from svmp.families.family import Family
-from svmp.families.gamma import Gamma
 from svmp.inference.acceleration.extrapolation import DEPTH
 from svmp.inference.acceleration.relaxation import is_gaussian
 from svmp.inference.checkpoints import joint_files
@@ -200,7 +199,7 @@ def declared_tensors(
         for kind in ("gradient", "square"):  # NaN where there is no gradient yet
             if f"{kind}/{name}" in arrays:
                 found[f"{kind}/{name}"] = Tensor((size, family.size), anything)
-        moved = is_gaussian(family) or isinstance(family, Gamma)
+        moved = is_gaussian(family) or family.precision == "number"
         if moved and f"before/{name}" in arrays:
             entries = entries_of(family) if is_gaussian(family) else 1
             found[f"before/{name}"] = Tensor((size, entries), finite)

@@ -25,7 +25,6 @@ from functools import cached_property
 
 import numpy as np
 
-from svmp.families.dirichlet import Dirichlet
 from svmp.families.family import Array
 from svmp.inference.methods.groups import DrawnGroups
 from svmp.network.chains.discrete_chain import DiscreteChain
@@ -118,7 +117,7 @@ class Division:
         found = [
             name
             for name, variable in self.network.hidden.items()
-            if isinstance(variable.family, Dirichlet) and name not in grouping.locals
+            if variable.family.simplex and name not in grouping.locals
         ]
         return bool(found) and not (self.has_states or grouping.shares_rows)
 

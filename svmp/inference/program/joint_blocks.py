@@ -11,10 +11,6 @@ from contextlib import suppress
 from typing import Any
 
 from svmp.errors import ModelError
-from svmp.families.gamma import Gamma
-from svmp.families.mvnormal import MvNormal
-from svmp.families.normal import Normal
-from svmp.families.wishart import Wishart
 from svmp.inference.methods import Growing, Method
 from svmp.inference.steps import Constant, Policy
 from svmp.inference.updaters.joint_block import JointBlock, quoted
@@ -57,8 +53,8 @@ def find_joint(network: Network, joint: Joint | None) -> tuple[JointBlock, ...]:
 
 def block_of(network: Network, variables: Sequence[Variable]) -> JointBlock:
     """Return the block of some variables, one of which may be the precision of all of its rows."""
-    precisions = [v for v in variables if isinstance(v.family, Gamma | Wishart)]
-    normals = [v for v in variables if not isinstance(v.family, Gamma | Wishart)]
+    precisions = [v for v in variables if v.family.precision is not None]
+    normals = [v for v in variables if v.family.precision is None]
     for variable in normals:
         reason = refusal(network, variable)
         if reason:
@@ -129,7 +125,7 @@ def refusal(network: Network, variable: Variable) -> str:
     name, given = variable.name, variable.conditional
     if isinstance(variable.family, PartlyKnown):
         return "it is observed in part"
-    if not isinstance(variable.family, Normal | MvNormal):
+    if variable.family.gaussian is None:
         kind = type(variable.family).__name__
         return f"it is a {kind}, and blocks have Normals, MvNormals and their precision"
     if given.selector is not None:

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from svmp.errors import ImproperError
-from svmp.families.categorical import Categorical
 from svmp.families.family import Array
 from svmp.inference.state.state import Safety
 from svmp.network.beliefs import Beliefs
@@ -131,7 +130,7 @@ def has_fallen(now: Any, start: Any) -> bool:
 
 def outliers(variable: Variable) -> Ints:
     """Return the positions of the observed values that are farthest from their mean."""
-    if variable.event_dims or variable.count <= PROBE or isinstance(variable.family, Categorical):
+    if variable.event_dims or variable.count <= PROBE or variable.family.nominal:
         return np.zeros(0, dtype=np.int64)
     values = variable.values.ravel().astype(np.float32, copy=False)
     apart = np.abs(values - np.float32(values.mean(dtype=np.float64)))

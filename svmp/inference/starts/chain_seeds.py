@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from svmp.families.categorical import Categorical
 from svmp.families.family import Array
 from svmp.inference.starts.clusters import centres_of, members, typical_rows
 from svmp.network.edge import Edge
@@ -64,7 +63,7 @@ def emitted(network: Network, name: str) -> tuple[Array, Ints]:
         table = edge.conditional.variable
         seen += edge.children > 0
         observed = table.observed
-        if is_direct(edge) and observed is not None and not isinstance(table.family, Categorical):
+        if is_direct(edge) and observed is not None and not table.family.nominal:
             values = np.full((table.size, observed[0].size), np.nan)
             values[table.rows] = observed[table.rows].reshape(len(table.rows), -1)
             found.append(values.reshape(size, -1))
@@ -92,7 +91,7 @@ def frequencies(network: Network, name: str) -> Array:
     for edge in (e for e in network.edges[name] if e.choosing):
         table = edge.conditional.variable
         observed = table.observed
-        if not is_direct(edge) or observed is None or not isinstance(table.family, Categorical):
+        if not is_direct(edge) or observed is None or not table.family.nominal:
             continue
         counts = np.zeros((size, table.family.size))
         np.add.at(

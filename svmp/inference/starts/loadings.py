@@ -14,7 +14,6 @@ import numpy as np
 
 from svmp import factors
 from svmp.families.family import Array
-from svmp.families.mvnormal import MvNormal
 from svmp.inference.starts.products import is_number, is_product
 from svmp.network.chains.chain import ChainEdge
 from svmp.network.edge import Edge
@@ -52,7 +51,7 @@ class Loadings:
     @property
     def vectors(self) -> bool:
         """Whether each line of C is one MvNormal, and not K Normals."""
-        return isinstance(self.variable.family, MvNormal)
+        return self.variable.family.gaussian == "vector"
 
     @property
     def size(self) -> int:

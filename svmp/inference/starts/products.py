@@ -16,7 +16,6 @@ import numpy as np
 
 from svmp import factors
 from svmp.families.family import Array
-from svmp.families.mvnormal import MvNormal
 from svmp.network.beliefs import Beliefs
 from svmp.network.means.linear import LinearTerm, dimension
 from svmp.network.network import Network
@@ -115,7 +114,7 @@ def reads_axis(reader: Reader, axis: str) -> bool:
     """Return whether an operand is a vector, or Normals whose last axis is the one summed over."""
     if reader.keyed_by_inner or reader.index[-1:] != (axis,):
         return False
-    return reader.carried == (set() if isinstance(reader.variable.family, MvNormal) else {axis})
+    return reader.carried == (set() if reader.variable.family.gaussian == "vector" else {axis})
 
 
 def start_at_level(network: Network, q: Beliefs, starts: Mapping[str, float], width: int) -> None:

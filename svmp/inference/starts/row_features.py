@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from svmp import families
-from svmp.families.family import Array
+from svmp.families.family import Array, Features
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.edge import Edge
@@ -40,12 +39,12 @@ def row_features(network: Network, q: Beliefs, name: str, elements: Ints) -> Arr
         if column is None or not len(rows):
             continue
         width = int(column.max()) + 1
-        values, shares = compared(edge.conditional, q, rows)
+        values, kind = compared(edge.conditional, q, rows)
         if not 0 < len(elements) * width * values.shape[1] <= MOST:
             continue
-        means = cell_means(values, owner * width + column, len(elements) * width, shares)
+        means = cell_means(values, owner * width + column, len(elements) * width, kind == "shares")
         lines = means.reshape(len(elements), -1)
-        found.append(roots(lines) if shares else standardised(lines, edge.conditional))
+        found.append(roots(lines) if kind == "shares" else centred(lines, kind == "numbers"))
     return np.concatenate(found, axis=1)
 
 
@@ -76,26 +75,11 @@ def has_covariates(table: Conditional, slot: Slot) -> bool:
     return bool(axes & set(table.variable.plate.labels[:1]))
 
 
-def compared(table: Conditional, q: Beliefs, rows: Ints) -> tuple[Array, bool]:
-    """Return transformed values of rows, or counts of categories, and whether they are counts.
-
-    There are no columns for families without distances.
-    """
-    family, child = table.family, table.child(q, rows)
-    if isinstance(family, families.Categorical | families.Multinomial):
-        return child, True
-    if isinstance(family, families.Bernoulli | families.Binomial):
-        n = table.scope.look_up(table.constants["n"], rows, rows) if table.constants else 1.0
-        return np.stack([child[:, 0], n - child[:, 0]], axis=1), True
-    if isinstance(family, families.Normal):
-        return child[:, :1], False
-    if isinstance(family, families.MvNormal):
-        return child[:, : family.dimension], False
-    if isinstance(family, families.Poisson):
-        return np.sqrt(child[:, :1]), False
-    if isinstance(family, families.Exponential | families.Gamma):
-        return np.log(np.maximum(child[:, :1], 1e-300)), False
-    return child[:, :0], False
+def compared(table: Conditional, q: Beliefs, rows: Ints) -> Features:
+    """Return transformed values of rows, or counts of categories."""
+    n = table.constants.get("n")
+    trials = 1.0 if n is None else table.scope.look_up(n, rows, rows)
+    return table.family.features(table.child(q, rows), trials)
 
 
 def cell_means(values: Array, cell: Ints, cells: int, shares: bool) -> Array:
@@ -111,11 +95,11 @@ def roots(lines: Array) -> Array:
     return filled(np.sqrt(lines))
 
 
-def standardised(lines: Array, table: Conditional) -> Array:
-    """Return values with the mean 0 in each column, and the deviation 1 if they have a scale."""
+def centred(lines: Array, standardised: bool) -> Array:
+    """Return values with the mean 0 in each column, and the deviation 1 if `standardised`."""
     lines = filled(lines)
     lines -= lines.mean(axis=0)
-    if isinstance(table.family, families.Poisson):
+    if not standardised:
         return lines
     spread = lines.std(axis=0)
     return np.asarray(lines / np.where(spread > 0, spread, 1.0))

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from svmp.families.mvnormal import MvNormal
-from svmp.families.normal import Normal
 from svmp.inference.earlier import EarlierQ
 from svmp.inference.starts.chain_seeds import Seeds
 from svmp.inference.starts.clusters import centres_of, members
@@ -189,7 +187,7 @@ def locations(conditional: Conditional, init: Mapping[str, Any]) -> set[str]:
 def has_different_means(variable: Symbol, value: Any) -> bool:
     """Return whether a starting value has the means of Normals, not all the same, and no more."""
     means = value.get("mu") if isinstance(value, Mapping) and "tau" not in value else value
-    if not isinstance(variable.family, Normal | MvNormal) or isinstance(means, Mapping | EarlierQ):
+    if variable.family.gaussian is None or isinstance(means, Mapping | EarlierQ):
         return False
     return means is not None and np.ndim(means) > 0 and bool(np.ptp(means, axis=0).any())
 

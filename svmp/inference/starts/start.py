@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from svmp.errors import ModelError
-from svmp.families.categorical import Categorical
 from svmp.families.family import Array
 from svmp.families.matrix import is_symmetric
 from svmp.inference.earlier import EarlierQ
@@ -102,7 +101,7 @@ def start(
     seeds = {
         name: seed_rows(network, name, variable.family.size, np.random.default_rng([seed, i, 2]))
         for i, (name, variable) in enumerate(network.hidden.items())
-        if name in network.chains and isinstance(variable.family, Categorical) and name not in but
+        if name in network.chains and variable.family.nominal and name not in but
     }
     for index, variable in enumerate((*network.hidden.values(), *network.observed.values())):
         given = variable.conditional

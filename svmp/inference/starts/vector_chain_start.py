@@ -16,7 +16,6 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.families.matrix import flat, inverse
-from svmp.families.normal import Normal
 from svmp.inference.methods.draw import AllRows
 from svmp.inference.starts.loadings import Loadings, loadings_of
 from svmp.inference.starts.principal_components import Components, principal_components, scores
@@ -202,7 +201,7 @@ def parents_of(network: Network, chain: LinearChain, found: list[Loadings]) -> I
             yield from dynamics
         for name in (*dynamics, *(one.variable.name for one in found)):
             parents = network.hidden[name].conditional.parents()
-            yield from (v.name for v in parents if v.hidden and not isinstance(v.family, Normal))
+            yield from (v.name for v in parents if v.hidden and v.family.gaussian != "number")
 
 
 def update(network: Network, q: Beliefs, name: str) -> None:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from svmp.families import Dirichlet
 from svmp.families.family import Array
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
@@ -114,7 +113,7 @@ def at_means(network: Network, q: Beliefs, own: Collection[str]) -> Beliefs:
     means = {
         name: variable.family.log_mean(q.natural[name])
         for name, variable in network.hidden.items()
-        if name not in own and isinstance(variable.family, Dirichlet)
+        if name not in own and variable.family.simplex
     }
     return replace(q, moments=q.moments | means)
 

@@ -22,7 +22,6 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array, Family
-from svmp.families.gamma import Gamma
 from svmp.inference.gaussian.factor import Factor
 from svmp.inference.gaussian.system import System
 from svmp.inference.methods.draw import Draw
@@ -326,7 +325,7 @@ class JointBlockUpdater(Updater):
             return
         before = q.moments[pair.name].copy()
         yield self._change(q, rows, rho, pair.name, pair.solve(q, block.layout))
-        if isinstance(pair.variable.family, Gamma):
+        if pair.variable.family.precision == "number":
             joint = block.rescaled(joint, before[:, 0], q)
         else:
             joint, _ = block.solve(q)  # the same means, with the new expected precision

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.families.mvnormal import MvNormal
 from svmp.inference.methods.draw import ONE, Draw
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.plain import MessageSum, Tangents
@@ -191,7 +190,7 @@ class VectorMessages:
     @classmethod
     def of(cls, loops: Multilinear | None, edge: Edge) -> VectorMessages | None:
         """Return the messages of a table to a vector in its mean, or None if there are no loops."""
-        vectors = isinstance(edge.parent.family, MvNormal) and edge.slot is edge.conditional.linear
+        vectors = edge.parent.family.gaussian == "vector" and edge.slot is edge.conditional.linear
         return cls(loops, edge) if isinstance(loops, Vectors) and vectors else None
 
     def __call__(self, q: Beliefs, rows: Draw, elements: Ints, tangents: Tangents) -> MessageSum:

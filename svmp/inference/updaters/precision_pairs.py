@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from svmp.families import Gamma, Wishart
 from svmp.families.family import Array
 from svmp.inference.methods.draw import AllRows
 from svmp.inference.updaters.joint_rows import BlockRows
@@ -63,7 +62,7 @@ class PrecisionPair:
     def entropy(self, q: Beliefs) -> float:
         """Return how much larger the entropy of the block is than with the expected precision."""
         moments, natural = q.moments[self.name], q.natural[self.name]
-        if isinstance(self.variable.family, Gamma):
+        if self.variable.family.precision == "number":
             log_mean = np.log(moments[:, 0])
         else:
             log_mean = np.linalg.slogdet(self.variable.family.mean(natural))[1]
@@ -91,7 +90,7 @@ def pair_of(
     network: Network, layout: Layout, tables: Sequence[BlockRows], variable: Variable
 ) -> PrecisionPair | str:
     """Return the pair of a block and a precision, or the reason why there is none."""
-    wishart = isinstance(variable.family, Wishart)
+    wishart = variable.family.precision == "matrix"
     classes = np.full(layout.size, -1, dtype=np.int64)
     for table in tables:
         name, tau = table.conditional.variable.name, table.conditional.slots.get("tau")
@@ -121,7 +120,7 @@ def class_counts(network: Network, layout: Layout, classes: Ints, variable: Vari
     counts = np.zeros(variable.size, dtype=np.int64)
     for name in layout.names:
         places = layout.places(name)[network.rows(network.hidden[name])]
-        each = places[:, :1] if isinstance(variable.family, Wishart) else places
+        each = places[:, :1] if variable.family.precision == "matrix" else places
         counts += np.bincount(classes[each].ravel(), minlength=variable.size)
     return counts
 

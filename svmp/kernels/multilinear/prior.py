@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 
 from svmp import factors
-from svmp.families.normal import Normal
 from svmp.kernels.machine.elements import normal_bound, normal_entropy
 from svmp.kernels.multilinear.table import plain
 from svmp.network.beliefs import Beliefs
@@ -28,7 +27,7 @@ class HiddenNormals:
         """Return the prior of a variable, or None if it is not a hidden Normal."""
         mixture = conditional.selector is not None
         other = mixture or not isinstance(conditional.factor, factors.Normal)
-        hidden = isinstance(conditional.variable.family, Normal)
+        hidden = conditional.variable.family.gaussian == "number"
         hidden = hidden and conditional.variable.observed is None
         return cls(conditional, present) if hidden and not other else None
 

@@ -12,7 +12,6 @@ from functools import cached_property
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.families.mvnormal import MvNormal
 from svmp.families.normal import LOG_2PI
 from svmp.kernels.machine.cholesky import factorise
 from svmp.kernels.machine.compiling import CHUNK, bare, claim, shared
@@ -38,7 +37,7 @@ class HiddenVectors:
     def of(cls, conditional: Conditional, present: Ints | None) -> HiddenVectors | None:
         """Return the prior of a variable, or None if it is not one of many hidden MvNormals."""
         variable = conditional.variable
-        if not isinstance(variable.family, MvNormal) or isinstance(conditional, Chain):
+        if variable.family.gaussian != "vector" or isinstance(conditional, Chain):
             return None
         hidden = variable.observed is None and variable.size >= MANY
         return cls(conditional, present) if hidden and conditional.pools else None

@@ -11,8 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.families.mvnormal import MvNormal
-from svmp.families.normal import Normal
 from svmp.kernels.machine.simd import EIGHT
 from svmp.kernels.machine.threads import STREAM, share, threads_for
 from svmp.kernels.multilinear.loop_table import LoopOperand
@@ -73,9 +71,9 @@ class Vectors(Multilinear):
     def reads(reader: Reader, slots: tuple[str, ...]) -> bool:
         """Whether an operand is a whole vector, or a bias."""
         if not slots:
-            return isinstance(reader.variable.family, Normal)
+            return reader.variable.family.gaussian == "number"
         whole = reader.index[-1] == slots[0] and not reader.carried
-        return isinstance(reader.variable.family, MvNormal) and whole
+        return reader.variable.family.gaussian == "vector" and whole
 
     def packed_size(self, term: LinearTerm) -> int:
         """Return `packed_size` with the K (K - 1) / 2 cross moments, padded to eights."""

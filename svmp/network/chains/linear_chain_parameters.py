@@ -199,7 +199,7 @@ class LinearChainParameters(Chain):
         value = self.parameters[parameter]
         if not isinstance(value, DiagonalMatrix):
             known = plain(value)
-            gammas = [isinstance(o.variable.family, families.Gamma) for o in _operands(value)]
+            gammas = [o.variable.family.precision == "number" for o in _operands(value)]
             matrix = known is not None and known.values.shape[-2:] == (binder.length,) * 2
             if (known is None and gammas and all(gammas)) or (known is not None and not matrix):
                 self.parameters[parameter] = value = DiagonalMatrix(self._by_row(value))

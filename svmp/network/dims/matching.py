@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from svmp.errors import ModelError
-from svmp.families import Dirichlet
 from svmp.network.declaration import Declaration
 from svmp.network.dims.coords import Extent
 from svmp.network.dims.labels import LabelIndex, label_kinds, object_array
@@ -256,7 +255,7 @@ def _check_covered(variable: Variable, dims: Mapping[str, DimMatch], axes: Seque
 
 def _categories(variable: Variable, dims: Mapping[str, DimMatch]) -> DimMatch | None:
     """Return how the categories of a Dirichlet match; in other families they must be the same."""
-    if isinstance(variable.family, Dirichlet):
+    if variable.family.simplex:
         return dims[variable.event_dims[0]]
     within = {*variable.event_dims}
     if variable.category_axis is not None:

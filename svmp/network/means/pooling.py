@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from svmp import families
 from svmp.families.family import Array, Family
 from svmp.network.grid import Ints, Kinds
 from svmp.network.means.row_sums import sum_by_owner
@@ -54,7 +53,7 @@ class Summary:
 
     def is_precise(self, family: Family) -> bool:
         """Whether no digits are lost: a variance from squares of large numbers has few."""
-        if not isinstance(family, families.Normal | families.MvNormal):
+        if family.gaussian is None:
             return bool(np.isfinite(self.mean).all())
         size = int(np.sqrt(self.mean.shape[1]))
         square = self.mean[:, :size] ** 2

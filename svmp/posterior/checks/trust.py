@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from svmp.errors import ModelError
-from svmp.families import Categorical
 from svmp.families.family import Array
 from svmp.inference.program.joint_blocks import found_blocks
 from svmp.inference.running.seeds import Seed
@@ -97,7 +96,7 @@ def largest_shift(found: Importance) -> tuple[str, float]:
     """Return the variable whose weighted mean is farthest from that of q, in sds."""
     weights, shifts = np.exp(found.log_weights), {}
     for name, variable in found.density.drawn.items():
-        if isinstance(variable.family, Categorical):
+        if variable.family.nominal:
             continue
         natural, rows = found.density.q.natural[name], found.density.network.rows(variable)
         sd = np.sqrt(variable.family.var(natural)[rows])
@@ -147,7 +146,7 @@ def worst_ratio(phi: MessageMap) -> Ratio | None:
     for name, variable in network.hidden.items():
         numbers = int(np.prod(variable.shape, dtype=int))
         whole = len(network.rows(variable)) == variable.size
-        if whole and total + numbers <= FEW and not isinstance(variable.family, Categorical):
+        if whole and total + numbers <= FEW and not variable.family.nominal:
             names.append(name)
             total += numbers
     if not names:

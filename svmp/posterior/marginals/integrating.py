@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import roots_genlaguerre
 
-from svmp.families import Gamma, Wishart
+from svmp.families import Gamma
 from svmp.families.family import Array
 from svmp.inference.updaters.joint_block import JointBlock
 from svmp.network.beliefs import Beliefs
@@ -46,7 +46,7 @@ def integrate(block: JointBlock, joint: JointNormal, q: Beliefs) -> tuple[Array,
     rng = np.random.default_rng(0)
     drawn = {v.name: draw(v, q.natural[v.name], rng) for v in uncertain}
     shares = np.full(DRAWS, 1 / DRAWS)
-    if len(uncertain) == 1 and isinstance(uncertain[0].family, Gamma) and uncertain[0].size == 1:
+    if len(uncertain) == 1 and uncertain[0].family.precision == "number" and uncertain[0].size == 1:
         drawn[uncertain[0].name], shares = nodes(q.natural[uncertain[0].name])
     spreads, moves = [], []
     for place in range(len(shares)):
@@ -74,10 +74,10 @@ def precisions(block: JointBlock) -> list[Variable]:
 def is_uncertain(variable: Variable, q: Beliefs) -> bool:
     """Return whether some element of a precision is not known to a few percent."""
     family = variable.family
-    if not isinstance(family, Gamma | Wishart) or variable.name not in q.natural:
+    if family.precision is None or variable.name not in q.natural:
         return False
     shape = family.standard(q.natural[variable.name])[
-        "alpha" if isinstance(family, Gamma) else "nu"
+        "alpha" if family.precision == "number" else "nu"
     ]
     return bool(np.min(shape) < SURE)
 
@@ -102,7 +102,7 @@ def nodes(natural: Array) -> tuple[Array, Array]:
 def draw(variable: Variable, natural: Array, rng: np.random.Generator) -> Array:
     """Return draws of all elements of a precision, those of Gammas in strata."""
     family, count = variable.family, len(natural)
-    if not isinstance(family, Gamma):
+    if family.precision != "number":
         return family.draw(natural, rng, DRAWS)
     order = rng.permuted(np.broadcast_to(np.arange(DRAWS)[:, None], (DRAWS, count)), axis=0)
     return family.quantile(natural, (order + 0.5) / DRAWS)

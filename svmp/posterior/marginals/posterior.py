@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from svmp.errors import ModelError
-from svmp.families import Categorical
 from svmp.families.family import Array, Family
 from svmp.inference.earlier import EarlierBeliefs, EarlierQ
 from svmp.inference.running.seeds import Seed, generator
@@ -207,7 +206,7 @@ class Posterior(EarlierQ):
         Intervals are left out for a Categorical, and for more than 100,000 entries.
         """
         family, mean = base_of(self.family), self.mean
-        few = mean.size <= LARGEST and not isinstance(family, Categorical)
+        few = mean.size <= LARGEST and not family.nominal
         ends = self.interval(prob) if few else None
         return row(self.name, type(family).__name__, self.dims, mean, self.std, ends)
 

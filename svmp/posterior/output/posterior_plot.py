@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import ModelError
-from svmp.families import Bernoulli, Binomial, Multinomial, Poisson
 from svmp.network.validation import shown
 from svmp.posterior.marginals.posterior import Posterior
 from svmp.posterior.output.figures import new_panels
@@ -23,7 +22,6 @@ from svmp.posterior.output.lines import Lines, short
 from svmp.posterior.record.run_record import RunRecord
 from svmp.posterior.tables.entries import Dim, dims_of, is_categorical, statistics
 
-DISCRETE = (Bernoulli, Binomial, Multinomial, Poisson)
 EDGES = (0.0005, 0.9995)
 """The quantiles between which a density is drawn."""
 POINTS = 400
@@ -67,7 +65,7 @@ def _number(ax: Any, q: Posterior, prob: float) -> None:
     """Draw the density of a single number."""
     low, high = q.quantile(EDGES)
     lower, upper = q.interval(prob)
-    if isinstance(q.family, DISCRETE):
+    if q.family.counts:
         values = np.arange(low, high + 1)
         inside = (values >= lower) & (values <= upper)
         heights = np.exp(q.logpdf(values))

@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from svmp.errors import ModelError
-from svmp.families import Beta, Exponential, Gamma, Normal
 from svmp.families.family import Array, Family
 from svmp.inference.gaussian.joint_posterior import JointPosterior
 from svmp.inference.running.seeds import Seed, generator
@@ -86,7 +85,7 @@ def draw_known(
 
 def strata(family: Family, count: int, size: int, rng: np.random.Generator) -> Array | None:
     """Return uniform numbers (draws, elements), one in each stratum; None where too many."""
-    if not isinstance(family, Normal | Gamma | Beta | Exponential) or count * size > STRATIFIED:
+    if not family.invertible or count * size > STRATIFIED:
         return None
     order = rng.permuted(np.broadcast_to(np.arange(size)[:, None], (size, count)), axis=0)
     return np.asarray((order + rng.random((size, count))) / size)

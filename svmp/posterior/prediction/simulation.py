@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from svmp.errors import ModelError
-from svmp.families import Dirichlet, Poisson
 from svmp.families.family import Array, Family
 from svmp.network.beliefs import Beliefs
 from svmp.network.grid import Ints
@@ -27,8 +26,6 @@ from svmp.posterior.prediction.known import Known
 
 AT_ONCE = 1 << 22
 """Most numbers that are drawn at once."""
-MOST_POISSON = 1e18
-"""Rate above which NumPy draws no Poisson; a Normal is as good there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,20 +253,13 @@ def integrated_moments(family: Family, natural: Array) -> Array:
     Of a Dirichlet they are log E[p] instead of E[log p]: a category chosen by it, and nothing else,
     then has its exact probabilities E[p].
     """
-    if isinstance(family, Dirichlet):
+    if family.simplex:
         return family.log_mean(natural)
     return family.moments(natural)
 
 
 def draw(family: Family, natural: Array, rng: np.random.Generator) -> Array:
-    """Return one draw of each element, also of Poissons with rates that NumPy does not draw."""
-    if isinstance(family, Poisson):
-        mu = family.mean(natural)
-        large = mu > MOST_POISSON
-        if large.any():
-            far = np.floor(mu + np.sqrt(mu) * rng.standard_normal(mu.shape))
-            near = rng.poisson(np.where(large, 1.0, mu)).astype(np.float64)
-            return np.where(large, far, near)
+    """Return one draw of each element."""
     return np.asarray(family.draw(natural, rng, 1)[0])
 
 

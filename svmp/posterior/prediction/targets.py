@@ -367,16 +367,16 @@ KINDS: dict[type, Callable[[Target, Beliefs, Ints], Parameters]] = {
 
 def marginal_of(family: Family, natural: Array, draws: int, rng: np.random.Generator) -> Parameters:
     """Return the marginals of elements with these natural parameters; a Wishart is drawn from."""
-    if isinstance(family, families.Normal | families.MvNormal):
+    if family.gaussian is not None:
         mean, var = family.mean(natural)[None], family.var(natural)[None]
         return Parameters(marginals.NormalMarginal, (mean, var))
-    if isinstance(family, families.Gamma):
+    if family.precision == "number":
         shape, rate = (p[None] for p in family.standard(natural).values())
         return Parameters(marginals.GammaMarginal, (shape, rate))
     if isinstance(family, families.Beta):
         alpha, beta = (p[None] for p in family.standard(natural).values())
         return Parameters(marginals.BetaMarginal, (alpha, beta, np.ones(alpha.shape)))
-    if isinstance(family, families.Dirichlet):
+    if family.simplex:
         a = family.standard(natural)["a"][None]
         rest = np.maximum(a.sum(axis=-1, keepdims=True) - a, marginals.TINY)
         return Parameters(marginals.BetaMarginal, (a, rest, np.ones(a.shape)))

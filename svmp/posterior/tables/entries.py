@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import ModelError
-from svmp.families import Categorical, Dirichlet
+from svmp.families import Categorical
 from svmp.families.family import Array
 from svmp.network.dims.labels import LabelIndex, object_array
 from svmp.network.partly_known import base_of
@@ -98,7 +98,7 @@ def _category_dim(fit: RunRecord, q: Posterior, size: int) -> str:
     """Return the dim of the Dirichlet that a Categorical depends on, or a name of its own."""
     for parent in fit.parents.get(q.name, []):
         above = fit.posteriors.get(parent)
-        if above is None or not isinstance(above.family, Dirichlet) or above.dims[-1] in q.dims:
+        if above is None or not above.family.simplex or above.dims[-1] in q.dims:
             continue
         if above.mean.shape[-1] == size:
             return above.dims[-1]

@@ -105,7 +105,7 @@ def factors_of_rates(network: Network) -> set[str]:
 def corrected_fields(fit: RunRecord, found: Covariance) -> dict[str, Any]:
     """Return the fields of a fit that change: its posteriors, and one joint block."""
     posteriors = fit.posteriors
-    normals = [n for n in found.names if not isinstance(posteriors[n].family, Gamma)]
+    normals = [n for n in found.names if posteriors[n].family.precision != "number"]
     gammas = [n for n in found.names if n not in normals]
     natural = {n: gamma_natural(posteriors[n], found.var(n)) for n in gammas}
     joint = fit.joint

@@ -22,7 +22,6 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
-from svmp import families
 from svmp.errors import ModelError
 from svmp.families.family import Array, dot
 from svmp.families.normal import LOG_2PI
@@ -60,7 +59,7 @@ class JointDensity:
         found: set[str] = set()
         for name, variable in reversed(self.network.hidden.items()):
             edges = self.network.edges[name]
-            if isinstance(variable.family, families.Categorical) and all(
+            if variable.family.nominal and all(
                 edge.choosing and edge.conditional.variable.name not in found for edge in edges
             ):
                 found.add(name)

@@ -19,7 +19,6 @@ from dataclasses import replace
 import numpy as np
 
 from svmp.errors import ModelError
-from svmp.families import Gamma
 from svmp.families.family import Array
 from svmp.inference.updaters.joint_block import JointBlock
 from svmp.network.beliefs import Beliefs
@@ -71,7 +70,7 @@ def joint_response(fit: RunRecord, model: Model | None) -> Covariance:
 
 def is_theirs(network: Network, name: str, blocks: Sequence[JointBlock]) -> bool:
     """Return whether all children of a Gamma are rows of the blocks whose precision it is."""
-    if not isinstance(network.hidden[name].family, Gamma):
+    if network.hidden[name].family.precision != "number":
         return False
     tables = {table.conditional for block in blocks for table in block.tables}
     listed = any(v.name == name for block in blocks for v in precisions(block))

@@ -477,6 +477,6 @@ def with_all_categories(
 def posterior(variable: Variable, plate: tuple[int, ...], natural: Array) -> Posterior:
     """Return the posterior of a variable, with a plate that may have grown."""
     family = variable.family
-    if isinstance(family, Dirichlet):
+    if family.simplex:
         family = Dirichlet.sized(natural.shape[1])
     return Posterior(variable.name, variable.dims, plate, family, natural)
