@@ -7,7 +7,7 @@ import warnings
 import weakref
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -119,11 +119,6 @@ class Fit(FitOutput):
             _model=weakref.ref(network.model),
             _kept=kept(network),
         )
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> NoReturn:
-            refuse_attribute(self, OF_FIT, name)
 
     def __getitem__(self, name: str) -> Posterior:
         if name not in self.posteriors:
@@ -337,6 +332,11 @@ class Fit(FitOutput):
             changed=found.changed,
             drifts=found.drifts,
         )
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            refuse_attribute(self, OF_FIT, name)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit to one safetensors file, atomically."""
