@@ -120,8 +120,8 @@ class Binder:
         dims = dims_as_written(self.dims or self.plate.labels)
         return (
             f"{parameter} of '{self.name}' has an array of {size}, but '{self.name}' has only the "
-            f"dims {dims}; give it more dims, or name the axes of the array, as "
-            "svmp.data(array, dims=...)"
+            f"dims {dims}; give it more dims, name the axes of the array, as svmp.data(array, "
+            "dims=...), or sum over one, as svmp.dot(array, x)"
         )
 
     def _remedy(self, stray: StrayAxisError, sums: bool) -> str:

@@ -9,6 +9,7 @@ from svmp.errors import EmptyTableError, ModelError
 from svmp.network.dims.column_arrays import ModelColumns
 from svmp.network.dims.coords import Coords
 from svmp.network.dims.frames import columns_of
+from svmp.network.validation import shown
 from svmp.network.variable import Variable
 
 
@@ -62,4 +63,6 @@ class Declaration:
             self.variables[parent.name].hide_missing()
 
     def __getitem__(self, name: str) -> Variable:
+        if name not in self.variables:
+            raise KeyError(f"no variable {shown(name)}; there are {list(self.variables)}")
         return self.variables[name]

@@ -73,8 +73,9 @@ class Model(Declaration):
         coords
             New sizes or labels of dims. Sizes follow from the values where these have the dim.
         values
-            By name, new values of a `svmp.data(..., name=)` or of an observed variable, missing
-            where they are NaN or masked; None leaves a variable hidden.
+            By name, new values of a `svmp.data(..., name=)`, of a column of the model's data, or of
+            an observed variable, missing where they are NaN or masked; None leaves a variable
+            hidden. What was computed from columns row by row is computed anew.
 
         >>> import svmp
         >>> with svmp.Model() as model:

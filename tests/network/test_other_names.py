@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -91,6 +92,15 @@ def test_an_attribute_of_another_library_is_refused_with_a_remedy() -> None:
         _ = fit.bounds
     with pytest.raises(AttributeError, match=r"no attribute 'hdi'; use \.interval\(prob\)"):
         _ = fit["mu"].hdi
+
+
+def test_what_a_model_lacks_is_refused_with_what_it_has() -> None:
+    with svmp.Model() as model:
+        svmp.Normal("y", mu=mu(), tau=1, observed=Y)
+    with pytest.raises(KeyError, match=r"no variable 'z'; there are \['mu', 'y'\]"):
+        model["z"]
+    with pytest.raises(svmp.ModelError, match=r"not be a DataFrame; a data frame is data="):
+        svmp.Model(pd.DataFrame({"y": Y}))
 
 
 def test_every_hint_names_what_there_is() -> None:

@@ -144,6 +144,10 @@ def test_messages_have_no_internal_names() -> None:
                 lambda: svmp.Normal("x", mu=[0, 1], tau=1),
                 "^mu of 'x' has length 2, but 'x' has no dims; add dims=.* or observed=",
             ),
+            (
+                lambda: svmp.Normal("x", mu=v * np.ones((3, 2)), tau=1, dims="k"),
+                r"has an array of shape \(3, 2\).*only the dims \"k\".*svmp\.dot\(array, x\)",
+            ),
             (lambda: svmp.Mixture("x", z, listed, dims="row"), "must be one density .* a list$"),
             (lambda: svmp.Mixture("x", (z, z), one, dims="row"), "z of 'x' is a tuple;"),
         ]

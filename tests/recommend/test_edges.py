@@ -50,6 +50,9 @@ def test_one_item_and_one_rating(model: Model) -> None:
     with pytest.raises(svmp.ModelError, match="there is no user 8 in the model"):
         model.recommend(8)
     assert model.recommend(8, unknown="prior").items.tolist() == [8]
+    for ask in (model.similar_items, lambda item: model.explain(7, item)):
+        with pytest.raises(svmp.ModelError, match=r"there is no item 9 in the model$"):
+            ask(9)  # it takes no argument unknown=
 
 
 @pytest.mark.parametrize("model", models())

@@ -46,8 +46,10 @@ class Coords(Mapping[str, Extent]):
         self._indices: dict[str, LabelIndex] = {}
         self._keys: list[NDArray[Any]] = []
         if not isinstance(coords, Mapping | None):
+            frame = "; a data frame is data=" if hasattr(coords, "columns") else ""
             raise ModelError(
                 f"coords must map each dimension to its size or labels, not be {shown(coords)}"
+                f"{frame}"
             )
         for dim, extent in (coords or {}).items():
             self._add(dim_name(dim), extent)

@@ -7,7 +7,7 @@ import warnings
 import weakref
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,16 +70,16 @@ class Fit(FitOutput):
         After `update(..., forget="learn")`, by variable the share of what was learned that was
         forgotten, and the probability that the variable has jumped.
     drifts
-        What is carried on by variable about the rate of forgetting, for the next update.
+        By variable, the state of `forget="learn"` for the next update.
     joint
         The joint q of each block of `joint=`.
     ends
-        By chain, q of the last row of each sequence, from which `update` goes on.
+        By chain, q of the last row of each sequence, from which `update` continues.
     forms
-        By variable, the variables that each parameter of its density is made of.
+        By variable and parameter of its density, the variables in that parameter.
     diagnosis
-        Where and why a run diverged, and which first step would have been safe, which is determined
-        on first access; None if the run did not diverge. It is not saved.
+        Where and why a run diverged, and which first step would have been safe (computed on first
+        access); None if the run did not diverge. It is not saved.
     program
         The updater of each variable, and why it was not a compiled one; `print(fit.program)`. It is
         not saved.
@@ -87,8 +87,8 @@ class Fit(FitOutput):
         After `svmp.fit(..., restarts=)`, how each start ended, as a table to print: its seed,
         bound, status and sweeps. None for a single start.
     response
-        In a fit that was loaded, the covariances of linear response that it was saved with; None in
-        others, which compute them when they are needed.
+        The covariances of linear response that a loaded fit was saved with; None in other fits,
+        which compute them when they are needed.
     """
 
     diagnosis: Diagnosis | None = None
@@ -119,11 +119,6 @@ class Fit(FitOutput):
             _model=weakref.ref(network.model),
             _kept=kept(network),
         )
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> NoReturn:
-            refuse_attribute(self, OF_FIT, name)
 
     def __getitem__(self, name: str) -> Posterior:
         if name not in self.posteriors:
@@ -337,6 +332,11 @@ class Fit(FitOutput):
             changed=found.changed,
             drifts=found.drifts,
         )
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            refuse_attribute(self, OF_FIT, name)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit to one safetensors file, atomically."""

@@ -57,6 +57,15 @@ def test_blocks_may_be_given_in_three_ways(joint: Any) -> None:
     assert fit.bound > svmp.fit(schools()).bound
 
 
+@pytest.mark.parametrize("joint", [None, False])
+def test_none_and_false_mean_no_blocks(joint: Any) -> None:
+    fit = svmp.fit(schools(), joint=joint)
+    assert fit.joint == ()
+    assert fit.bound == svmp.fit(schools()).bound
+    with pytest.raises(svmp.ModelError, match='"auto" or False, not True'):
+        svmp.fit(schools(), joint=True)
+
+
 def test_explain_names_the_block_and_the_loops_that_are_off() -> None:
     with svmp.Model(coords={"g": 3, "k": 2}) as model:
         a = svmp.Normal("a", mu=0, tau=1)
