@@ -86,6 +86,10 @@ class Family(Protocol):
         """Variance of every entry of x, in the shape of the mean."""
         ...
 
+    def std(self, natural: Array) -> Array:
+        """Standard deviation of every entry of x, also where its square overflows."""
+        return np.asarray(np.sqrt(self.var(natural)))
+
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         """Independent draws, with a new first axis of this length."""
         ...

@@ -66,7 +66,7 @@ class Posterior:
     @property
     def std(self) -> Array:
         """Standard deviation of each entry of x."""
-        return np.asarray(np.sqrt(self.var))
+        return self._shaped(self.family.std(self.natural))
 
     @property
     def moments(self) -> Array:
