@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betaincinv, betaln, polygamma, psi
+from scipy.special import betaln, polygamma, psi
 
 from svmp.families.family import Array, Bools, Family, every, stack
 from svmp.families.gamma import TINY
+from svmp.families.quantiles import beta_quantile
 
 BELOW_ONE = float(np.nextafter(1.0, 0.0))
 
@@ -68,7 +69,7 @@ class Beta(Family):
 
     def quantile(self, natural: Array, p: ArrayLike) -> Array:
         alpha, beta = self.standard(natural).values()
-        return np.asarray(np.clip(betaincinv(alpha, beta, p), TINY, BELOW_ONE))
+        return np.asarray(np.clip(beta_quantile(alpha, beta, p), TINY, BELOW_ONE))
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         alpha, beta = self.standard(natural).values()

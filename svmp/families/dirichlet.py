@@ -7,11 +7,24 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betaincinv, gammaln, polygamma, psi, softmax
+from scipy.special import gammaln, polygamma, psi, softmax
 
 from svmp.families.categorical import one_hot_cov
 from svmp.families.family import Array, Bools, Family, every
 from svmp.families.gamma import TINY
+from svmp.families.quantiles import beta_quantile
+
+
+def others(a: Array) -> Array:
+    """Return the sum of the other entries for each entry, without subtraction.
+
+    >>> others(np.array([1e20, 1.0, 2.0]))
+    array([3.e+00, 1.e+20, 1.e+20])
+    """
+    none = np.zeros_like(a[..., :1])
+    before = np.concatenate([none, np.cumsum(a[..., :-1], axis=-1)], axis=-1)
+    after = np.concatenate([none, np.cumsum(a[..., :0:-1], axis=-1)], axis=-1)[..., ::-1]
+    return np.asarray(before + after)
 
 
 @dataclass(frozen=True)
@@ -75,8 +88,9 @@ class Dirichlet(Family):
         return np.log(self.mean(natural))
 
     def var(self, natural: Array) -> Array:
-        mean = self.mean(natural)
-        return np.asarray(mean * (1 - mean) / ((natural + 1).sum(axis=-1, keepdims=True) + 1))
+        a = natural + 1
+        total = a.sum(axis=-1, keepdims=True)
+        return np.asarray(a / total * (others(a) / total) / (total + 1))
 
     def cov(self, natural: Array) -> Array:
         total = (natural + 1).sum(axis=-1)
@@ -85,8 +99,7 @@ class Dirichlet(Family):
     def quantile(self, natural: Array, p: ArrayLike) -> Array:
         """Return those of the entries, each of which is a Beta."""
         a = natural + 1
-        rest = a.sum(axis=-1, keepdims=True) - a
-        return np.asarray(np.maximum(betaincinv(a, np.maximum(rest, TINY), p), TINY))
+        return np.asarray(np.maximum(beta_quantile(a, np.maximum(others(a), TINY), p), TINY))
 
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         """Draw by Gammas in log space, G(a) = G(a + 1) U^(1/a): those of small a underflow."""

@@ -58,7 +58,11 @@ class Exponential(Family):
         return -1 / natural[..., 0]
 
     def var(self, natural: Array) -> Array:
-        return 1 / natural[..., 0] ** 2
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray(self.std(natural) ** 2)
+
+    def std(self, natural: Array) -> Array:
+        return -1 / natural[..., 0]
 
     def quantile(self, natural: Array, p: ArrayLike) -> Array:
         with np.errstate(divide="ignore"):

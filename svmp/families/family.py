@@ -154,6 +154,10 @@ class Family(Protocol):
         """
         return Features(statistics[:, :0], "numbers")
 
+    def std(self, natural: Array) -> Array:
+        """Standard deviation of every entry of x, also where its square overflows."""
+        return np.asarray(np.sqrt(self.var(natural)))
+
     def draw(self, natural: Array, rng: np.random.Generator, size: int = 1) -> Array:
         """Independent draws, with a new first axis of this length."""
         ...

@@ -63,7 +63,11 @@ class Gamma(Family):
         return -(natural[..., 1] + 1) / natural[..., 0]
 
     def var(self, natural: Array) -> Array:
-        return (natural[..., 1] + 1) / natural[..., 0] ** 2
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray(self.std(natural) ** 2)
+
+    def std(self, natural: Array) -> Array:
+        return np.asarray(-np.sqrt(natural[..., 1] + 1) / natural[..., 0])
 
     def quantile(self, natural: Array, p: ArrayLike) -> Array:
         alpha, beta = self.standard(natural).values()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, ndtri
+from scipy.special import betainc, betaincinv, gammaincinv, ndtr, ndtri
 
 from svmp.families.family import Array
 
@@ -19,6 +19,9 @@ MOST = 2.0**60
 """Largest count that is searched; floats have no odd numbers there."""
 GROWTH = 4.0
 """Growth of the steps of a search over counts."""
+SMALL, LARGE, HUGE = 1e4, 1e6, 1e9
+"""Shapes of a Beta up to which it is like a Gamma, and from which its quantiles are checked, or
+computed from limits."""
 STEPS = 200
 FAR = 9.0
 """Standard deviations from the mean at most where a search starts."""
@@ -108,6 +111,43 @@ def bracketed_quantile(
         if found.all():
             break
     return x
+
+
+def beta_quantile(a: ArrayLike, b: ArrayLike, p: ArrayLike) -> Array:
+    """Return the quantiles of Betas, also where an inverse of their distribution function fails.
+
+    With a shape above 1e6 the inverse is checked. Where it is wrong, and with shapes above 1e9, x
+    has a limit: for a small shape a, -(b + (a - 1) / 2) log(1 - x) is a Gamma, and large shapes
+    make x a Normal with a little skewness.
+
+    >>> beta_quantile([2.0, 3.0], [3.0, 2.0], 0.5).round(4)
+    array([0.3857, 0.6143])
+    >>> beta_quantile([1e20, 1e3, 1e20], [1e20, 1e10, 1.0], [0.5, 0.95, 0.5])
+    array([5.00000000e-01, 1.05257701e-07, 1.00000000e+00])
+    """
+    a, b, p = np.broadcast_arrays(*(np.asarray(x, dtype=np.float64) for x in (a, b, p)))
+    most, within = np.maximum(a, b), (p > 0) & (p < 1)
+    wrong = (most > HUGE) & within
+    with np.errstate(all="ignore"):
+        found = np.array(betaincinv(np.where(wrong, 1.0, a), np.where(wrong, 1.0, b), p))
+        unsure = (most > LARGE) & within & ~wrong
+        if unsure.any():
+            off = np.abs(betainc(a[unsure], b[unsure], found[unsure]) - p[unsure])
+            wrong[unsure] = ~(off < 1e-6 * np.minimum(p, 1 - p)[unsure])
+        if wrong.any():
+            found[wrong] = _large_beta_quantile(a[wrong], b[wrong], p[wrong])
+    return found
+
+
+def _large_beta_quantile(a: Array, b: Array, p: Array) -> Array:
+    """Return quantiles of Betas with a shape above `LARGE`."""
+    total = a + b
+    mean, spread = a / total, np.sqrt(a / total) * np.sqrt(b / total) / np.sqrt(total + 1)
+    z, skewness = ndtri(p), 2 * (b - a) / (total + 2) * np.sqrt(total + 1) / np.sqrt(a) / np.sqrt(b)
+    normal = mean + spread * (z + (z**2 - 1) * skewness / 6)
+    low = -np.expm1(-gammaincinv(np.minimum(a, SMALL), p) / (b + 0.5 * (a - 1)))
+    high = np.exp(-gammaincinv(np.minimum(b, SMALL), 1 - p) / (a + 0.5 * (b - 1)))
+    return np.where(a < SMALL, low, np.where(b < SMALL, high, normal))
 
 
 def normal_mixture_quantile(centre: Array, spread: Array, weights: Array, p: Array) -> Array:

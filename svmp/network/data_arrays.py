@@ -16,7 +16,7 @@ from svmp.network.expressions import Expression, Sum, Term, constant, sparse_row
 from svmp.network.grid import Labelled
 from svmp.network.keywords import known_keywords
 from svmp.network.refusals import Symbolic
-from svmp.network.validation import array, dim_names, numeric, text
+from svmp.network.validation import array, dim_names, large_integers, numeric, text
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,7 +74,7 @@ def data(
             raise ModelError("a sparse design needs two dims, as dims=('row', 'feature')")
         return Sum((Term(design=Labelled(sparse_rows(values), names, name)),))
     found = array(values)
-    labels = None if found is not None else labels_of(values)
+    labels = labels_of(values) if found is None else large_integers(values, found)
     keys = found is not None and found.dtype.kind in "iu"
     copy = labels if labels is not None else np.array(found) if keys else numeric(values)
     if names is not None and copy.ndim != len(names):

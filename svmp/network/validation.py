@@ -65,6 +65,25 @@ def article(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiouAEIOU' else 'a'} {noun}"
 
 
+def as_array(value: Any) -> NDArray[Any]:
+    """Return an array-like as an array, also a column of whole numbers that NumPy has no type for.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is none.
+    """
+    if isinstance(value, np.ndarray) or not hasattr(value, "__array__"):
+        return np.asarray(value)
+    try:
+        return np.asarray(value)
+    except Exception as error:  # of the library whose column it is
+        listed = list(value) if hasattr(value, "__iter__") else None
+        if listed is None or not all(type(x) is int for x in listed):
+            raise TypeError(f"{article(type(value).__name__)} is no array: {error}") from error
+        return np.asarray(listed)
+
+
 def array(value: Any) -> NDArray[Any] | None:
     """Return booleans, integers or real numbers as an array; None for anything else.
 
@@ -72,7 +91,7 @@ def array(value: Any) -> NDArray[Any] | None:
     pandas.
     """
     try:
-        found = np.asarray(value)
+        found = as_array(value)
         if found.dtype.kind == "O" and not isinstance(next(iter(found.flat), 0), str):
             numbers, absent = (Real, Decimal), type(None) if found.ndim else Real
             listed = [None if type(x).__name__ == "NAType" else x for x in found.flat]
@@ -84,6 +103,15 @@ def array(value: Any) -> NDArray[Any] | None:
         return None
     native = found.dtype.newbyteorder("=")  # other byte orders are slow
     return found.astype(native, copy=False)
+
+
+def large_integers(value: Any, found: NDArray[Any]) -> NDArray[Any] | None:
+    """Return whole numbers that no type of NumPy holds as objects; `found` is array(value)."""
+    if found.dtype.kind != "f" or (isinstance(value, np.ndarray) and value.dtype.kind != "O"):
+        return None
+    listed = np.asarray(value, dtype=object)
+    whole_numbers = all(isinstance(item, int | np.integer) for item in listed.flat)
+    return listed if listed.ndim and listed.size and whole_numbers else None
 
 
 def numeric(value: Any) -> NDArray[np.float64]:
@@ -153,7 +181,18 @@ def text(value: Any, what: str) -> str:
     """Return a name, or refuse what is not a non-empty string on one line."""
     if not isinstance(value, str) or value.splitlines() != [value]:
         raise ModelError(f"{what} must be text on one line, not {shown(value)}")
+    if not is_unicode(value):
+        raise ModelError(f"{what} has a lone surrogate, which is no character: {shown(value)}")
     return value
+
+
+def is_unicode(value: str) -> bool:
+    """Whether a text can be written: it has no half of a pair of surrogates."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def dim_name(value: Any) -> str:

@@ -24,6 +24,7 @@ from svmp.network.dims.labels import missing_rows, object_array
 from svmp.network.expressions import Expression, Index, Operand, Sum, Symbol, Term
 from svmp.network.grid import Grid, Labelled
 from svmp.network.lookup import Lookup
+from svmp.network.memory import check_memory
 from svmp.network.partly_known import PartlyKnown, base_of
 from svmp.network.refusals import Symbolic
 from svmp.network.validation import LARGEST, array, dim_names, shown
@@ -90,6 +91,8 @@ class Variable(Symbol):
                 f"a value of '{name}' has the shape {shape[cut:]} along {self.dims[cut:]}, but "
                 "needs entries, and as many rows as columns"
             )
+        if values is None:
+            check_memory(name, shape, self.dims, factor.child is MvNormal)
         self.shape = shape
         self.plate = Grid(self.dims[:cut], shape[:cut])
         self.event_dims = self.dims[cut:]

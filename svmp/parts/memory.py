@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from typing import Any
 
@@ -12,14 +11,6 @@ from svmp.network.validation import shown
 
 UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)(B?)\s*", re.IGNORECASE | re.ASCII)
-
-
-def machine_memory() -> int:
-    """Return the memory of this machine, in bytes; 8 GiB where it is not known."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):  # not a POSIX system
-        return 8 << 30
 
 
 def parse_memory(amount: str | float, name: str = "memory") -> int:

@@ -264,6 +264,12 @@ def _parts_of(
         if column not in schema.names:
             there = ", ".join(f"'{name}'" for name in schema.names[:12])
             raise FileError(f"{path}: there is no column {column!r:.60}; there are {there}")
+    twice = [name for name in wanted or schema.names if schema.names.count(name) > 1]
+    if twice:
+        raise FileError(
+            f"{path}: {schema.names.count(twice[0])} columns are named {twice[0]!r:.60}; rename "
+            "them, or name other columns to read with columns="
+        )
     for column in wanted or schema.names:
         kind = _kind(schema.field(column).type)
         if not kind:

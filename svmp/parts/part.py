@@ -111,24 +111,33 @@ class Part:
 
         Chains are not stored, but solved for the q of all others; those of `later` are solved next.
         """
-        q = Beliefs(moments=dict(self.fixed))
-        for name, places in self.places.items():
-            natural, moments = shared.natural[name], shared.moments[name]
-            q.natural[name] = natural if places is None else natural[places]
-            q.moments[name] = moments if places is None else moments[places]
+        q = self._shared_beliefs(shared)
         for name in self.stored():
             q.natural[name] = own[name]
             q.moments[name] = self.network.hidden[name].family.moments(own[name])
         self.program.attach(q)
-        for name, chain in self.network.chains.items():
-            natural = np.array(self.network.priors(q, name))
-            q.natural[name], q.joint[name] = natural, chain.unlinked(natural)
-            q.moments[name] = self.network.hidden[name].family.moments(natural)
+        for name in self.network.chains:
+            self._unlink(q, name)
         for name in (n for n in self.network.chains if n not in later):
             updater = self.updater(name)
             assert isinstance(updater, ChainUpdater)
             updater.optimise(q, None)
         return q
+
+    def _shared_beliefs(self, shared: SharedQ) -> Beliefs:
+        """Return q of the shared variables that this part reads."""
+        q = Beliefs(moments=dict(self.fixed))
+        for name, places in self.places.items():
+            natural, moments = shared.natural[name], shared.moments[name]
+            q.natural[name] = natural if places is None else natural[places]
+            q.moments[name] = moments if places is None else moments[places]
+        return q
+
+    def _unlink(self, q: Beliefs, name: str) -> None:
+        """Give the states of a chain their prior, independent of each other."""
+        natural = np.array(self.network.priors(q, name))
+        q.natural[name], q.joint[name] = natural, self.network.chains[name].unlinked(natural)
+        q.moments[name] = self.network.hidden[name].family.moments(natural)
 
     def start(self, shared: SharedQ, pieces: Sequence[tuple[int, Mapping[str, int]]] = ()) -> Own:
         """Return a start of the own variables, near their prior.
@@ -137,10 +146,12 @@ class Part:
         own variable. So a part starts at the same values, alone or together with others.
         """
         pieces = pieces or [(0, {n: self.network.hidden[n].size for n in self.own})]
-        q = self.beliefs(shared, {n: self._empty(n) for n in self.stored()})
+        q, stored = self.program.attach(self._shared_beliefs(shared)), self.stored()
         found: Own = {}
         for index, name in enumerate(self.network.hidden):
-            if name in self.stored():
+            if name in self.network.chains:
+                self._unlink(q, name)
+            elif name in stored:
                 variable = self.network.hidden[name]
                 prior = np.array(self.network.priors(q, name))
                 cuts = np.cumsum([sizes[name] for _, sizes in pieces])[:-1]
@@ -180,10 +191,6 @@ class Part:
         implicit = {name: updater.loops for name, updater in self.program.implicit.items()}
         q = start(self.network, seed, init, implicit)
         return {name: q.natural[name] for name in self.places}
-
-    def _empty(self, name: str) -> Array:
-        variable = self.network.hidden[name]
-        return np.zeros((variable.size, variable.family.size))
 
     def update(
         self, shared: SharedQ, own: Own, visit: Visit, before: SharedQ | None = None

@@ -16,12 +16,13 @@ from svmp.families.family import Array
 from svmp.inference.methods.method import check_count
 from svmp.inference.running.problem import Divided
 from svmp.network.keywords import known_keywords
+from svmp.network.memory import machine_memory
 from svmp.network.validation import shown
 from svmp.parts.cache import forget
 from svmp.parts.context import Declare
 from svmp.parts.description import PartDims
 from svmp.parts.groups import default_groups, group_numbers, part_sizes
-from svmp.parts.memory import machine_memory, parse_memory
+from svmp.parts.memory import parse_memory
 from svmp.parts.problem import PartsProblem
 from svmp.parts.scratch import zeros_on_disk
 from svmp.parts.sharing import Sharing

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from svmp import families
+from svmp.families import quantiles
 from svmp.families.family import Family
 from tests.divergence import kl
 from tests.examples import natural_of
@@ -180,3 +181,51 @@ def test_multinomial_of_many_trials_has_the_entropy_of_a_normal() -> None:
     limit = 0.5 * np.log((2 * np.pi * np.e * n) ** 2 * p.prod())
     family = families.Multinomial(3, n)
     assert family.entropy(family.natural(p)) == pytest.approx(limit, abs=1e-9)
+
+
+@pytest.mark.parametrize("rate", [1e-300, 1e-160, 1e-80, 1e80, 1e160, 1e300])
+@pytest.mark.parametrize("kind", [families.Gamma, families.Exponential])
+def test_sds_are_numbers_where_variances_overflow(kind: Any, rate: float) -> None:
+    member = kind()
+    given = {"alpha": 4.0, "beta": rate} if kind is families.Gamma else {"lam": rate}
+    one = {"alpha": 4.0, "beta": 1.0} if kind is families.Gamma else {"lam": 1.0}
+    natural = member.natural(**given)
+    with np.errstate(all="raise"):
+        sd, var = member.std(natural), member.var(natural)
+    np.testing.assert_allclose(sd * rate, member.std(member.natural(**one)), rtol=1e-12)
+    if 1e-150 < rate < 1e150:
+        np.testing.assert_allclose(np.sqrt(var), sd, rtol=1e-12)
+
+
+BIG = 10.0 ** np.arange(6, 301, 7)
+
+
+def test_quantiles_of_large_betas_are_those_of_their_limits() -> None:
+    p = np.array([0.05, 0.5, 0.95])
+    for b in BIG[BIG > 1e9]:
+        for a in (0.5, 3.0, 1e3):
+            found = quantiles.beta_quantile(a, b, p)
+            np.testing.assert_allclose(found * b, stats.gamma(a).ppf(p), rtol=1e-5)
+            # The other entry is as far from 1, as far as numbers near 1 can say.
+            other = quantiles.beta_quantile(b, a, 1 - p)
+            np.testing.assert_allclose(1 - other, found, rtol=1e-9, atol=2e-16)
+    for a in BIG[(BIG > 1e12) & (BIG < 1e28)]:
+        z = (quantiles.beta_quantile(a, a, p) - 0.5) * np.sqrt(8 * a)
+        np.testing.assert_allclose(z, stats.norm.ppf(p), atol=1e-4 + 2e-16 * np.sqrt(8 * a))
+
+
+def test_entries_of_large_dirichlets_have_ordered_quantiles_and_variances() -> None:
+    for first in (*BIG, 1e-6):
+        for other in (1e-6, 1.0, 1e3, *BIG):
+            a = np.array([first, other, other])
+            member = families.Dirichlet(3)
+            natural = member.natural(a)
+            low, high = (member.quantile(natural, p) for p in (0.05, 0.95))
+            assert np.isfinite(low).all()
+            assert (low <= high).all()
+            assert (high <= 1).all()
+            var = member.var(natural)
+            # The variance is E[p] (1 - E[p]) / (sum of a + 1), with 1 - E[p] from the others.
+            total = first + 2 * other
+            exact = first / total * (2 * other / total) / (total + 1)
+            np.testing.assert_allclose(var[0], exact, rtol=1e-9)

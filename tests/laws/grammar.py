@@ -418,9 +418,21 @@ class Writer:
             step = Ref(self.declare("Gamma", "g", (k,), alpha=Number(2.0), beta=Number(1.0)))
         else:
             step = Number(float(self.positive()))
+        more: dict[str, Expr] = {}
+        if self.rarely():
+            source = self.dim("input", self.size(1, 2))
+            inputs = self.normal(self.sizes[row], self.sizes[source])
+            columns["u"] = self.array("push", inputs, (row, source))
+            B = self.array("B", self.normal(size, self.sizes[source]), (k, source))
+            more["B"] = Values(B, plain=True)
+        elif self.rarely() and not self.known:
+            z, component = self.choice(row)
+            shape = self.sizes[component], size
+            step = Values(self.array("steps", self.positive(*shape), (component, k)))
+            more["switch"] = Ref(z)
         name = self.declare(
             "LinearGaussianChain", "x", (row, k), component="Normal", columns=columns,
-            A=A, tau=step, init_mu=Number(0.0), init_tau=Number(self.pick(1.0, 0.1)),
+            A=A, tau=step, init_mu=Number(0.0), init_tau=Number(self.pick(1.0, 0.1)), **more,
         )  # fmt: skip
         return name, k
 

@@ -114,7 +114,7 @@ def units(spec: Spec, factors: Mapping[str, float]) -> Moved:
 
     power = {"mu": 1, "tau": -2, "init_mu": 1, "init_tau": -2}
     powers = {
-        "Normal": power, "MvNormal": power, "LinearGaussianChain": power,
+        "Normal": power, "MvNormal": power, "LinearGaussianChain": {**power, "B": 1},
         "GaussianRandomWalk": power, "Gamma": {"beta": -1}, "Exponential": {"lam": -1},
         "Wishart": {"V": 1, "rate": -1},
     }  # fmt: skip

@@ -90,6 +90,8 @@ def features(spec: Spec) -> set[str]:
             "choices": chooses(spec),
             "linear Gaussian": linear_gaussian(spec),
             "several sequences": any(d.column("sequence") for d in spec.declarations),
+            "inputs of a chain": any(d.column("u") for d in spec.declarations),
+            "switched dynamics": any(d.has("switch") for d in spec.declarations),
             "two tables": len(spec.observed) > 1,
             "barren": any(d.name.startswith("later") for d in spec.declarations),
         }.items()

@@ -604,7 +604,7 @@ class Density:
                 move = np.broadcast_to(move, (many, len(after), *move.shape[2:]))
                 yield Named(move[c, np.arange(len(after)), z[:, before], z[:, after]], outer)
             return
-        if self.d.column("u") or self.d.has("switch"):
+        if self.d.has("switch"):
             raise Inapplicable
         vector = self.d.kind == "LinearGaussianChain"
         mu0, tau0 = self.at("init_mu"), self.at("init_tau")
@@ -623,6 +623,10 @@ class Density:
             moved = combined(np.multiply, A, previous)
         step = self.d.column("step")
         error = combined(np.subtract, rows(x, after), moved)
+        if inputs := self.d.column("u"):
+            column = self.spec.arrays[inputs]
+            push = combined(np.multiply, self.at("B"), Named(column.values[after], column.dims))
+            error = combined(np.subtract, error, total(push, column.dims[1]))
         if self.d.has("mu"):
             drift = self.at("mu")
             if step:

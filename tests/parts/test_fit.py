@@ -86,6 +86,28 @@ def test_own_variables_that_are_not_kept_are_optimised_anew() -> None:
     assert anew.bound >= kept.bound  # users are those of the last items
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_groups_that_are_not_kept_start_at_their_prior() -> None:
+    """Own variables whose parents are own variables, of which nothing is known at the start."""
+
+    def declare(seed: int) -> svmp.Model:
+        rng = np.random.default_rng(seed)
+        levels = [f"{seed}-{i}" for i in range(5)]
+        with svmp.Model(coords={"row": 20, "level": levels}) as model:
+            a, tau = svmp.Normal("a", 0, 1), svmp.Gamma("tau", 1, 1)
+            middle = svmp.Normal("middle", a, tau, dims="level")
+            b = svmp.Normal("b", middle, 2.0, dims="level")
+            key = svmp.data(rng.integers(0, 5, 20), dims="row")
+            svmp.Normal("y", b[key], 1.0, dims="row", observed=rng.normal(size=20))
+        return model
+
+    kept, anew = (
+        svmp.fit(svmp.Parts(declare, [1, 2, 3], shared=["a", "tau"], keep=keep), tol=1e-8)
+        for keep in ("memory", "none")
+    )
+    assert anew.mean("a") == pytest.approx(float(kept.mean("a")), abs=1e-3)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_default_converges(name: str) -> None:
     case = CASES[name]()

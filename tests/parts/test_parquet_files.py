@@ -206,3 +206,11 @@ def test_a_marker_lists_the_parts(three: Path) -> None:
         (three / MARKER).write_text(damaged)
         with pytest.raises(FileError, match=MARKER):
             parquet(three)
+
+
+def test_columns_with_one_name_are_refused(tmp_path: Path) -> None:
+    table = pa.table([[1, 2], [3, 4], [0.5, 1.0]], names=["user", "user", "rating"])
+    pq.write_table(table, tmp_path / "twice.parquet")
+    with pytest.raises(FileError, match="2 columns are named 'user'"):
+        parquet(tmp_path / "twice.parquet")
+    assert parquet(tmp_path / "twice.parquet", columns=["rating"]).load(0)["rating"].sum() == 1.5

@@ -74,7 +74,8 @@ def start(
             whole = isinstance(value, Mapping) and set(value) == set(family.parameters)
             natural = prior if whole else family.start(prior, rng)
             natural = from_values(variable, natural, value) if name in init else natural
-        q.natural[name] = natural
+        # Sums over an axis depend on the order in memory, and a saved q has that of C.
+        q.natural[name] = natural = np.ascontiguousarray(natural)
         q.moments[name] = moments = variable.family.moments(natural)
         if name in network.chains:
             q.joint[name] = network.unlinked(name, natural)

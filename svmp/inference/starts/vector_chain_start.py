@@ -100,7 +100,8 @@ def table_of(one: Loadings, rows: int) -> Array | None:
         table = (total / count).reshape(rows, one.lines)
         if one.constant is not None:
             return np.asarray(table - one.constant)
-        return np.asarray(table - np.nan_to_num(np.nanmean(table, axis=0)))
+        seen = np.isfinite(table).sum(axis=0)
+    return np.asarray(table - np.nansum(table, axis=0) / np.maximum(seen, 1))
 
 
 def with_next_rows(values: Array, previous: Ints, size: int) -> Array:

@@ -108,6 +108,12 @@ class Coords(Mapping[str, Extent]):
                 f"dimension '{dim}' needs a size or a list of labels, not {shown(extent)}"
             ) from None
         index = LabelIndex(labels)
+        unwritable = index.not_unicode()
+        if unwritable is not None:
+            raise ModelError(
+                f"dimension '{dim}' has the label {shown(labels[unwritable])} at {unwritable}, "
+                "whose lone surrogate is no character; decode the text again, with its own encoding"
+            )
         gap = index.missing()
         if gap is not None:
             raise ModelError(

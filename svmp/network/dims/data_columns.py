@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from svmp.errors import ModelError
 from svmp.network.dims.labels import LabelIndex, missing_rows, object_array
 from svmp.network.refusals import AttributeModelError
-from svmp.network.validation import shown
+from svmp.network.validation import as_array, shown
 
 LARGEST_WHOLE = 2**53
 """Floats below this number that are whole are exact."""
@@ -186,7 +186,7 @@ def _frozen(name: str, column: Any, values: ArrayLike) -> NDArray[Any]:
     """Return a read-only view of a column."""
     if not isinstance(column, str):
         raise ModelError(f"{name}: the name of a column must be a string, not {column!r:.60}")
-    array = np.asarray(values)
+    array = as_array(values)
     if array.ndim != 1:
         raise ModelError(
             f"{name}: '{column}' has shape {array.shape}; a column has one value a row"

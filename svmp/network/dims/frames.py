@@ -16,7 +16,7 @@ from typing import Any
 from svmp.errors import ModelError, SvmpError
 from svmp.network.dims.data_columns import Columns
 from svmp.network.dims.labels import object_array, plain_labels
-from svmp.network.validation import shown
+from svmp.network.validation import as_array, shown
 
 
 def columns_of(data: Any, name: str = "the data") -> Columns:
@@ -68,7 +68,7 @@ def columns_of(data: Any, name: str = "the data") -> Columns:
     arrays = {
         column: object_array(plain_labels(frame[column].to_list()))
         if column in zoned
-        else frame[column].to_numpy()
+        else as_array(frame[column])
         for column in frame.columns
     }
     return Columns(arrays, name, levels)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from svmp.errors import ModelError
 from svmp.network.dims.labels import LabelIndex, is_missing, missing_rows, object_array
-from svmp.network.validation import array, shown, whole
+from svmp.network.validation import array, as_array, large_integers, shown, whole
 
 Reading = Literal["any", "label", "place"]
 """Whether keys are labels, places, or whichever of the two is possible."""
@@ -100,10 +100,13 @@ class Axis:
             return object_array(key)
         if hasattr(key, "__array__") and not isinstance(key, np.ndarray | np.generic):
             try:
-                key = np.asarray(key)  # a column of pandas, Polars or PyArrow
+                key = as_array(key)  # a column of pandas, Polars or PyArrow
             except (TypeError, ValueError):
                 self._refuse(key)
         numbers = None if isinstance(key, list) and _text(key) else array(key)
+        large = None if numbers is None else large_integers(key, numbers)
+        if large is not None:
+            return large
         if numbers is not None:
             if np.ma.is_masked(key):
                 raise ModelError(f"{self.where} is masked in places, where keys are needed")

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.network.dims.texts import text_places
-from svmp.network.validation import shown
+from svmp.network.validation import is_unicode, shown
 
 DAY, MICROSECOND = "datetime64[D]", "datetime64[us]"
 DAYS = ("Y", "M", "W", "D")
@@ -212,6 +212,13 @@ class LabelIndex:
             if first.setdefault(key, place) != place:
                 return first[key], place
         return None
+
+    def not_unicode(self) -> int | None:
+        """Return the place of the first text that cannot be written, None if all can."""
+        if self._types == {str} and is_unicode("".join(self.labels)):
+            return None
+        bad = (i for i, x in enumerate(self.labels) if isinstance(x, str) and not is_unicode(x))
+        return next(bad, None)
 
     def missing(self) -> int | None:
         """Return the place of the first label that is missing, as NaN is; None if none is."""

@@ -78,7 +78,7 @@ class Posterior(EarlierQ):
     @property
     def std(self) -> Array:
         """Standard deviation of each entry of x."""
-        return np.asarray(np.sqrt(self.var))
+        return self._shaped(self.family.std(self.natural))
 
     @property
     def moments(self) -> Array:

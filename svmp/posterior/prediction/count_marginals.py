@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import betainc, betaincinv, betaln, expit, gammaincc, ndtr
+from scipy.special import betainc, betaln, expit, gammaincc, ndtr
 
 from svmp.families.binomial import binomial_cdf, binomial_quantile
 from svmp.families.family import Array
 from svmp.families.quantiles import count_quantile, normal_guess
 from svmp.posterior.prediction.marginals import (
+from svmp.families.quantiles import beta_quantile, count_quantile
+from svmp.inference.predictive.marginals import (
     NEAR,
     NEAR_WEIGHTS,
     LogitNormal,
@@ -132,7 +134,7 @@ class BetaBinomial(Marginal):
     def cdf(self, x: Array) -> Array:
         x, n, a, b = np.broadcast_arrays(x, self.trials, self.alpha, self.beta)
         if n.max(initial=0) > MANY:
-            chance = betaincinv(a[..., None], b[..., None], CHANCES)
+            chance = beta_quantile(a[..., None], b[..., None], CHANCES)
             each = binomial_cdf(np.floor(x)[..., None], n[..., None], chance)
             return np.asarray(each @ (0.5 * WEIGHTS))
         total, out = np.zeros(x.shape), np.zeros(x.shape)

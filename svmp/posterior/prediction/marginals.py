@@ -21,7 +21,6 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import (
     betainc,
-    betaincinv,
     betaln,
     expit,
     gammainc,
@@ -36,6 +35,7 @@ from scipy.special import (
 )
 
 from svmp.families.family import Array
+from svmp.families.quantiles import beta_quantile
 
 TINY = float(np.finfo(np.float64).tiny)
 WIDE = 2.0
@@ -288,8 +288,8 @@ class CompoundGamma(Marginal):
             return np.asarray(np.exp(log))
 
     def quantile(self, p: Array) -> Array:
-        share = betaincinv(self.alpha, self.a, p)
-        rest = betaincinv(self.a, self.alpha, 1 - p)  # 1 - share, with all its digits
+        share = beta_quantile(self.alpha, self.a, p)
+        rest = beta_quantile(self.a, self.alpha, 1 - p)  # 1 - share, with all its digits
         return np.asarray(self.b * share / np.maximum(rest, TINY))
 
 
@@ -322,4 +322,4 @@ class BetaMarginal(Marginal):
             return np.asarray(np.exp(log - betaln(self.alpha, self.beta)) / n)
 
     def quantile(self, p: Array) -> Array:
-        return np.asarray(self.trials * betaincinv(self.alpha, self.beta, p))
+        return np.asarray(self.trials * beta_quantile(self.alpha, self.beta, p))

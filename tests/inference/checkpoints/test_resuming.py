@@ -285,3 +285,23 @@ def test_too_many_trials_are_refused(n: float) -> None:
             svmp.Binomial("x", n=n, p=0.5)
         with pytest.raises(svmp.ModelError, match="at most 2"):
             svmp.Multinomial("y", n=n, p=[0.5, 0.5], dims="k")
+
+
+def test_vectors_have_the_bits_of_a_run_without_interruption(tmp_path: Path) -> None:
+    """Sums depend on the order of an array in memory, and files have the order of C."""
+    y = np.array([[0.13, -0.13, 0.64], [0.1, -0.54, 0.36]])
+    T = np.array([[2.0, 0.77, 0.53], [0.77, 2.93, 0.6], [0.53, 0.6, 1.71]])
+    with svmp.Model(coords={"row": 2, "d": 3, "group": 2}) as model:
+        m = svmp.MvNormal("m", mu=0.5, tau=T, dims="d")
+        v = svmp.MvNormal("v", mu=m, tau=T / 2, dims=("group", "d"))
+        mean = v[svmp.data([1, 1], dims="row"), :]
+        svmp.MvNormal("y", mean, T, dims=("row", "d"), observed=y)
+    options = {"tol": 0, "max_sweeps": 6}
+    whole = svmp.fit(model, svmp.FullVB(), **options)
+    place = tmp_path / "run"
+    svmp.fit(model, svmp.FullVB(), tol=0, max_sweeps=3, every=1, checkpoint=place)
+    on = svmp.fit(model, svmp.FullVB(), resume=place, **options)
+    for name in ("m", "v"):
+        assert whole[name].natural.flags.c_contiguous
+        np.testing.assert_array_equal(whole.mean(name), on.mean(name))
+        np.testing.assert_array_equal(whole.var(name), on.var(name))

@@ -99,3 +99,17 @@ def test_one_row_or_constant_values_give_a_finite_start() -> None:
     for values in (y, np.full((ROWS, 3), 4.0)):
         fit = svmp.fit(declare(values), max_sweeps=5)
         assert np.isfinite(fit.bound)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_sensor_that_is_never_read_leaves_the_others_their_start() -> None:
+    """Columns are centred where the mean has an intercept: one without a value has no mean."""
+    y = np.random.default_rng(0).normal(size=(12, 3))
+    y[:, 1] = np.nan
+    with svmp.Model(coords={"row": 12, "sensor": 3, "k": 1}) as model:
+        x = svmp.LinearGaussianChain("x", svmp.Normal.dist(0, 1), 0.9, 1.0, dims=("row", "k"))
+        C = svmp.MvNormal("C", 0.0, np.eye(1), dims=("sensor", "k"))
+        a = svmp.Normal("a", 0.0, 1.0)
+        mean = svmp.dot(C, x, dim="k") + a
+        svmp.Normal("y", mean, 2.0, dims=("row", "sensor"), observed=y, missing=True)
+    assert np.isfinite(svmp.fit(model).bound)
