@@ -23,6 +23,7 @@ import numpy as np
 from svmp.errors import ModelError
 from svmp.families.family import Array, Family
 from svmp.families.gamma import Gamma
+from svmp.inference.gaussian.analysis import MANY
 from svmp.inference.gaussian.factor import Factor
 from svmp.inference.gaussian.system import System
 from svmp.inference.methods.draw import Draw
@@ -45,7 +46,7 @@ from svmp.network.means.linear import dimension
 from svmp.network.network import Network
 from svmp.network.variable import Variable
 
-LARGEST = 5000
+LARGEST = MANY
 """Most unknowns of a block that stay after the elimination of groups: their matrix is dense."""
 INFLATED = 1e11
 """Largest ratio of the variance of an unknown to the one given all others. Standard deviations then
