@@ -28,6 +28,8 @@ SHARE = 0.25
 product is some 15 times as fast in LAPACK: measured by `benchmarks/joint_blocks.py`."""
 FEW = 64
 """Number of unknowns that stay in any case: their dense matrix takes no time."""
+MANY = 5000
+"""Most unknowns of a dense matrix: 200 MB, and two seconds for its inverse."""
 SMALL = 128
 """Most unknowns of a matrix that is dense as a whole: nothing is gained by eliminating some."""
 
@@ -79,7 +81,9 @@ class Analysis:
         for number, some in enumerate(sorted(stages, key=lambda some: -int(width[some].sum()))):
             stage[some] = number
         starts, adjacent = graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
-        order, ends, members = eliminate(starts, adjacent, width, stage, len(stages), SHARE, FEW)
+        order, ends, members = eliminate(
+            starts, adjacent, width, stage, len(stages), SHARE, FEW, MANY
+        )
         order = np.concatenate([order, np.setdiff1d(np.arange(len(width)), order)])
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))

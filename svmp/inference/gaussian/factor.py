@@ -25,6 +25,9 @@ from svmp.kernels.gaussian import factor as loops
 from svmp.network.grid import Ints
 from svmp.network.joint_normal import AT_ONCE, Covariances, Normals
 
+TILE = 64
+"""Rows of a matrix that are mirrored at its diagonal at a time."""
+
 
 @dataclass(frozen=True, eq=False)
 class Factor(Covariances):
@@ -126,9 +129,12 @@ class Factor(Covariances):
         if not len(self.root):
             return np.zeros((0, 0))
         found, _ = lapack.dpotri(self.root, lower=1)
-        found = found.T  # the upper triangle, by rows
-        low = np.tril_indices(len(found), -1)
-        found[low] = found.T[low]
+        found, size = found.T, len(found)  # the upper triangle, by rows
+        for first in range(0, size, TILE):  # tiles stay in the cache while they are turned
+            last = min(first + TILE, size)
+            own = np.triu(found[first:last, first:last])
+            found[first:last, first:last] = own + np.triu(own, 1).T
+            found[last:, first:last] = found[first:last, last:].T
         return found
 
     @cached_property

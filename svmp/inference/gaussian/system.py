@@ -43,6 +43,7 @@ class System:
         lines: Sequence[tuple[Any, int]],
         element: Ints,
         variables: Sequence[Ints],
+        matrix: Any = None,
     ) -> System:
         """Analyse a system.
 
@@ -54,20 +55,20 @@ class System:
             The element of each unknown, ascending.
         variables
             The elements of each variable.
+        matrix
+            A symmetric sparse matrix that is to be factorised too: its rows may be others.
         """
-        graph = None if is_small(len(element)) else graph_of(lines, element)
+        graph = None
+        if not is_small(len(element)):
+            graph = graph_of(lines, element)
+            graph = graph if matrix is None else graph + between(matrix, element)
         analysis = Analysis.of(graph, element, variables)
         return cls(analysis, tuple(Rows(analysis, x, size, element) for x, size in lines))
 
     @classmethod
     def of_matrix(cls, matrix: Any, element: Ints, variables: Sequence[Ints]) -> System:
         """Analyse a symmetric sparse matrix, without rows."""
-        matrix = matrix.tocoo()
-        row, column = (element[place] for place in matrix.coords)
-        ends = np.concatenate([row, column]), np.concatenate([column, row])
-        shape = (int(element[-1]) + 1,) * 2
-        graph = sparse.csr_array((np.ones(len(ends[0]), dtype=np.int32), ends), shape=shape)
-        return cls(Analysis.of(graph, element, variables), ())
+        return cls(Analysis.of(between(matrix, element), element, variables), ())
 
     def values(self, weights: Sequence[Array]) -> Array:
         """Return the lower triangle of the precision matrix, given the W of all rows."""
@@ -91,6 +92,15 @@ class System:
     def factor(self, values: Array) -> Factor:
         """Factorise a precision matrix, or raise `numpy.linalg.LinAlgError`."""
         return Factor.of(self.analysis, values)
+
+
+def between(matrix: Any, element: Ints) -> Any:
+    """Return a sparse matrix that is not 0 where another one has entries of two elements."""
+    matrix = matrix.tocoo()
+    row, column = (element[place] for place in matrix.coords)
+    ends = np.concatenate([row, column]), np.concatenate([column, row])
+    shape = (int(element[-1]) + 1,) * 2
+    return sparse.csr_array((np.ones(len(ends[0]), dtype=np.int32), ends), shape=shape)
 
 
 def graph_of(lines: Sequence[tuple[Any, int]], element: Ints) -> Any:

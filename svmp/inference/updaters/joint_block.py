@@ -22,6 +22,8 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array, Family
+from svmp.families.gamma import Gamma
+from svmp.inference.gaussian.analysis import MANY
 from svmp.inference.gaussian.factor import Factor
 from svmp.inference.gaussian.system import System
 from svmp.inference.methods.draw import Draw
@@ -44,7 +46,7 @@ from svmp.network.means.linear import dimension
 from svmp.network.network import Network
 from svmp.network.variable import Variable
 
-LARGEST = 5000
+LARGEST = MANY
 """Most unknowns of a block that stay after the elimination of groups: their matrix is dense."""
 INFLATED = 1e11
 """Largest ratio of the variance of an unknown to the one given all others. Standard deviations then
@@ -81,8 +83,13 @@ class JointBlock:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, network: Network, variables: Sequence[Variable]) -> JointBlock:
-        """Find the rows of some Normals, and how their precision matrix is factorised."""
+    def of(
+        cls, network: Network, variables: Sequence[Variable], precision: Any = None
+    ) -> JointBlock:
+        """Find the rows of some Normals, and how their precision matrix is factorised.
+
+        `precision` is one that other rows have led to, if it is to be factorised too.
+        """
         layout = layout_of(variables)
         tables = tuple(
             BlockRows.of(network, layout, fixed_moments(network), table)
@@ -90,7 +97,7 @@ class JointBlock:
         )
         element = layout.elements()
         elements = [element[layout.places(v.name)[:, 0]] for v in variables]
-        system = System.of([(t.lines, t.dimension) for t in tables], element, elements)
+        system = System.of([(t.lines, t.dimension) for t in tables], element, elements, precision)
         return cls(network, tuple(variables), layout, tables, system)
 
     def with_precision(self, variable: Variable) -> JointBlock:
@@ -429,7 +436,8 @@ def joint_normals(
     """
     found, families = [], {name: v.family for name, v in network.hidden.items()}
     for known in (block.at_mean(q, families) for block in blocks):
-        block = JointBlock.of(network, [network.hidden[name] for name in known.layout.names])
+        variables = [network.hidden[name] for name in known.layout.names]
+        block = JointBlock.of(network, variables, known.covariance.precision)
         if known.pair is not None:
             block = block.with_precision(network.hidden[known.pair.name])
         scale = np.ones(block.layout.size)

@@ -37,7 +37,14 @@ def absorber(absorbed_by: Ints, node: int) -> int:
 
 @shared
 def eliminate(
-    starts: Ints, adjacent: Ints, weight: Ints, stage: Ints, stages: int, share: float, few: int
+    starts: Ints,
+    adjacent: Ints,
+    weight: Ints,
+    stage: Ints,
+    stages: int,
+    share: float,
+    few: int,
+    many: int,
 ) -> tuple[Ints, Ints, Ints]:
     """Return the nodes in the order of their elimination, and the members L_p of each.
 
@@ -50,9 +57,11 @@ def eliminate(
     stage, stages
         In which stage each node may be eliminated, and the number of stages.
     share
-        A node stays if it has more neighbours than this share of all unknowns that are left.
-    few
-        Nothing more is eliminated once no more unknowns than these are left.
+        A node stays if it has more neighbours than this share of all unknowns that are left, or
+        than twice this share while more than `many` are left.
+    few, many
+        Nothing more is eliminated once no more than `few` unknowns are left; more than `many` are
+        too many for a dense matrix.
 
     Returns
     -------
@@ -67,7 +76,7 @@ def eliminate(
     order, ends, done = np.empty(nodes, np.int64), np.empty(nodes, np.int64), 0
     seen, met, stamp = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64), 0
     # Nodes of one degree are a doubly linked list: the smallest degree is known at all times.
-    most = int(share * left) + 1
+    most = int(2 * share * left) + 1
     head, after = np.full(most + 1, -1), np.full(nodes, -1)
     before, degree = np.full(nodes, -1), np.full(nodes, -1)
     renew = np.empty(nodes, np.int64)
@@ -92,6 +101,7 @@ def eliminate(
                 stamp += 1
                 seen[i] = stamp
                 kept, total = first[i], 0
+                limit = min(most, (2 * share if left > many else share) * left)
                 for k in range(first[i], first[i] + length[i]):
                     x = entries[k]
                     if gone[x]:
@@ -99,7 +109,7 @@ def eliminate(
                         if met[x] == stamp:
                             continue
                         met[x] = stamp
-                        if total <= most:  # else it stays whatever the others are
+                        if total <= limit:  # else it stays, whatever the others are
                             for m in range(begin[x], end[x]):
                                 if seen[members[m]] != stamp:
                                     seen[members[m]] = stamp
@@ -110,7 +120,7 @@ def eliminate(
                     entries[kept] = x
                     kept += 1
                 length[i] = kept - first[i]
-                if total <= most:
+                if total <= limit:
                     degree[i], before[i], after[i] = total, -1, head[total]
                     if head[total] >= 0:
                         before[head[total]] = i
@@ -118,7 +128,7 @@ def eliminate(
                     lowest = min(lowest, total)
             while lowest <= most and head[lowest] < 0:
                 lowest += 1
-            if lowest > most or left <= few or lowest > share * left:
+            if left <= few or lowest > min(most, (2 * share if left > many else share) * left):
                 break
             p = head[lowest]
             head[lowest] = after[p]

@@ -94,6 +94,16 @@ def add_products(
 def add_pairs(x: Columns, u: int, element: Ints, alone: Bools, column: Array, out: Array) -> None:
     """Add the covariances of one unknown with all later ones of other elements to its rows."""
     i, size = x.unknowns[u], x.size
+    if size == 1:  # without divisions, which would take half of the time
+        for k in range(x.starts[u], x.starts[u + 1]):
+            place, line = x.place[k], x.line[k]
+            total = 0.0
+            for m in range(place + 1, x.ends[line]):
+                j = x.column[m]
+                if element[j] != element[i] and not alone[j]:
+                    total += column[j] * x.value[m]
+            out[line, 0] += 2 * total * x.value[place]
+        return
     for k in range(x.starts[u], x.starts[u + 1]):
         place, line = x.place[k], x.line[k]
         row, own = line // size, line % size

@@ -107,6 +107,23 @@ def test_covariances_of_any_pairs() -> None:
     close(found.blocks(places), truth[places[:, :, None], places[:, None, :]], 1e-9)
 
 
+@pytest.mark.usefixtures("eliminated")
+def test_matrices_of_other_rows_are_factorised() -> None:
+    """The covariances of earlier rows, in the rows of a table that has others."""
+    system, weights, precision, tables = made(crossed, 3)
+    rows, element = system.tables[0], system.tables[0].element
+    few = sparse.csr_array(tables[0][:1])
+    variables = [np.arange(len(precision))]
+    stored = system.factor(system.values(weights)).precision
+    other = System.of([(few, 1)], element, variables, stored)
+    found, truth = other.factor(other.entries_of(stored)), np.linalg.inv(precision)
+    close(found.dense(np.arange(len(truth))), truth, 1e-9)
+    x = tables[0][:1]
+    none = np.zeros(0, dtype=np.int64)
+    close(other.tables[0].sums(found, none), x @ (truth * (1 - np.eye(len(truth)))) @ x.T, 1e-9)
+    assert len(rows) == len(tables[0])
+
+
 def test_a_larger_factor_is_eliminated_whole() -> None:
     """Of two crossed factors only the smaller one stays, however similar their degrees are."""
     rng = np.random.default_rng(0)
