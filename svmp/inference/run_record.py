@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -15,7 +16,8 @@ from svmp.inference.uncertainty.covariance import Covariance
 from svmp.network.chains.continuing import SequenceEnds
 from svmp.network.dims.coords import Extent
 
-Status = Literal["converged", "budget", "diverged", "interrupted"]
+Status = Literal["converged", "budget", "diverged", "interrupted", "stopped"]
+"""How a run ended; "stopped" is that of a start that could not become the best of several."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +41,23 @@ class RunRecord:
     forms: dict[str, dict[str, str]] = field(default_factory=dict)
     restarts: Restarts | None = None
     response: Covariance | None = None
+    diverged_bound: float | None = None
+    remaining: float | None = None
+
+    @property
+    def ending(self) -> str:
+        """How the run ended, in words."""
+        if self.status != "diverged":
+            near = self.status == "converged" and self.remaining is not None
+            return f"converged within {self.remaining:.1g} sd" if near else self.status
+        bound = self.diverged_bound
+        there = "not kept" if bound is None else "not finite"
+        if bound is not None and math.isfinite(bound):
+            there = f"{bound:,.6g}"
+        return (
+            f"diverged at iteration {self.iterations:,} (bound there {there}); q is that of the "
+            "last sound iteration"
+        )
 
     @property
     def bound(self) -> float:

@@ -25,7 +25,7 @@ from svmp.inference.saving.recipes import recipe
 from svmp.inference.saving.state_schema import describe_state, state_tensors
 from svmp.writing import as_path, begins_as, check_place, refuse_other, written_beside
 
-FORMAT = 4
+FORMAT = 5
 KEY, WHAT = "svmp-run", "a checkpoint"
 
 

@@ -122,7 +122,7 @@ class Race:
             gain, last = bound - last, bound if fresh else last
             meets, read = 2 * meets, measured.accesses
             self.meet(start, bound, gain)
-            return "budget" if start in self.stopped else None
+            return "stopped" if start in self.stopped else None
 
         return observe
 
@@ -260,7 +260,7 @@ def best_of(
         Restart(
             seeds[start],
             outcome.run.state.measured.bound,
-            "stopped" if start in race.stopped else outcome.status,
+            outcome.status,
             outcome.run.sweeps,
             start == best,
         )
