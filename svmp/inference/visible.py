@@ -3,7 +3,8 @@
 In a product of hidden variables, as u . v, its factors can turn, and trade their scales with each
 other and with the other terms of the sum, while no row's mean changes. So all that such a mean is
 made of is judged by the rows alone, and every other hidden variable by its own means and sds.
-Each table and each variable is represented by at most SAMPLE rows or elements, always the same.
+Each table and each variable is represented by at most SAMPLE rows or elements, always the same, and
+by fewer where these are long.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from svmp.network.slot import Slot
 
 SAMPLE = 256
 """Most rows of a table, and elements of a variable, that are compared."""
+FEWEST, NUMBERS = 16, 1 << 14
+"""At least so many rows or elements are compared, and no more of them than have so many numbers."""
 SD = 3.0
 """Weight of a relative change of an sd beside that of a mean in sds: 1% weighs as much as .03."""
 ROUNDING = 1e-12
@@ -93,14 +96,15 @@ class Visible:
         found = {}
         for i, (name, variable) in enumerate(self.network.observed.items()):
             rows = variable.rows if variable.present is None else variable.present
-            found[name] = rows[sample(len(rows), i)]
+            conditional = variable.conditional
+            found[name] = rows[sample(len(rows), i, conditional.components * variable.family.size)]
         return found
 
     @cached_property
     def _elements(self) -> dict[str, Ints]:
         count = len(self.network.observed)
         hidden = self.network.hidden.items()
-        return {name: sample(v.size, count + i) for i, (name, v) in enumerate(hidden)}
+        return {n: sample(v.size, count + i, v.family.size) for i, (n, v) in enumerate(hidden)}
 
     @cached_property
     def shares(self) -> frozenset[str]:
@@ -152,8 +156,9 @@ def scales(conditional: Conditional) -> list[Slot]:
     return [slot for name, slot in conditional.slots.items() if of[name] is Gamma]
 
 
-def sample(count: int, index: int) -> Ints:
-    """Choose at most SAMPLE of a number of places, always the same."""
-    if count <= SAMPLE:
+def sample(count: int, index: int, size: int) -> Ints:
+    """Choose some of a number of places, always the same; each has `size` numbers."""
+    most = max(FEWEST, min(SAMPLE, NUMBERS // size))
+    if count <= most:
         return np.arange(count)
-    return np.sort(np.random.default_rng([index, count]).choice(count, SAMPLE, replace=False))
+    return np.sort(np.random.default_rng([index, count]).choice(count, most, replace=False))
