@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from svmp.errors import (
         ConvergenceWarning,
+        DivergenceWarning,
         FileError,
         ImproperError,
         ModelError,
@@ -69,6 +70,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "svmp.errors": (
         "ConvergenceWarning",
+        "DivergenceWarning",
         "FileError",
         "ImproperError",
         "ModelError",
@@ -171,6 +173,7 @@ __all__ = [
     "ConvergenceWarning",
     "Dirichlet",
     "DiscreteMarkovChain",
+    "DivergenceWarning",
     "Exponential",
     "FileError",
     "Fit",

@@ -110,6 +110,10 @@ class ConvergenceWarning(UserWarning):
     """A fit that reached the default limit of sweeps before it converged."""
 
 
+class DivergenceWarning(ConvergenceWarning):
+    """A fit that diverged under the given steps."""
+
+
 class Interface:
     """How messages name arguments: as Python arguments, or as flags of a command."""
 

@@ -14,6 +14,9 @@ import numpy as np
 from svmp.errors import ConvergenceWarning, ModelError
 from svmp.fitting.restarts import best_start, check_restarts
 from svmp.inference.checkpoints.checkpoint import checkpoints_at
+from svmp.errors import ModelError
+from svmp.inference.arguments import check_method_and_steps, check_model
+from svmp.inference.default import uses_loops
 from svmp.inference.execute import MAX_SWEEPS, execute
 from svmp.inference.methods import Method
 from svmp.inference.program.default import uses_loops
@@ -41,7 +44,7 @@ def fit(
     restarts: int = 1,
     init: Init | Fit | None = None,
     joint: Joint | None = None,
-    tol: float = 1e-6,
+    tol: float | None = None,
     max_sweeps: float | None = MAX_SWEEPS,
     max_accesses: float | None = None,
     max_seconds: float | None = None,
@@ -91,8 +94,11 @@ def fit(
         iteration: `FullVB()` or `Growing(first=1)`, which is then the default. None and False mean
         no blocks.
     tol
-        The run has converged when a sweep changes the bound by at most `tol` of its size, and q
-        by a symmetrised KL of at most `tol` nats an element.
+        By default a run has converged when means of rows and parameters are within about 0.03 of
+        their sds of where more sweeps would lead, by extrapolation; `fit.remaining` says how near
+        they are, see docs/convergence.md. With a number it has converged when a sweep changes the
+        bound by at most `tol` of its size, and q by a symmetrised KL of at most `tol` nats an
+        element. Runs that draw rows, and those on `svmp.Parts`, have `tol=1e-6` by default.
     max_sweeps, max_accesses, max_seconds
         Limits of the run; None means no limit. An access is one row read for one hidden
         element. An iteration that has begun is finished, even if it exceeds a limit. A run that
@@ -143,8 +149,8 @@ def fit(
     -------
     Fit
         q, its exact bound, and how the run ended: "converged"; "budget" if a limit was reached
-        first; "diverged" if q diverged under the given steps, with the last sound q; or
-        "interrupted" after Ctrl-C.
+        first; "diverged" if q diverged under the given steps, with the last sound q and a
+        `DivergenceWarning`; or "interrupted" after Ctrl-C.
 
     >>> import svmp
     >>> with svmp.Model() as model:
@@ -182,7 +188,7 @@ def fit(
         else:
             found, starts = best_start(problem, count, seed, options)
         if found.warning is not None:
-            warnings.warn(found.warning, ConvergenceWarning, stacklevel=3)
+            warnings.warn(found.warning, stacklevel=3)
         return replace(Fit.of(found), restarts=starts)
 
 

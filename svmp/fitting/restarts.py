@@ -121,7 +121,7 @@ class Race:
             gain, last = bound - last, bound if fresh else last
             meets, read = 2 * meets, measured.accesses
             self.meet(start, bound, gain)
-            return "budget" if start in self.stopped else None
+            return "stopped" if start in self.stopped else None
 
         return observe
 
@@ -259,7 +259,7 @@ def best_of(
         Restart(
             seeds[start],
             outcome.run.state.measured.bound,
-            "stopped" if start in race.stopped else outcome.status,
+            outcome.status,
             outcome.run.sweeps,
             start == best,
         )

@@ -19,6 +19,13 @@ from svmp.inference.blas import one_blas_thread
 from svmp.inference.checkpoints.checkpoint import Checkpoints, checkpoints_at
 from svmp.inference.checkpoints.resuming import Saved
 from svmp.inference.loops import use_loops
+from svmp.errors import ClusterError, ConvergenceWarning, DivergenceWarning, ModelError
+from svmp.inference.approach import NEAR
+from svmp.inference.arguments import check_method_and_steps, check_numbers, given_values
+from svmp.inference.default import uses_loops
+from svmp.inference.diagnosis import Diagnosis, diagnose, safe_first_step
+from svmp.inference.held_out import Scorer
+from svmp.inference.joint_blocks import Joint
 from svmp.inference.methods import Method
 from svmp.inference.program.default import uses_loops
 from svmp.inference.program.joint_blocks import Joint
@@ -60,7 +67,7 @@ class Outcome:
     run: Run
     status: Status
     diagnosis: Diagnosis | None
-    warning: str | None
+    warning: ConvergenceWarning | None
 
 
 def execute(
@@ -71,7 +78,7 @@ def execute(
     seed: int | np.random.Generator = 0,
     init: Init | None = None,
     joint: Joint | None = None,
-    tol: float = 1e-6,
+    tol: float | None = None,
     max_sweeps: float | None = MAX_SWEEPS,
     max_accesses: float | None = None,
     max_seconds: float | None = None,
@@ -144,7 +151,12 @@ def execute(
             raise ModelError(f"the run made numbers too large to compute with: see '{name}'")
     limited = status == "budget" and max_sweeps == MAX_SWEEPS and run.sweeps >= MAX_SWEEPS
     diagnosis = diagnose(run, probe) if status == "diverged" else None
-    return Outcome(run, status, diagnosis, unconverged(run) if limited else None)
+    warning: ConvergenceWarning | None = None
+    if diagnosis is not None:
+        warning = DivergenceWarning(diverged(run, diagnosis))
+    elif limited:
+        warning = ConvergenceWarning(unconverged(run))
+    return Outcome(run, status, diagnosis, warning)
 
 
 @contextmanager
@@ -158,16 +170,32 @@ def names_checkpoint(keep: Checkpoints | None) -> Iterator[None]:
         raise ClusterError(error.fact, str(keep.path)) from error
 
 
+def diverged(run: Run, diagnosis: Diagnosis) -> str:
+    """Return the warning for a run that diverged."""
+    given = f"bound {diagnosis.bound:,.6g}" if np.isfinite(diagnosis.bound) else "no finite bound"
+    return (
+        f"the fit {diagnosis.event} ({given} there); its q is that of the last sound iteration, "
+        f"with bound {run.state.measured.bound:,.6g}: leave out steps= and the method (the default "
+        "cannot diverge), or begin with smaller steps (fit.diagnosis.safe_rho1 finds how small)"
+    )
+
+
 def unconverged(run: Run) -> str:
     """Return the warning for a run that ends at the default limit before it converged."""
     alone = not run.program.method.joint and find_blocks(run.program.network)
+    moved = f"its last sweep moved q by {run.state.window.moved:.2g} nats an element"
+    if run.visible is None:
+        seen = f"{moved}, and tol is {run.tolerance:g}"
+    elif run.remaining is None:
+        seen = f"{moved}, and how far it would go on cannot be told"
+    else:
+        seen = f"by extrapolation they are {run.remaining:.2g} sds from there, and {NEAR} is near"
     return (
         f"the fit stopped at max_sweeps={MAX_SWEEPS} before it converged, so its means may be far "
-        f"from where they would end (its last sweep moved q by {run.state.window.moved:.2g} nats "
-        f"an element, and tol is {run.tol:g}); "
+        f"from where they would end ({seen}); "
         + ("leave out the method (the default solves linear terms together), " if alone else "")
         + "centre and scale covariates, go on from this fit with init=fit, raise max_sweeps=, or "
-        "raise tol="
+        + ("raise tol=" if run.tol is not None else "be content with less, as tol=1e-4")
     )
 
 

@@ -55,6 +55,10 @@ class PartsProgram(Program):
         return replace(self, setup=replace(self.setup, policy=policy))
 
     @property
+    def visible(self) -> None:
+        return None
+
+    @property
     def description(self) -> dict[str, dict[str, str]]:
         return self.about
 

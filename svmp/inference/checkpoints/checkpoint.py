@@ -25,7 +25,7 @@ from svmp.inference.checkpoints.state_schema import describe_state, state_tensor
 from svmp.inference.running.run import Run
 from svmp.writing import as_path, begins_as, check_place, refuse_other, written_beside
 
-FORMAT = 4
+FORMAT = 5
 KEY, WHAT = "svmp-run", "a checkpoint"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,9 @@ from svmp.inference.checkpoints.checkpoint import FORMAT, KEY, WHAT, before
 from svmp.inference.checkpoints.recipes import check_recipe, make, recipe
 from svmp.inference.checkpoints.state_schema import DESCRIPTION, declared_tensors, restore_state
 from svmp.inference.checkpoints.trace_schema import trace_tensors
+from svmp.inference.approach import Approach
+from svmp.inference.held_out import Scorer
+from svmp.inference.joint_blocks import Joint
 from svmp.inference.methods import Method
 from svmp.inference.methods.method import check_order
 from svmp.inference.program.joint_blocks import Joint
@@ -53,7 +56,7 @@ SETTINGS = {
     "method": check_recipe,
     "steps": check_recipe,
     "seed": whole(high=ANY),
-    "tol": number(0, infinite=True),
+    "tol": optional(number(0, infinite=True)),
     "persistent": truth,
     "kernels": truth,
     "held_out": optional(text),
@@ -167,9 +170,10 @@ class Saved:
         return int(self.about["settings"]["seed"])
 
     @property
-    def tol(self) -> float:
-        """The tolerance of the run."""
-        return float(self.about["settings"]["tol"])
+    def tol(self) -> float | None:
+        """The tolerance of the run; None if it is judged by what can be seen."""
+        tol = self.about["settings"]["tol"]
+        return None if tol is None else float(tol)
 
     @property
     def persistent(self) -> bool:
@@ -220,6 +224,7 @@ class Saved:
         need(not missing, f"{self.path}: damaged: there is no q of {missing}")
         try:
             restore_state(state, self.about, self.arrays)
+            check_approach(state.approach)
         except FileError as error:
             raise FileError(f"{self.path}: {error}") from None
 
@@ -227,8 +232,12 @@ class Saved:
 def upgraded(about: dict[str, Any]) -> dict[str, Any]:
     """Return the description of a file in the newest format.
 
-    The first had no sums by part, the second no over-relaxation, and the third no joint blocks.
+    The first had no sums by part, the second no over-relaxation, the third no joint blocks, and the
+    fourth no readings of what can be seen.
     """
+    if "approach" not in about:
+        begun = {k: v for k, v in asdict(Approach()).items() if k != "last"}
+        about = {**about, "approach": begun}
     if isinstance(about.get("settings"), dict) and "blocks" not in about:
         about = {**about, "blocks": [], "settings": {"joint": [], **about["settings"]}}
     if about["format"] >= FORMAT or not isinstance(about.get("counters"), dict):
@@ -237,6 +246,14 @@ def upgraded(about: dict[str, Any]) -> dict[str, Any]:
     if about["format"] == 1:
         added |= {"exact": 0, "sweep_bound": -np.inf}
     return about | {"counters": added | about["counters"]}
+
+
+def check_approach(approach: Approach) -> None:
+    """Refuse readings that do not belong together."""
+    counts = {len(approach.lengths), len(approach.gains), *map(len, approach.moved.values())}
+    names = approach.moved.keys() == approach.last.keys() or not approach.lengths
+    order = approach.near <= approach.read <= approach.sweeps
+    need(len(counts) == 1 and names and order, "damaged: the readings of q do not agree")
 
 
 def check_model(then: dict[str, dict[str, str]], now: dict[str, dict[str, str]]) -> None:

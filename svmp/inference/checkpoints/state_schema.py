@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 from typing import Any
 
@@ -26,6 +26,9 @@ from svmp.inference.trace import Trace
 from svmp.network.beliefs import Beliefs
 from svmp.network.chains.chain import Chain
 from svmp.saving.schema import (
+from svmp.inference.approach import KEPT, Approach
+from svmp.inference.saving import joint_files
+from svmp.inference.saving.schema import (
     Check,
     Tensor,
     Tensors,
@@ -33,6 +36,7 @@ from svmp.saving.schema import (
     dict_of,
     entries,
     finite,
+    list_of,
     moments_of,
     need,
     number,
@@ -79,6 +83,18 @@ DESCRIPTION: dict[str, Check] = {
     "window": entries(number(0, 1), whole(high=SAMPLES)),
     "guard": entries(number(), number()),
     "bound_terms": dict_of(number()),
+    "approach": record(
+        {
+            "sweeps": whole(),
+            "read": whole(),
+            "near": whole(),
+            "remaining": number(0, infinite=True),
+            "bound": number(infinite=True, nan=True),
+            "lengths": list_of(whole(1), KEPT),
+            "gains": list_of(number(infinite=True, nan=True), KEPT),
+            "moved": dict_of(list_of(number(0, infinite=True), KEPT)),
+        }
+    ),
     "seconds": number(0),
     "columns": trace_names,
     "blocks": joint_files.BLOCKS,
@@ -102,6 +118,8 @@ ARRAYS = {
 
 JOINTS = {"joint": "q.joint", "sound_joint": "safety.sound.joint"}
 """By kind of array, the attribute path of the arrays by chain that determine its joint q."""
+SEEN = "seen"
+"""Kind of the arrays of the last reading of what can be seen."""
 SUMS = "sums"
 """Kind of the arrays of sums by part; for one part, followed by its number."""
 
@@ -113,6 +131,9 @@ def describe_state(state: State, seconds: float) -> dict[str, Any]:
         "window": [state.window.clock, state.window.count],
         "guard": state.safety.start.tolist(),
         "bound_terms": state.measured.terms,
+        "approach": {
+            k: v for k, v in asdict(replace(state.approach, last={})).items() if k != "last"
+        },
         "seconds": seconds,
         "columns": state.trace.columns,
         "blocks": joint_files.pack(state.q.blocks)[0],
@@ -140,6 +161,7 @@ def state_tensors(state: State) -> Tensors:
                 found[f"{SUMS}{part}/{name}"] = np.ascontiguousarray(array)
         found[f"{SUMS}/{name}"] = sums.total
     found |= joint_files.pack(state.q.blocks)[1]
+    found |= {f"{SEEN}/{name}": seen for name, seen in state.approach.last.items()}
     return found | {f"trace/{k}": v for k, v in state.trace.to_dict().items()}
 
 
@@ -207,7 +229,8 @@ def declared_tensors(
                 shape = (min(*lengths, DEPTH), 2, size * entries)
                 found[f"history/{name}"] = Tensor(shape, finite)
     for key, array in arrays.items():
-        if keeps_sums and re.match(SUMS + r"[0-9]*/", key):
+        kept = keeps_sums and re.match(SUMS + r"[0-9]*/", key)
+        if kept or key.startswith(f"{SEEN}/"):
             found[key] = Tensor(array.shape, finite)
     return found
 
@@ -263,6 +286,7 @@ def restore_state(state: State, about: Mapping[str, Any], arrays: Tensors) -> No
                 joint.clear()
                 joint.update({k: arrays[key].copy() for k, key in keys.items()})
     restore_sums(state, arrays)
+    state.approach = Approach(**about["approach"], last=of(SEEN))
     kept = state.safety.sound is not None or state.memo.bound == -math.inf
     need(kept, "damaged: there is a bound of the last sweep over parts, but not its q")
     state.q.version += 1

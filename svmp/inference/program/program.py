@@ -32,6 +32,7 @@ from svmp.inference.updaters.domain import check_domain
 from svmp.inference.updaters.joint_block import JointBlock
 from svmp.inference.updaters.setup import Setup
 from svmp.inference.updaters.updater import Change, Term, Updater
+from svmp.inference.visible import Visible
 from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
 from svmp.network.variable import Variable
@@ -138,6 +139,11 @@ class Program:
     def safe(self) -> bool:
         """Whether no run can diverge."""
         return self.policy.is_safe(self.method)
+
+    @property
+    def visible(self) -> Visible | None:
+        """What can be seen of q, by which runs are stopped; None if rows are not at hand."""
+        return Visible(self.network)
 
     @property
     def description(self) -> dict[str, dict[str, str]]:

@@ -52,8 +52,8 @@ def check_numbers(
     """Refuse values that are not numbers or are out of range."""
     if seed is None:
         raise ModelError("seed must be a whole number or a numpy.random.Generator, not None")
-    if not _real(tol) or not float(tol) >= 0:
-        raise ModelError(f"tol must be a number of at least 0, not {shown(tol)}")
+    if tol is not None and not (_real(tol) and float(tol) >= 0):
+        raise ModelError(f"tol must be a number of at least 0, or None, not {shown(tol)}")
     whole = isinstance(bound_every, Integral) and int(bound_every) > 0
     if bound_every is not None and not (whole or callable(bound_every)):
         raise ModelError(

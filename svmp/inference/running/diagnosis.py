@@ -32,6 +32,8 @@ class Diagnosis:
         When the divergence was detected, and the largest step of that iteration.
     reason
         How the divergence showed.
+    bound
+        The exact bound there, which may be infinite or NaN.
     """
 
     variable: str
@@ -40,6 +42,7 @@ class Diagnosis:
     accesses: int
     step: float
     reason: str
+    bound: float
     _probe: Callable[[], float | None] = field(repr=False, compare=False)
 
     @cached_property
@@ -80,7 +83,7 @@ def diagnose(run: Run, probe: Callable[[], float | None]) -> Diagnosis:
     alarm = run.alarm
     assert alarm is not None
     when = run.state.iteration, run.state.accesses, run.info.largest_step
-    return Diagnosis(alarm.variable, alarm.index, *when, alarm.reason, probe)
+    return Diagnosis(alarm.variable, alarm.index, *when, alarm.reason, run.diverged_bound, probe)
 
 
 def safe_first_step(run: Run, begin: Callable[[Program], Beliefs]) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -17,11 +18,21 @@ from svmp.inference.running.stopping import Budget, Interrupt, Status
 from svmp.inference.state.info import Info
 from svmp.inference.state.state import MOST_ROLLBACKS, State
 from svmp.inference.state.window import Window
+from svmp.inference.program import Program
+from svmp.inference.recording import Recorder
+from svmp.inference.run_record import Status
+from svmp.inference.saving.state_schema import MOST_ROLLBACKS
+from svmp.inference.state import State
+from svmp.inference.stopping import Budget, Interrupt
+from svmp.inference.visible import Visible
+from svmp.inference.window import Window
 from svmp.network.network import Network
 
 ROUNDING = 1e-9
 """Largest fall of the bound, relative to its size, that counts as rounding: the compiled loops of
 documents compute in single precision."""
+TOL = 1e-6
+"""Tolerance of runs that draw rows, or whose rows lie in parts, where it is not given."""
 Observer = Callable[["Run"], Status | None]
 """Looks at a run after each iteration; returns a status to end it."""
 
@@ -34,8 +45,10 @@ class Run:
     ----------
     program, state
         The program, and the state of the run.
-    budget, tol
-        Limits of the run, and the tolerance of convergence.
+    budget
+        Limits of the run.
+    tol
+        The tolerance of convergence; None to judge by what can be seen (approach.py).
     persistent
         Whether to roll back and reduce the steps on divergence, instead of stopping.
     recorder, guard
@@ -43,18 +56,21 @@ class Run:
     observers
         Called in turn after each iteration, until one of them returns a status: that ends the run,
         or rolls it back after a divergence.
-    alarm, info
-        The divergence that was detected, if any, and the record of the last iteration.
+    alarm, diverged_bound
+        The divergence that was detected, if any, and the exact bound there.
+    info
+        The record of the last iteration.
     """
 
     program: Program
     state: State
     budget: Budget
-    tol: float
+    tol: float | None
     persistent: bool
     recorder: Recorder
     observers: tuple[Observer, ...] = ()
     alarm: Alarm | None = None
+    diverged_bound: float = np.nan
     info: Info = field(default_factory=Info)
     guard: Guard = field(init=False)
 
@@ -82,6 +98,38 @@ class Run:
         """Accesses in units of a sweep of full VB."""
         cost = self.program.network.sweep_accesses
         return self.state.accesses / cost if cost else float(self.state.iteration)
+
+    @cached_property
+    def visible(self) -> Visible | None:
+        """What can be seen of q, if that decides when to stop."""
+        return self.program.visible if self.tol is None and self.safe else None
+
+    @property
+    def tolerance(self) -> float:
+        """The tolerance of convergence."""
+        return TOL if self.tol is None else self.tol
+
+    @property
+    def remaining(self) -> float | None:
+        """How far q is from its limit in sds, by extrapolation; None if that is not known."""
+        found = self.state.approach.remaining
+        return found if self.visible is not None and np.isfinite(found) else None
+
+    def has_arrived(self, settled: bool) -> bool:
+        """Return whether q is near its limit.
+
+        `settled` says whether the last stretch of the run has changed q and the bound by less than
+        the tolerance, which decides where a tolerance is used.
+        """
+        state, visible = self.state, self.visible
+        if visible is None:
+            return settled
+        state.approach.sweeps += 1
+        if self.program.is_early(state.iteration) or not state.approach.is_due:
+            return False
+        known = state.measured.iteration == state.iteration
+        bound, seen = state.measured.bound if known else np.nan, visible.read(state.q)
+        return state.approach.add(seen, bound, visible.distance, visible.traded)
 
     def go(self, interrupt: Interrupt) -> Status:
         """Iterate until the run converges, runs out of budget, diverges or is interrupted."""
@@ -165,6 +213,7 @@ class Run:
         assert self.state.safety.sound is not None
         self.state.q = self.state.safety.sound.copy()
         self.state.window = self.window()
+        self.state.approach.restart()
         self.state.measured = replace(self.state.measured, terms={}, iteration=-1)
 
     @staticmethod
@@ -182,10 +231,15 @@ class Run:
         return float(self.state.trace["bound"][0]) if len(self.state.trace) else -np.inf
 
     def note_divergence(self) -> None:
-        """Add a row for an iteration that diverged, if its bound is finite."""
+        """Keep the bound of an iteration that diverged; add a row for it if it is finite.
+
+        An improper q has none.
+        """
+        q, hidden = self.state.q, self.program.network.hidden
         with np.errstate(all="ignore"):
-            bound = sum(self.program.bound(self.state.q).values())
-            self.recorder.note(self.program, self.state, self.info, bound)
+            proper = all(hidden[n].family.in_domain(a).all() for n, a in q.natural.items())
+            self.diverged_bound = sum(self.program.bound(q).values()) if proper else np.nan
+            self.recorder.note(self.program, self.state, self.info, self.diverged_bound)
 
     def finish(self, status: Status) -> Status:
         """Make sure that q is sound and the bound is that of this q; return the status.
@@ -202,6 +256,7 @@ class Run:
             self.measure(self.info)
             if self.bound_has_fallen():
                 self.alarm = self.guard.divergence(state.q, state.safety)
+                self.diverged_bound = state.measured.bound
                 status = status if self.persistent else "diverged"
         if state.measured.bound < state.memo.bound:  # in the middle of a sweep over parts
             self.undo_sweep()
@@ -212,6 +267,9 @@ class Run:
             state.q = state.safety.sound.copy()
             self.program.follow_parents(state.q)
             self.recorder.measure(self.program, state)
+            if not len(state.trace):  # it diverged before there was a bound: the start is sound
+                start = replace(state, iteration=0, accesses=0)
+                self.recorder.note(self.program, start, Info(), state.measured.bound)
         self.program.follow_parents(
             state.q
         )  # again: measuring optimised the variables of all groups
@@ -236,21 +294,21 @@ def watch_convergence(run: Run) -> Status | None:
     moved = None
     if ends or not full:  # not in the middle of a sweep over parts
         moved = state.window.add(state.q, info.smallest_median, network.hidden)
-    quiet = moved is not None and moved <= run.tol and (full or not run.safe)
-    quiet = quiet and not program.is_early(state.iteration)
-    if not (quiet or run.recorder.is_due(program, state)):
-        if not full:  # beside a full sweep an exact bound is cheap: no need for estimates
-            run.recorder.estimate(program, state, info)
-        return None
-    run.measure(info)
-    if run.bound_has_fallen():
-        run.alarm = run.guard.divergence(state.q, state.safety)
-        return "diverged"
-    bound = state.measured.bound
-    known = np.isfinite(last) if method.keeps_sums else bool(before.terms)
-    change = bound - (last if method.keeps_sums else before.bound)
-    near = known and abs(change) <= run.tol * max(1.0, abs(bound))
-    return "converged" if quiet and near else None
+    judged = moved is not None and (full or not run.safe)
+    quiet = judged and state.window.moved <= run.tolerance and not program.is_early(state.iteration)
+    settled = False
+    if quiet or run.recorder.is_due(program, state):
+        run.measure(info)
+        if run.bound_has_fallen():
+            run.alarm = run.guard.divergence(state.q, state.safety)
+            return "diverged"
+        bound = state.measured.bound
+        known = np.isfinite(last) if method.keeps_sums else bool(before.terms)
+        change = bound - (last if method.keeps_sums else before.bound)
+        settled = quiet and known and abs(change) <= run.tolerance * max(1.0, abs(bound))
+    elif not full:  # beside a full sweep an exact bound is cheap: no need for estimates
+        run.recorder.estimate(program, state, info)
+    return "converged" if judged and run.has_arrived(settled) else None
 
 
 OBSERVERS: tuple[Observer, ...] = (watch_divergence, watch_convergence)

@@ -16,8 +16,8 @@ from typing import Literal
 
 from svmp.interrupts import caught, note
 
-Status = Literal["converged", "budget", "diverged", "interrupted"]
-"""How a run ended."""
+Status = Literal["converged", "budget", "diverged", "interrupted", "stopped"]
+"""How a run ended; "stopped" is that of a start that could not become the best of several."""
 
 
 @dataclass

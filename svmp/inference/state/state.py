@@ -11,6 +11,8 @@ from svmp.families.family import Array
 from svmp.inference.methods.sums_by_part import Memo
 from svmp.inference.state.relaxation import Relaxation
 from svmp.inference.state.window import Window
+from svmp.inference.acceleration.relaxation import Relaxation
+from svmp.inference.approach import Approach
 from svmp.inference.steps.rule import GradientStatistics
 from svmp.inference.trace import Trace
 from svmp.network.beliefs import Beliefs
@@ -77,7 +79,9 @@ class State:
     statistics
         Statistics of the natural gradient, for step policies that use them.
     window
-        Averages of q, by which convergence is decided.
+        Averages of q, whose distance shows whether it still moves.
+    approach
+        How q approaches its limit, by which convergence is decided.
     memo
         Sums by part, for methods that keep them.
     relaxation
@@ -97,6 +101,7 @@ class State:
     accesses: int = 0
     statistics: GradientStatistics = field(default_factory=GradientStatistics)
     window: Window = field(default_factory=Window)
+    approach: Approach = field(default_factory=Approach)
     memo: Memo = field(default_factory=Memo)
     relaxation: Relaxation = field(default_factory=Relaxation)
     measured: Measured = field(default_factory=Measured)

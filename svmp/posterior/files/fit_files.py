@@ -41,6 +41,7 @@ from svmp.saving.schema import (
     need,
     number,
     one_of,
+    optional,
     proper,
     read_tensors,
     record,
@@ -72,6 +73,8 @@ ABOUT = record(
         "accesses": whole(),
         "seconds": number(0),
         "bound_terms": dict_of(number()),
+        "diverged_bound": optional(number(infinite=True, nan=True)),
+        "remaining": optional(number(0)),
         "variables": dict_of(VARIABLE),
         "columns": trace_names,
         "coords": label_files.COORDS,
@@ -89,7 +92,7 @@ ABOUT = record(
                 {
                     "seed": whole(high=2**64),
                     "bound": number(infinite=True),
-                    "status": one_of(*get_args(Status), "stopped"),
+                    "status": one_of(*get_args(Status)),
                     "sweeps": number(0),
                     "best": truth,
                 }
@@ -140,6 +143,10 @@ def write(fit: RunRecord, path: str | os.PathLike[str]) -> None:
     if fit.ends:
         about["ends"], ends = chain_files.pack_ends(fit.ends)
         tensors |= ends
+    if fit.remaining is not None:
+        about["remaining"] = fit.remaining
+    if fit.diverged_bound is not None:
+        about["diverged_bound"] = fit.diverged_bound
     if fit.drifts:
         about["drifts"] = list(fit.drifts)
         tensors |= drift_files.pack(fit.drifts)
@@ -178,6 +185,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
             "drifts": [],
             "restarts": [],
             "response": [],
+            "diverged_bound": None,
+            "remaining": None,
             **about,
         }  # only fits that have some have them
         return _fields(ABOUT("description", about), tensors)
@@ -199,7 +208,16 @@ def _fields(about: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
     check_tensors(tensors, found)
     label_files.check_sizes(about["variables"], about["coords"])
     trace = {column: tensors[f"trace/{column}"].tolist() for column in about["columns"]}
-    kept = ("status", "bound_terms", "iterations", "accesses", "seconds", *LATER[1:])
+    kept = (
+        "status",
+        "remaining",
+        "diverged_bound",
+        "bound_terms",
+        "iterations",
+        "accesses",
+        "seconds",
+        *LATER[1:],
+    )
     posteriors = {}
     for name, of in about["variables"].items():
         plate, natural = tuple(of["plate"]), tensors[f"natural/{name}"]

@@ -20,7 +20,8 @@ ACCESSES = "accesses (rows read for an element)"
 def plot(fit: RunRecord, ax: Axes | None = None, **options: Any) -> Axes:
     """Draw the bound against the accesses, without the start, which has no place on a log axis.
 
-    Estimates are drawn as a band of two standard errors either way.
+    Estimates are drawn as a band of two standard errors either way, and a vertical line marks where
+    a run diverged.
     """
     ax = new_axes() if ax is None else ax
     accesses, bound, se = (fit.trace[c] for c in ("accesses", "bound", "bound_se"))
@@ -31,6 +32,10 @@ def plot(fit: RunRecord, ax: Axes | None = None, **options: Any) -> Axes:
             low, high = (bound - 2 * se)[later], (bound + 2 * se)[later]
             colour = line.get_color()
             ax.fill_between(accesses[later], low, high, color=colour, alpha=0.2, linewidth=0)
+    if fit.status == "diverged":
+        label = f"diverged at iteration {fit.iterations:,}"
+        ax.axvline(max(fit.accesses, 1), color="C3", linestyle="--", label=label)
+        ax.legend()
     ax.set_title("Evidence lower bound", loc="center")
     ax.set(xlabel=ACCESSES, ylabel="bound (nats)")
     log_axis(ax)

@@ -61,8 +61,9 @@ def summarise(
     notes
         What is printed below the table.
     """
+    of_q = "of this q " if fit.status == "diverged" else ""
     end = (
-        f"{fit.status}: bound {fit.bound:,.6g} after {fit.iterations:,} iterations, "
+        f"{fit.ending}: bound {of_q}{fit.bound:,.6g} after {fit.iterations:,} iterations, "
         f"{fit.accesses:,} accesses, {fit.seconds:,.3g} seconds"
     )
     tails(prob)  # which refuses what is no probability

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -36,6 +37,23 @@ class RunRecord:
     forms: dict[str, dict[str, str]] = field(default_factory=dict)
     restarts: Restarts | None = None
     response: Covariance | None = None
+    diverged_bound: float | None = None
+    remaining: float | None = None
+
+    @property
+    def ending(self) -> str:
+        """How the run ended, in words."""
+        if self.status != "diverged":
+            near = self.status == "converged" and self.remaining is not None
+            return f"converged within {self.remaining:.1g} sd" if near else self.status
+        bound = self.diverged_bound
+        there = "not kept" if bound is None else "not finite"
+        if bound is not None and math.isfinite(bound):
+            there = f"{bound:,.6g}"
+        return (
+            f"diverged at iteration {self.iterations:,} (bound there {there}); q is that of the "
+            "last sound iteration"
+        )
 
     @property
     def bound(self) -> float:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from svmp.errors import ConvergenceWarning, ModelError
+from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.execute import Outcome
 from svmp.inference.methods import Method
@@ -54,6 +54,11 @@ class Fit(FitOutput):
         "converged", "budget", "diverged" or "interrupted".
     bound_terms
         The exact bound of this q, as one term for each variable.
+    remaining
+        How far q is from where more sweeps would lead, in sds of means of rows and of parameters,
+        by extrapolation; None if it is not known. See docs/convergence.md.
+    diverged_bound
+        The exact bound where a run diverged, which may be infinite or NaN; None if it did not.
     trace
         The run, with a row for each time that the bound was computed; under full VB that is every
         iteration. `bound_se` is 0 where `bound` is exact, and the standard error of an estimate.
@@ -114,6 +119,8 @@ class Fit(FitOutput):
             joint=joint,
             ends=updating.ends_of(network, q),
             forms={name: form_of(v) for name, v in {**network.hidden, **network.observed}.items()},
+            remaining=run.remaining,
+            diverged_bound=run.diverged_bound if outcome.status == "diverged" else None,
             diagnosis=outcome.diagnosis,
             program=run.program.explain(),
             _model=weakref.ref(network.model),
@@ -319,7 +326,7 @@ class Fit(FitOutput):
             )
         found = updating.update(self, model, forget, new, {"method": method, **options})
         if found.outcome.warning is not None:
-            warnings.warn(found.outcome.warning, ConvergenceWarning, stacklevel=2)
+            warnings.warn(found.outcome.warning, stacklevel=2)
         rows = Fit.of(found.outcome)
         return replace(
             rows,
@@ -385,9 +392,12 @@ class Fit(FitOutput):
         return plot_predictive(prediction, x, observed, prob, ax)
 
     def __repr__(self) -> str:
+        sound = self.status != "diverged"
+        after = f" after {self.iterations:,} iterations" if sound else ""
+        of_q = "" if sound else "of this q "
         return (
-            f"<Fit: {self.status} after {self.iterations:,} iterations, "
-            f"bound {self.bound:,.6g}, q of {', '.join(self.posteriors)}>"
+            f"<Fit: {self.ending}{after}, bound {of_q}{self.bound:,.6g}, "
+            f"q of {', '.join(self.posteriors)}>"
         )
 
 

@@ -177,6 +177,7 @@ def test_checkpoints_by_time(tmp_path):
     assert path.stat().st_mtime >= began - 1
 
 
+@pytest.mark.filterwarnings("ignore::svmp.DivergenceWarning")
 def test_divergence_is_diagnosed():
     ratings = netflix_shaped(0.003)
     model, far = matrix_factorization(ratings, factors=3), beginning(ratings, 3)

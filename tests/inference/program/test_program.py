@@ -101,6 +101,7 @@ def test_statistics_of_the_gradient_are_kept_by_every_method() -> None:
     assert all(seen)
 
 
+@pytest.mark.filterwarnings("ignore::svmp.DivergenceWarning")
 def test_steps_beyond_one_end_as_diverged_under_every_method() -> None:
     """Even where unit steps cannot diverge."""
     model = gallery()["04 paper"]

@@ -85,6 +85,7 @@ def test_iteration_of_algorithm_2_reads_2_K_C_global(size, option, kernels):
 
 @pytest.mark.parametrize("option", ["a", "b"])
 @pytest.mark.parametrize("kernels", [True, False])
+@pytest.mark.filterwarnings("ignore::svmp.DivergenceWarning")
 def test_diverging_schedule_is_detected_and_a_sound_q_returned(option, kernels):
     fit = svmp.fit(
         model(), svmp.Children(1, option=option), steps=PLAIN, max_sweeps=10, kernels=kernels
@@ -122,6 +123,7 @@ def with_outliers(seed: int) -> svmp.Model:
 
 @pytest.mark.parametrize("option", "ab")
 @pytest.mark.parametrize("C", [1, 3])
+@pytest.mark.filterwarnings("ignore::svmp.DivergenceWarning")
 def test_divergence_of_a_few_elements_is_detected(C, option):
     """Three rows make a few elements diverge; a random sample of rows would hardly have them."""
     model, method = with_outliers(C), svmp.Children(C, option=option)

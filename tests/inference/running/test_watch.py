@@ -23,6 +23,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.filterwarnings("ignore::svmp.DivergenceWarning")
 def test_watch_is_called_with_every_row(way: str) -> None:
     rows: list[dict[str, float]] = []
     fit = svmp.fit(ratings(), max_sweeps=20, watch=rows.append, **WAYS[way])

@@ -95,6 +95,7 @@ def test_computing_the_bound_does_not_change_the_run(documents):
 
 
 @pytest.mark.parametrize("model", [topics, ratings], ids=["topics", "ratings"])
+@pytest.mark.filterwarnings("ignore::svmp.DivergenceWarning")
 def test_steps_that_are_too_long_are_diagnosed(model):
     over = "doc" if model is topics else "user"
     steps = svmp.Constant(4.0, force=True)

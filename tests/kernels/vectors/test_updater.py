@@ -146,6 +146,7 @@ def test_the_loops_are_called_unless_kernels_is_false(monkeypatch):
 
 
 @pytest.mark.parametrize("option", ["a", "b"])
+@pytest.mark.filterwarnings("ignore::svmp.DivergenceWarning")
 def test_improper_vectors_are_detected(option):
     """A step of 5 leaves the domain at once, in compiled and in plain code."""
     method, steps = svmp.Children(1, option=option), svmp.Constant(5.0, force=True)

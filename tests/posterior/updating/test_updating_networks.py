@@ -161,6 +161,7 @@ def test_a_saved_fit_is_updated_after_loading(tmp_path):
         np.testing.assert_array_equal(again.natural, q.natural)
 
 
+@pytest.mark.filterwarnings("ignore::svmp.DivergenceWarning")
 def test_a_diverged_fit_can_be_updated():
     data, rows = draw_ratings(), np.arange(2000)
     with np.errstate(all="ignore"):
