@@ -19,11 +19,11 @@ from stopping_networks import everyday, real
 
 import svmp
 from svmp.inference.execute import execute
-from svmp.inference.problem import OneTable
-from svmp.inference.run import Run
-from svmp.inference.run_record import Status
-from svmp.inference.visible import Seen, Visible
+from svmp.inference.running.problem import OneTable
+from svmp.inference.running.run import Run
+from svmp.inference.state.visible import Seen, Visible
 from svmp.network.network import Network
+from svmp.posterior.record.run_record import Status
 
 LONG = 1e-13
 """Tolerance of the long run."""

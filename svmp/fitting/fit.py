@@ -11,12 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from svmp.errors import ConvergenceWarning, ModelError
+from svmp.errors import ModelError
 from svmp.fitting.restarts import best_start, check_restarts
 from svmp.inference.checkpoints.checkpoint import checkpoints_at
-from svmp.errors import ModelError
-from svmp.inference.arguments import check_method_and_steps, check_model
-from svmp.inference.default import uses_loops
 from svmp.inference.execute import MAX_SWEEPS, execute
 from svmp.inference.methods import Method
 from svmp.inference.program.default import uses_loops

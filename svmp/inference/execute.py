@@ -14,18 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from svmp.errors import ClusterError, ModelError
+from svmp.errors import ClusterError, ConvergenceWarning, DivergenceWarning, ModelError
 from svmp.inference.blas import one_blas_thread
 from svmp.inference.checkpoints.checkpoint import Checkpoints, checkpoints_at
 from svmp.inference.checkpoints.resuming import Saved
 from svmp.inference.loops import use_loops
-from svmp.errors import ClusterError, ConvergenceWarning, DivergenceWarning, ModelError
-from svmp.inference.approach import NEAR
-from svmp.inference.arguments import check_method_and_steps, check_numbers, given_values
-from svmp.inference.default import uses_loops
-from svmp.inference.diagnosis import Diagnosis, diagnose, safe_first_step
-from svmp.inference.held_out import Scorer
-from svmp.inference.joint_blocks import Joint
 from svmp.inference.methods import Method
 from svmp.inference.program.default import uses_loops
 from svmp.inference.program.joint_blocks import Joint
@@ -40,6 +33,7 @@ from svmp.inference.running.run import Observer, Run
 from svmp.inference.running.seeds import whole_seed
 from svmp.inference.running.stopping import Budget, Status, catch_interrupt
 from svmp.inference.starts.start import Init, check_finite
+from svmp.inference.state.approach import NEAR
 from svmp.inference.state.state import State
 from svmp.inference.steps import Steps, as_policy
 from svmp.inference.updaters.linear_block import find_blocks

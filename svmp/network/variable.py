@@ -92,7 +92,7 @@ class Variable(Symbol):
                 "needs entries, and as many rows as columns"
             )
         if values is None:
-            check_memory(name, shape, self.dims, factor.child is MvNormal)
+            check_memory(name, shape, self.dims, factor.child.gaussian == "vector")
         self.shape = shape
         self.plate = Grid(self.dims[:cut], shape[:cut])
         self.event_dims = self.dims[cut:]

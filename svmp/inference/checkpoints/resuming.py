@@ -20,15 +20,13 @@ from svmp.inference.checkpoints.checkpoint import FORMAT, KEY, WHAT, before
 from svmp.inference.checkpoints.recipes import check_recipe, make, recipe
 from svmp.inference.checkpoints.state_schema import DESCRIPTION, declared_tensors, restore_state
 from svmp.inference.checkpoints.trace_schema import trace_tensors
-from svmp.inference.approach import Approach
-from svmp.inference.held_out import Scorer
-from svmp.inference.joint_blocks import Joint
 from svmp.inference.methods import Method
 from svmp.inference.methods.method import check_order
 from svmp.inference.program.joint_blocks import Joint
 from svmp.inference.running.held_out import Scorer
 from svmp.inference.running.problem import Problem
 from svmp.inference.running.run import global_names
+from svmp.inference.state.approach import Approach
 from svmp.inference.state.state import State
 from svmp.inference.steps import Policy
 from svmp.inference.trace import HELD_OUT

@@ -20,15 +20,13 @@ from svmp.inference.acceleration.extrapolation import DEPTH
 from svmp.inference.acceleration.relaxation import is_gaussian
 from svmp.inference.checkpoints import joint_files
 from svmp.inference.checkpoints.trace_schema import trace_names
+from svmp.inference.state.approach import KEPT, Approach
 from svmp.inference.state.state import MOST_ROLLBACKS, State
 from svmp.inference.state.window import SAMPLES
 from svmp.inference.trace import Trace
 from svmp.network.beliefs import Beliefs
 from svmp.network.chains.chain import Chain
 from svmp.saving.schema import (
-from svmp.inference.approach import KEPT, Approach
-from svmp.inference.saving import joint_files
-from svmp.inference.saving.schema import (
     Check,
     Tensor,
     Tensors,

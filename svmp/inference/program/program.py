@@ -24,6 +24,7 @@ from svmp.inference.program.measuring import measuring_updates
 from svmp.inference.program.program_summary import ProgramSummary, VariableUpdater
 from svmp.inference.state.relaxation import Relaxation
 from svmp.inference.state.state import State
+from svmp.inference.state.visible import Visible
 from svmp.inference.steps import Constant, Policy
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters import offers
@@ -32,7 +33,6 @@ from svmp.inference.updaters.domain import check_domain
 from svmp.inference.updaters.joint_block import JointBlock
 from svmp.inference.updaters.setup import Setup
 from svmp.inference.updaters.updater import Change, Term, Updater
-from svmp.inference.visible import Visible
 from svmp.network.beliefs import Beliefs
 from svmp.network.network import Network
 from svmp.network.variable import Variable

@@ -17,15 +17,8 @@ from svmp.inference.running.recording import Recorder
 from svmp.inference.running.stopping import Budget, Interrupt, Status
 from svmp.inference.state.info import Info
 from svmp.inference.state.state import MOST_ROLLBACKS, State
+from svmp.inference.state.visible import Visible
 from svmp.inference.state.window import Window
-from svmp.inference.program import Program
-from svmp.inference.recording import Recorder
-from svmp.inference.run_record import Status
-from svmp.inference.saving.state_schema import MOST_ROLLBACKS
-from svmp.inference.state import State
-from svmp.inference.stopping import Budget, Interrupt
-from svmp.inference.visible import Visible
-from svmp.inference.window import Window
 from svmp.network.network import Network
 
 ROUNDING = 1e-9

@@ -9,10 +9,9 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.inference.methods.sums_by_part import Memo
+from svmp.inference.state.approach import Approach
 from svmp.inference.state.relaxation import Relaxation
 from svmp.inference.state.window import Window
-from svmp.inference.acceleration.relaxation import Relaxation
-from svmp.inference.approach import Approach
 from svmp.inference.steps.rule import GradientStatistics
 from svmp.inference.trace import Trace
 from svmp.network.beliefs import Beliefs

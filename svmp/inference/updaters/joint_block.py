@@ -22,7 +22,6 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array, Family
-from svmp.families.gamma import Gamma
 from svmp.inference.gaussian.analysis import MANY
 from svmp.inference.gaussian.factor import Factor
 from svmp.inference.gaussian.system import System

@@ -15,10 +15,8 @@ from scipy.special import betainc, betaln, expit, gammaincc, ndtr
 
 from svmp.families.binomial import binomial_cdf, binomial_quantile
 from svmp.families.family import Array
-from svmp.families.quantiles import count_quantile, normal_guess
+from svmp.families.quantiles import beta_quantile, count_quantile, normal_guess
 from svmp.posterior.prediction.marginals import (
-from svmp.families.quantiles import beta_quantile, count_quantile
-from svmp.inference.predictive.marginals import (
     NEAR,
     NEAR_WEIGHTS,
     LogitNormal,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.inference.approach import NEAR, Approach, still_to_come
+from svmp.inference.state.approach import NEAR, Approach, still_to_come
 from tests.inference.models import rates, ratings
 
 LAST_DIGIT = 1e-13

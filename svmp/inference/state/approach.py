@@ -28,7 +28,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from svmp.families.family import Array
-from svmp.inference.visible import Seen
+from svmp.inference.state.visible import Seen
 
 NEAR = 0.03
 """A run has converged when less than this is still to come, in sds."""
