@@ -163,6 +163,49 @@ def test_top_of_all_users_is_written_to_a_file(model: Path, tmp_path: Path) -> N
         assert (done.returncode, says in done.stderr) == (2, True), done.stderr
 
 
+def test_filters_boosts_quotas_and_diversity(model: Path, tmp_path: Path) -> None:
+    loaded, rng = RatingModel.load(model), np.random.default_rng(1)
+    ids = loaded.items_.ids
+    kinds = np.array(["a", "b", "c"])[rng.integers(0, 3, 40)]
+    columns = {"id": ids, "kind": kinds, "age": rng.integers(0, 9, 40)}
+    pl.DataFrame(columns).write_csv(tmp_path / "about.csv")
+    (tmp_path / "some.txt").write_text("".join(f"{item}\n" for item in [*ids[::2], 9999]))
+    rules: dict[str, Any] = {
+        "where": {"kind": ["a", "b"], "age": {"min": 1, "max": 7}},
+        "boost": {"age": 0.1, "kind": {"b": -0.2}},
+        "quota": {"kind": {"a": 2}},
+        "diversity": 0.3,
+    }
+    options = ["--items", tmp_path / "about.csv", "--where", "kind=a", "--where", "kind=b"]
+    options += ["--where", "age>=1", "--where", "age<=7", "--boost", "age:0.1"]
+    options += ["--boost", "kind=b:-0.2", "--quota", "kind=a:2", "--diversity", 0.3, "-n", 6]
+    person = loaded.fold_in({14: 5})
+    asked = {"top": (4, ["--user", 4]), "fold-in": (person, ["--rated", "14=5"])}
+    for command, (user, words) in asked.items():
+        found = [row["item"] for row in answer(command, model, *words, *options)]
+        assert found == loaded.recommend(user, 6, items=columns, **rules).items.tolist()
+    done = run("top", model, "--user", 4, "--candidates", tmp_path / "some.txt", "--json")
+    assert {row["item"] for row in json.loads(done.stdout)} <= {*ids[::2].tolist()}
+    assert done.stderr == "svmp: skipped, not in the model: item 9999\n"
+    done = run("top", model, "--user", 4, "--exclude", tmp_path / "some.txt", "--json")
+    assert not {row["item"] for row in json.loads(done.stdout)} & {*ids[::2].tolist()}
+    about = ["--items", tmp_path / "about.csv"]
+    for wrong, says in [
+        (["--where", "kind=a"], "need --items"),
+        ([*about, "--where", "kind"], "--where must be as genre=comedy"),
+        ([*about, "--where", "age>=1", "--where", "age>=2"], "two limits >= of 'age'"),
+        ([*about, "--where", "age>=1", "--where", "age=2"], "= and other conditions of 'age'"),
+        ([*about, "--where", "colour=red"], "there is no column 'colour'"),
+        ([*about, "--quota", "kind"], "--quota must be a column"),
+        ([*about, "--quota", "kind:1.5"], "and a whole number"),
+        ([*about, "--quota", "kind:1", "--quota", "kind=a:2"], "'kind' twice"),
+        ([*about, "--boost", "kind:1"], "--boost: the column 'kind' has text"),
+        (["--items", "none.csv", "--where", "a=1"], "none.csv: the table cannot be read"),
+    ]:
+        done = run("top", model, "--user", 4, *wrong)
+        assert (done.returncode, says in done.stderr) == (2, True), done.stderr
+
+
 def test_scores_that_were_clipped_are_shown_before_too(model: Path) -> None:
     path = model.with_name("narrow.svmp")
     narrow = RatingModel.load(model, mapped=False)

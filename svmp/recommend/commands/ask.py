@@ -10,9 +10,10 @@ import typer
 
 from svmp.errors import ModelError
 from svmp.interrupts import if_interrupted
-from svmp.recommend.commands.ids import known_ids, read_ids
+from svmp.recommend.commands import rules
+from svmp.recommend.commands.ids import known_ids, name_skipped, read_ids
 from svmp.recommend.commands.options import Count, Folder, Json
-from svmp.recommend.commands.output import name_skipped, plain, print_rows, ranked, unclipped
+from svmp.recommend.commands.output import plain, print_rows, ranked, unclipped
 
 if TYPE_CHECKING:
     from svmp.recommend.side import EntityTable
@@ -48,6 +49,13 @@ def top(
     seed: Annotated[
         int | None, typer.Option(min=0, help="Seed of the draws; by default they are random.")
     ] = None,
+    items: rules.Items = None,
+    where: rules.Where = None,
+    boost: rules.Boost = None,
+    quota: rules.Quota = None,
+    diversity: rules.Diversity = 0.0,
+    candidates: rules.Candidates = None,
+    exclude: rules.Exclude = None,
     as_json: Json = False,
 ) -> None:
     """Recommend items to users: a few, those in a file, or all.
@@ -74,6 +82,8 @@ def top(
         asked, unknown = known_ids(loaded.users_, "--users", read_ids(users, loaded.users_))
     options: dict[str, Any] = {"exclude_seen": not seen, "explore": explore}
     options |= {"width": width, "seed": seed}
+    of_items = items, where, boost, quota, diversity, candidates, exclude
+    options |= rules.rules_of(loaded, *of_items)
     name_skipped("user", unknown)
     if out is not None:
         with if_interrupted(f"{out} is not written"):
@@ -124,6 +134,13 @@ def fold_in(
         typer.Option(metavar="ITEM=RATING", help="May be repeated; for events ITEM or ITEM=COUNT."),
     ],
     n: Count = 10,
+    about: rules.Items = None,
+    where: rules.Where = None,
+    boost: rules.Boost = None,
+    quota: rules.Quota = None,
+    diversity: rules.Diversity = 0.0,
+    candidates: rules.Candidates = None,
+    exclude: rules.Exclude = None,
     as_json: Json = False,
 ) -> None:
     """Recommend to somebody who is not in the model, by a few of their ratings or events."""
@@ -150,7 +167,8 @@ def fold_in(
         if not all(low <= rating <= high for rating in ratings):
             raise ModelError(f"--rated must have ratings from {low:g} to {high:g}")
     person = loaded.fold_in(_ids(loaded.items_, "--rated", items), ratings)
-    best = loaded.recommend(person, n)
+    of_items = about, where, boost, quota, diversity, candidates, exclude
+    best = loaded.recommend(person, n, **rules.rules_of(loaded, *of_items))
     print_rows(list(ranked((*best,), unclipped(best))), as_json)
 
 

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from svmp.recommend.factor_model import Top
-
-
-NAMED = 10
-"""Maximum number of ids that a sentence names."""
 
 
 def ranked(
@@ -31,14 +26,6 @@ def unclipped(top: Top) -> Any:
     """Return the scores before they were clipped, if that has changed any."""
     changed = top.raw is not None and (top.raw != top.scores)[top.scores == top.scores].any()
     return top.raw if changed else None
-
-
-def name_skipped(what: str, ids: Sequence[Any]) -> None:
-    """Say on stderr which ids were skipped because they are not in the model."""
-    if ids:
-        more = f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else ""
-        named = ", ".join(f"{one!s:.60}" for one in ids[:NAMED])
-        print(f"svmp: skipped, not in the model: {what} {named}{more}", file=sys.stderr)
 
 
 def plain(value: Any) -> Any:

@@ -53,6 +53,51 @@ History = Annotated[
 ]
 
 
+Value = Annotated[str, Field(strict=True, max_length=1000)] | Number | bool
+Name = Annotated[str, Field(strict=True, min_length=1, max_length=200)]
+Points = Annotated[Number, Field(ge=-1e9, le=1e9)]
+Most = Annotated[int, Field(strict=True, ge=0, le=1000)]
+COLUMNS = 20
+"""Maximum number of columns of a condition, boost or quota; VALUES that of values of a column."""
+VALUES = 200
+
+
+class Limits(RequestBody):
+    """The least and the greatest value of a column, and values that an item must not have."""
+
+    min: Value | None = None
+    max: Value | None = None
+    not_: Annotated[
+        Value | Annotated[list[Value], Field(max_length=VALUES)] | None, Field(alias="not")
+    ] = None
+
+
+Where = Annotated[
+    dict[Name, Limits | Annotated[list[Value], Field(max_length=VALUES)] | Value],
+    Field(
+        max_length=COLUMNS,
+        description="Conditions on what is known about items, by column: a value, a list of which "
+        "an item has one, or an object of min, max and not.",
+    ),
+]
+Boost = Annotated[
+    dict[Name, Annotated[dict[Name, Points], Field(max_length=VALUES)] | Points],
+    Field(
+        max_length=COLUMNS,
+        description="Points that are added before ranking, by column of numbers for each unit, or "
+        "by column and value.",
+    ),
+]
+Quota = Annotated[
+    dict[Name, Annotated[dict[Name, Most], Field(max_length=VALUES)] | Most],
+    Field(
+        max_length=COLUMNS,
+        description="Maximum number of items with the same value, by column, or by column and "
+        "value.",
+    ),
+]
+
+
 class Ranking(RequestBody):
     """Parameters of a ranking."""
 
@@ -63,6 +108,13 @@ class Ranking(RequestBody):
         Field(description="The only items to rank: for all users, or a list for each."),
     ] = None
     exclude: Annotated[Ids | None, Field(description="Items to leave out.")] = None
+    where: Where | None = None
+    boost: Boost | None = None
+    quota: Quota | None = None
+    diversity: Annotated[
+        Number,
+        Field(ge=0, le=1e9, description="Points that an item loses after one just like it."),
+    ] = 0.0
     explore: Literal["thompson", "ucb"] | None = None
     width: Annotated[Number, Field(ge=0, le=1000)] | None = None
     seed: Annotated[
@@ -240,6 +292,7 @@ class ModelInfo(BaseModel):
     )
     loaded: str = Field(description="When it was loaded, UTC.")
     name: str
+    columns: list[str] = Field(description="What is known about items: for where, boost and quota.")
 
 
 class Health(BaseModel):

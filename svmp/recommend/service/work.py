@@ -61,7 +61,8 @@ def scores(served: ServedModel, asked: Any) -> float:
     if isinstance(asked, bodies.Recommend) and len(asked.users) != 1:
         return math.inf
     if isinstance(asked, bodies.Ranking):
-        return own + items * RANKING[asked.explore]
+        picks = asked.n if asked.quota or asked.diversity else 0  # a pass over the items for each
+        return own + items * (RANKING[asked.explore] + picks)
     if isinstance(asked, bodies.Explain):
         return REASON * len(asked.items)
     if isinstance(asked, bodies.Predict):
