@@ -33,6 +33,18 @@ def plain(value: Any) -> Any:
     return value.item() if hasattr(value, "dtype") else value
 
 
+def rounded(columns: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a row for each entry of columns, with numbers rounded to four decimals."""
+    values = [[plain(value) for value in column] for column in columns.values()]
+    return [
+        {
+            name: round(value, 4) if isinstance(value, float) else value
+            for name, value in zip(columns, row, strict=True)
+        }
+        for row in zip(*values, strict=True)
+    ]
+
+
 def formatted(value: Any) -> str:
     """Return a number as text, or text as it is."""
     return value if isinstance(value, str) else f"{value:,.4g}" if value % 1 else f"{value:,.0f}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
 LARGEST = 2**63 - 1
@@ -25,6 +25,18 @@ def of_one_kind(ids: list[int | str]) -> list[int | str]:
 
 
 Ids = Annotated[list[Id], AfterValidator(of_one_kind)]
+
+
+def is_nested(value: Any) -> str:
+    """Return the branch of candidates, which errors do not name."""
+    return (
+        "[lists]" if isinstance(value, list) and value and isinstance(value[0], list) else "[ids]"
+    )
+
+
+Candidates = Annotated[
+    Annotated[Ids, Tag("[ids]")] | Annotated[list[Ids], Tag("[lists]")], Discriminator(is_nested)
+]
 
 
 class RequestBody(BaseModel):
@@ -104,7 +116,7 @@ class Ranking(RequestBody):
     n: Count = 10
     exclude_seen: Annotated[bool, Field(description="Leave out items already rated.")] = True
     candidates: Annotated[
-        Ids | list[Ids] | None,
+        Candidates | None,
         Field(description="The only items to rank: for all users, or a list for each."),
     ] = None
     exclude: Annotated[Ids | None, Field(description="Items to leave out.")] = None
@@ -302,6 +314,13 @@ class Health(BaseModel):
     model: ModelInfo
     swaps: int
     refused: str | None = Field(description="Why the current file could not be loaded, if so.")
+
+
+class Ready(BaseModel):
+    """Whether requests can be answered soon, and if not, why."""
+
+    ready: bool
+    reason: str | None
 
 
 class ErrorBody(BaseModel):
